@@ -1,0 +1,46 @@
+/** Crockford's base 32 in lower case: no letter that is read for another, sorts like the bits it stands for. */
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+
+const EVENT_TIME_CHARACTERS = 10;
+const EVENT_RANDOM_CHARACTERS = 16;
+
+/** 100 random bits: more than enough for a public name. */
+export const newApplicationId = (): string => `app_${randomText(20)}`;
+export const newSecretId = (): string => `sec_${randomText(12)}`;
+/** 160 random bits: the invitation token is a secret (contract section 5 asks for 128). */
+export const newInvitationToken = (): string => `inv_${randomText(32)}`;
+
+/** `bdss_` and 256 random bits as base64url (contract section 9). */
+export function newApplicationSecret(): string {
+  return `bdss_${base64Url(crypto.getRandomValues(new Uint8Array(32)))}`;
+}
+
+/** `evt_` and a ULID: 48 bits of time, 80 random bits; IDs sort by the time they were made. */
+export function newEventId(nowMilliseconds: number): string {
+  let time = nowMilliseconds;
+  let text = "";
+  for (let index = 0; index < EVENT_TIME_CHARACTERS; index++) {
+    text = ALPHABET.charAt(time % 32) + text;
+    time = Math.floor(time / 32);
+  }
+  return `evt_${text}${randomText(EVENT_RANDOM_CHARACTERS)}`;
+}
+
+const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
+
+/** Whether a text can be an application ID at all: what cannot is refused without asking D1. */
+export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
+
+/** Base64 for URLs, without padding (RFC 4648 section 5). */
+export function base64Url(bytes: Uint8Array): string {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+/** Five random bits a character. */
+function randomText(characters: number): string {
+  let text = "";
+  for (const byte of crypto.getRandomValues(new Uint8Array(characters))) text += ALPHABET.charAt(byte & 31);
+  return text;
+}

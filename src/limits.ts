@@ -1,0 +1,85 @@
+/**
+ * Every number of the design, with its unit in its name. The contract's sections are named where they set the number;
+ * the others are ours, with the platform's limit beside them.
+ */
+
+// Badge numbers (contract section 1)
+/** Largest badge number: 2^53 - 1, the largest integer every JSON reader keeps exact. */
+export const MAX_BADGE_NUMBER = Number.MAX_SAFE_INTEGER;
+/** First number that default ranges use. */
+export const FIRST_DEFAULT_NUMBER = 1_000_000_000;
+/** Numbers in a default range. */
+export const DEFAULT_RANGE_SIZE = 10_000_000;
+
+// Requests (contract section 7)
+export const MAX_BODY_BYTES = 16 * 1024;
+export const MAX_UDID_CHARACTERS = 255;
+export const MAX_USER_ID_CHARACTERS = 255;
+export const MAX_METADATA_CHARACTERS = 256;
+export const MAX_CLIENT_SIGNATURE_BYTES = 4096;
+
+// Pages (contract section 4)
+export const DEFAULT_PER_PAGE = 100;
+export const MAX_PER_PAGE = 1000;
+
+// Invitations (contract section 5)
+export const MAX_INVITATION_DAYS = 365;
+
+// Caches of one isolate
+/** How old what an isolate knows of an application may be. Section 9 allows 30 s; the rest is left to slow clocks. */
+export const APPLICATION_CACHE_SECONDS = 20;
+export const MAX_CACHED_APPLICATIONS = 500;
+export const MAX_CACHED_KEYS = 2000;
+
+// Leases of numbers
+/** A lease whose badge has not come after this long is taken back. */
+export const LEASE_RECLAIM_SECONDS = 3600;
+/** Leases looked up in D1 by one statement when reclaiming. */
+export const RECLAIM_CHUNK_LEASES = 500;
+/** Badges written to D1 by one batch of group commit. */
+export const MAX_GROUP_BADGES = 100;
+/** How often a number that D1 says is taken is replaced by another before the request gives up. */
+export const MAX_LEASE_ATTEMPTS = 50;
+
+// Retries of platform calls
+export const PLATFORM_TRIES = 3;
+export const PLATFORM_RETRY_BASE_MILLISECONDS = 50;
+/** `Retry-After` of 503 UNAVAILABLE. */
+export const UNAVAILABLE_RETRY_SECONDS = 2;
+/** `Retry-After` of 429 RATE_LIMITED: the window of the platform's rate-limit binding. */
+export const RATE_LIMIT_WINDOW_SECONDS = 60;
+
+// Webhooks (contract section 8)
+/** Wait after the 1st, 2nd, … failed attempt; 14 attempts in all, over 77 h 36 min without jitter. */
+export const RETRY_DELAYS_SECONDS = [
+  5,
+  60,
+  5 * 60,
+  30 * 60,
+  2 * 3600,
+  5 * 3600,
+  ...Array.from({ length: 7 }, () => 10 * 3600),
+] as const;
+/** Most jitter added to a delay, as a share of it. */
+export const RETRY_JITTER = 0.1;
+export const MAX_RETRY_AFTER_SECONDS = 10 * 3600;
+/** Shortest wait after a 429 or a timeout. */
+export const SLOW_RETRY_SECONDS = 60;
+export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
+/** How long a claimed event is kept from other consumers: the attempt's time and the time to record it, with room. */
+export const DELIVERY_LEASE_SECONDS = 60;
+export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
+export const MAX_RESPONSE_KEPT_BYTES = 1024;
+/** Nothing but failures for this long, and at least this many of them, holds the endpoint. */
+export const HOLD_AFTER_SECONDS = 120 * 3600;
+export const HOLD_AFTER_ATTEMPTS = 10;
+
+// The sweep
+/** Rows one statement of the sweep takes. */
+export const SWEEP_CHUNK_ROWS = 500;
+/** Time one sweep spends before it leaves the rest to the next minute. */
+export const SWEEP_BUDGET_MILLISECONDS = 20_000;
+/** Longest a queue message is delayed; a longer wait is left to the sweep, which asks D1. */
+export const MAX_QUEUE_DELAY_SECONDS = 120;
+/** Most messages one `sendBatch` takes (Queues limit). */
+export const MAX_QUEUE_BATCH_MESSAGES = 100;

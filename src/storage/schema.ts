@@ -1,0 +1,200 @@
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/**
+ * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because each is a
+ * billed row per write. Digests and sealed values are base64url text; nothing here opens a door by itself (contract
+ * section 9).
+ */
+
+/** Public halves of the sealing keys; the private halves are Worker secrets named `SEALING_KEY_<version>`. */
+export const sealingKey = sqliteTable("sealing_key", {
+  version: integer("version").primaryKey(),
+  /** SPKI DER of an RSA 3072 key, base64. */
+  publicKey: text("public_key").notNull(),
+  createdAt: integer("created_at").notNull(),
+});
+
+export const application = sqliteTable(
+  "application",
+  {
+    id: text("id").primaryKey(),
+    name: text("name").notNull(),
+    firstNumber: integer("first_number").notNull(),
+    lastNumber: integer("last_number").notNull(),
+    requireSecret: integer("require_secret", { mode: "boolean" }).notNull().default(false),
+    reuseAfterSeconds: integer("reuse_after_seconds").notNull().default(0),
+    signatureLifetimeSeconds: integer("signature_lifetime_seconds"),
+    /** HMAC key that turns a udid into the `device` of other tables, sealed. */
+    sealedDeviceKey: text("sealed_device_key").notNull(),
+    sealingVersion: integer("sealing_version").notNull(),
+    webhookUrl: text("webhook_url"),
+    /** Set while deliveries are held: the endpoint said 410 or did nothing but fail. */
+    webhookHeldAt: integer("webhook_held_at"),
+    /** First failure since the last success, and the failed attempts since then. */
+    webhookFailingSince: integer("webhook_failing_since"),
+    webhookFailures: integer("webhook_failures").notNull().default(0),
+    createdAt: integer("created_at").notNull(),
+    disabledAt: integer("disabled_at"),
+  },
+  (table) => [
+    // Do two ranges overlap? The neighbour below is found by this index.
+    uniqueIndex("application_first_number").on(table.firstNumber),
+    // Re-sealing: which rows still need an older key?
+    index("application_sealing_version").on(table.sealingVersion),
+  ],
+);
+
+/**
+ * At most two live secrets an application: the `current` one, and beside it an `added` one (before promotion) or the
+ * `previous` one (after it).
+ */
+export const applicationSecret = sqliteTable(
+  "application_secret",
+  {
+    id: text("id").primaryKey(),
+    applicationId: text("application_id")
+      .notNull()
+      .references(() => application.id),
+    role: text("role", { enum: ["current", "added", "previous"] }).notNull(),
+    /** SHA-256 of the secret. */
+    digest: text("digest").notNull(),
+    /** The secret itself, sealed: only webhook signing opens it. */
+    sealed: text("sealed").notNull(),
+    sealingVersion: integer("sealing_version").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [
+    // The secrets of one application; never two in one role.
+    uniqueIndex("application_secret_role").on(table.applicationId, table.role),
+    index("application_secret_sealing_version").on(table.sealingVersion),
+  ],
+);
+
+/** An application's signing keys; the one with the highest id signs new badges, older ones keep signing theirs. */
+export const signingKey = sqliteTable(
+  "signing_key",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    applicationId: text("application_id")
+      .notNull()
+      .references(() => application.id),
+    /** Key ID in JWTs and in the JWK Set: the RFC 7638 thumbprint. */
+    kid: text("kid").notNull(),
+    /** SPKI DER of the ECDSA P-256 key, base64. */
+    publicKey: text("public_key").notNull(),
+    /** PKCS #8 DER of the private key, sealed. */
+    sealed: text("sealed").notNull(),
+    sealingVersion: integer("sealing_version").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [
+    index("signing_key_application").on(table.applicationId),
+    index("signing_key_sealing_version").on(table.sealingVersion),
+  ],
+);
+
+/**
+ * One row a number that is not free. `reserved`: by an invitation, without a user. `issued`: `position` is set, exactly
+ * then. `retired`: `retiredAt` is set; the number is never handed out again.
+ */
+export const badge = sqliteTable(
+  "badge",
+  {
+    /** The badge number; as the primary key it is unique over all applications. */
+    number: integer("number").primaryKey(),
+    applicationId: text("application_id").notNull(),
+    /** Keyed digest of the udid (src/applications/devices.ts). */
+    device: text("device"),
+    userId: text("user_id"),
+    /** JSON with the known fields in one order, so that equal metadata is equal text. */
+    metadata: text("metadata"),
+    signingKeyId: integer("signing_key_id"),
+    /** ID of the badge:created event; also tells a repeated write that the badge is its own. */
+    eventId: text("event_id"),
+    /** Place in the application's list, in the order of issue; set while issued. */
+    position: integer("position"),
+    /** Counts the answers of one device: its current badge has the highest. */
+    turn: integer("turn"),
+    /** Digest of the invitation token that reserved this number. */
+    invitation: text("invitation"),
+    issuedAt: integer("issued_at"),
+    retiredAt: integer("retired_at"),
+  },
+  (table) => [
+    // One badge per user device (issue path), and a device's badges (sign).
+    uniqueIndex("badge_user_device")
+      .on(table.applicationId, table.device, table.userId)
+      .where(sql`position IS NOT NULL`),
+    // GET /v1/badges
+    uniqueIndex("badge_page").on(table.applicationId, table.position).where(sql`position IS NOT NULL`),
+    // GET /v1/users/{id}/badges
+    index("badge_user_page").on(table.applicationId, table.userId, table.position).where(sql`position IS NOT NULL`),
+  ],
+);
+
+export const invitation = sqliteTable(
+  "invitation",
+  {
+    /** SHA-256 of the invitation token. */
+    digest: text("digest").primaryKey(),
+    applicationId: text("application_id").notNull(),
+    number: integer("number").notNull(),
+    state: text("state", { enum: ["pending", "claimed", "revoked", "expired"] }).notNull(),
+    /** Keyed digest of the udid that created it. */
+    creatorDevice: text("creator_device").notNull(),
+    /** `expiresAt` exactly as it was sent; `expiresAtTime` is the same moment. */
+    expiresAt: text("expires_at").notNull(),
+    expiresAtTime: integer("expires_at_time").notNull(),
+    createdAt: integer("created_at").notNull(),
+    /** When it was claimed, revoked or found expired. */
+    endedAt: integer("ended_at"),
+    claimDevice: text("claim_device"),
+    claimUserId: text("claim_user_id"),
+    /** The claim's badge:created event; tells a repeated claim that the first one was its own. */
+    claimEventId: text("claim_event_id"),
+    /** Set once the number of a revoked or expired invitation is back with the allocator. */
+    releasedAt: integer("released_at"),
+  },
+  (table) => [
+    // The sweep: which invitations are past their time?
+    index("invitation_due").on(table.expiresAtTime).where(sql`state = 'pending'`),
+    // The sweep: which numbers are still to be given back?
+    index("invitation_unreleased")
+      .on(table.applicationId, table.endedAt)
+      .where(sql`released_at IS NULL AND state IN ('revoked', 'expired')`),
+  ],
+);
+
+/** The outbox. A row is written in the transaction of its badge, and `payload` is what is signed and sent, always. */
+export const webhookEvent = sqliteTable(
+  "webhook_event",
+  {
+    applicationId: text("application_id").notNull(),
+    /** `evt_` and a ULID: sorted by time within an application. */
+    id: text("id").notNull(),
+    event: text("event", { enum: ["badge:created", "webhook:test"] }).notNull(),
+    payload: text("payload").notNull(),
+    state: text("state", { enum: ["pending", "delivered", "exhausted", "held"] }).notNull(),
+    /** Attempts recorded since the event was made or replayed. */
+    attempts: integer("attempts").notNull().default(0),
+    /** When the next attempt is due. Claiming an event moves this ahead by the lease, so nobody else claims it. */
+    dueAt: integer("due_at").notNull(),
+    lastStatus: integer("last_status"),
+    /** One word for the last outcome, the first bytes of the answer, and how long it took. */
+    lastOutcome: text("last_outcome"),
+    lastResponse: text("last_response"),
+    lastMilliseconds: integer("last_milliseconds"),
+    createdAt: integer("created_at").notNull(),
+    deliveredAt: integer("delivered_at"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.applicationId, table.id] }),
+    // The sweep: what is due?
+    index("webhook_event_due").on(table.dueAt).where(sql`state = 'pending'`),
+    // Releasing what was held, replaying what was exhausted.
+    index("webhook_event_stopped")
+      .on(table.applicationId, table.state, table.id)
+      .where(sql`state IN ('exhausted', 'held')`),
+  ],
+);

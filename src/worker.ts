@@ -1,0 +1,5 @@
+import { DurableObject } from "cloudflare:workers";
+
+export class Allocator extends DurableObject<Env> {}
+
+export default { fetch: () => new Response("ok") };
