@@ -79,7 +79,7 @@ function unwrap(
 
 /** Injective: IDs hold no line feed, so no two labels have the same bytes. */
 function labelBytes({ purpose, applicationId, id }: SealLabel): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode([purpose, applicationId, id].join("\n"));
+  return new Uint8Array(new TextEncoder().encode([purpose, applicationId, id].join("\n")));
 }
 
 /** Exports a key that WebCrypto gives as bytes (not as a JWK). */
