@@ -1,5 +1,19 @@
-import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { generateKeyPairSync } from "node:crypto";
+import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+
+const der = { publicKey: { type: "spki", format: "der" }, privateKey: { type: "pkcs8", format: "der" } } as const;
+
+function newSealingKey(): { publicKey: string; privateKey: string } {
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", {
+    modulusLength: 3072,
+    publicKeyEncoding: der.publicKey,
+    privateKeyEncoding: der.privateKey,
+  });
+  return { publicKey: publicKey.toString("base64"), privateKey: privateKey.toString("base64") };
+}
+
+const sealingKeys = [newSealingKey(), newSealingKey()] as const;
 
 /**
  * Two kinds of tests. `workers`: inside workerd, with a real D1, real Durable Objects and queues. `node`: outside, on
@@ -9,8 +23,27 @@ export default defineConfig({
   test: {
     projects: [
       {
-        plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" }, remoteBindings: false })],
-        test: { name: "workers", include: ["test/**/*.test.ts"], exclude: ["test/node/**"] },
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: "./wrangler.toml" },
+            remoteBindings: false,
+            miniflare: {
+              bindings: {
+                SEALING_KEY_1: sealingKeys[0].privateKey,
+                SEALING_KEY_2: sealingKeys[1].privateKey,
+                TEST_SEALING_PUBLIC_KEYS: sealingKeys.map(({ publicKey }) => publicKey),
+                TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+              },
+            },
+          }),
+        ],
+        test: {
+          name: "workers",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/node/**"],
+          setupFiles: ["./test/support/setup.ts"],
+          testTimeout: 30_000,
+        },
       },
       { test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 } },
     ],

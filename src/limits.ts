@@ -24,6 +24,8 @@ export const MAX_PER_PAGE = 1000;
 
 // Invitations (contract section 5)
 export const MAX_INVITATION_DAYS = 365;
+/** How often a claim decides again because another request changed something meanwhile. */
+export const MAX_CLAIM_ATTEMPTS = 5;
 
 // Caches of one isolate
 /** How old what an isolate knows of an application may be. Section 9 allows 30 s; the rest is left to slow clocks. */
@@ -79,6 +81,12 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 export const SWEEP_CHUNK_ROWS = 500;
 /** Time one sweep spends before it leaves the rest to the next minute. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
+/** Sealed values that one chunk re-seals: each costs some milliseconds of RSA. */
+export const RESEAL_CHUNK_ROWS = 50;
+/** Most events that one sweep wakes. */
+export const MAX_SWEEP_WAKE_UPS = 2000;
+/** How long after it was made an event's own wake-up is given before the sweep sends another. */
+export const WAKE_UP_GRACE_MILLISECONDS = 2000;
 /** Longest a queue message is delayed; a longer wait is left to the sweep, which asks D1. */
 export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Most messages one `sendBatch` takes (Queues limit). */

@@ -38,6 +38,15 @@ export function importSealingPrivateKey(pkcs8: string): Promise<CryptoKey> {
   return crypto.subtle.importKey("pkcs8", fromBase64(pkcs8), RSA_OAEP, false, ["decrypt", "unwrapKey"]);
 }
 
+/** The public half of a sealing key, to seal to. @param pkcs8 base64 of the private half's PKCS #8 DER */
+export async function derivePublicKey(pkcs8: string): Promise<CryptoKey> {
+  const privateKey = await crypto.subtle.importKey("pkcs8", fromBase64(pkcs8), RSA_OAEP, true, ["decrypt"]);
+  const jwk = await crypto.subtle.exportKey("jwk", privateKey);
+  if (jwk instanceof ArrayBuffer || jwk.n === undefined || jwk.e === undefined) throw new Error("not an RSA key");
+  const publicJwk = { kty: "RSA", n: jwk.n, e: jwk.e };
+  return crypto.subtle.importKey("jwk", publicJwk, RSA_OAEP, false, ["encrypt"]);
+}
+
 /** Seals at most 318 bytes (RFC 8017: 384 - 2 * 32 - 2). The result is base64. */
 export async function seal(publicKey: CryptoKey, label: SealLabel, plaintext: BufferSource): Promise<string> {
   const algorithm = { name: RSA_OAEP.name, label: labelBytes(label) };

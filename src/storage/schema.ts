@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /**
@@ -178,7 +178,7 @@ export const webhookEvent = sqliteTable(
     state: text("state", { enum: ["pending", "delivered", "exhausted", "held"] }).notNull(),
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
-    /** When the next attempt is due. Claiming an event moves this ahead by the lease, so nobody else claims it. */
+    /** When the next attempt is due; 0: at once. Claiming moves this ahead by the lease, so nobody else claims it. */
     dueAt: integer("due_at").notNull(),
     lastStatus: integer("last_status"),
     /** One word for the last outcome, the first bytes of the answer, and how long it took. */
@@ -198,3 +198,16 @@ export const webhookEvent = sqliteTable(
       .where(sql`state IN ('exhausted', 'held')`),
   ],
 );
+
+export const applicationRelations = relations(application, ({ many }) => ({
+  secrets: many(applicationSecret),
+  signingKeys: many(signingKey),
+}));
+
+export const applicationSecretRelations = relations(applicationSecret, ({ one }) => ({
+  application: one(application, { fields: [applicationSecret.applicationId], references: [application.id] }),
+}));
+
+export const signingKeyRelations = relations(signingKey, ({ one }) => ({
+  application: one(application, { fields: [signingKey.applicationId], references: [application.id] }),
+}));

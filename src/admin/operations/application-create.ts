@@ -1,0 +1,143 @@
+import { and, desc, eq, lte, ne, notExists, sql } from "drizzle-orm";
+import { newApplicationId } from "../../identifiers.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../storage/schema.ts";
+import { ADMIN, Mistake } from "../mistake.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { makeDeviceKey, makeSecret, makeSigningKey } from "./credentials.ts";
+import { defaultRange, explicitRange, type NumberRange, shownRange } from "./number-range.ts";
+import { newestSealer, type Sealer } from "./sealer.ts";
+
+export interface NewApplication {
+  name: string;
+  /** Absent: the next free block. */
+  range?: NumberRange | undefined;
+  webhookUrl: string | null;
+  requireSecret: boolean;
+  reuseAfterSeconds: number;
+  signatureLifetimeSeconds: number | null;
+  /** ID and secret chosen beforehand: only for the demo application, whose file is written first. */
+  credentials?: { applicationId: string; applicationSecret: string };
+}
+
+/** What `application create --json` prints, key by key (contract section 10). */
+export interface CreatedApplication {
+  applicationId: string;
+  applicationSecret: string;
+  name: string;
+  firstNumber: number;
+  lastNumber: number;
+  webhookUrl: string | null;
+}
+
+/**
+ * Makes an application with its first secret, signing key and device key. Everything hangs on the application's row,
+ * which is inserted only if its range is free at that moment: either all of it is there afterwards or nothing.
+ *
+ * @throws Mistake when the range is not free
+ */
+export async function createApplication(database: Database, wanted: NewApplication): Promise<CreatedApplication> {
+  const material = await makeMaterial(await newestSealer(database), wanted);
+  const { applicationId } = material;
+  const [, , , [made]] = await database.run((orm) =>
+    orm.batch([
+      insertApplication(orm, wanted, material),
+      insertSecret(orm, material),
+      insertSigningKey(orm, material),
+      orm.select().from(application).where(eq(application.id, applicationId)),
+    ]),
+  );
+  if (made === undefined) throw await explainRefusal(database, wanted, material);
+  const { name, firstNumber, lastNumber, webhookUrl } = made;
+  return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
+}
+
+type Material = Awaited<ReturnType<typeof makeMaterial>>;
+
+async function makeMaterial(sealer: Sealer, { credentials }: NewApplication) {
+  const applicationId = credentials?.applicationId ?? newApplicationId();
+  return {
+    applicationId,
+    sealingVersion: sealer.version,
+    secret: await makeSecret(sealer, applicationId, credentials?.applicationSecret),
+    signingKey: await makeSigningKey(sealer, applicationId),
+    deviceKey: await makeDeviceKey(sealer, applicationId),
+    createdAt: Date.now(),
+  };
+}
+
+/** The columns are those of the table, in its order: Drizzle names them all in front of a SELECT. */
+function insertApplication(orm: Orm, wanted: NewApplication, material: Material) {
+  const { applicationId, deviceKey, sealingVersion, createdAt } = material;
+  const range = wanted.range ? explicitRange(wanted.range, applicationId) : defaultRange();
+  return orm.insert(application).select(sql`SELECT
+    ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
+    ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
+    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${createdAt}, NULL
+    FROM (${range}) AS range
+    WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+      AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`);
+}
+
+function insertSecret(orm: Orm, { applicationId, secret: { row }, createdAt }: Material) {
+  const known = orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
+  return orm.insert(applicationSecret).select(
+    orm
+      .select({
+        id: sql`${row.id}`.as("id"),
+        applicationId: application.id,
+        role: sql`'current'`.as("role"),
+        digest: sql`${row.digest}`.as("digest"),
+        sealed: sql`${row.sealed}`.as("sealed"),
+        sealingVersion: sql`${row.sealingVersion}`.as("sealing_version"),
+        createdAt: sql`${createdAt}`.as("created_at"),
+      })
+      .from(application)
+      .where(and(eq(application.id, applicationId), notExists(known))),
+  );
+}
+
+function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt }: Material) {
+  const known = orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId));
+  return orm.insert(signingKey).select(
+    orm
+      .select({
+        id: sql`NULL`.as("id"),
+        applicationId: application.id,
+        kid: sql`${key.kid}`.as("kid"),
+        publicKey: sql`${key.publicKey}`.as("public_key"),
+        sealed: sql`${key.sealed}`.as("sealed"),
+        sealingVersion: sql`${key.sealingVersion}`.as("sealing_version"),
+        createdAt: sql`${createdAt}`.as("created_at"),
+      })
+      .from(application)
+      .where(and(eq(application.id, applicationId), notExists(known))),
+  );
+}
+
+/** Nothing was inserted. Why can only be told afterwards, so it may have changed since. */
+async function explainRefusal(database: Database, { range }: NewApplication, { sealingVersion }: Material) {
+  const [keys, [overlapping]] = await database.run((orm) =>
+    orm.batch([
+      orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)),
+      selectNeighbour(orm, range?.lastNumber ?? 0, ""),
+    ]),
+  );
+  if (keys.length === 0) return new Mistake("The sealing key was replaced at this moment: run the command again.");
+  if (range === undefined) return new Mistake("No block of numbers is free: choose a range with --first and --last.");
+  if (overlapping === undefined) return new Mistake("The range was taken at this moment: run the command again.");
+  return new Mistake(overlapLine(range, overlapping));
+}
+
+/** The application whose range starts highest at or below a number. */
+export function selectNeighbour(orm: Orm, number: number, except: string) {
+  return orm
+    .select()
+    .from(application)
+    .where(and(lte(application.firstNumber, number), ne(application.id, except)))
+    .orderBy(desc(application.firstNumber))
+    .limit(1);
+}
+
+export function overlapLine(range: NumberRange, other: NumberRange & { id: string }): string {
+  return `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(other)}): choose others, see ${ADMIN} application list.`;
+}

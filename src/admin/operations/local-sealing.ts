@@ -1,0 +1,41 @@
+import { sealingKey } from "../../storage/schema.ts";
+import { Mistake } from "../mistake.ts";
+import type { Database } from "../platform/database.ts";
+import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/local-sealing-keys.ts";
+import { type LocalState, shownPath } from "../platform/paths.ts";
+
+/**
+ * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key D1 names. The
+ * file comes first: a public half whose private half nobody has would swallow what is sealed to it.
+ */
+export async function ensureLocalSealing(database: Database, state: LocalState): Promise<void> {
+  let rows = await readRows(database);
+  if (rows.length === 0) {
+    await ensureLocalKey(state, 1);
+    // Every key of the file, since the file may be older than D1: then its newest key is used on.
+    const keys = [...readLocalKeys(state)].map(([version, key]) => ({ version, publicKey: publicHalf(key) }));
+    await insertSealingKeys(database, keys);
+    rows = await readRows(database);
+  }
+  const keys = readLocalKeys(state);
+  for (const { version, publicKey } of rows) {
+    const privateKey = keys.get(version);
+    if (privateKey === undefined || publicHalf(privateKey) !== publicKey) {
+      throw new Mistake(
+        `${shownPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start afresh with npm run reset.`,
+      );
+    }
+  }
+}
+
+const readRows = (database: Database) => database.run((orm) => orm.select().from(sealingKey));
+
+/** Records public halves; a version that is there stays as it is. */
+export async function insertSealingKeys(
+  database: Database,
+  keys: readonly { version: number; publicKey: string }[],
+): Promise<void> {
+  const createdAt = Date.now();
+  const rows = keys.map((key) => ({ ...key, createdAt }));
+  await database.run((orm) => orm.insert(sealingKey).values(rows).onConflictDoNothing());
+}

@@ -1,0 +1,59 @@
+import { type SQL, sql } from "drizzle-orm";
+import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../../limits.ts";
+import { Mistake } from "../mistake.ts";
+
+/** A contiguous range of badge numbers, both ends included. */
+export interface NumberRange {
+  firstNumber: number;
+  lastNumber: number;
+}
+
+/** Whole numbers go into SQL as text: a bound JavaScript number would be a REAL there and divide as one. */
+const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
+const SIZE = sql.raw(String(DEFAULT_RANGE_SIZE));
+const MAX = sql.raw(String(MAX_BADGE_NUMBER));
+
+/**
+ * Whether `first`..`last` overlaps a range of another application. Ranges never overlap, so the one that starts highest
+ * at or below `last` reaches furthest: if that one ends before `first`, all do.
+ *
+ * @param except application whose own range does not count
+ */
+export function overlapsAnother(first: SQL, last: SQL, except: string): SQL {
+  return sql`coalesce((SELECT neighbour.last_number FROM application AS neighbour
+    WHERE neighbour.first_number <= ${last} AND neighbour.id <> ${except}
+    ORDER BY neighbour.first_number DESC LIMIT 1), 0) >= ${first}`;
+}
+
+/** A query for the range if it is free: one row, `first_number` and `last_number`, or none. */
+export function explicitRange({ firstNumber, lastNumber }: NumberRange, except: string): SQL {
+  const first = sql`${firstNumber}`;
+  const last = sql`${lastNumber}`;
+  return sql`SELECT ${first} AS first_number, ${last} AS last_number WHERE NOT ${overlapsAnother(first, last, except)}`;
+}
+
+/**
+ * A query for the lowest free block of the default size: one row or none. A block that is free below another starts at
+ * the beginning or right after some range, so only those are looked at.
+ */
+export function defaultRange(): SQL {
+  const last = sql`block.first + ${SIZE} - 1`;
+  return sql`SELECT block.first AS first_number, ${last} AS last_number
+    FROM (SELECT ${FIRST} AS first UNION
+      SELECT ${FIRST} + ((last_number - ${FIRST}) / ${SIZE} + 1) * ${SIZE} FROM application
+      WHERE last_number >= ${FIRST}) AS block
+    WHERE ${last} <= ${MAX} AND NOT ${overlapsAnother(sql`block.first`, last, "")}
+    ORDER BY block.first LIMIT 1`;
+}
+
+/** Reads the two options of a range. */
+export function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
+  if (first === undefined && last === undefined) return undefined;
+  if (first === undefined || last === undefined) {
+    throw new Mistake("A range needs both ends: give --first and --last, or neither for the next free block.");
+  }
+  if (first > last) throw new Mistake(`--first ${first} is above --last ${last}: swap them.`);
+  return { firstNumber: first, lastNumber: last };
+}
+
+export const shownRange = ({ firstNumber, lastNumber }: NumberRange): string => `${firstNumber}-${lastNumber}`;

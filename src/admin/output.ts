@@ -1,0 +1,89 @@
+import { stripVTControlCharacters, styleText } from "node:util";
+
+/** Widest line for a person. */
+const COLUMNS = 80;
+
+/** Where a command's result goes. */
+export interface Output {
+  /** Prints the result on standard output: as JSON if that was asked for, else as text. */
+  result(value: unknown, text: () => string): void;
+  /** Prints a note or progress on standard error. */
+  note(line: string): void;
+}
+
+export function createOutput(json: boolean): Output {
+  return {
+    result(value, text) {
+      process.stdout.write(`${json ? JSON.stringify(value) : text().trimEnd()}\n`);
+    },
+    note(line) {
+      process.stderr.write(`${line}\n`);
+    },
+  };
+}
+
+/** `styleText` minds NO_COLOR and whether standard output is a terminal. */
+export const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });
+export const faint = (text: string): string => styleText("dim", text, { stream: process.stdout });
+
+/** ISO 8601, or null. */
+export const isoTime = (milliseconds: number | null): string | null =>
+  milliseconds === null ? null : new Date(milliseconds).toISOString();
+
+/** A time for a person, to the second. */
+export const shownTime = (milliseconds: number | null): string =>
+  isoTime(milliseconds)
+    ?.replace("T", " ")
+    .replace(/\.[0-9]+Z$/, "Z") ?? "-";
+
+/** Names and values, one line each, the values aligned. Undefined ones are left out. */
+export function fieldLines(fields: Readonly<Record<string, string | number | undefined>>): string {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const width = Math.max(...entries.map(([name]) => name.length));
+  return entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n");
+}
+
+/** A table with aligned columns; numbers are aligned at their right. `empty` is printed when there are no rows. */
+export function tableLines(header: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) {
+  if (rows.length === 0) return empty;
+  const widths = header.map((name, column) =>
+    Math.max(name.length, ...rows.map((row) => visibleLength(String(row[column] ?? "")))),
+  );
+  const line = (cells: readonly (string | number)[]) =>
+    cells
+      .map((cell, column) => pad(cell, widths[column] ?? 0))
+      .join("  ")
+      .trimEnd();
+  return [bold(line(header)), ...rows.map(line)].join("\n");
+}
+
+/** Shortens a text to a width. */
+export const shorten = (text: string, width: number): string =>
+  text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+
+const LABEL_COLUMNS = 28;
+const COUNT_COLUMNS = 12;
+
+/** Counts with bars, at most 80 columns wide; without bars where no person looks. */
+export function barLines(counts: readonly { label: string; count: number }[]): string {
+  const most = Math.max(1, ...counts.map(({ count }) => count));
+  const room = COLUMNS - LABEL_COLUMNS - COUNT_COLUMNS - 4;
+  return counts
+    .map(({ label, count }) => {
+      const bar = process.stdout.isTTY ? "█".repeat(Math.round((count / most) * room)) || (count > 0 ? "▏" : "") : "";
+      const start = `  ${shorten(label, LABEL_COLUMNS).padEnd(LABEL_COLUMNS)}${shownNumber(count).padStart(COUNT_COLUMNS)}`;
+      return `${start}  ${faint(bar)}`.trimEnd();
+    })
+    .join("\n");
+}
+
+/** A count with its thousands apart. */
+export const shownNumber = (count: number): string => count.toLocaleString("en-US");
+
+const visibleLength = (text: string): number => stripVTControlCharacters(text).length;
+
+function pad(cell: string | number, width: number): string {
+  const text = String(cell);
+  const space = " ".repeat(Math.max(0, width - visibleLength(text)));
+  return typeof cell === "number" ? space + text : text + space;
+}

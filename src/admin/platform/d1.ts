@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { D1Database } from "@cloudflare/workers-types";
+import { ADMIN, Mistake } from "../mistake.ts";
+import { migrateLocally } from "./migrations.ts";
+import type { LocalState } from "./paths.ts";
+import type { Target } from "./target.ts";
+import type { Wrangler } from "./wrangler.ts";
+
+export interface OpenD1 {
+  d1: D1Database;
+  /** Ends the process behind the database. */
+  close(): Promise<void>;
+}
+
+/** Opens local D1, the same files as the service uses, and brings its tables up to date. */
+export async function openLocalD1(wrangler: Wrangler, target: Target, state: LocalState): Promise<OpenD1> {
+  const opened = await openD1(wrangler, target, join(state.persistTo, "v3"));
+  try {
+    await migrateLocally(opened.d1, wrangler);
+    return opened;
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+/** Opens the D1 of a deployed environment, through the account that wrangler is logged in to. */
+export async function openDeployedD1(wrangler: Wrangler, target: Target): Promise<OpenD1> {
+  const { environment, database } = target;
+  if (database.database_id.includes("REPLACE_ME")) {
+    throw new Mistake(
+      `The database of "${environment}" has no ID yet: run ${ADMIN} init --env ${environment}, which says how to make it.`,
+    );
+  }
+  return openD1(wrangler, target, undefined);
+}
+
+/**
+ * Asks wrangler for a database from a configuration with nothing else in it: quicker, and without warnings about the
+ * bindings that only the Worker has.
+ *
+ * @param persistPath folder of local data; undefined for the deployed database
+ */
+async function openD1(wrangler: Wrangler, target: Target, persistPath: string | undefined): Promise<OpenD1> {
+  const folder = mkdtempSync(join(tmpdir(), "badge-admin-"));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const remote = persistPath === undefined;
+  try {
+    const configPath = join(folder, "wrangler.json");
+    writeFileSync(configPath, JSON.stringify(databaseOnlyConfig(target, remote)));
+    const proxy = await wrangler.getPlatformProxy<{ DB: D1Database }>({
+      configPath,
+      persist: remote ? false : { path: persistPath },
+      remoteBindings: remote,
+    });
+    const close = async () => {
+      await proxy.dispose();
+      remove();
+    };
+    return { d1: proxy.env.DB, close };
+  } catch (error) {
+    remove();
+    throw remote ? new Mistake(`Cannot reach the database of "${target.environment}": ${reason(error)}`) : error;
+  }
+}
+
+function databaseOnlyConfig({ worker, accountId, compatibilityDate, database }: Target, remote: boolean): object {
+  return {
+    name: worker,
+    ...(accountId !== undefined && { account_id: accountId }),
+    compatibility_date: compatibilityDate,
+    d1_databases: [{ ...database, remote }],
+  };
+}
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));

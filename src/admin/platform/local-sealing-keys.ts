@@ -1,0 +1,64 @@
+import { createPrivateKey, createPublicKey } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { generateSealingKey } from "../../applications/sealing.ts";
+import { withLock } from "./file-lock.ts";
+import type { LocalState } from "./paths.ts";
+
+/** The Worker secret that holds the private half of a sealing key. */
+export const sealingSecretName = (version: number): string => `SEALING_KEY_${version}`;
+
+const LINE = /^SEALING_KEY_([1-9][0-9]*)=([A-Za-z0-9+/]+=*)$/;
+
+/** The local sealing keys by version: private halves, PKCS #8 as base64. */
+export function readLocalKeys({ sealingKeys }: LocalState): Map<number, string> {
+  const keys = new Map<number, string>();
+  if (!existsSync(sealingKeys)) return keys;
+  for (const line of readFileSync(sealingKeys, "utf8").split("\n")) {
+    const [, version, key] = LINE.exec(line) ?? [];
+    if (version !== undefined && key !== undefined) keys.set(Number(version), key);
+  }
+  return keys;
+}
+
+/** The private half of a version: the one in the file, or a new one that is in the file when this returns. */
+export async function ensureLocalKey(state: LocalState, version: number): Promise<string> {
+  const known = readLocalKeys(state).get(version);
+  if (known !== undefined) return known;
+  const { privateKey } = await generateSealingKey();
+  return withLock(state.keyLock, () => {
+    const keys = readLocalKeys(state);
+    const first = keys.get(version);
+    if (first !== undefined) return first;
+    writeLocalKeys(state, keys.set(version, privateKey));
+    return privateKey;
+  });
+}
+
+/** Takes a version out of the file; does nothing when it is not there. */
+export function removeLocalKey(state: LocalState, version: number): void {
+  withLock(state.keyLock, () => {
+    const keys = readLocalKeys(state);
+    if (keys.delete(version)) writeLocalKeys(state, keys);
+  });
+}
+
+/** The public half that goes into D1: SPKI DER as base64. */
+export function publicHalf(privateKey: string): string {
+  const key = createPrivateKey({ key: Buffer.from(privateKey, "base64"), format: "der", type: "pkcs8" });
+  return createPublicKey(key).export({ format: "der", type: "spki" }).toString("base64");
+}
+
+/** By renaming, so that whoever reads meanwhile sees the old file or the new one, whole. */
+function writeLocalKeys({ sealingKeys }: LocalState, keys: ReadonlyMap<number, string>): void {
+  const lines = [...keys].sort(([a], [b]) => a - b).map(([version, key]) => `${sealingSecretName(version)}=${key}`);
+  mkdirSync(dirname(sealingKeys), { recursive: true });
+  const draft = `${sealingKeys}.${process.pid}`;
+  try {
+    writeFileSync(draft, `${lines.join("\n")}\n`, { mode: 0o600, flush: true });
+    chmodSync(draft, 0o600);
+    renameSync(draft, sealingKeys);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}

@@ -1,0 +1,56 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { D1Database } from "@cloudflare/workers-types";
+import { MIGRATIONS } from "./paths.ts";
+import { retryDatabase } from "./retry.ts";
+import type { Wrangler } from "./wrangler.ts";
+
+/** wrangler's own bookkeeping table, made as wrangler makes it, so that `wrangler d1 migrations` agrees with us. */
+const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
+		id         INTEGER PRIMARY KEY AUTOINCREMENT,
+		name       TEXT UNIQUE,
+		applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
+)`;
+
+/**
+ * Brings a local database up to date. Each migration and its bookkeeping are one transaction; of two processes that try
+ * it at once, one finds it done.
+ *
+ * @returns the names of the migrations that were applied
+ */
+export async function migrateLocally(database: D1Database, wrangler: Wrangler): Promise<string[]> {
+  const files = readdirSync(MIGRATIONS).filter((name) => name.endsWith(".sql"));
+  const missing = await missingFrom(database, files.sort());
+  for (const name of missing) {
+    const statements = wrangler.unstable_splitSqlQuery(readFileSync(join(MIGRATIONS, name), "utf8"));
+    await retryDatabase(() => migrate(database, name, statements));
+  }
+  return missing;
+}
+
+async function migrate(database: D1Database, name: string, statements: string[]): Promise<void> {
+  try {
+    await database.batch([
+      database.prepare(CREATE_BOOKKEEPING),
+      ...statements.map((statement) => database.prepare(statement)),
+      database.prepare('INSERT INTO "d1_migrations" (name) VALUES (?)').bind(name),
+    ]);
+  } catch (error) {
+    if ((await missingFrom(database, [name])).length > 0) throw error;
+  }
+}
+
+async function missingFrom(database: D1Database, names: string[]): Promise<string[]> {
+  const applied = new Set(await retryDatabase(() => appliedMigrations(database)));
+  return names.filter((name) => !applied.has(name));
+}
+
+async function appliedMigrations(database: D1Database): Promise<string[]> {
+  try {
+    const { results } = await database.prepare('SELECT name FROM "d1_migrations"').all<{ name: string }>();
+    return results.map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("no such table")) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,45 @@
+import { homedir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The project's folder. */
+export const PROJECT = resolve(dirname(fileURLToPath(import.meta.url)), "../../..");
+export const WRANGLER_CONFIG = join(PROJECT, "wrangler.toml");
+export const MIGRATIONS = join(PROJECT, "migrations");
+
+/** Where local data lives. */
+export interface LocalState {
+  /** What `wrangler --persist-to` takes; the databases are in its folder `v3`. */
+  persistTo: string;
+  /** Private halves of the local sealing keys, as a dotenv file. */
+  sealingKeys: string;
+  /** ID and secret of the demo application. */
+  demoApplication: string;
+  /** Locks of the local service and of the key file. */
+  serviceLock: string;
+  keyLock: string;
+}
+
+/**
+ * `.wrangler/` of the project. `BADGE_STATE_DIR` names another folder, which then holds all of it: tests and second
+ * copies of the service stay apart.
+ */
+export function localState(directory: string | undefined = process.env.BADGE_STATE_DIR): LocalState {
+  const own = directory ? resolve(directory) : undefined;
+  const home = own ?? join(PROJECT, ".wrangler");
+  return {
+    persistTo: own ?? join(home, "state"),
+    sealingKeys: join(home, "sealing-keys.env"),
+    demoApplication: join(home, "demo-application.json"),
+    serviceLock: join(home, "service.lock"),
+    keyLock: join(home, "sealing-keys.lock"),
+  };
+}
+
+/** A path as a person writes it: from here if it is below, from the home folder, or in full. */
+export function shownPath(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  if (!fromHere.startsWith("..")) return fromHere;
+  const fromHome = relative(homedir(), path);
+  return fromHome.startsWith("..") ? path : join("~", fromHome);
+}

@@ -1,0 +1,74 @@
+import { styleText } from "node:util";
+import { Command, CommanderError } from "commander";
+import { ADMIN, describeError, oneLine } from "./mistake.ts";
+
+const HELP_COLUMNS = 80;
+
+/** The root command: the options that all commands take, and how help and errors look. */
+export function createProgram(): Command {
+  return new Command(ADMIN)
+    .description("Administers the badge distribution service.")
+    .option("--env <name>", "work on this environment of wrangler.toml instead of on local state")
+    .option("--json", "print the result as JSON on standard output, and nothing else there")
+    .helpCommand(false)
+    .helpOption("-h, --help", "show this page")
+    .exitOverride()
+    .configureHelp({
+      showGlobalOptions: true,
+      styleTitle: (title) => styleText("bold", title, { validateStream: false }),
+    })
+    .configureOutput({
+      getOutHelpWidth: () => Math.min(HELP_COLUMNS, process.stdout.columns ?? HELP_COLUMNS),
+      // Errors are printed in one place (`run`), as one line.
+      outputError: () => {},
+      writeErr: () => {},
+    });
+}
+
+/** Text for the end of a help page: commands as they are typed, on two lines where one is too narrow. */
+export const examples = (...lines: string[]): string =>
+  `\n${styleText("bold", "Examples:")}\n${lines.map((line) => fold(`  ${ADMIN} ${line}`)).join("\n")}`;
+
+function fold(line: string): string {
+  if (line.length <= HELP_COLUMNS) return line;
+  const end = line.lastIndexOf(" --", HELP_COLUMNS - 2);
+  return `${line.slice(0, end)} \\\n      ${line.slice(end + 1)}`;
+}
+
+/** Runs a command line. Whatever goes wrong ends as one line on standard error and the exit code 1. */
+export async function run(program: Command, words: readonly string[]): Promise<void> {
+  try {
+    if (words.length === 0) program.outputHelp();
+    else await program.parseAsync(words, { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return;
+    process.exitCode = 1;
+    process.stderr.write(
+      `${error instanceof CommanderError ? misuseLine(program, words, error) : describeError(error)}\n`,
+    );
+  }
+}
+
+/** What is wrong with a command line, and where its help is. */
+function misuseLine(program: Command, words: readonly string[], { code, message }: CommanderError): string {
+  const { command, path } = commandOf(program, words);
+  const help = `see ${path} --help`;
+  if (code === "commander.help") return `Say which: ${command.commands.map((each) => each.name()).join(", ")}; ${help}`;
+  const text = oneLine(message)
+    .replace(/^error: /, "")
+    .replace(/[.:]$/, "");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}; ${help}`;
+}
+
+/** The command that a command line means, as far as it can be told. */
+function commandOf(program: Command, words: readonly string[]): { command: Command; path: string } {
+  let command = program;
+  let path = program.name();
+  for (const word of words) {
+    const next = command.commands.find((each) => each.name() === word);
+    if (next === undefined) continue;
+    command = next;
+    path += ` ${word}`;
+  }
+  return { command, path };
+}

@@ -1,0 +1,56 @@
+import { BoundedCache } from "../bounded-cache.ts";
+import { MAX_CACHED_KEYS } from "../limits.ts";
+import { Unavailable } from "../platform.ts";
+import { type SealLabel, unwrapHmacKey, unwrapSigningKey } from "./sealing.ts";
+import type { SealingKeys } from "./sealing-keys.ts";
+
+/** A sealed value as D1 keeps it. */
+export interface Sealed {
+  sealed: string;
+  sealingVersion: number;
+}
+
+/**
+ * Opens sealed keys, once an isolate each, as non-extractable keys: the Worker can use them and cannot show them. Kept
+ * by the sealed text itself, so a value that was sealed anew is opened anew.
+ */
+export class Custody {
+  readonly #sealingKeys: SealingKeys;
+  readonly #opened = new BoundedCache<CryptoKey>(MAX_CACHED_KEYS);
+
+  constructor(sealingKeys: SealingKeys) {
+    this.#sealingKeys = sealingKeys;
+  }
+
+  /** The ECDSA P-256 key that signs badges under this key ID. */
+  signingKey(applicationId: string, kid: string, sealed: Sealed): Promise<CryptoKey> {
+    const label: SealLabel = { purpose: "signing-key", applicationId, id: kid };
+    return this.#open("sign", sealed, (privateKey) => unwrapSigningKey(privateKey, label, sealed.sealed));
+  }
+
+  /** The HMAC-SHA-256 key that digests the udids of an application. */
+  deviceKey(applicationId: string, sealed: Sealed): Promise<CryptoKey> {
+    const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
+    return this.#open("device", sealed, (privateKey) => unwrapHmacKey(privateKey, label, sealed.sealed, "SHA-256"));
+  }
+
+  /** An application secret as the key of a webhook signature. */
+  webhookKey(applicationId: string, secretId: string, sealed: Sealed, hash: "SHA-1" | "SHA-256"): Promise<CryptoKey> {
+    const label: SealLabel = { purpose: "application-secret", applicationId, id: secretId };
+    return this.#open(hash, sealed, (privateKey) => unwrapHmacKey(privateKey, label, sealed.sealed, hash));
+  }
+
+  /** @throws Unavailable when the sealing key is missing or the blob does not open in this place */
+  async #open(use: string, sealed: Sealed, unwrap: (privateKey: CryptoKey) => Promise<CryptoKey>): Promise<CryptoKey> {
+    const cacheKey = `${use}:${sealed.sealed}`;
+    const known = this.#opened.get(cacheKey);
+    if (known) return known;
+    try {
+      const key = await unwrap(await this.#sealingKeys.get(sealed.sealingVersion));
+      this.#opened.set(cacheKey, key);
+      return key;
+    } catch (error) {
+      throw new Unavailable("key custody", error);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import { type Application, newestSigningKey } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { newEventId } from "../identifiers.ts";
+import { claimInvitation } from "../invitations/claim.ts";
+import { withFreedNumbers } from "../invitations/expire.ts";
+import { Unavailable } from "../platform.ts";
+import { Refusal } from "../refusal.ts";
+import { findBadge, type UserDevice } from "../storage/badges.ts";
+import { sendWakeUp } from "../webhooks/wake-up.ts";
+import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
+
+/** Gives a user device its badge number: the one it has, the one its invitation reserved, or a new one. */
+export async function issueBadge(
+  context: Context,
+  application: Application,
+  request: BadgeRequest,
+  invitationToken: string | null,
+): Promise<IssuedBadge> {
+  if (invitationToken !== null) return claimInvitation(context, application, request, invitationToken);
+  const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
+  const existing = await findBadge(context.db, userDevice);
+  if (existing) return answerExisting(context, existing, request.metadata);
+  return issueNew(context, application, userDevice, request.metadata);
+}
+
+async function issueNew(
+  context: Context,
+  application: Application,
+  userDevice: UserDevice,
+  metadata: string | null,
+): Promise<IssuedBadge> {
+  const { id: signingKeyId, publicKey } = newestSigningKey(application);
+  const issuedAt = context.now();
+  const eventId = newEventId(issuedAt);
+  const { device, userId } = userDevice;
+  const request = { device, userId, metadata, signingKeyId, eventId, issuedAt };
+  const result = await withFreedNumbers(context, application, (rules) =>
+    context.allocator.issue(application.id, rules, request),
+  );
+  switch (result.kind) {
+    case "written":
+      if (result.eventPending) context.defer(sendWakeUp(context.queue, { applicationId: application.id, eventId }));
+      return { kind: "created", number: result.number, publicKey };
+    case "existing":
+      return answerRaced(context, userDevice, metadata);
+    case "exhausted":
+      throw new Refusal("numbers-exhausted");
+    case "unavailable":
+      throw new Unavailable("allocator", undefined);
+  }
+}
+
+/** Another request for the same user device was first: what it wrote is answered like any existing badge. */
+async function answerRaced(context: Context, userDevice: UserDevice, metadata: string | null): Promise<IssuedBadge> {
+  const badge = await findBadge(context.db, userDevice);
+  if (!badge) throw new Unavailable("D1", undefined);
+  return answerExisting(context, badge, metadata);
+}

@@ -1,0 +1,44 @@
+import { SignJWT } from "jose";
+import type { Application } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { Refusal } from "../refusal.ts";
+import { findCurrentBadge } from "../storage/badges.ts";
+
+/** `typ` of the service's signatures, so that no other JWT of the same key passes for one (RFC 8725 section 3.11). */
+export const SIGNATURE_TYPE = "badge-signature+jwt";
+
+/**
+ * Attests which badge presented which client signature, and when (contract section 3). The client signature itself is
+ * not verified: its content is between the phone and the building.
+ *
+ * @param clientSignature the request's base64 text, unchanged
+ * @returns a compact JWS, ES256, by the key that the badge was issued with
+ */
+export async function signBadge(
+  context: Context,
+  application: Application,
+  device: string,
+  clientSignature: string,
+): Promise<string> {
+  const badge = await findCurrentBadge(context.db, { applicationId: application.id, device });
+  if (!badge) throw new Refusal("badge-unknown");
+  const key = await signingKeyOf(context, application, badge.signingKeyId);
+  const issuedAt = Math.floor(context.now() / 1000);
+  const jwt = new SignJWT({ client_signature: clientSignature })
+    .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })
+    .setSubject(String(badge.number))
+    .setAudience(application.id)
+    .setIssuedAt(issuedAt);
+  if (application.signatureLifetimeSeconds !== null) {
+    jwt.setExpirationTime(issuedAt + application.signatureLifetimeSeconds);
+  }
+  return jwt.sign(await context.custody.signingKey(application.id, key.kid, key));
+}
+
+/** The badge's own key. A key newer than what this isolate remembers of the application is looked up once. */
+async function signingKeyOf(context: Context, application: Application, id: number | null) {
+  const byId = (known: Application | undefined) => known?.signingKeys.find((key) => key.id === id);
+  const key = byId(application) ?? byId(await context.registry.findFresh(context.db, application.id, context.now()));
+  if (!key) throw new Error("an issued badge names a signing key of its application");
+  return key;
+}

@@ -1,0 +1,26 @@
+/** A map that forgets what was used longest ago once it is full. Holds values, never promises of another request. */
+export class BoundedCache<Value> {
+  readonly #maxEntries: number;
+  readonly #entries = new Map<string, Value>();
+
+  constructor(maxEntries: number) {
+    this.#maxEntries = maxEntries;
+  }
+
+  get(key: string): Value | undefined {
+    const value = this.#entries.get(key);
+    if (value === undefined) return undefined;
+    // A Map keeps the order of insertion: the entry goes to the end, the oldest is first.
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    return value;
+  }
+
+  set(key: string, value: Value): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    if (this.#entries.size <= this.#maxEntries) return;
+    const [oldest] = this.#entries.keys();
+    if (oldest !== undefined) this.#entries.delete(oldest);
+  }
+}

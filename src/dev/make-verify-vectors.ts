@@ -1,0 +1,39 @@
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { acceptedVectors } from "./verify-vectors/accepted.ts";
+import { OTHER_KEY, SIGNING_KEY, type TestKey } from "./verify-vectors/keys.ts";
+import { claimVectors } from "./verify-vectors/refused-claims.ts";
+import { malformedVectors } from "./verify-vectors/refused-forms.ts";
+import { headerVectors } from "./verify-vectors/refused-headers.ts";
+import { badSignatureVectors } from "./verify-vectors/refused-signatures.ts";
+
+/**
+ * Writes `src/verify/vectors.json`: `node src/dev/make-verify-vectors.ts`. Everything but the ECDSA signatures comes out the same each time; the tests decide whether the result is right.
+ */
+
+const DESCRIPTION =
+  "Test vectors for verifiers of badge signatures (JWS ES256, RFC 7515 and RFC 7518). Each case is self-contained: " +
+  "verify `jwt` with the JWK Set `publicKeys` or with the key `publicKey` (base64 of the SPKI DER), for `applicationId`, " +
+  "at `nowSeconds` (since 1970-01-01 UTC), with `clockToleranceSeconds` and, where they are present, `maxAgeSeconds`, " +
+  "`badgeNumber` and `clientSignature`. `expected` is ok or the reason of the refusal; for ok, `claims` and `keyId` are " +
+  "what the JWT states.";
+
+const KEYS_WARNING =
+  "TEST ONLY. These private keys are examples printed in RFC 7515 appendix A.3 and RFC 7517 appendix A.2: everyone has " +
+  "them. Never trust a signature by one of them outside a test.";
+
+function describe(key: TestKey): object {
+  return { publicJwk: key.publicJwk, spki: key.spki, privateJwkForTestsOnly: key.privateJwk };
+}
+
+const vectors = {
+  description: DESCRIPTION,
+  testKeys: { warning: KEYS_WARNING, signing: describe(SIGNING_KEY), other: describe(OTHER_KEY) },
+  cases: [...acceptedVectors(), ...malformedVectors(), ...headerVectors(), ...badSignatureVectors(), ...claimVectors()],
+};
+
+const path = fileURLToPath(new URL("../verify/vectors.json", import.meta.url));
+// A list of one word on one line, as the project's formatter has it.
+const json = JSON.stringify(vectors, null, 2).replace(/\[\s+("\w+")\s+\]/g, "[$1]");
+writeFileSync(path, `${json}\n`);
+console.log(`${vectors.cases.length} cases written`);

@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
+import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
+import { createLogFilter } from "./service-log.ts";
+
+const LEAVE_WITH_PARENT = fileURLToPath(new URL("./leave-with-parent.ts", import.meta.url));
+const STOP_GRACE_MILLISECONDS = 3000;
+const READY_POLL_MILLISECONDS = 100;
+/** Lines of wrangler's that are kept to explain an early end. */
+const KEPT_LINES = 30;
+
+/** The Worker as wrangler runs it. */
+export interface Service {
+  /** Resolves when it has ended, by itself or by `stop`. */
+  ended: Promise<void>;
+  /** wrangler's last lines, whatever they are. */
+  lastLines(): string;
+  /** Ends it and everything it started. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts `wrangler dev` in a process group of its own: a signal to the group reaches the processes that wrangler starts.
+ *
+ * @param show gets the lines for the terminal
+ */
+export function startService(state: LocalState, port: number, show: (line: string) => void): Service {
+  const options = ["--port", String(port), "--persist-to", state.persistTo, "--env-file", state.sealingKeys];
+  const quiet = ["--show-interactive-dev-session=false", "--inspector-port", "0"];
+  const child = spawn(
+    process.execPath,
+    ["--import", LEAVE_WITH_PARENT, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...quiet],
+    {
+      cwd: PROJECT,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: { ...process.env, ...QUIET_WRANGLER, WRANGLER_LOG: "log", NO_COLOR: "1", FORCE_COLOR: "0" },
+    },
+  );
+  const kept: string[] = [];
+  let stopping = false;
+  for (const input of [child.stdout, child.stderr].filter((stream) => stream !== null)) {
+    const filter = createLogFilter();
+    createInterface({ input }).on("line", (line) => {
+      if (kept.push(line) > KEPT_LINES) kept.shift();
+      const shown = stopping ? null : filter(line);
+      if (shown !== null) show(shown);
+    });
+  }
+  const ended = once(child, "exit").then(() => signalGroup(child, "SIGKILL"));
+  return {
+    ended,
+    lastLines: () => kept.join("\n"),
+    async stop() {
+      stopping = true;
+      signalGroup(child, "SIGTERM");
+      await Promise.race([ended, wait(STOP_GRACE_MILLISECONDS, undefined, { ref: false })]);
+      signalGroup(child, "SIGKILL");
+    },
+  };
+}
+
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The group is gone already.
+  }
+}
+
+/** Waits for /health to answer 200. False: it did not within the time, or the service ended. */
+export async function untilHealthy(service: Service, origin: string, limitMilliseconds: number): Promise<boolean> {
+  const deadline = Date.now() + limitMilliseconds;
+  let running = true;
+  void service.ended.then(() => {
+    running = false;
+  });
+  while (running && Date.now() < deadline) {
+    if (await isHealthy(origin)) return true;
+    await wait(READY_POLL_MILLISECONDS);
+  }
+  return false;
+}
+
+async function isHealthy(origin: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${origin}/health`, { signal: AbortSignal.timeout(5000) });
+    await response.body?.cancel();
+    return response.status === 200;
+  } catch {
+    return false;
+  }
+}

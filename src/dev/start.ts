@@ -1,0 +1,111 @@
+import "../admin/platform/quick-loading.ts";
+import { unwatchFile, watchFile } from "node:fs";
+import { describeError, Mistake } from "../admin/mistake.ts";
+import { takeLock } from "../admin/platform/file-lock.ts";
+import { localState } from "../admin/platform/paths.ts";
+import { driveCron } from "./cron.ts";
+import { assertPortFree, parsePort } from "./port.ts";
+import { type Service, startService, untilHealthy } from "./service.ts";
+import { welcome } from "./welcome.ts";
+
+/** `npm start`: makes what a fresh clone lacks, then runs the service until Ctrl-C. */
+
+const READY_LIMIT_MILLISECONDS = 60_000;
+const KEY_FILE_POLL_MILLISECONDS = 1000;
+
+const state = localState();
+const show = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+let service: Service | undefined;
+let stopping = false;
+
+async function start(): Promise<void> {
+  const port = parsePort(process.argv.slice(2));
+  // Two services on one state would lease the same numbers. The lock is given back when this process ends.
+  if (takeLock(state.serviceLock, 0) === null) {
+    throw new Mistake("The service already runs on this data: stop it first (Ctrl-C where it was started).");
+  }
+  await assertPortFree(port);
+  process.stderr.write("Starting…\n");
+  const demo = await prepare();
+  const origin = `http://localhost:${port}`;
+  const first = await launch(port, origin);
+  show(welcome(origin, demo, state));
+  void driveCron(origin);
+  await supervise(port, origin, first);
+}
+
+/** Tables, sealing key and demo application. */
+async function prepare() {
+  const { openDatabase } = await import("../admin/session.ts");
+  const { database, close } = await openDatabase(undefined);
+  try {
+    const { ensureLocalSealing } = await import("../admin/operations/local-sealing.ts");
+    const { ensureDemoApplication } = await import("./demo-application.ts");
+    await ensureLocalSealing(database, state);
+    return await ensureDemoApplication(database, state);
+  } finally {
+    await close();
+  }
+}
+
+async function launch(port: number, origin: string): Promise<Service> {
+  const started = startService(state, port, show);
+  // Known to `stop` before it is ready.
+  service = started;
+  if (await untilHealthy(started, origin, READY_LIMIT_MILLISECONDS)) return started;
+  await started.stop();
+  process.stderr.write(`${started.lastLines()}\n`);
+  throw new Mistake("The service did not become ready: the lines above are the last of wrangler's.");
+}
+
+/**
+ * Waits for the end of the service. wrangler reads the key file only when it starts, so a rotated sealing key starts the
+ * service again.
+ *
+ * @throws Mistake when it ends by itself
+ */
+async function supervise(port: number, origin: string, first: Service): Promise<never> {
+  let running = first;
+  for (;;) {
+    const event = await Promise.race([running.ended.then(() => "ended"), keyFileChange().then(() => "keys")]);
+    if (event === "ended") {
+      process.stderr.write(`${running.lastLines()}\n`);
+      throw new Mistake("The service ended by itself: the lines above are the last of wrangler's.");
+    }
+    show("The sealing keys changed: starting the service again.");
+    await running.stop();
+    running = await launch(port, origin);
+    show("The service is ready again.");
+  }
+}
+
+function keyFileChange(): Promise<void> {
+  return new Promise((resolve) => {
+    watchFile(state.sealingKeys, { interval: KEY_FILE_POLL_MILLISECONDS }, (now, before) => {
+      if (now.mtimeMs === before.mtimeMs || now.size === 0) return;
+      unwatchFile(state.sealingKeys);
+      resolve();
+    });
+  });
+}
+
+/** Ends everything that was started. A second signal does not wait. */
+async function stop(): Promise<void> {
+  if (stopping) process.exit(0);
+  stopping = true;
+  await service?.stop();
+  process.exit(0);
+}
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void stop());
+
+try {
+  await start();
+} catch (error) {
+  if (!stopping) {
+    process.stderr.write(`${describeError(error)}\n`);
+    process.exit(1);
+  }
+}

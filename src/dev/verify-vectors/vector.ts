@@ -1,0 +1,56 @@
+import type { VerificationFailure } from "../../verify/badge-signature.ts";
+import { type Jwk, OTHER_KEY, SIGNING_KEY } from "./keys.ts";
+import { APPLICATION_ID, CLAIMS, HEADER, ISSUED_AT, type Members } from "./tokens.ts";
+
+/** One case of `vectors.json`. Times are seconds. */
+export interface Vector extends Circumstances {
+  name: string;
+  expected: "ok" | VerificationFailure;
+  jwt: string;
+  applicationId: string;
+  nowSeconds: number;
+  clockToleranceSeconds: number;
+  claims?: Members;
+  keyId?: string;
+}
+
+/** What a case may change: by default the one key is the signing key, and the check a minute after the signature. */
+export interface Circumstances {
+  publicKeys?: { keys: Members[] };
+  publicKey?: string;
+  applicationId?: string;
+  badgeNumber?: string;
+  clientSignature?: string;
+  nowSeconds?: number;
+  clockToleranceSeconds?: number;
+  maxAgeSeconds?: number;
+}
+
+/** The application's two keys, the signing key second: the first of a set is not always the right one. */
+export const KEY_SET: { keys: Jwk[] } = { keys: [OTHER_KEY.publicJwk, SIGNING_KEY.publicJwk] };
+export const IN_SET: Circumstances = { publicKeys: KEY_SET };
+
+/** A case that must be accepted, and what it must then state. */
+export function accept(
+  name: string,
+  jwt: string,
+  circumstances: Circumstances & { claims?: Members; keyId?: string } = {},
+): Vector {
+  return { ...vector(name, "ok", jwt, circumstances), claims: CLAIMS, keyId: HEADER.kid, ...circumstances };
+}
+
+/** A case that must be refused for this reason. */
+export function refuse(
+  expected: VerificationFailure,
+  name: string,
+  jwt: string,
+  circumstances: Circumstances = {},
+): Vector {
+  return { ...vector(name, expected, jwt, circumstances), ...circumstances };
+}
+
+function vector(name: string, expected: Vector["expected"], jwt: string, { publicKeys }: Circumstances): Vector {
+  const keys = publicKeys === undefined ? { publicKey: SIGNING_KEY.spki } : {};
+  const defaults = { applicationId: APPLICATION_ID, nowSeconds: ISSUED_AT + 60, clockToleranceSeconds: 60 };
+  return { name, expected, jwt, ...keys, ...defaults };
+}

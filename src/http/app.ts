@@ -1,0 +1,42 @@
+import { Hono } from "hono";
+import { requestId } from "hono/request-id";
+import { routePath } from "hono/route";
+import { secureHeaders } from "hono/secure-headers";
+import { createContext } from "../context.ts";
+import { log } from "../log.ts";
+import { badgeRoutes } from "./badge-routes.ts";
+import type { HttpEnv } from "./environment.ts";
+import { answerError, answerException } from "./errors.ts";
+import { invitationRoutes } from "./invitation-routes.ts";
+import { listRoutes } from "./list-routes.ts";
+import { serviceRoutes } from "./service-routes.ts";
+
+/** The HTTP side of the service: what every request gets, then one file a resource. */
+export const app = new Hono<HttpEnv>()
+  .use(requestId())
+  .use(async (c, next) => {
+    const startedAt = Date.now();
+    const context = createContext(c.env, (work) => c.executionCtx.waitUntil(work));
+    c.set("context", context);
+    await next();
+    if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-store");
+    log("info", {
+      event: "request",
+      requestId: c.get("requestId"),
+      method: c.req.method,
+      // The pattern, never the path: a path may hold an invitation token.
+      route: routePath(c, -1),
+      status: c.res.status,
+      reason: c.get("reason"),
+      application: c.get("application"),
+      milliseconds: Date.now() - startedAt,
+      d1RoundTrips: context.db.roundTrips,
+    });
+  })
+  .use(secureHeaders({ crossOriginResourcePolicy: false, crossOriginOpenerPolicy: false, xXssProtection: false }))
+  .route("/", badgeRoutes)
+  .route("/", listRoutes)
+  .route("/", invitationRoutes)
+  .route("/", serviceRoutes)
+  .notFound((c) => answerError(c, "route-unknown"))
+  .onError(answerException);

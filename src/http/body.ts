@@ -1,0 +1,71 @@
+import type { Context as HonoContext } from "hono";
+import type { z } from "zod";
+import { type Reason, Refusal } from "../refusal.ts";
+import type { HttpEnv } from "./environment.ts";
+
+/**
+ * The body as a JSON object, whatever `Content-Type` says; an absent or empty one counts as `{}`. Fields that are null,
+ * empty or blank count as missing (contract section 2).
+ */
+export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
+  const bytes = await c.req.arrayBuffer();
+  if (bytes.byteLength === 0) return {};
+  const body = parseJson(bytes);
+  if (!isObject(body)) throw new Refusal("body-not-json");
+  return withoutMissing(body);
+}
+
+function parseJson(bytes: ArrayBuffer): unknown {
+  try {
+    // JSON is UTF-8 (RFC 8259 section 8.1); other bytes are refused, not guessed at.
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+    return text.trim() === "" ? {} : JSON.parse(text);
+  } catch {
+    throw new Refusal("body-not-json");
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Without the fields that count as missing, also in the objects among them: `metadata` has fields of its own. */
+function withoutMissing(body: Record<string, unknown>): Record<string, unknown> {
+  return filterMissing(body, (value) => (isObject(value) ? filterMissing(value, (inner) => inner) : value));
+}
+
+function filterMissing(object: Record<string, unknown>, convert: (value: unknown) => unknown): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(object)
+      .filter(([, value]) => value !== null && !(typeof value === "string" && value.trim() === ""))
+      .map(([name, value]) => [name, convert(value)]),
+  );
+}
+
+/** What is wrong with a field: its first entry when it is missing, its second when it is there and not valid. */
+export type FieldReasons = Record<string, { missing?: Reason; invalid: Reason }>;
+
+/**
+ * Checks a body against its schema. Of several faults the first is told, in the order of `reasons`, every missing field
+ * before every invalid one.
+ */
+export function parseBody<Schema extends z.ZodType>(
+  schema: Schema,
+  body: Record<string, unknown>,
+  reasons: FieldReasons,
+): z.infer<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const faulty = new Set(parsed.error.issues.map(({ path }) => path[0]));
+  for (const [field, { invalid }] of Object.entries(reasons)) {
+    if (faulty.has(field)) throw new Refusal(invalid);
+  }
+  throw new Refusal("body-not-json");
+}
+
+/** Refuses a body that lacks a required field, before anything else of it is judged. */
+export function requireFields(body: Record<string, unknown>, reasons: FieldReasons): void {
+  for (const [field, { missing }] of Object.entries(reasons)) {
+    if (missing && !Object.hasOwn(body, field)) throw new Refusal(missing);
+  }
+}

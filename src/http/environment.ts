@@ -1,0 +1,14 @@
+import type { RequestIdVariables } from "hono/request-id";
+import type { Context } from "../context.ts";
+import type { Reason } from "../refusal.ts";
+
+/** What Hono carries through a request. */
+export interface HttpEnv {
+  Bindings: Env;
+  Variables: RequestIdVariables & {
+    context: Context;
+    /** For the log line of the request. */
+    application?: string;
+    reason?: Reason;
+  };
+}

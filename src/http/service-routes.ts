@@ -1,0 +1,24 @@
+import { sql } from "drizzle-orm";
+import { Hono } from "hono";
+import { publicJwks } from "../applications/jwks.ts";
+import { Refusal } from "../refusal.ts";
+import type { HttpEnv } from "./environment.ts";
+import { anyOrigin, methodNotAllowed } from "./resource.ts";
+
+/** What anybody may call: the public keys and the state of the service. */
+export const serviceRoutes = new Hono<HttpEnv>()
+  .use("/v1/applications/:applicationId/jwks.json", anyOrigin)
+  .get("/v1/applications/:applicationId/jwks.json", async (c) => {
+    const { registry, db, now } = c.get("context");
+    const application = await registry.find(db, c.req.param("applicationId"), now());
+    if (!application) throw new Refusal("application-unknown");
+    c.header("Cache-Control", "public, max-age=300");
+    return c.json(await publicJwks(application), 200);
+  })
+  .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
+
+  .get("/health", async (c) => {
+    await c.get("context").db.run((orm) => orm.run(sql`SELECT 1`));
+    return c.json({ status: "ok" }, 200);
+  })
+  .all("/health", methodNotAllowed("GET", "HEAD"));

@@ -1,0 +1,101 @@
+import { digestOf } from "../applications/credentials.ts";
+import { type Application, newestSigningKey } from "../applications/registry.ts";
+import { answerExisting, type BadgeRequest, type IssuedBadge } from "../badges/existing.ts";
+import type { Context } from "../context.ts";
+import { newEventId } from "../identifiers.ts";
+import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
+import { Unavailable } from "../platform.ts";
+import { Refusal } from "../refusal.ts";
+import { findBadge } from "../storage/badges.ts";
+import { type Claim, findInvitationAndBadge, type StoredInvitation, writeClaim } from "../storage/invitations.ts";
+import { badgeCreatedPayload } from "../webhooks/event.ts";
+import { sendWakeUp } from "../webhooks/wake-up.ts";
+import { decideClaim } from "./lifecycle.ts";
+
+/**
+ * Gives a user device the number that an invitation reserved. The write is conditional on what was read; when another
+ * request changed it in between, this one reads and decides again.
+ */
+export async function claimInvitation(
+  context: Context,
+  application: Application,
+  request: BadgeRequest,
+  token: string,
+): Promise<IssuedBadge> {
+  const { db } = context;
+  const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
+  const digest = await digestOf(token);
+  // One ID for all attempts: a write whose answer was lost is recognized as this request's own.
+  const eventId = newEventId(context.now());
+  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+    const { invitation, badgeNumber } = await findInvitationAndBadge(db, digest, userDevice);
+    const isOurs = invitation?.claimEventId === eventId;
+    const decision = decideClaim(invitation, request, context.now());
+    if (decision.kind === "refuse" || !invitation) {
+      throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
+    }
+    if (isOurs) return created(application, invitation.number);
+    if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
+    const claim = toClaim(context, application, request, { token, digest, eventId, invitation, badgeNumber });
+    if (await claimNow(context, claim)) return created(application, invitation.number);
+  }
+  throw new Unavailable("D1", undefined);
+}
+
+/** @returns false when something moved since the request looked */
+async function claimNow(context: Context, claim: Claim): Promise<boolean> {
+  const { applicationId, digest, number, eventId } = claim;
+  // D1 restored to an older state may show as pending what was revoked since, its number long somebody else's.
+  if (!(await context.allocator.holds(applicationId, digest, number))) throw new Refusal("invitation-revoked");
+  const written = await writeClaim(context.db, claim);
+  if (written?.eventPending) context.defer(sendWakeUp(context.queue, { applicationId, eventId }));
+  return written !== null;
+}
+
+function toClaim(
+  context: Context,
+  application: Application,
+  request: BadgeRequest,
+  found: {
+    token: string;
+    digest: string;
+    eventId: string;
+    invitation: StoredInvitation;
+    badgeNumber: number | null;
+  },
+): Claim {
+  const { token, digest, eventId, invitation, badgeNumber: replacedNumber } = found;
+  const { device, userId, metadata } = request;
+  const { number } = invitation;
+  const claimedAt = context.now();
+  const payload = badgeCreatedPayload({
+    eventId,
+    createdAt: claimedAt,
+    number,
+    userId,
+    metadata,
+    invitationId: token,
+    replacedNumber,
+  });
+  const signingKeyId = newestSigningKey(application).id;
+  const badge = { number, device, userId, metadata, signingKeyId, replacedNumber };
+  return { applicationId: application.id, digest, eventId, payload, claimedAt, ...badge };
+}
+
+function created(application: Application, number: number): IssuedBadge {
+  return { kind: "created", number, publicKey: newestSigningKey(application).publicKey };
+}
+
+/**
+ * The answer to the first claim was lost, or the phone presents its token with every request. Should another invitation
+ * have replaced the badge since, the answer is the badge that the user device has now: a retired number opens no door.
+ */
+async function answerClaimedBefore(
+  context: Context,
+  userDevice: { applicationId: string; device: string; userId: string },
+  metadata: string | null,
+): Promise<IssuedBadge> {
+  const badge = await findBadge(context.db, userDevice);
+  if (!badge) throw new Refusal("invitation-claimed");
+  return answerExisting(context, badge, metadata);
+}

@@ -1,0 +1,69 @@
+import type { Reason } from "../refusal.ts";
+
+/**
+ * The life of an invitation: pending, then one of claimed, revoked or expired, for ever. Pure decisions; the write that
+ * follows one is conditional on what it was made from, so of two that race exactly one happens and the other decides
+ * again.
+ */
+export type InvitationState = "pending" | "claimed" | "revoked" | "expired";
+
+export interface Invitation {
+  state: InvitationState;
+  /** Milliseconds. */
+  expiresAtTime: number;
+  /** Keyed digest of the udid that created it. */
+  creatorDevice: string;
+  claimDevice: string | null;
+  claimUserId: string | null;
+}
+
+/** Past its time an invitation is expired, whether the sweep has come by or not. */
+export function stateAt(invitation: Invitation, now: number): InvitationState {
+  if (invitation.state === "pending" && invitation.expiresAtTime <= now) return "expired";
+  return invitation.state;
+}
+
+export type ClaimDecision = { kind: "claim" } | { kind: "claimed-before" } | { kind: "refuse"; reason: Reason };
+
+/** Presenting a token (contract section 5). */
+export function decideClaim(
+  invitation: Invitation | undefined,
+  claimer: { device: string; userId: string },
+  now: number,
+): ClaimDecision {
+  if (!invitation) return { kind: "refuse", reason: "invitation-unknown" };
+  switch (stateAt(invitation, now)) {
+    case "pending":
+      return { kind: "claim" };
+    case "claimed": {
+      const isClaimer = invitation.claimDevice === claimer.device && invitation.claimUserId === claimer.userId;
+      return isClaimer ? { kind: "claimed-before" } : { kind: "refuse", reason: "invitation-claimed" };
+    }
+    case "revoked":
+      return { kind: "refuse", reason: "invitation-revoked" };
+    case "expired":
+      return { kind: "refuse", reason: "invitation-expired" };
+  }
+}
+
+export type RevokeDecision = { kind: "revoke" } | { kind: "revoked-before" } | { kind: "refuse"; reason: Reason };
+
+/** @param revoker the application's server, or the device that must have created the invitation */
+export function decideRevoke(
+  invitation: Invitation | undefined,
+  revoker: { kind: "server" } | { kind: "device"; device: string },
+  now: number,
+): RevokeDecision {
+  const isForeign = revoker.kind === "device" && invitation?.creatorDevice !== revoker.device;
+  if (!invitation || isForeign) return { kind: "refuse", reason: "invitation-unknown" };
+  switch (stateAt(invitation, now)) {
+    case "pending":
+      return { kind: "revoke" };
+    case "revoked":
+      return { kind: "revoked-before" };
+    case "claimed":
+      return { kind: "refuse", reason: "invitation-claimed" };
+    case "expired":
+      return { kind: "refuse", reason: "invitation-expired" };
+  }
+}

@@ -1,0 +1,59 @@
+import { digestOf } from "../applications/credentials.ts";
+import type { Application } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
+import { log } from "../log.ts";
+import { Unavailable } from "../platform.ts";
+import { Refusal } from "../refusal.ts";
+import { findInvitation, type StoredInvitation, writeReleases, writeRevocation } from "../storage/invitations.ts";
+import { decideRevoke } from "./lifecycle.ts";
+
+export interface RevokedInvitation {
+  number: number;
+  expiresAt: string;
+  /** Milliseconds; the same in every answer. */
+  revokedAt: number;
+}
+
+/** Ends a pending invitation and gives its number back (contract section 5). */
+export async function revokeInvitation(
+  context: Context,
+  application: Application,
+  token: string,
+  revoker: { kind: "server" } | { kind: "device"; device: string },
+): Promise<RevokedInvitation> {
+  const digest = await digestOf(token);
+  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+    const invitation = await findInvitation(context.db, application.id, digest);
+    const decision = decideRevoke(invitation, revoker, context.now());
+    if (decision.kind === "refuse" || !invitation) {
+      throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
+    }
+    if (decision.kind === "revoked-before") {
+      if (invitation.releasedAt === null) await release(context, application.id, digest);
+      return answer(invitation);
+    }
+    // Whether it was this request or another that ended the invitation, the next look tells.
+    await writeRevocation(context.db, digest, context.now());
+  }
+  throw new Unavailable("D1", undefined);
+}
+
+/** The number is free before the answer is given; if that fails the sweep does it. */
+async function release(context: Context, applicationId: string, digest: string): Promise<void> {
+  try {
+    await context.allocator.release(applicationId, [digest], context.now());
+    context.defer(writeReleases(context.db, [digest], context.now()).catch((error) => leftToSweep(error)));
+  } catch (error) {
+    leftToSweep(error);
+  }
+}
+
+function leftToSweep(error: unknown): void {
+  log("warn", { event: "release-left-to-sweep", error });
+}
+
+function answer({ number, expiresAt, endedAt }: StoredInvitation): RevokedInvitation {
+  if (endedAt === null) throw new Error("a revoked invitation has a time of revocation");
+  return { number, expiresAt, revokedAt: endedAt };
+}

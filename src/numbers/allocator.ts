@@ -1,0 +1,167 @@
+import { DurableObject } from "cloudflare:workers";
+import { LEASE_RECLAIM_SECONDS, MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS, RECLAIM_CHUNK_LEASES } from "../limits.ts";
+import { Unavailable } from "../platform.ts";
+import {
+  type BadgeWrite,
+  findNumbers,
+  type NewReservation,
+  type WriteResult,
+  writeBadges,
+} from "../storage/badge-writes.ts";
+import { Database } from "../storage/database.ts";
+import { badgeCreatedPayload } from "../webhooks/event.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { badgeHolder, holderKey } from "./holder.ts";
+import { Ledger, type NumberRange, type UnconfirmedLease } from "./ledger.ts";
+
+/** What the object needs to know of its application to lease a number. */
+export interface AllocationRules {
+  range: NumberRange;
+  reuseAfterSeconds: number;
+}
+
+export interface IssueRequest {
+  device: string;
+  userId: string;
+  metadata: string | null;
+  signingKeyId: number;
+  eventId: string;
+  issuedAt: number;
+}
+
+export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
+
+/** Business outcomes are values: an exception would cross RPC as a fault of the object. */
+export type AllocationResult =
+  | { kind: "written"; number: number; eventPending: boolean }
+  | { kind: "existing"; number: number }
+  | { kind: "exhausted" }
+  | { kind: "unavailable" };
+
+/**
+ * One application's object; its name is the application ID. It knows which number is leased to which holder, and writes
+ * the badges being issued at one moment to D1 in one batch. Every call may be repeated: the lease by its holder, the
+ * write by its event ID or invitation.
+ */
+export class Allocator extends DurableObject<Env> {
+  readonly #ledger = new Ledger(this.ctx.storage.sql);
+  readonly #group = new GroupCommit<BadgeWrite, WriteResult>(MAX_GROUP_BADGES, (writes) =>
+    writeBadges(new Database(this.env.DB), this.#applicationId, writes),
+  );
+  #alarmIsSet = false;
+
+  issue(rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
+    const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
+    return this.#allocate(rules, holder, (number) => {
+      const { eventId, userId, metadata, issuedAt } = request;
+      const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
+      return { kind: "issue", number, ...request, payload };
+    });
+  }
+
+  reserve(rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
+    const holder = holderKey({ kind: "invitation", invitation: request.invitation });
+    return this.#allocate(rules, holder, (number) => ({ kind: "reserve", number, ...request }));
+  }
+
+  /** Whether an invitation still has its number here: D1 may have been restored to a time before it was given back. */
+  holds(invitation: string, number: number): boolean {
+    return this.#ledger.holds(holderKey({ kind: "invitation", invitation }), number);
+  }
+
+  /** Takes back the numbers of ended invitations, in this order. Repeated, it does nothing. */
+  release(invitations: readonly string[], now: number): void {
+    for (const invitation of invitations) this.#ledger.release(holderKey({ kind: "invitation", invitation }), now);
+  }
+
+  /** Takes back leases whose badge never came to D1 within an hour. */
+  override async alarm(): Promise<void> {
+    const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
+    const db = new Database(this.env.DB);
+    for (;;) {
+      const leases = this.#ledger.unconfirmed(before, RECLAIM_CHUNK_LEASES);
+      if (leases.length === 0) break;
+      await this.#settle(db, leases, before);
+    }
+    this.#alarmIsSet = this.#ledger.finishScan();
+    if (this.#alarmIsSet) await this.#setAlarm();
+  }
+
+  async #allocate(
+    rules: AllocationRules,
+    holder: string,
+    write: (number: number) => BadgeWrite,
+  ): Promise<AllocationResult> {
+    try {
+      for (let attempt = 0; attempt < MAX_LEASE_ATTEMPTS; attempt++) {
+        const lease = this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, Date.now());
+        if (lease.kind === "exhausted") return lease;
+        await this.#ensureAlarm();
+        const result = await this.#group.add(write(lease.number));
+        const settled = this.#apply(holder, lease.number, result);
+        if (settled) return settled;
+        await this.#skipTaken();
+      }
+      return { kind: "unavailable" };
+    } catch (error) {
+      if (error instanceof Unavailable) return { kind: "unavailable" };
+      throw error;
+    }
+  }
+
+  /** Brings the ledger in line with what D1 said. @returns null when another number must be tried */
+  #apply(holder: string, number: number, result: WriteResult): AllocationResult | null {
+    switch (result.kind) {
+      case "written":
+        this.#ledger.confirm(holder);
+        return result;
+      case "existing":
+        if (result.number === number) this.#ledger.confirm(holder);
+        else if (result.leasedNumberTaken) this.#ledger.markTaken(holder, number);
+        else this.#ledger.release(holder, Date.now());
+        return { kind: "existing", number: result.number };
+      case "taken":
+        this.#ledger.markTaken(holder, number);
+        return null;
+    }
+  }
+
+  /** After one taken number others are likely: this object was restored. Passes over the next ones in one look. */
+  async #skipTaken(): Promise<void> {
+    const fresh = this.#ledger.peekFresh(RECLAIM_CHUNK_LEASES);
+    const known = await findNumbers(new Database(this.env.DB), fresh);
+    // Another request may have taken some meanwhile: those in front are then no longer the next ones.
+    const next = this.#ledger.peekFresh(RECLAIM_CHUNK_LEASES);
+    if (next[0] === fresh[0]) this.#ledger.skipTaken(fresh, new Set(known.keys()));
+  }
+
+  async #settle(db: Database, leases: readonly UnconfirmedLease[], before: number): Promise<void> {
+    const known = await findNumbers(
+      db,
+      leases.map(({ number }) => number),
+    );
+    for (const { id, holder, number } of leases) {
+      const badge = known.get(number);
+      const owner = badge && badgeHolder(badge);
+      if (!badge) this.#ledger.reclaim(id, before, Date.now());
+      else if (owner && holderKey(owner) === holder) this.#ledger.confirm(holder);
+      else this.#ledger.markTaken(holder, number);
+    }
+  }
+
+  get #applicationId(): string {
+    const { name } = this.ctx.id;
+    if (name === undefined) throw new Error("an allocator is named by its application ID");
+    return name;
+  }
+
+  async #ensureAlarm(): Promise<void> {
+    if (this.#alarmIsSet) return;
+    this.#alarmIsSet = true;
+    if ((await this.ctx.storage.getAlarm()) === null) await this.#setAlarm();
+  }
+
+  #setAlarm(): Promise<void> {
+    return this.ctx.storage.setAlarm(Date.now() + LEASE_RECLAIM_SECONDS * 1000);
+  }
+}

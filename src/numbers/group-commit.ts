@@ -1,0 +1,43 @@
+/**
+ * Gathers what is to be written at one moment: while one group is being written the next one fills, and an item that
+ * comes when nothing is being written goes at once. D1 runs one transaction at a time, so under load a group costs
+ * little more than a single row.
+ */
+export class GroupCommit<Item, Result> {
+  readonly #write: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly #maxItems: number;
+  #waiting: { item: Item; done: PromiseWithResolvers<Result> }[] = [];
+  #writing = false;
+
+  /** @param write writes all items in one transaction and gives one result an item, in the same order */
+  constructor(maxItems: number, write: (items: readonly Item[]) => Promise<readonly Result[]>) {
+    this.#maxItems = maxItems;
+    this.#write = write;
+  }
+
+  /** Settles as the item's group does: with its own result, or with the error that the whole group met. */
+  add(item: Item): Promise<Result> {
+    const done = Promise.withResolvers<Result>();
+    this.#waiting.push({ item, done });
+    if (!this.#writing) void this.#drain();
+    return done.promise;
+  }
+
+  async #drain(): Promise<void> {
+    this.#writing = true;
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, this.#maxItems);
+      try {
+        const results = await this.#write(group.map(({ item }) => item));
+        for (const [place, { done }] of group.entries()) {
+          const result = results[place];
+          if (result === undefined) done.reject(new Error("a group was written without a result for each item"));
+          else done.resolve(result);
+        }
+      } catch (error) {
+        for (const { done } of group) done.reject(error);
+      }
+    }
+    this.#writing = false;
+  }
+}

@@ -1,0 +1,225 @@
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { createPermutation, PERMUTATION_KEY_BYTES } from "./permutation.ts";
+
+/** A number range, both ends included. */
+export interface NumberRange {
+  first: number;
+  last: number;
+}
+
+export type Lease = { kind: "leased"; number: number } | { kind: "exhausted" };
+
+export interface UnconfirmedLease {
+  id: number;
+  holder: string;
+  number: number;
+}
+
+/**
+ * Which number is leased to which holder, in the SQLite storage of one application's object. A holder is one user
+ * device or one invitation. Every method is synchronous, hence atomic: nothing else of the object runs in between
+ * (Durable Objects: writes without an `await` between them are one transaction).
+ *
+ * A lease stays for ever once D1 holds its badge. So when D1 is restored to an older state, the numbers issued since
+ * then are not handed to anybody else, and a device that asks again gets its old one.
+ */
+export class Ledger {
+  readonly #sql: SqlStorage;
+  #permutationKey: Uint8Array | undefined;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(`
+      CREATE TABLE IF NOT EXISTS permutation_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
+      CREATE TABLE IF NOT EXISTS segment (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS lease (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        holder TEXT NOT NULL UNIQUE,
+        number INTEGER NOT NULL,
+        leased_at INTEGER NOT NULL,
+        confirmed INTEGER NOT NULL
+      );
+      CREATE TABLE IF NOT EXISTS reclaim (id INTEGER PRIMARY KEY CHECK (id = 1), scanned_through INTEGER NOT NULL);
+      INSERT OR IGNORE INTO reclaim (id, scanned_through) VALUES (1, 0);
+      CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
+    `);
+  }
+
+  /**
+   * The holder's number: the one it has, else the longest-free one past the reuse delay, else a fresh one. A number
+   * that was leased is handed out again only after `release`.
+   *
+   * @param now milliseconds
+   */
+  lease(holder: string, range: NumberRange, reuseAfterSeconds: number, now: number): Lease {
+    const held = this.#first("SELECT number, confirmed FROM lease WHERE holder = ?", holder);
+    if (held) {
+      // An hour counts from the last try, so that reclaiming never meets a request under way.
+      if (held.confirmed === 0) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
+      return { kind: "leased", number: integer(held.number) };
+    }
+    const number = this.#takeFree(reuseAfterSeconds, now) ?? this.#takeFresh(range);
+    if (number === null) return { kind: "exhausted" };
+    this.#sql.exec("INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 0)", holder, number, now);
+    return { kind: "leased", number };
+  }
+
+  /** Notes that D1 holds the badge or reservation of this lease: it is never reclaimed. */
+  confirm(holder: string): void {
+    this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND confirmed = 0", holder);
+  }
+
+  /** Whether the holder has exactly this number. */
+  holds(holder: string, number: number): boolean {
+    return this.#first("SELECT number FROM lease WHERE holder = ?", holder)?.number === number;
+  }
+
+  /** Ends a lease; its number joins the free ones, last in line. Repeated, it does nothing. */
+  release(holder: string, now: number): boolean {
+    const released = this.#first("DELETE FROM lease WHERE holder = ? RETURNING number", holder);
+    if (!released) return false;
+    this.#free(integer(released.number), now);
+    return true;
+  }
+
+  /** Ends a lease whose number D1 knows as somebody else's. The number is not free: nobody gets it from here again. */
+  markTaken(holder: string, number: number): void {
+    this.#sql.exec("DELETE FROM lease WHERE holder = ? AND number = ?", holder, number);
+  }
+
+  /** Leases that were never confirmed and not asked for since `before` (milliseconds), oldest first. */
+  unconfirmed(before: number, limit: number): UnconfirmedLease[] {
+    return this.#sql
+      .exec(
+        `SELECT id, holder, number FROM lease
+         WHERE id > (SELECT scanned_through FROM reclaim) AND confirmed = 0 AND leased_at <= ? ORDER BY id LIMIT ?`,
+        before,
+        limit,
+      )
+      .toArray()
+      .map((row) => ({ id: integer(row.id), holder: String(row.holder), number: integer(row.number) }));
+  }
+
+  /** Releases a lease only if it is still unconfirmed and still as old: a request may have come meanwhile. */
+  reclaim(id: number, before: number, now: number): boolean {
+    const reclaimed = this.#first(
+      "DELETE FROM lease WHERE id = ? AND confirmed = 0 AND leased_at <= ? RETURNING number",
+      id,
+      before,
+    );
+    if (!reclaimed) return false;
+    this.#free(integer(reclaimed.number), now);
+    return true;
+  }
+
+  /**
+   * Moves the scan's start past all that is confirmed, so that a lease is looked at for an hour and never again.
+   *
+   * @returns whether any lease is still unconfirmed
+   */
+  finishScan(): boolean {
+    const open = this.#first(
+      "SELECT min(id) AS id FROM lease WHERE id > (SELECT scanned_through FROM reclaim) AND confirmed = 0",
+    );
+    if (open?.id != null) {
+      this.#sql.exec("UPDATE reclaim SET scanned_through = ?", integer(open.id) - 1);
+      return true;
+    }
+    this.#sql.exec("UPDATE reclaim SET scanned_through = coalesce((SELECT max(id) FROM lease), 0)");
+    return false;
+  }
+
+  /** The next fresh numbers, without taking them. */
+  peekFresh(count: number): number[] {
+    const segment = this.#openSegment();
+    if (!segment) return [];
+    const place = this.#permutation(segment);
+    const last = Math.min(segment.size, segment.used + count);
+    return Array.from({ length: last - segment.used }, (_, ahead) => segment.first + place(segment.used + ahead));
+  }
+
+  /** Passes over the next fresh numbers as long as D1 knows them: this object was restored to an older state. */
+  skipTaken(fresh: readonly number[], taken: ReadonlySet<number>): void {
+    let skipped = 0;
+    for (const number of fresh) {
+      if (!taken.has(number)) break;
+      skipped++;
+    }
+    const segment = this.#openSegment();
+    if (segment && skipped > 0) this.#use(segment, skipped);
+  }
+
+  #takeFree(reuseAfterSeconds: number, now: number): number | null {
+    const free = this.#first("SELECT id, number, freed_at FROM free ORDER BY id LIMIT 1");
+    if (!free) return null;
+    // Without a delay the clock is not asked: it may have jumped back since the number was freed.
+    const rested = reuseAfterSeconds === 0 || integer(free.freed_at) <= now - reuseAfterSeconds * 1000;
+    if (!rested) return null;
+    this.#sql.exec("DELETE FROM free WHERE id = ?", integer(free.id));
+    return integer(free.number);
+  }
+
+  #takeFresh(range: NumberRange): number | null {
+    this.#cover(range);
+    const segment = this.#openSegment();
+    if (!segment) return null;
+    this.#use(segment, 1);
+    return segment.first + this.#permutation(segment)(segment.used);
+  }
+
+  /**
+   * A range that grew at its end gets a further segment with an order of its own; the numbers before it keep theirs, so
+   * none comes twice. A caller that knows only the shorter range changes nothing.
+   */
+  #cover({ first, last }: NumberRange): void {
+    const known = this.#first("SELECT min(first) AS first, max(first + size - 1) AS last FROM segment");
+    const end = known?.last == null ? first - 1 : integer(known.last);
+    if (known?.first != null && integer(known.first) !== first) throw new Error("the number range has another start");
+    if (last > end) this.#sql.exec("INSERT INTO segment (first, size, used) VALUES (?, ?, 0)", end + 1, last - end);
+  }
+
+  #openSegment(): Segment | null {
+    const row = this.#first("SELECT first, size, used FROM segment WHERE used < size ORDER BY first LIMIT 1");
+    return row ? { first: integer(row.first), size: integer(row.size), used: integer(row.used) } : null;
+  }
+
+  #use(segment: Segment, count: number): void {
+    this.#sql.exec("UPDATE segment SET used = used + ? WHERE first = ?", count, segment.first);
+  }
+
+  #permutation(segment: Segment): (index: number) => number {
+    this.#permutationKey ??= this.#loadPermutationKey();
+    // A key of its own for each segment: two of one size must not have one order.
+    const key = hmac(sha256, this.#permutationKey, new TextEncoder().encode(String(segment.first)));
+    return createPermutation(key, segment.size);
+  }
+
+  /** The application's key, made by whoever comes first. */
+  #loadPermutationKey(): Uint8Array {
+    const made = crypto.getRandomValues(new Uint8Array(PERMUTATION_KEY_BYTES));
+    this.#sql.exec("INSERT OR IGNORE INTO permutation_key (id, key) VALUES (1, ?)", made);
+    const kept = this.#first("SELECT key FROM permutation_key")?.key;
+    if (!(kept instanceof ArrayBuffer)) throw new Error("the permutation key is not bytes");
+    return new Uint8Array(kept);
+  }
+
+  #free(number: number, now: number): void {
+    this.#sql.exec("INSERT OR IGNORE INTO free (number, freed_at) VALUES (?, ?)", number, now);
+  }
+
+  #first(query: string, ...bindings: SqlStorageValue[]): Record<string, SqlStorageValue> | undefined {
+    return this.#sql.exec(query, ...bindings).toArray()[0];
+  }
+}
+
+interface Segment {
+  first: number;
+  size: number;
+  used: number;
+}
+
+function integer(value: SqlStorageValue | undefined): number {
+  if (typeof value !== "number") throw new TypeError("expected an integer from the object's storage");
+  return value;
+}

@@ -1,0 +1,209 @@
+import { z } from "zod";
+import type { Database } from "./database.ts";
+
+/** A badge to be written, together with the event that tells of it. */
+export interface NewBadge {
+  kind: "issue";
+  number: number;
+  device: string;
+  userId: string;
+  /** JSON text, or null when the device sent none. */
+  metadata: string | null;
+  signingKeyId: number;
+  /** Made once a request: a repeated write knows by it that the badge is its own. */
+  eventId: string;
+  /** The body of the `badge:created` webhook. */
+  payload: string;
+  /** Milliseconds. */
+  issuedAt: number;
+}
+
+/** A number to be reserved for an invitation, together with the invitation. */
+export interface NewReservation {
+  kind: "reserve";
+  number: number;
+  /** Digest of the invitation token. */
+  invitation: string;
+  creatorDevice: string;
+  expiresAt: string;
+  /** Milliseconds, like `createdAt`. */
+  expiresAtTime: number;
+  createdAt: number;
+}
+
+export type BadgeWrite = NewBadge | NewReservation;
+
+/**
+ * `written`: by this write or an earlier one of the same request. `existing`: the user device has a badge already.
+ * `taken`: D1 knows the number as somebody else's, which it never hands out twice.
+ */
+export type WriteResult =
+  | { kind: "written"; number: number; eventPending: boolean }
+  | { kind: "existing"; number: number; leasedNumberTaken: boolean }
+  | { kind: "taken" };
+
+/**
+ * One statement a table, whatever the number of rows: they come as one JSON parameter, because D1 binds at most 100.
+ * `ON CONFLICT DO NOTHING` makes each of them repeatable; what it passed over is looked up afterwards.
+ */
+const INSERT_BADGES = `
+  INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
+    position, turn)
+  SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
+    row ->> 'eventId', row ->> 'issuedAt',
+    place + 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?2 AND position IS NOT NULL), 0),
+    1 + coalesce((SELECT max(turn) FROM badge
+      WHERE application_id = ?2 AND device = row ->> 'device' AND position IS NOT NULL), 0)
+  FROM (SELECT key AS place, value AS row FROM json_each(?1))
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING event_id AS written`;
+
+/** The outbox rows of the badges just written; none when the application has no webhook URL. */
+const INSERT_EVENTS = `
+  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
+    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'issuedAt'
+  FROM (SELECT value AS row FROM json_each(?1))
+  JOIN badge ON badge.number = row ->> 'number' AND badge.event_id = row ->> 'eventId'
+  JOIN application ON application.id = ?2 AND application.webhook_url IS NOT NULL
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING id AS written`;
+
+const INSERT_RESERVATIONS = `
+  INSERT INTO badge (number, application_id, invitation)
+  SELECT row ->> 'number', ?2, row ->> 'invitation' FROM (SELECT value AS row FROM json_each(?1))
+  WHERE true
+  ON CONFLICT DO NOTHING`;
+
+const INSERT_INVITATIONS = `
+  INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
+    created_at)
+  SELECT row ->> 'invitation', ?2, row ->> 'number', 'pending', row ->> 'creatorDevice', row ->> 'expiresAt',
+    row ->> 'expiresAtTime', row ->> 'createdAt'
+  FROM (SELECT value AS row FROM json_each(?1))
+  JOIN badge ON badge.number = row ->> 'number' AND badge.invitation = row ->> 'invitation'
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING digest AS written`;
+
+/** What stands in the way of the rows that were passed over. */
+const SELECT_CONFLICTS = `
+  SELECT place, own.number AS own_number, own.event_id AS own_event, taken.number AS taken_number,
+    taken.event_id AS taken_event, taken.invitation AS taken_invitation
+  FROM (SELECT key AS place, value AS row FROM json_each(?1))
+  LEFT JOIN badge AS own ON own.application_id = ?2 AND own.device = row ->> 'device'
+    AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL
+  LEFT JOIN badge AS taken ON taken.number = row ->> 'number'
+  ORDER BY place`;
+
+const writtenRows = z.array(z.object({ written: z.string() }));
+
+const conflictRows = z.array(
+  z.object({
+    own_number: z.number().nullable(),
+    own_event: z.string().nullable(),
+    taken_number: z.number().nullable(),
+    taken_event: z.string().nullable(),
+    taken_invitation: z.string().nullable(),
+  }),
+);
+
+type Conflict = z.infer<typeof conflictRows>[number];
+
+/**
+ * Writes badges and reservations of one application with all that belongs to them, in one transaction and one round
+ * trip. A second round trip asks about rows that were there before: a repeated write, or a race that was lost.
+ *
+ * @returns one result a write, in the same order
+ */
+export async function writeBadges(
+  db: Database,
+  applicationId: string,
+  writes: readonly BadgeWrite[],
+): Promise<WriteResult[]> {
+  const { written, events } = await insertAll(db, applicationId, writes);
+  const isWritten = (write: BadgeWrite) => written.has(write.kind === "issue" ? write.eventId : write.invitation);
+  const passedOver = writes.filter((write) => !isWritten(write));
+  const conflicts = passedOver.length === 0 ? [] : await selectConflicts(db, applicationId, passedOver);
+  let place = 0;
+  return writes.map((write) => {
+    if (!isWritten(write)) return explain(write, conflicts[place++]);
+    const eventPending = write.kind === "issue" && events.has(write.eventId);
+    return { kind: "written", number: write.number, eventPending };
+  });
+}
+
+async function insertAll(
+  db: Database,
+  applicationId: string,
+  writes: readonly BadgeWrite[],
+): Promise<{ written: Set<string>; events: Set<string> }> {
+  const badges = JSON.stringify(writes.filter(({ kind }) => kind === "issue"));
+  const reservations = JSON.stringify(writes.filter(({ kind }) => kind === "reserve"));
+  const issues = writes.some(({ kind }) => kind === "issue");
+  const reserves = writes.some(({ kind }) => kind === "reserve");
+  const results = await db.run((_, d1) =>
+    d1.batch([
+      ...(issues ? [INSERT_BADGES, INSERT_EVENTS].map((sql) => d1.prepare(sql).bind(badges, applicationId)) : []),
+      ...(reserves
+        ? [INSERT_RESERVATIONS, INSERT_INVITATIONS].map((sql) => d1.prepare(sql).bind(reservations, applicationId))
+        : []),
+    ]),
+  );
+  const ids = (place: number) => writtenRows.parse(results[place]?.results ?? []).map(({ written }) => written);
+  const issued = issues ? ids(0) : [];
+  const events = issues ? ids(1) : [];
+  const reserved = reserves ? ids(issues ? 3 : 1) : [];
+  return { written: new Set([...issued, ...reserved]), events: new Set(events) };
+}
+
+async function selectConflicts(
+  db: Database,
+  applicationId: string,
+  writes: readonly BadgeWrite[],
+): Promise<Conflict[]> {
+  const rows = JSON.stringify(writes);
+  const { results } = await db.run((_, d1) => d1.prepare(SELECT_CONFLICTS).bind(rows, applicationId).all());
+  return conflictRows.parse(results);
+}
+
+function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult {
+  if (!conflict) throw new Error("a write was passed over without a conflict to show for it");
+  if (write.kind === "reserve") {
+    const own = conflict.taken_invitation === write.invitation;
+    return own ? { kind: "written", number: write.number, eventPending: false } : { kind: "taken" };
+  }
+  const { own_number: own, own_event: ownEvent, taken_number: taken } = conflict;
+  if (own !== null && ownEvent === write.eventId) return { kind: "written", number: own, eventPending: true };
+  if (own !== null) return { kind: "existing", number: own, leasedNumberTaken: taken !== null && taken !== own };
+  return { kind: "taken" };
+}
+
+const SELECT_KNOWN = `
+  SELECT badge.number AS number, badge.device AS device, badge.user_id AS user_id, badge.invitation AS invitation
+  FROM json_each(?1) AS asked JOIN badge ON badge.number = asked.value`;
+
+const knownRows = z.array(
+  z.object({
+    number: z.number(),
+    device: z.string().nullable(),
+    user_id: z.string().nullable(),
+    invitation: z.string().nullable(),
+  }),
+);
+
+/** Which of these numbers D1 knows, in any state, and whose they are. */
+export async function findNumbers(
+  db: Database,
+  numbers: readonly number[],
+): Promise<Map<number, { device: string | null; userId: string | null; invitation: string | null }>> {
+  const asked = JSON.stringify(numbers);
+  const { results } = await db.run((_, d1) => d1.prepare(SELECT_KNOWN).bind(asked).all());
+  return new Map(
+    knownRows
+      .parse(results)
+      .map(({ number, device, user_id: userId, invitation }) => [number, { device, userId, invitation }]),
+  );
+}

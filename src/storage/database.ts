@@ -1,0 +1,59 @@
+import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
+import { retryPlatform } from "../platform.ts";
+import * as schema from "./schema.ts";
+
+export type Orm = DrizzleD1Database<typeof schema>;
+
+/**
+ * D1 for one request, one message or one sweep: counts the round trips and retries what may be retried. Every write
+ * that goes through here can be repeated: it finds its work already done, or does all of it in one transaction.
+ */
+export class Database {
+  readonly orm: Orm;
+  readonly d1: D1Database;
+  #roundTrips = 0;
+
+  constructor(d1: D1Database) {
+    this.d1 = d1;
+    this.orm = ormOf(d1);
+  }
+
+  /** Calls made to D1 so far, repeats included. */
+  get roundTrips(): number {
+    return this.#roundTrips;
+  }
+
+  /** @throws Unavailable when D1 does not answer */
+  run<T>(query: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T> {
+    return retryPlatform("D1", () => {
+      this.#roundTrips++;
+      return query(this.orm, this.d1);
+    });
+  }
+}
+
+const orms = new WeakMap<D1Database, Orm>();
+
+/** One Drizzle per binding: its statements are built once an isolate. */
+function ormOf(d1: D1Database): Orm {
+  const known = orms.get(d1);
+  if (known) return known;
+  const orm = drizzle(d1, { schema });
+  orms.set(d1, orm);
+  return orm;
+}
+
+/**
+ * A statement that is built once per binding and then only bound: building it anew costs more than all else that an
+ * answer needs.
+ */
+export function prepared<Statement>(build: (orm: Orm) => Statement): (orm: Orm) => Statement {
+  const statements = new WeakMap<Orm, Statement>();
+  return (orm) => {
+    const known = statements.get(orm);
+    if (known !== undefined) return known;
+    const statement = build(orm);
+    statements.set(orm, statement);
+    return statement;
+  };
+}

@@ -1,0 +1,247 @@
+import { and, asc, eq, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
+import { z } from "zod";
+import { DELIVERY_LEASE_SECONDS } from "../limits.ts";
+import type { Database } from "./database.ts";
+import { application, webhookEvent } from "./schema.ts";
+
+export interface EventId {
+  applicationId: string;
+  eventId: string;
+}
+
+/** An event that nobody else sends until its lease is over. */
+export interface ClaimedEvent extends EventId {
+  event: "badge:created" | "webhook:test";
+  payload: string;
+  attempts: number;
+  /** End of the lease in milliseconds, and the mark by which its holder is known. */
+  leaseUntil: number;
+}
+
+/** Where an application's events go, and how that has been going. */
+export interface Endpoint {
+  applicationId: string;
+  url: string;
+  failingSince: number | null;
+  failures: number;
+  heldAt: number | null;
+  /** The current one first. */
+  secrets: { id: string; sealed: string; sealingVersion: number }[];
+}
+
+/** Rows whose keys are in the JSON parameter: pairs of application ID and event ID. */
+const IS_ASKED = "(application_id, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))";
+
+/** Events without an endpoint that takes them are kept. A test event is how one finds out whether it does again. */
+const HOLD = `
+  UPDATE webhook_event SET state = 'held'
+  WHERE ${IS_ASKED} AND state = 'pending' AND event <> 'webhook:test'
+    AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id
+      AND (application.webhook_url IS NULL OR application.webhook_held_at IS NOT NULL))`;
+
+/** Compare-and-set: of two messages for one event the second finds it not due. */
+const CLAIM = `
+  UPDATE webhook_event SET due_at = ?3
+  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2
+  RETURNING application_id, id, event, payload, attempts, due_at`;
+
+const SELECT_ENDPOINTS = `
+  SELECT application.id AS application_id, webhook_url, webhook_failing_since, webhook_failures, webhook_held_at,
+    (SELECT json_group_array(json_object('id', id, 'sealed', sealed, 'sealingVersion', sealing_version) ORDER BY role = 'current' DESC)
+      FROM application_secret WHERE application_secret.application_id = application.id) AS secrets
+  FROM application
+  WHERE application.id IN (SELECT value ->> 0 FROM json_each(?1)) AND webhook_url IS NOT NULL`;
+
+const claimedRows = z.array(
+  z
+    .object({
+      application_id: z.string(),
+      id: z.string(),
+      event: z.enum(["badge:created", "webhook:test"]),
+      payload: z.string(),
+      attempts: z.number(),
+      due_at: z.number(),
+    })
+    .transform(({ application_id: applicationId, id: eventId, due_at: leaseUntil, ...rest }) => ({
+      applicationId,
+      eventId,
+      leaseUntil,
+      ...rest,
+    })),
+);
+
+const secretRows = z.array(z.object({ id: z.string(), sealed: z.string(), sealingVersion: z.number() }));
+
+const endpointRows = z.array(
+  z
+    .object({
+      application_id: z.string(),
+      webhook_url: z.string(),
+      webhook_failing_since: z.number().nullable(),
+      webhook_failures: z.number(),
+      webhook_held_at: z.number().nullable(),
+      secrets: z.string().transform((text) => secretRows.parse(JSON.parse(text))),
+    })
+    .transform((row) => ({
+      applicationId: row.application_id,
+      url: row.webhook_url,
+      failingSince: row.webhook_failing_since,
+      failures: row.webhook_failures,
+      heldAt: row.webhook_held_at,
+      secrets: row.secrets,
+    })),
+);
+
+/** Claims those of the events that are due, with all that sending them needs. One round trip. */
+export async function claimEvents(
+  db: Database,
+  ids: readonly EventId[],
+  now: number,
+): Promise<{ events: ClaimedEvent[]; endpoints: Map<string, Endpoint> }> {
+  const asked = JSON.stringify(ids.map(({ applicationId, eventId }) => [applicationId, eventId]));
+  const [, claimed, endpoints] = await db.run((_, d1) =>
+    d1.batch([
+      d1.prepare(HOLD).bind(asked),
+      d1.prepare(CLAIM).bind(asked, now, now + DELIVERY_LEASE_SECONDS * 1000),
+      d1.prepare(SELECT_ENDPOINTS).bind(asked),
+    ]),
+  );
+  const rows = endpointRows.parse(endpoints?.results);
+  return {
+    events: claimedRows.parse(claimed?.results),
+    endpoints: new Map(rows.map((endpoint) => [endpoint.applicationId, endpoint])),
+  };
+}
+
+/** What is kept of an attempt, for `webhook list` and `webhook test`. */
+export interface AttemptRecord {
+  status: number | null;
+  /** One word. */
+  outcome: string;
+  response: string | null;
+  milliseconds: number;
+}
+
+export type NextState =
+  | { state: "delivered"; deliveredAt: number }
+  | { state: "pending"; dueAt: number }
+  | { state: "exhausted" }
+  | { state: "held" };
+
+export interface HealthChange {
+  /** As it was when the event was claimed. */
+  before: Endpoint;
+  failingSince: number | null;
+  failures: number;
+  heldAt: number | null;
+}
+
+/** Records an attempt and what it says of the endpoint, in one transaction. */
+export async function recordAttempt(
+  db: Database,
+  claimed: ClaimedEvent,
+  attempt: AttemptRecord,
+  next: NextState,
+  health: HealthChange | null,
+): Promise<void> {
+  await db.run(async (orm): Promise<void> => {
+    const event = orm
+      .update(webhookEvent)
+      .set({
+        state: next.state,
+        attempts: claimed.attempts + 1,
+        lastStatus: attempt.status,
+        lastOutcome: attempt.outcome,
+        lastResponse: attempt.response,
+        lastMilliseconds: attempt.milliseconds,
+        ...(next.state === "pending" && { dueAt: next.dueAt }),
+        ...(next.state === "delivered" && { deliveredAt: next.deliveredAt }),
+      })
+      .where(and(isEvent(claimed), isStillOurs(claimed, next)));
+    if (!health) {
+      await event;
+      return;
+    }
+    const { before, failingSince, failures, heldAt } = health;
+    const endpoint = orm
+      .update(application)
+      .set({ webhookFailingSince: failingSince, webhookFailures: failures, webhookHeldAt: heldAt })
+      .where(
+        and(
+          eq(application.id, before.applicationId),
+          // An endpoint that was set anew meanwhile starts afresh.
+          eq(application.webhookUrl, before.url),
+          isNewsOf(health),
+        ),
+      );
+    await orm.batch([event, endpoint]);
+  });
+}
+
+const isEvent = ({ applicationId, eventId }: EventId) =>
+  and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, eventId));
+
+/** A success counts whoever reports it, so nothing is sent after it; a failure only from the holder of the lease. */
+function isStillOurs({ leaseUntil }: ClaimedEvent, { state }: NextState): SQL | undefined {
+  if (state === "delivered") return sql`${webhookEvent.state} <> 'delivered'`;
+  return and(eq(webhookEvent.state, "pending"), eq(webhookEvent.dueAt, leaseUntil));
+}
+
+/** Attempts that fail at one moment count as one; a success or a hold is news whatever was counted meanwhile. */
+function isNewsOf({ before, failures, heldAt }: HealthChange): SQL | undefined {
+  if (failures === 0) return undefined;
+  if (heldAt !== null && before.heldAt === null) return isNull(application.webhookHeldAt);
+  return and(eq(application.webhookFailures, before.failures), isNull(application.webhookHeldAt));
+}
+
+/** Events that are due and whose wake-up may have been lost, longest due first. */
+export function findDueEvents(db: Database, now: number, createdBefore: number, limit: number): Promise<EventId[]> {
+  return db.run((orm) =>
+    orm
+      .select({ applicationId: webhookEvent.applicationId, eventId: webhookEvent.id })
+      .from(webhookEvent)
+      .where(
+        and(
+          sql`${webhookEvent.state} = 'pending'`,
+          lte(webhookEvent.dueAt, now),
+          lte(webhookEvent.createdAt, createdBefore),
+        ),
+      )
+      .orderBy(asc(webhookEvent.dueAt), asc(webhookEvent.id))
+      .limit(limit),
+  );
+}
+
+/** Held events of endpoints that are held no longer become due, oldest first. @returns how many */
+export async function releaseHeldEvents(db: Database, limit: number): Promise<number> {
+  const released = await db.run((orm) =>
+    orm
+      .select({ applicationId: webhookEvent.applicationId, eventId: webhookEvent.id })
+      .from(application)
+      .innerJoin(webhookEvent, and(eq(webhookEvent.applicationId, application.id), sql`${webhookEvent.state} = 'held'`))
+      .where(and(isNull(application.webhookHeldAt), isNotNull(application.webhookUrl)))
+      .orderBy(asc(webhookEvent.id))
+      .limit(limit),
+  );
+  if (released.length === 0) return 0;
+  const asked = JSON.stringify(released.map(({ applicationId, eventId }) => [applicationId, eventId]));
+  await db.run((_, d1) =>
+    d1
+      .prepare(
+        `UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = 0 WHERE ${IS_ASKED} AND state = 'held'`,
+      )
+      .bind(asked)
+      .run(),
+  );
+  return released.length;
+}
+
+/** Notes on an event that its wake-up ended in the dead-letter queue; it stays due, so the sweep finds it. */
+export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
+  await db.run((orm) =>
+    orm
+      .update(webhookEvent)
+      .set({ lastOutcome: "dead-lettered" })
+      .where(and(isEvent({ applicationId, eventId }), eq(webhookEvent.state, "pending"))),
+  );
+}

@@ -1,0 +1,159 @@
+import { type BadgeClaims, parseClaims } from "./claims.ts";
+import { splitCompactJws } from "./compact-jws.ts";
+import { isEs256Signature, type JwkSet, type SinglePublicKey, trustedKey } from "./public-keys.ts";
+
+export type { JwkSet, SinglePublicKey } from "./public-keys.ts";
+
+/** The media type that tells a badge signature from any other JWT of the same key (RFC 8725 section 3.11). */
+const BADGE_SIGNATURE_TYPE = "badge-signature+jwt";
+const DEFAULT_CLOCK_TOLERANCE_SECONDS = 60;
+
+/**
+ * Why a badge signature was refused, in the order of the checks:
+ *
+ * - `malformed`: not a compact JWS of strict base64url with a JSON header (RFC 7515 section 7.1), or a header with
+ *   `crit` or without `kid`; once the signature is verified: not JSON, or a claim missing or of another form
+ * - `wrong-algorithm`: `alg` is not exactly ES256 (RFC 8725 section 3.1)
+ * - `wrong-type`: `typ` is not exactly badge-signature+jwt (RFC 8725 section 3.11)
+ * - `unknown-key`: no usable key with the JWT's `kid`; fetch the key set again
+ * - `bad-signature`: not the signature of that key (RFC 7518 section 3.4)
+ * - `wrong-audience`: for another application (RFC 7519 section 4.1.3)
+ * - `not-yet-valid`: issued in the future, past the clock tolerance (RFC 7519 section 4.1.6)
+ * - `expired`: at or after `exp`, with the clock tolerance (RFC 7519 section 4.1.4)
+ * - `too-old`: issued longer ago than the caller accepts
+ * - `wrong-badge-number`, `wrong-client-signature`: not what the caller expects
+ */
+export type VerificationFailure =
+  | "malformed"
+  | "wrong-algorithm"
+  | "wrong-type"
+  | "unknown-key"
+  | "bad-signature"
+  | "wrong-audience"
+  | "not-yet-valid"
+  | "expired"
+  | "too-old"
+  | "wrong-badge-number"
+  | "wrong-client-signature";
+
+/**
+ * What a badge signature must agree with. A badge number or client signature that is present but undefined agrees with
+ * nothing, so that a failed look-up of what a door expects does not turn the check off.
+ */
+export interface Expectations {
+  /** The application's public keys, from its key set or from the 201 answer. */
+  keys: JwkSet | SinglePublicKey;
+  applicationId: string;
+  /** Milliseconds since 1970-01-01 UTC: `Date.now()`. */
+  now: number;
+  badgeNumber?: string;
+  /** The client signature as it was sent to the service: base64 text, compared as text. */
+  clientSignature?: string;
+  /** How far the two clocks may be apart, in seconds. Default 60. */
+  clockToleranceSeconds?: number;
+  /** Refuse what was issued longer ago than this many seconds, whether or not it has an expiry. */
+  maxAgeSeconds?: number;
+}
+
+/** What the service attests. Times are milliseconds since 1970-01-01 UTC, like `now`. */
+export interface VerifiedBadgeSignature {
+  ok: true;
+  badgeNumber: string;
+  issuedAt: number;
+  /** Null when the application has no signature lifetime. */
+  expiresAt: number | null;
+  clientSignature: string;
+  keyId: string;
+}
+
+/** A refusal; `reason` is for logs, not for whoever stands at the door. */
+export interface RefusedBadgeSignature {
+  ok: false;
+  reason: VerificationFailure;
+}
+
+/**
+ * Verifies the `signature` that `POST /v1/badge/sign` answers (contract section 3), without asking the service.
+ *
+ * @throws RangeError when `now` or a number of seconds is not a finite number of at least 0, which is the caller's
+ *   mistake and would turn a comparison off; never because of the JWT
+ */
+export async function verifyBadgeSignature(
+  jwt: string,
+  expected: Expectations,
+): Promise<VerifiedBadgeSignature | RefusedBadgeSignature> {
+  const clock = readClock(expected);
+  const jws = splitCompactJws(jwt);
+  if (jws === null) return refused("malformed");
+  const header = checkHeader(jws.header);
+  if (typeof header === "string") return refused(header);
+  const key = await trustedKey(expected.keys, header.keyId);
+  if (key === null) return refused("unknown-key");
+  if (!(await isEs256Signature(key, jws.signature, jws.signingInput))) return refused("bad-signature");
+
+  // From here on the payload is the service's word; before, it was anyone's.
+  const claims = parseClaims(jws.payload);
+  if (claims === null) return refused("malformed");
+  const failure = checkClaims(claims, expected, clock);
+  return failure === null ? verified(claims, header.keyId) : refused(failure);
+}
+
+/** All that is decided by the header, before any key is chosen: a JWT must not choose how it is verified. */
+function checkHeader(header: Record<string, unknown>): { keyId: string } | VerificationFailure {
+  // Extensions named here must be understood or the JWS refused; this profile has none (RFC 7515 section 4.1.11).
+  if (Object.hasOwn(header, "crit")) return "malformed";
+  // Not `none`, not an HMAC keyed with the public key, not another curve (RFC 8725 sections 2.1 and 3.1).
+  if (header.alg !== "ES256") return "wrong-algorithm";
+  if (header.typ !== BADGE_SIGNATURE_TYPE) return "wrong-type";
+  return typeof header.kid === "string" ? { keyId: header.kid } : "malformed";
+}
+
+function checkClaims(claims: BadgeClaims, expected: Expectations, clock: Clock): VerificationFailure | null {
+  if (claims.audience !== expected.applicationId) return "wrong-audience";
+  const untimely = checkTimes(claims, clock);
+  if (untimely !== null) return untimely;
+  if ("badgeNumber" in expected && claims.badgeNumber !== expected.badgeNumber) return "wrong-badge-number";
+  const otherClientSignature = "clientSignature" in expected && claims.clientSignature !== expected.clientSignature;
+  return otherClientSignature ? "wrong-client-signature" : null;
+}
+
+function checkTimes(
+  claims: BadgeClaims,
+  { nowSeconds, toleranceSeconds, maxAgeSeconds }: Clock,
+): VerificationFailure | null {
+  const { issuedAtSeconds, expiresAtSeconds } = claims;
+  if (issuedAtSeconds > nowSeconds + toleranceSeconds) return "not-yet-valid";
+  // "On or after" the expiry it must not be accepted (RFC 7519 section 4.1.4).
+  if (expiresAtSeconds !== null && nowSeconds >= expiresAtSeconds + toleranceSeconds) return "expired";
+  return nowSeconds - issuedAtSeconds > maxAgeSeconds + toleranceSeconds ? "too-old" : null;
+}
+
+interface Clock {
+  nowSeconds: number;
+  toleranceSeconds: number;
+  /** Infinity when age does not matter. */
+  maxAgeSeconds: number;
+}
+
+function readClock(expected: Expectations): Clock {
+  const { now, clockToleranceSeconds = DEFAULT_CLOCK_TOLERANCE_SECONDS, maxAgeSeconds } = expected;
+  for (const value of [now, clockToleranceSeconds, "maxAgeSeconds" in expected ? maxAgeSeconds : 0]) {
+    // Every comparison with NaN is false, so none of the checks of time would refuse anything.
+    if (!(Number.isFinite(value) && Number(value) >= 0)) throw new RangeError("not a time or a number of seconds");
+  }
+  return {
+    nowSeconds: Math.floor(now / 1000),
+    toleranceSeconds: clockToleranceSeconds,
+    maxAgeSeconds: maxAgeSeconds ?? Number.POSITIVE_INFINITY,
+  };
+}
+
+function verified(claims: BadgeClaims, keyId: string): VerifiedBadgeSignature {
+  const { badgeNumber, issuedAtSeconds, expiresAtSeconds, clientSignature } = claims;
+  const expiresAt = expiresAtSeconds === null ? null : expiresAtSeconds * 1000;
+  return { ok: true, badgeNumber, issuedAt: issuedAtSeconds * 1000, expiresAt, clientSignature, keyId };
+}
+
+function refused(reason: VerificationFailure): RefusedBadgeSignature {
+  return { ok: false, reason };
+}

@@ -1,0 +1,34 @@
+import { decodeBase64Url, parseJsonObject } from "./encoding.ts";
+
+/** Twice the longest the service makes: the client signature has at most 4,096 bytes, and base64 is applied twice. */
+const MAX_JWT_CHARACTERS = 16_384;
+
+/** A JWS in compact form, taken apart and not yet believed. */
+export interface CompactJws {
+  header: Record<string, unknown>;
+  /** Not parsed here: nothing is read from it before the signature is verified. */
+  payload: Uint8Array<ArrayBuffer>;
+  signature: Uint8Array<ArrayBuffer>;
+  /** What the signature covers: the first two parts as they were sent (RFC 7515 section 5.2 step 8). */
+  signingInput: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Takes a compact JWS apart (RFC 7515 section 7.1): three parts of strict base64url, the first a JSON object. Null for
+ * anything else.
+ */
+export function splitCompactJws(jwt: string): CompactJws | null {
+  // JavaScript callers hand over what a request had, which may be nothing.
+  if (typeof jwt !== "string" || jwt.length > MAX_JWT_CHARACTERS) return null;
+  const [headerText, payloadText, signatureText, ...more] = jwt.split(".");
+  if (headerText === undefined || payloadText === undefined || signatureText === undefined || more.length > 0) {
+    return null;
+  }
+  const headerBytes = decodeBase64Url(headerText);
+  const payload = decodeBase64Url(payloadText);
+  const signature = decodeBase64Url(signatureText);
+  const header = headerBytes && parseJsonObject(headerBytes);
+  if (header === null || payload === null || signature === null) return null;
+  const signingInput = new Uint8Array(new TextEncoder().encode(`${headerText}.${payloadText}`));
+  return { header, payload, signature, signingInput };
+}

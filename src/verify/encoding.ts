@@ -1,0 +1,46 @@
+/**
+ * Strict decoding. One value has one text here: a lax decoder would let anyone write the same signature in many ways.
+ */
+
+const BASE64URL = /^[A-Za-z0-9_-]*$/;
+
+/** Throws on invalid UTF-8, and keeps a byte order mark, which JSON then refuses (RFC 8259 section 8.1). */
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Standard padded base64 (RFC 4648 section 4); null for anything else. */
+export function decodeBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  let binary: string;
+  try {
+    binary = atob(text);
+  } catch {
+    return null;
+  }
+  // `atob` forgives white space, missing padding and stray bits in the last character (RFC 4648 section 3.5).
+  if (btoa(binary) !== text) return null;
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+/** Base64url without padding, as JOSE has it (RFC 7515 section 2); null for anything else. */
+export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
+  if (!BASE64URL.test(text)) return null;
+  const padding = "=".repeat((4 - (text.length % 4)) % 4);
+  return decodeBase64(text.replaceAll("-", "+").replaceAll("_", "/") + padding);
+}
+
+/**
+ * UTF-8 JSON that is an object; null for anything else. Of members with one name the last counts (RFC 7515 section 4
+ * allows that or refusing).
+ */
+export function parseJsonObject(bytes: Uint8Array<ArrayBuffer>): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(UTF8.decode(bytes));
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a parsed JSON value is an object, not an array or null. */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

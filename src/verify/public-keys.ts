@@ -1,0 +1,71 @@
+import { decodeBase64, isJsonObject } from "./encoding.ts";
+
+const ECDSA_P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
+/** r and s of 32 octets each, in this order (RFC 7518 section 3.4). */
+const SIGNATURE_BYTES = 64;
+
+/**
+ * A JWK Set (RFC 7517 section 5), as `GET /v1/applications/{applicationId}/jwks.json` answers it. The entries are
+ * checked here, so that parsed JSON can be passed as it came.
+ */
+export interface JwkSet {
+  readonly keys: readonly unknown[];
+}
+
+/** One key: the `publicKey` of the 201 answer of `POST /v1/badge`, base64 of the SPKI DER. */
+export interface SinglePublicKey {
+  readonly publicKey: string;
+}
+
+/**
+ * The key a JWT is to be verified with. From a set it is the one with the JWT's `kid`. A single key is taken whatever
+ * `kid` says, for that is only a hint (RFC 7515 section 4.1.4).
+ *
+ * @returns null when there is none, or none that the runtime can use
+ */
+export async function trustedKey(keys: JwkSet | SinglePublicKey, keyId: string): Promise<CryptoKey | null> {
+  try {
+    return "publicKey" in keys ? await importSpki(keys.publicKey) : await importFromSet(keys.keys, keyId);
+  } catch {
+    // Not DER, another curve, a point off the curve: each runtime throws an error of its own.
+    return null;
+  }
+}
+
+/** Whether `signature` is ES256 over `data` (RFC 7518 section 3.4): 64 octets, not DER. */
+export async function isEs256Signature(
+  key: CryptoKey,
+  signature: Uint8Array<ArrayBuffer>,
+  data: Uint8Array<ArrayBuffer>,
+): Promise<boolean> {
+  if (signature.byteLength !== SIGNATURE_BYTES) return false;
+  return await crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, key, signature, data);
+}
+
+async function importSpki(publicKey: string): Promise<CryptoKey | null> {
+  const der = decodeBase64(publicKey);
+  return der && (await crypto.subtle.importKey("spki", der, ECDSA_P256, false, ["verify"]));
+}
+
+async function importFromSet(candidates: readonly unknown[], keyId: string): Promise<CryptoKey | null> {
+  for (const candidate of candidates) {
+    const point = isJsonObject(candidate) && candidate.kid === keyId ? es256Point(candidate) : null;
+    // Only the public point is passed on: whatever else the entry says, it becomes a P-256 verification key or nothing.
+    if (point) {
+      const jwk = { kty: "EC", crv: "P-256", ...point };
+      return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]);
+    }
+  }
+  return null;
+}
+
+/** The coordinates of a JWK that is meant for verifying ES256; null for any other. */
+function es256Point(jwk: Record<string, unknown>): { x: string; y: string } | null {
+  // RFC 7518 section 6.2.1: which kind of key, and on which curve.
+  if (jwk.kty !== "EC" || jwk.crv !== "P-256") return null;
+  // RFC 7517 sections 4.2 to 4.4: what the key is for, where it says so.
+  if (jwk.use !== undefined && jwk.use !== "sig") return null;
+  if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes("verify"))) return null;
+  if (jwk.alg !== undefined && jwk.alg !== "ES256") return null;
+  return typeof jwk.x === "string" && typeof jwk.y === "string" ? { x: jwk.x, y: jwk.y } : null;
+}

@@ -1,0 +1,80 @@
+import { DELIVERY_TIMEOUT_MILLISECONDS, MAX_RESPONSE_KEPT_BYTES, MAX_RESPONSE_READ_BYTES } from "../limits.ts";
+import { type AttemptOutcome, parseRetryAfter } from "./policy.ts";
+import { checkWebhookUrl } from "./url-guard.ts";
+
+export interface Attempt {
+  outcome: AttemptOutcome;
+  /** The first bytes of the answer as text, without anything that we sent in headers. */
+  response: string | null;
+  milliseconds: number;
+}
+
+/** Sends one webhook once. Never throws: whatever goes wrong is an outcome. */
+export async function attemptDelivery(request: {
+  url: string;
+  headers: Record<string, string>;
+  body: Uint8Array;
+  isLocal: boolean;
+}): Promise<Attempt> {
+  const { url, headers, body, isLocal } = request;
+  const startedAt = Date.now();
+  const finish = (outcome: AttemptOutcome, response: string | null = null): Attempt => ({
+    outcome,
+    response,
+    milliseconds: Date.now() - startedAt,
+  });
+  const checked = checkWebhookUrl(url, { local: isLocal });
+  if (!checked.ok) return finish({ kind: "refused", reason: checked.reason });
+  const signal = AbortSignal.timeout(DELIVERY_TIMEOUT_MILLISECONDS);
+  try {
+    const response = await fetch(checked.url, { method: "POST", headers, body, redirect: "manual", signal });
+    const retryAfterSeconds = parseRetryAfter(response.headers.get("retry-after"), Date.now());
+    const text = await readStart(response);
+    return finish({ kind: "answered", status: response.status, retryAfterSeconds }, kept(text, headers));
+  } catch {
+    return finish(signal.aborted ? { kind: "timeout" } : { kind: "network" });
+  }
+}
+
+/**
+ * The start of an answer's body. The status is what counts: a body that never ends, or breaks off, changes nothing. The
+ * connection is always given back, because an invocation has six.
+ */
+async function readStart(response: Response): Promise<string> {
+  const reader = response.body?.getReader();
+  if (!reader) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  try {
+    while (bytes < MAX_RESPONSE_READ_BYTES) {
+      const chunk = await reader.read();
+      if (chunk.done) break;
+      bytes += chunk.value.byteLength;
+      text += decoder.decode(chunk.value.subarray(0, MAX_RESPONSE_READ_BYTES), { stream: true });
+    }
+  } catch {
+    return text;
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+  return text;
+}
+
+/**
+ * What is kept of an answer: at most 1 KiB, without control characters (it is printed on a terminal) and without our
+ * signatures, which an endpoint that echoes its request sends back, perhaps escaped.
+ */
+function kept(text: string, headers: Record<string, string>): string {
+  const own = [headers.Signature, ...(headers["webhook-signature"]?.split(" ") ?? [])].filter(
+    (value) => value !== undefined,
+  );
+  let clean = text;
+  for (const value of own.flatMap((plain) => [plain, encodeURIComponent(plain), plain.replaceAll("/", "\\/")])) {
+    clean = clean.replaceAll(value, "[removed]");
+  }
+  const printable = clean.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
+  const bytes = new TextEncoder().encode(printable).subarray(0, MAX_RESPONSE_KEPT_BYTES);
+  // A character that the cut went through is dropped.
+  return new TextDecoder().decode(bytes, { stream: true });
+}

@@ -1,0 +1,123 @@
+import type { Context } from "../context.ts";
+import { MAX_QUEUE_DELAY_SECONDS } from "../limits.ts";
+import { log } from "../log.ts";
+import {
+  type AttemptRecord,
+  type ClaimedEvent,
+  claimEvents,
+  type Endpoint,
+  type EventId,
+  type HealthChange,
+  type NextState,
+  recordAttempt,
+} from "../storage/webhook-events.ts";
+import { type Attempt, attemptDelivery } from "./attempt.ts";
+import { type AttemptOutcome, afterAttempt, decide, maxAttemptsOf, type NextStep } from "./policy.ts";
+import { signWebhook } from "./signature.ts";
+import { sendWakeUp } from "./wake-up.ts";
+
+/**
+ * Claims the events that are due and starts sending them. The sending is deferred: the queue's next batch does not wait
+ * for a slow receiver. Should this process die before it has recorded an attempt, the claim's lease runs out and the
+ * sweep sends the event again: at least once, never zero times.
+ *
+ * @throws Unavailable when D1 cannot be asked; nothing was claimed then
+ */
+export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
+  const { events, endpoints } = await claimEvents(context.db, ids, context.now());
+  for (const event of events) {
+    const endpoint = endpoints.get(event.applicationId);
+    if (endpoint) context.defer(deliver(context, event, endpoint));
+  }
+}
+
+async function deliver(context: Context, event: ClaimedEvent, endpoint: Endpoint): Promise<void> {
+  try {
+    const attempt = await send(context, event, endpoint);
+    const { attempts: attemptsBefore } = event;
+    const maxAttempts = maxAttemptsOf(event.event);
+    const step = decide({ attemptsBefore, outcome: attempt.outcome, random: Math.random(), maxAttempts });
+    await record(context, event, endpoint, attempt, step);
+    await wakeLater(context, event, step);
+  } catch (error) {
+    const { applicationId, eventId } = event;
+    log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
+  }
+}
+
+async function send(context: Context, event: ClaimedEvent, endpoint: Endpoint): Promise<Attempt> {
+  const { custody, isLocal } = context;
+  const body = new TextEncoder().encode(event.payload);
+  const secrets = endpoint.secrets.map(async (secret) => ({
+    sha1: await custody.webhookKey(event.applicationId, secret.id, secret, "SHA-1"),
+    sha256: await custody.webhookKey(event.applicationId, secret.id, secret, "SHA-256"),
+  }));
+  const timestampSeconds = Math.floor(context.now() / 1000);
+  const headers = await signWebhook({
+    eventId: event.eventId,
+    timestampSeconds,
+    body,
+    secrets: await Promise.all(secrets),
+  });
+  return attemptDelivery({ url: endpoint.url, headers, body, isLocal });
+}
+
+async function record(
+  context: Context,
+  event: ClaimedEvent,
+  endpoint: Endpoint,
+  attempt: Attempt,
+  step: NextStep,
+): Promise<void> {
+  const now = context.now();
+  const record: AttemptRecord = {
+    status: attempt.outcome.kind === "answered" ? attempt.outcome.status : null,
+    outcome: wordFor(attempt.outcome),
+    response: attempt.response,
+    milliseconds: attempt.milliseconds,
+  };
+  await recordAttempt(context.db, event, record, nextState(step, now), healthChange(endpoint, step, now));
+  log("info", {
+    event: "delivery",
+    application: event.applicationId,
+    eventId: event.eventId,
+    attempt: event.attempts + 1,
+    status: record.status,
+    outcome: record.outcome,
+    next: step.kind,
+    milliseconds: record.milliseconds,
+    d1RoundTrips: context.db.roundTrips,
+  });
+}
+
+function wordFor(outcome: AttemptOutcome): string {
+  return outcome.kind === "refused" ? `refused:${outcome.reason}` : outcome.kind;
+}
+
+function nextState(step: NextStep, now: number): NextState {
+  switch (step.kind) {
+    case "delivered":
+      return { state: "delivered", deliveredAt: now };
+    case "retry":
+      return { state: "pending", dueAt: now + step.afterMilliseconds };
+    case "exhausted":
+      return { state: "exhausted" };
+    case "gone":
+      return { state: "held" };
+  }
+}
+
+/** Null when there is nothing to note: a healthy endpoint that did well costs no write. */
+function healthChange(before: Endpoint, step: NextStep, now: number): HealthChange | null {
+  const isHealthy = before.failingSince === null && before.heldAt === null;
+  if (step.kind === "delivered" && isHealthy) return null;
+  return { before, ...afterAttempt(before, step, now) };
+}
+
+/** A short wait is the queue's; a long one is left to the sweep, which asks D1. */
+async function wakeLater(context: Context, { applicationId, eventId }: EventId, step: NextStep): Promise<void> {
+  if (step.kind !== "retry") return;
+  const delaySeconds = Math.ceil(step.afterMilliseconds / 1000);
+  if (delaySeconds <= MAX_QUEUE_DELAY_SECONDS)
+    await sendWakeUp(context.queue, { applicationId, eventId }, delaySeconds);
+}

@@ -1,0 +1,29 @@
+/** The body of a webhook (contract section 8). Serialized once: these bytes are stored, signed and sent, always. */
+export interface BadgeCreated {
+  eventId: string;
+  /** Milliseconds. */
+  createdAt: number;
+  number: number;
+  userId: string;
+  /** JSON text as stored, or null. */
+  metadata: string | null;
+  invitationId?: string;
+  /** The number that the invitation's took the place of. */
+  replacedNumber?: number | null;
+}
+
+export function badgeCreatedPayload(created: BadgeCreated): string {
+  const { eventId, createdAt, number, userId, metadata, invitationId, replacedNumber } = created;
+  return JSON.stringify({
+    id: eventId,
+    event: "badge:created",
+    createdAt: new Date(createdAt).toISOString(),
+    data: {
+      id: String(number),
+      userId,
+      ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+      ...(invitationId !== undefined && { invitationId }),
+      ...(replacedNumber != null && { replacedBadgeId: String(replacedNumber) }),
+    },
+  });
+}

@@ -1,0 +1,130 @@
+import { createPrivateKey, type KeyObject, sign } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
+import { decodeBase64Url } from "../../src/verify/encoding.ts";
+import { answerOf, BAD_SIGNATURES, CASES, expectationsOf, GOOD, SIGNING_KEY } from "../verify/vectors.ts";
+import { acceptedByJose, acceptedByNodeCrypto, acceptedByOpenssl, hasOpenssl } from "./verify-judges.ts";
+
+const TYPE = "badge-signature+jwt";
+
+describe("the published vectors on Node", () => {
+  it.each(CASES)("$expected: $name", async (vector) => {
+    expect(await verifyBadgeSignature(vector.jwt, expectationsOf(vector))).toEqual(answerOf(vector));
+  });
+});
+
+/** Other people's code decides whether the vectors are right; each judge answers "is this an ES256 signature?". */
+describe.each([
+  { judge: "node:crypto", accepts: acceptedByNodeCrypto, isHere: true },
+  { judge: "jose", accepts: acceptedByJose, isHere: true },
+  { judge: "openssl", accepts: acceptedByOpenssl, isHere: hasOpenssl() },
+])("$judge", ({ judge, accepts, isHere }) => {
+  if (!isHere) console.warn(`SKIPPED: ${judge} is not on this machine and does not judge the vectors`);
+  it.runIf(isHere).each(GOOD)("accepts: $name", async (vector) => {
+    expect(await accepts(vector)).toBe(true);
+  });
+
+  it.runIf(isHere).each(BAD_SIGNATURES)("refuses: $name", async (vector) => {
+    expect(await accepts(vector)).toBe(false);
+  });
+});
+
+describe("whatever the input", () => {
+  it("any changed byte of a good JWT is refused", async () => {
+    const change = fc.record({
+      vector: fc.constantFrom(...GOOD),
+      position: fc.nat({ max: 10_000 }),
+      mask: fc.integer({ min: 1, max: 255 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(change, async ({ vector, position, mask }) => {
+        const bytes = Buffer.from(vector.jwt, "latin1");
+        const index = position % bytes.length;
+        bytes.writeUInt8(bytes.readUInt8(index) ^ mask, index);
+        expect(await verifyBadgeSignature(bytes.toString("latin1"), expectationsOf(vector))).toMatchObject({
+          ok: false,
+        });
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("any text but a good JWT is refused, without an error", async () => {
+    // Genuine headers and payloads, too, so that some texts come far; no genuine signatures.
+    const genuine = fc.constantFrom(...GOOD.flatMap(({ jwt }) => jwt.split(".").slice(0, 2)));
+    const part = fc.oneof(genuine, fc.base64String(), fc.json().map(base64Url), fc.string({ unit: "binary" }));
+    const text = fc.oneof(
+      part,
+      fc.array(part, { maxLength: 5 }).map((parts) => parts.join(".")),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...GOOD), text, async (vector, jwt) => {
+        expect(await verifyBadgeSignature(jwt, expectationsOf(vector))).toMatchObject({ ok: false });
+      }),
+    );
+  });
+
+  it("signed claims are accepted only when each has its form", async () => {
+    const key = createPrivateKey({ key: SIGNING_KEY.privateJwkForTestsOnly, format: "jwk" });
+    const mostly = <T>(good: fc.Arbitrary<T>, ...others: fc.Arbitrary<unknown>[]) =>
+      fc.oneof({ arbitrary: good, weight: 4 }, fc.oneof(fc.jsonValue(), ...others));
+    const time = fc.integer({ min: 1_799_999_900, max: 1_800_000_200 });
+    const claims = fc.record({
+      sub: mostly(fc.maxSafeNat().map(String), fc.string(), fc.bigInt().map(String)),
+      aud: mostly(fc.constant("app")),
+      iat: mostly(time, fc.double(), fc.integer()),
+      exp: mostly(fc.option(time, { nil: undefined }), fc.double()),
+      client_signature: mostly(fc.base64String()),
+    });
+    await fc.assert(
+      fc.asyncProperty(claims, async (value) => {
+        const result = await verifyBadgeSignature(signed(key, value), {
+          keys: { publicKey: SIGNING_KEY.spki },
+          applicationId: "app",
+          now: 1_800_000_060_000,
+        });
+        expect(result.ok).toBe(isAcceptable(value));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("base64url is read only in its one canonical form", () => {
+    const text = fc.oneof(fc.base64String(), fc.string({ unit: fc.constantFrom(..."AQgwZ_-+/= \n") }));
+    fc.assert(
+      fc.property(text, (candidate) => {
+        const bytes = Buffer.from(candidate, "base64url");
+        const expected = bytes.toString("base64url") === candidate ? [...bytes] : null;
+        const decoded = decodeBase64Url(candidate);
+        expect(decoded === null ? null : [...decoded]).toEqual(expected);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+it("the folder depends on nothing but itself", () => {
+  const folder = new URL("../../src/verify/", import.meta.url);
+  const sources = readdirSync(folder).filter((name) => name.endsWith(".ts"));
+  const imports = sources.flatMap((name) => [...readFileSync(new URL(name, folder), "utf8").matchAll(/from "(.*)"/g)]);
+  expect(imports.length).toBeGreaterThan(0);
+  for (const [, specifier] of imports) expect(specifier).toMatch(/^\.\/[a-z-]+\.ts$/);
+});
+
+function isAcceptable({ sub, aud, iat, exp, client_signature: clientSignature }: Record<string, unknown>): boolean {
+  const isNumber = typeof sub === "string" && sub === String(Number(sub)) && Number.isSafeInteger(Number(sub));
+  const isCurrent = exp === undefined || (typeof exp === "number" && Number.isSafeInteger(exp) && exp > 1_800_000_000);
+  const isIssued = typeof iat === "number" && Number.isSafeInteger(iat) && iat >= 0 && iat <= 1_800_000_120;
+  return isNumber && Number(sub) > 0 && aud === "app" && isIssued && isCurrent && typeof clientSignature === "string";
+}
+
+function signed(key: KeyObject, claims: object): string {
+  const input = `${base64Url(JSON.stringify({ alg: "ES256", kid: "k", typ: TYPE }))}.${base64Url(JSON.stringify(claims))}`;
+  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+}
+
+function base64Url(text: string): string {
+  return Buffer.from(text).toString("base64url");
+}

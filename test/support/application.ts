@@ -1,0 +1,51 @@
+import { env } from "cloudflare:workers";
+import { drizzle } from "drizzle-orm/d1";
+import { makeDeviceKey, makeSecret, makeSigningKey } from "../../src/admin/operations/credentials.ts";
+import { importSealingPublicKey, seal } from "../../src/applications/sealing.ts";
+import { newApplicationId } from "../../src/identifiers.ts";
+import { application, applicationSecret, signingKey } from "../../src/storage/schema.ts";
+
+export interface TestApplication {
+  id: string;
+  secret: string;
+  firstNumber: number;
+  lastNumber: number;
+}
+
+let nextFirstNumber = 1_000_000_000;
+
+/** Makes an application the way the administration script does, with a number range of its own. */
+export async function createApplication(
+  options: { size?: number } & Partial<Omit<typeof application.$inferInsert, "id">> = {},
+): Promise<TestApplication> {
+  const { size = 10_000, ...columns } = options;
+  const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
+  if (publicKey === undefined) throw new Error("the test run has no sealing key");
+  const key = await importSealingPublicKey(publicKey);
+  const sealer = {
+    version: 1,
+    seal: (label: Parameters<typeof seal>[1], plaintext: BufferSource) => seal(key, label, plaintext),
+  };
+  const id = newApplicationId();
+  const firstNumber = columns.firstNumber ?? nextFirstNumber;
+  const lastNumber = columns.lastNumber ?? firstNumber + size - 1;
+  nextFirstNumber = Math.max(nextFirstNumber, lastNumber + 1);
+  const createdAt = Date.now();
+  const { row, secret } = await makeSecret(sealer, id);
+  const orm = drizzle(env.DB);
+  await orm.batch([
+    orm.insert(application).values({
+      id,
+      name: "Test",
+      sealedDeviceKey: await makeDeviceKey(sealer, id),
+      sealingVersion: sealer.version,
+      createdAt,
+      ...columns,
+      firstNumber,
+      lastNumber,
+    }),
+    orm.insert(applicationSecret).values({ ...row, applicationId: id, role: "current", createdAt }),
+    orm.insert(signingKey).values({ ...(await makeSigningKey(sealer, id)), applicationId: id, createdAt }),
+  ]);
+  return { id, secret, firstNumber, lastNumber };
+}

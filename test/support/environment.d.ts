@@ -1,0 +1,13 @@
+import type { D1Migration } from "cloudflare:test";
+
+declare global {
+  namespace Cloudflare {
+    interface Env {
+      SEALING_KEY_1: string;
+      SEALING_KEY_2: string;
+      /** Public halves of the two sealing keys of this run. */
+      TEST_SEALING_PUBLIC_KEYS: string[];
+      TEST_MIGRATIONS: D1Migration[];
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import { exports } from "cloudflare:workers";
+import type { TestApplication } from "./application.ts";
+
+export interface Answer {
+  status: number;
+  body: Record<string, unknown>;
+  headers: Headers;
+}
+
+/** Calls the Worker as a client does. `body` is sent as JSON, or as it is when it is a string. */
+export async function call(
+  method: string,
+  path: string,
+  options: { headers?: Record<string, string>; body?: unknown } = {},
+): Promise<Answer> {
+  const { headers = {}, body } = options;
+  const response = await exports.default.fetch(`https://badges.example${path}`, {
+    method,
+    headers,
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? {} : JSON.parse(text), headers: response.headers };
+}
+
+export function requestBadge(
+  application: { id: string },
+  udid: string,
+  body: unknown,
+): Promise<Answer> {
+  return call("POST", "/v1/badge", { headers: { applicationid: application.id, udid }, body });
+}
+
+export function sign(application: { id: string }, udid: string, body: unknown): Promise<Answer> {
+  return call("POST", "/v1/badge/sign", { headers: { applicationid: application.id, udid }, body });
+}
+
+/** Headers of an application's server. */
+export function serverHeaders({ id, secret }: TestApplication): Record<string, string> {
+  return { applicationid: id, applicationsecret: secret };
+}

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { Expectations, VerificationFailure } from "../../src/verify/badge-signature.ts";
+import vectorsJson from "../../src/verify/vectors.json" with { type: "json" };
+
+/** Every reason of a refusal; the compiler keeps the list complete. */
+const FAILURES: Record<VerificationFailure, true> = {
+  malformed: true,
+  "wrong-algorithm": true,
+  "wrong-type": true,
+  "unknown-key": true,
+  "bad-signature": true,
+  "wrong-audience": true,
+  "not-yet-valid": true,
+  expired: true,
+  "too-old": true,
+  "wrong-badge-number": true,
+  "wrong-client-signature": true,
+};
+export const OUTCOMES = ["ok", ...Object.keys(FAILURES)];
+
+const privateJwk = z.object({ kty: z.string(), crv: z.string(), x: z.string(), y: z.string(), d: z.string() });
+const testKey = z.object({ spki: z.string(), privateJwkForTestsOnly: privateJwk });
+
+const vectorSchema = z.strictObject({
+  name: z.string(),
+  expected: z.enum(OUTCOMES),
+  jwt: z.string(),
+  publicKeys: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }).exactOptional(),
+  publicKey: z.string().exactOptional(),
+  applicationId: z.string(),
+  badgeNumber: z.string().exactOptional(),
+  clientSignature: z.string().exactOptional(),
+  nowSeconds: z.int(),
+  clockToleranceSeconds: z.int(),
+  maxAgeSeconds: z.int().exactOptional(),
+  claims: z
+    .looseObject({
+      sub: z.string(),
+      aud: z.string(),
+      iat: z.int(),
+      exp: z.int().exactOptional(),
+      client_signature: z.string(),
+    })
+    .exactOptional(),
+  keyId: z.string().exactOptional(),
+});
+
+/** One case of the published vectors. */
+export type Vector = z.infer<typeof vectorSchema>;
+
+const vectors = z.object({ testKeys: z.object({ signing: testKey }), cases: z.array(vectorSchema) }).parse(vectorsJson);
+
+export const CASES: readonly Vector[] = vectors.cases;
+export const SIGNING_KEY = vectors.testKeys.signing;
+export const GOOD = CASES.filter(({ expected }) => expected === "ok");
+export const BAD_SIGNATURES = CASES.filter(({ expected }) => expected === "bad-signature");
+
+/** The arguments of the verifier for one case. */
+export function expectationsOf(vector: Vector): Expectations {
+  const { applicationId, nowSeconds, clockToleranceSeconds, publicKeys, publicKey = "" } = vector;
+  const { badgeNumber, clientSignature, maxAgeSeconds } = vector;
+  return {
+    keys: publicKeys ?? { publicKey },
+    applicationId,
+    now: nowSeconds * 1000,
+    clockToleranceSeconds,
+    ...(badgeNumber === undefined ? {} : { badgeNumber }),
+    ...(clientSignature === undefined ? {} : { clientSignature }),
+    ...(maxAgeSeconds === undefined ? {} : { maxAgeSeconds }),
+  };
+}
+
+/** What the verifier must answer for one case. */
+export function answerOf({ expected, claims, keyId }: Vector): object {
+  if (expected !== "ok") return { ok: false, reason: expected };
+  if (claims === undefined) throw new Error("an accepted case states its claims");
+  return {
+    ok: true,
+    badgeNumber: claims.sub,
+    issuedAt: claims.iat * 1000,
+    expiresAt: claims.exp === undefined ? null : claims.exp * 1000,
+    clientSignature: claims.client_signature,
+    keyId,
+  };
+}

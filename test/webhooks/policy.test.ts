@@ -1,0 +1,197 @@
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import { HOLD_AFTER_ATTEMPTS, HOLD_AFTER_SECONDS, RETRY_DELAYS_SECONDS } from "../../src/limits.ts";
+import * as policy from "../../src/webhooks/policy.ts";
+
+const { afterAttempt, decide, HEALTHY, MAX_ATTEMPTS, maxAttemptsOf, parseRetryAfter } = policy;
+type Outcome = policy.AttemptOutcome;
+
+const HOUR = 3_600_000;
+const NOW = Date.UTC(2026, 8, 20, 12, 0, 0);
+const NETWORK: Outcome = { kind: "network" };
+const TIMEOUT: Outcome = { kind: "timeout" };
+const REFUSED: Outcome = { kind: "refused", reason: "ip-literal" };
+const answered = (status: number, retryAfterSeconds: number | null = null): Outcome => {
+  return { kind: "answered", status, retryAfterSeconds };
+};
+const retry = (seconds: number): policy.NextStep => ({ kind: "retry", afterMilliseconds: seconds * 1000 });
+
+const dice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+const failures = fc.constantFrom(NETWORK, REFUSED, ...[302, 400, 404, 500, 503].map((status) => answered(status)));
+const overloads = fc.constantFrom(TIMEOUT, answered(429), answered(429, 99_999), answered(503, 7200));
+
+describe("An event is tried 14 times over 77 hours (contract section 8)", () => {
+  it("after 5 s, 1 m, 5 m, 30 m, 2 h, 5 h and 7 times 10 h", () => {
+    const seconds = [5, 60, 300, 1800, 7200, 18_000, ...Array.from({ length: 7 }, () => 36_000)];
+    const maxAttempts = maxAttemptsOf("badge:created");
+    const steps = Array.from({ length: 14 }, (_, before) =>
+      decide({ attemptsBefore: before, outcome: NETWORK, random: 0, maxAttempts }),
+    );
+    expect(steps).toEqual([...seconds.map(retry), { kind: "exhausted" }]);
+    expect(Math.floor(seconds.reduce((sum, delay) => sum + delay) / 3600)).toBe(77);
+  });
+
+  it("each delay longer by 0 to 10 %, in whole milliseconds, so that failures do not come back together", () => {
+    fc.assert(
+      fc.property(fc.nat(MAX_ATTEMPTS - 2), failures, dice, (attemptsBefore, outcome, random) => {
+        const step = decide({ attemptsBefore, outcome, random });
+        const wait = step.kind === "retry" ? step.afterMilliseconds : Number.NaN;
+        const delay = (RETRY_DELAYS_SECONDS[attemptsBefore] ?? 0) * 1000;
+        expect(wait).toBeGreaterThanOrEqual(delay);
+        expect(wait).toBeLessThanOrEqual(delay * 1.1);
+        expect(wait).toBe(Math.trunc(wait));
+      }),
+    );
+    expect(decide({ attemptsBefore: 0, outcome: NETWORK, random: 0.5 })).toEqual(retry(5.25));
+  });
+
+  it("but a test event once", () => {
+    const test = { attemptsBefore: 0, random: 0, maxAttempts: maxAttemptsOf("webhook:test") };
+    expect(decide({ ...test, outcome: NETWORK })).toEqual({ kind: "exhausted" });
+    expect(decide({ ...test, outcome: answered(200) })).toEqual({ kind: "delivered" });
+  });
+});
+
+describe("What a receiver answers decides what follows (contract section 8)", () => {
+  it("2xx is a delivery and 410 an end, on every attempt; all else is a failure, redirects too", () => {
+    for (let status = 100; status <= 599; status++) {
+      for (let attemptsBefore = 0; attemptsBefore < 14; attemptsBefore++) {
+        const failed = attemptsBefore === 13 ? "exhausted" : "retry";
+        const expected = status >= 200 && status < 300 ? "delivered" : status === 410 ? "gone" : failed;
+        expect(decide({ attemptsBefore, outcome: answered(status, 5), random: 0 }).kind, `${status}`).toBe(expected);
+      }
+    }
+  });
+
+  test.each<[string, Outcome, number]>([
+    ["a redirect", answered(302), 5],
+    ["a server error", answered(500), 5],
+    ["no connection", NETWORK, 5],
+    ["a URL that is not allowed any more", REFUSED, 5],
+    ["429", answered(429), 60],
+    ["a timeout", TIMEOUT, 60],
+    ["429 that asks for less than a minute", answered(429, 10), 60],
+    ["429 that asks for more", answered(429, 90), 90],
+    ["503 that asks for less than the table", answered(503, 3), 5],
+    ["503 that asks for more", answered(503, 90), 90],
+    ["a redirect that asks for more", answered(301, 90), 90],
+    ["404 that asks for 10 hours", answered(404, 36_000), 36_000],
+    ["503 that asks for more than 10 hours", answered(503, 36_001), 36_000],
+    ["503 that asks for eternity", answered(503, Number.POSITIVE_INFINITY), 36_000],
+  ])("after %s the next attempt waits as long as it must", (_, outcome, seconds) => {
+    expect(decide({ attemptsBefore: 0, outcome, random: 0 })).toEqual(retry(seconds));
+  });
+
+  it("the minute after an overload is spread too, and is the table's delay where that is longer", () => {
+    expect(decide({ attemptsBefore: 0, outcome: TIMEOUT, random: 0.5 })).toEqual(retry(63));
+    expect(decide({ attemptsBefore: 2, outcome: answered(429), random: 0 })).toEqual(retry(300));
+  });
+});
+
+describe("Retry-After is read as RFC 9110 writes it (contract section 8)", () => {
+  test.each<[number, string]>([
+    [0, "0|Sun, 20 Sep 2026 12:00:00 GMT|Sun, 20 Sep 2026 11:59:59 GMT"],
+    [0, "Sun, 06 Nov 1994 08:49:37 GMT|Sunday, 06-Nov-94 08:49:37 GMT|Sun Nov  6 08:49:37 1994"],
+    [0, "Monday, 20-Sep-77 12:00:00 GMT"],
+    [90, "90| 90 |0090|Sun, 20 Sep 2026 12:01:30 GMT|Sunday, 20-Sep-26 12:01:30 GMT|Sun Sep 20 12:01:30 2026"],
+    [11 * 24 * 3600, "950400|Thu, 01 Oct 2026 12:00:00 GMT|Thursday, 01-Oct-26 12:00:00 GMT|Thu Oct  1 12:00:00 2026"],
+    [(Date.UTC(2076, 8, 20, 12) - NOW) / 1000, "Sunday, 20-Sep-76 12:00:00 GMT"],
+    [Number.POSITIVE_INFINITY, "9".repeat(400)],
+  ])("%d seconds: %s", (seconds, values) => {
+    for (const value of values.split("|")) expect(parseRetryAfter(value, NOW), value).toBe(seconds);
+  });
+
+  it("and what cannot be read counts as none", () => {
+    const values = `|soon|-1|+1|1.5|1e3|0x10|1 2|60, 120|60s|NaN|Infinity|１２|2026-09-20T12:01:30Z|20 Sep 2026 12:01:30 GMT|
+      Sun, 20 Sep 2026 12:01:30|Sun, 20 Sep 2026 12:01:30 UTC|Sun, 20 Sep 2026 12:01:30 +0000|Sun, 20 sep 2026 12:01:30 GMT|
+      Sun, 20 Sep 2026 24:00:00 GMT|Sun, 20 Sep 2026 12:60:00 GMT|Thu, 31 Sep 2026 12:01:30 GMT|Mon, 30 Feb 2026 12:01:30 GMT`;
+    for (const value of [null, ...values.split("|")]) expect(parseRetryAfter(value, NOW), String(value)).toBeNull();
+  });
+
+  it("a date between two seconds is never met early", () => {
+    expect(parseRetryAfter("Sun, 20 Sep 2026 12:01:30 GMT", NOW + 1)).toBe(90);
+    expect(parseRetryAfter("Sun, 20 Sep 2026 12:01:30 GMT", NOW + 1000)).toBe(89);
+  });
+});
+
+const failedAt = (times: readonly number[]): policy.EndpointHealth =>
+  times.reduce((health, time) => afterAttempt(health, retry(5), time), HEALTHY);
+const every = (hours: number, count: number) => Array.from({ length: count }, (_, index) => NOW + index * hours * HOUR);
+
+describe("An endpoint that does nothing but fail is held (contract section 8)", () => {
+  test.each<[string, readonly number[], number | null]>([
+    ["not before 120 hours", [...every(1, 120), NOW + 120 * HOUR - 1], null],
+    ["after 120 hours", every(1, 121), NOW + 120 * HOUR],
+    ["not before the 10th failure", every(25, 9), null],
+    ["at the 10th failure", every(25, 10), NOW + 225 * HOUR],
+    ["once: later failures change nothing", every(1, 200), NOW + 120 * HOUR],
+    ["in time, if the clock was a year ahead at first", [NOW + 8760 * HOUR, ...every(1, 121)], NOW + 120 * HOUR],
+  ])("%s", (_, times, heldAt) => {
+    expect(failedAt(times).heldAt).toBe(heldAt);
+  });
+
+  it("at once after 410, until a success clears everything", () => {
+    const gone = afterAttempt(HEALTHY, { kind: "gone" }, NOW);
+    expect(gone).toEqual({ failingSince: NOW, failures: 1, heldAt: NOW });
+    expect(afterAttempt(gone, { kind: "gone" }, NOW + 1)).toEqual({ failingSince: NOW, failures: 2, heldAt: NOW });
+    expect(afterAttempt(gone, { kind: "delivered" }, NOW + 1)).toEqual(HEALTHY);
+  });
+
+  it("never sooner, however the clock jumps", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(400 * HOUR), { minLength: 1, maxLength: 40 }), (times) => {
+        const { heldAt, failingSince } = failedAt(times);
+        expect(failingSince).toBe(Math.min(...times));
+        if (heldAt === null) return;
+        expect(times.length).toBeGreaterThanOrEqual(HOLD_AFTER_ATTEMPTS);
+        expect(heldAt - Math.min(...times)).toBeGreaterThanOrEqual(HOLD_AFTER_SECONDS * 1000);
+      }),
+    );
+  });
+});
+
+const ends = fc.constantFrom(...[200, 204, 299, 410].map((status) => answered(status)));
+const some = <T>(item: fc.Arbitrary<T>, maxLength: number) => fc.array(item, { minLength: 1, maxLength });
+const mood = some(fc.oneof({ weight: 9, arbitrary: fc.oneof(failures, overloads) }, ends), 3);
+
+type SimulatedEvent = { state: string; dueAt: number; log: Outcome[] };
+
+/** Sends events born in 80 hours to a receiver that goes through its moods meanwhile and stays in the last one. */
+function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
+  let health = HEALTHY;
+  let rolled = 0;
+  const roll = () => rolls[rolled++ % rolls.length] ?? 0;
+  const events = bornAt.map((dueAt): SimulatedEvent => ({ state: "pending", dueAt, log: [] }));
+  const next = () => events.filter(({ state }) => state === "pending").sort((a, b) => a.dueAt - b.dueAt)[0];
+  for (let event = next(); event !== undefined; event = next()) {
+    const { dueAt, log } = event;
+    const outcomes = moods[Math.floor((dueAt / (80 * HOUR)) * moods.length)] ?? moods.at(-1) ?? [];
+    const outcome = outcomes[Math.floor(roll() * outcomes.length)] ?? NETWORK;
+    const step = decide({ attemptsBefore: log.length, outcome, random: roll() });
+    expect(log.push(outcome)).toBeLessThanOrEqual(14);
+    health = afterAttempt(health, step, dueAt);
+    if (step.kind === "retry") event.dueAt += step.afterMilliseconds;
+    else event.state = step.kind === "gone" ? "held" : step.kind;
+    if (health.heldAt !== null) for (const other of events) if (other.state === "pending") other.state = "held";
+  }
+  return events;
+}
+
+describe("Every event ends, whatever the receiver does for 80 hours (contract section 8)", () => {
+  it("delivered, exhausted or held, and is never sent again after a 2xx: 1,000 seeded runs", () => {
+    const seen = new Set<string>();
+    fc.assert(
+      fc.property(some(mood, 5), some(fc.nat(80 * HOUR), 8), some(dice, 50), (moods, bornAt, rolls) => {
+        simulate(moods, bornAt, rolls).forEach(({ state, dueAt, log }, index) => {
+          const firstSuccess = log.findIndex((outcome) => "status" in outcome && outcome.status < 300);
+          expect(firstSuccess).toBe(state === "delivered" ? log.length - 1 : -1);
+          if (state === "exhausted") expect(log).toHaveLength(14);
+          expect(dueAt - (bornAt[index] ?? 0)).toBeLessThan(13 * 11 * HOUR);
+          seen.add(state);
+        });
+      }),
+      { numRuns: 1000 },
+    );
+    expect([...seen].sort()).toEqual(["delivered", "exhausted", "held"]);
+  });
+});

@@ -1,0 +1,117 @@
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha1 } from "@noble/hashes/legacy.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import fc from "fast-check";
+import { Webhook } from "standardwebhooks";
+import { describe, expect, it } from "vitest";
+import { fromBase64, toBase64 } from "../../src/applications/sealing.ts";
+import { signWebhook, type WebhookSecret } from "../../src/webhooks/signature.ts";
+
+const EVENT_ID = "evt_01k5gqz3v0abcdefghjkmnpqrs";
+const utf8 = (text: string): Uint8Array<ArrayBuffer> => new Uint8Array(new TextEncoder().encode(text));
+
+/** The published verifier rejects what is older than five minutes, so attempts are made now. */
+const now = (): number => Math.floor(Date.now() / 1000);
+
+async function importSecret(bytes: Uint8Array<ArrayBuffer>): Promise<WebhookSecret> {
+  const key = (hash: string) => crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash }, false, ["sign"]);
+  return { sha1: await key("SHA-1"), sha256: await key("SHA-256") };
+}
+
+async function signed(secrets: readonly string[], body: Uint8Array, timestampSeconds = now()) {
+  const keys = await Promise.all(secrets.map((secret) => importSecret(utf8(secret))));
+  return signWebhook({ eventId: EVENT_ID, timestampSeconds, body, secrets: keys });
+}
+
+/** What a receiver does with the headers and the text it got. */
+const verify = (secret: string, text: string, headers: Record<string, string>): unknown =>
+  new Webhook(toBase64(utf8(secret))).verify(text, headers);
+
+const anyText = fc.string({ unit: "binary", maxLength: 100 });
+/** Also longer than a block of the digest, where HMAC hashes the key first. */
+const anySecret = fc.string({ unit: "binary", minLength: 1, maxLength: 100 });
+
+describe("A receiver can check every webhook (contract section 8)", () => {
+  it("with the Standard Webhooks library and with a plain HMAC-SHA1, for 1,000 payloads of any characters", async () => {
+    await fc.assert(
+      fc.asyncProperty(anySecret, fc.dictionary(anyText, anyText), async (secret, data) => {
+        const payload = { event: "badge:created", ...data };
+        const text = JSON.stringify(payload);
+        const headers = await signed([secret], utf8(text));
+        expect(JSON.stringify(verify(secret, text, headers))).toBe(JSON.stringify(JSON.parse(text)));
+        expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8(secret), utf8(text))));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("and notices one changed character, another ID or another time", async () => {
+    const headers = await signed(["secret"], utf8('{"id":"1"}'));
+    expect(verify("secret", '{"id":"1"}', headers)).toEqual({ id: "1" });
+    expect(() => verify("secret", '{"id":"2"}', headers)).toThrow("No matching signature");
+    expect(() => verify("secret", '{"id":"1"}', { ...headers, "webhook-id": "evt_other" })).toThrow("No matching");
+    const later = { ...headers, "webhook-timestamp": String(Number(headers["webhook-timestamp"]) + 1) };
+    expect(() => verify("secret", '{"id":"1"}', later)).toThrow("No matching");
+  });
+
+  it("over the bytes as they stand, UTF-8 or not", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.nat(), async (body, timestamp) => {
+        const headers = await signed(["secret"], body, timestamp);
+        const content = new Uint8Array([...utf8(`${EVENT_ID}.${timestamp}.`), ...body]);
+        expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8("secret"), body)));
+        expect(headers["webhook-signature"]).toBe(`v1,${toBase64(hmac(sha256, utf8("secret"), content))}`);
+      }),
+    );
+  });
+});
+
+describe("The signatures are those that others publish (contract section 8)", () => {
+  it("Signature: RFC 2202 section 3, test case 2", async () => {
+    const headers = await signed(["Jefe"], utf8("what do ya want for nothing?"));
+    const digest = Array.from(fromBase64(headers.Signature ?? ""), (byte) => byte.toString(16).padStart(2, "0"));
+    expect(digest.join("")).toBe("effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
+  });
+
+  it("webhook-signature: the example of the Standard Webhooks libraries", async () => {
+    const headers = await signWebhook({
+      eventId: "msg_p5jXN8AQM9LWM0D4loKWxJek",
+      timestampSeconds: 1614265330,
+      body: utf8('{"test": 2432232314}'),
+      secrets: [await importSecret(fromBase64("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))],
+    });
+    expect(headers["webhook-signature"]).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+  });
+});
+
+describe("A webhook carries the headers of the contract (section 8)", () => {
+  it("and no others", async () => {
+    const headers = await signed(["secret"], utf8("{}"), 1_800_000_000.9);
+    expect(headers).toEqual({
+      "Content-Type": "application/json",
+      Signature: expect.stringMatching(/^[A-Za-z0-9+/]{27}=$/),
+      "webhook-id": EVENT_ID,
+      "webhook-timestamp": "1800000000",
+      "webhook-signature": expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
+    });
+  });
+});
+
+describe("A secret can be exchanged without losing a webhook (contract sections 8 and 9)", () => {
+  it("webhook-signature verifies with each live secret, and with no other", async () => {
+    const headers = await signed(["current", "added"], utf8("{}"));
+    expect(headers["webhook-signature"]?.split(" ")).toHaveLength(2);
+    expect(verify("current", "{}", headers)).toEqual({});
+    expect(verify("added", "{}", headers)).toEqual({});
+    expect(() => verify("retired", "{}", headers)).toThrow("No matching signature");
+  });
+
+  it("Signature stays on the current secret, which comes first", async () => {
+    const headers = await signed(["current", "added"], utf8("{}"));
+    expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8("current"), utf8("{}"))));
+  });
+
+  it("and without a secret nothing is signed", async () => {
+    await expect(signed([], utf8("{}"))).rejects.toThrow("needs a secret");
+  });
+});
