@@ -1,7 +1,7 @@
-import { digestOf } from "../applications/credentials.ts";
 import { type Application, newestSigningKey } from "../applications/registry.ts";
 import { answerExisting, type BadgeRequest, type IssuedBadge } from "../badges/existing.ts";
 import type { Context } from "../context.ts";
+import { digestOf } from "../digest.ts";
 import { newEventId } from "../identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
 import { Unavailable } from "../platform.ts";

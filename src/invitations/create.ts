@@ -1,6 +1,6 @@
-import { digestOf } from "../applications/credentials.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { digestOf } from "../digest.ts";
 import { newInvitationToken } from "../identifiers.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";

@@ -1,6 +1,6 @@
-import { digestOf } from "../applications/credentials.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { digestOf } from "../digest.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
-import { makeDeviceKey, makeSecret, makeSigningKey } from "../../src/admin/operations/credentials.ts";
+import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../src/applications/issuing.ts";
 import { importSealingPublicKey, seal } from "../../src/applications/sealing.ts";
 import { newApplicationId } from "../../src/identifiers.ts";
 import { application, applicationSecret, signingKey } from "../../src/storage/schema.ts";
@@ -14,18 +14,20 @@ export interface TestApplication {
 
 let nextFirstNumber = 1_000_000_000;
 
+/** Seals to the first sealing key of the test run. */
+export async function testSealer(): Promise<Sealer> {
+  const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
+  if (publicKey === undefined) throw new Error("the test run has no sealing key");
+  const key = await importSealingPublicKey(publicKey);
+  return { version: 1, seal: (label, plaintext) => seal(key, label, plaintext) };
+}
+
 /** Makes an application the way the administration script does, with a number range of its own. */
 export async function createApplication(
   options: { size?: number } & Partial<Omit<typeof application.$inferInsert, "id">> = {},
 ): Promise<TestApplication> {
   const { size = 10_000, ...columns } = options;
-  const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
-  if (publicKey === undefined) throw new Error("the test run has no sealing key");
-  const key = await importSealingPublicKey(publicKey);
-  const sealer = {
-    version: 1,
-    seal: (label: Parameters<typeof seal>[1], plaintext: BufferSource) => seal(key, label, plaintext),
-  };
+  const sealer = await testSealer();
   const id = newApplicationId();
   const firstNumber = columns.firstNumber ?? nextFirstNumber;
   const lastNumber = columns.lastNumber ?? firstNumber + size - 1;

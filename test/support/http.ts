@@ -23,11 +23,7 @@ export async function call(
   return { status: response.status, body: text === "" ? {} : JSON.parse(text), headers: response.headers };
 }
 
-export function requestBadge(
-  application: { id: string },
-  udid: string,
-  body: unknown,
-): Promise<Answer> {
+export function requestBadge(application: { id: string }, udid: string, body: unknown): Promise<Answer> {
   return call("POST", "/v1/badge", { headers: { applicationid: application.id, udid }, body });
 }
 

@@ -1,0 +1,85 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  derivePublicKey,
+  fromBase64,
+  generateSealingKey,
+  importSealingPrivateKey,
+  importSealingPublicKey,
+  open,
+  type SealLabel,
+  seal,
+  toBase64,
+  unwrapHmacKey,
+  unwrapSigningKey,
+} from "../../src/applications/sealing.ts";
+
+const LABEL: SealLabel = { purpose: "application-secret", applicationId: "app_one", id: "sec_one" };
+const SECRET = new TextEncoder().encode("bdss_a-secret-of-an-application");
+
+let publicKey: CryptoKey;
+let privateKey: CryptoKey;
+let pkcs8: string;
+let sealed: string;
+
+beforeAll(async () => {
+  const pair = await generateSealingKey();
+  pkcs8 = pair.privateKey;
+  publicKey = await importSealingPublicKey(pair.publicKey);
+  privateKey = await importSealingPrivateKey(pkcs8);
+  sealed = await seal(publicKey, LABEL, SECRET);
+});
+
+describe("sealing to a public key (contract section 9)", () => {
+  it("gives back what was sealed, in its own place", async () => {
+    expect(await open(privateKey, LABEL, sealed)).toEqual(SECRET);
+  });
+
+  it("never gives the same blob twice, so equal secrets do not show", async () => {
+    expect(await seal(publicKey, LABEL, SECRET)).not.toBe(sealed);
+  });
+
+  it("refuses a blob in which any one byte was changed", async () => {
+    const bytes = fromBase64(sealed);
+    expect(bytes).toHaveLength(384);
+    for (let place = 0; place < bytes.length; place++) {
+      const changed = bytes.slice();
+      changed[place] = (changed[place] ?? 0) ^ 0x01;
+      await expect(open(privateKey, LABEL, toBase64(changed)), `byte ${place}`).rejects.toThrow();
+    }
+  });
+
+  it.each<[string, SealLabel]>([
+    ["another purpose", { ...LABEL, purpose: "signing-key" }],
+    ["a third purpose", { ...LABEL, purpose: "device-key" }],
+    ["another application", { ...LABEL, applicationId: "app_two" }],
+    ["another ID", { ...LABEL, id: "sec_two" }],
+    ["IDs that only look the same when joined", { ...LABEL, applicationId: "app_onesec_", id: "one" }],
+  ])("refuses a blob in the place of %s", async (_, label) => {
+    await expect(open(privateKey, label, sealed)).rejects.toThrow();
+    await expect(unwrapHmacKey(privateKey, label, sealed, "SHA-256")).rejects.toThrow();
+  });
+
+  it("refuses a blob that was sealed to another key", async () => {
+    const other = await generateSealingKey();
+    const foreign = await seal(await importSealingPublicKey(other.publicKey), LABEL, SECRET);
+    await expect(open(privateKey, LABEL, foreign)).rejects.toThrow();
+  });
+
+  it("unwraps keys that cannot be exported", async () => {
+    const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
+    if (!("privateKey" in pair)) throw new Error("no key pair");
+    const der = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
+    if (!(der instanceof ArrayBuffer)) throw new Error("no DER");
+    const label: SealLabel = { ...LABEL, purpose: "signing-key" };
+    const signingKey = await unwrapSigningKey(privateKey, label, await seal(publicKey, label, der));
+    const hmacKey = await unwrapHmacKey(privateKey, LABEL, sealed, "SHA-1");
+    expect([signingKey.extractable, hmacKey.extractable]).toEqual([false, false]);
+    await expect(crypto.subtle.exportKey("pkcs8", signingKey)).rejects.toThrow();
+    await expect(crypto.subtle.exportKey("raw", hmacKey)).rejects.toThrow();
+  });
+
+  it("derives the public half from the private one", async () => {
+    const resealed = await seal(await derivePublicKey(pkcs8), LABEL, SECRET);
+    expect(await open(privateKey, LABEL, resealed)).toEqual(SECRET);
+  });
+});

@@ -1,0 +1,9 @@
+import { env } from "cloudflare:workers";
+import { type Context, createContext } from "../../src/context.ts";
+
+/** A context as the entry makes it, with the deferred work at hand. */
+export function testContext(overrides: Partial<Context> = {}): { context: Context; deferred: Promise<unknown>[] } {
+  const deferred: Promise<unknown>[] = [];
+  const context = createContext(env, (work) => deferred.push(work));
+  return { context: { ...context, ...overrides }, deferred };
+}
