@@ -13,8 +13,8 @@ export class Unavailable extends Error {
 }
 
 /**
- * What D1 says when a statement may be sent again (D1 documentation, "Debug D1: retry"). `SQLITE_BUSY` and "database is
- * locked" come up locally, where the administration script and the service share a file.
+ * What D1 says when a statement may be sent again (D1 documentation, "Debug D1: retry"). The last three come up locally,
+ * where the administration script and the service share a file: "internal error" is a lock at the end of a transaction.
  */
 const RETRYABLE = [
   "Network connection lost",
@@ -23,6 +23,7 @@ const RETRYABLE = [
   "Cannot resolve D1 DB due to transient issue",
   "SQLITE_BUSY",
   "database is locked",
+  "internal error",
 ];
 
 /**

@@ -1,0 +1,153 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { setTimeout as wait } from "node:timers/promises";
+import { type RunningService, startService } from "../node/support/service.ts";
+import { type Answered, ChaosClient, nothingAnswered } from "./client.ts";
+import { Random } from "./random.ts";
+
+export interface ChaosOptions {
+  kills: number;
+  seed: number;
+  clients: number;
+  /** Longest time between a start and its kill, in milliseconds. */
+  maxLifeMilliseconds: number;
+  say(line: string): void;
+}
+
+export interface ChaosResult {
+  badges: number;
+  listed: number;
+  events: number;
+  deliveries: number;
+  counts: Answered["counts"];
+}
+
+/** How long the queues get to drain after the last start: the lease of a delivery that was under way, and a sweep. */
+const DRAIN_MILLISECONDS = 150_000;
+
+/**
+ * Kills the service with SIGKILL at random moments under traffic, starts it again on the same state, and checks at the
+ * end that everything it ever answered still holds.
+ *
+ * @throws Error that says which promise was broken
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  const random = new Random(options.seed);
+  const receiver = await startReceiver(random);
+  let service = await startService();
+  try {
+    const application = await createApplication(service, receiver.url);
+    const answered = nothingAnswered();
+    const clients = Array.from({ length: options.clients }, (_, place) => {
+      const name = `client${place}`;
+      return new ChaosClient(service.origin, application, new Random(random.below(2 ** 31)), name, answered);
+    });
+    for (let kill = 1; kill <= options.kills; kill++) {
+      const life = 200 + random.below(options.maxLifeMilliseconds);
+      await traffic(clients, () => wait(life).then(() => service.kill()));
+      options.say(`kill ${kill} of ${options.kills} after ${life} ms: ${progress(answered)}`);
+      service = await service.restart();
+    }
+    await traffic(clients, () => wait(1000));
+    const listed = await checkBadges(service, application, answered);
+    const events = await checkEvents(service, application, receiver.received, listed);
+    const deliveries = [...receiver.received.values()].reduce((sum, count) => sum + count, 0);
+    return { badges: answered.badges.size, listed: listed.size, events, deliveries, counts: answered.counts };
+  } finally {
+    await service.stop();
+    service.remove();
+    receiver.close();
+  }
+}
+
+const progress = ({ badges, counts }: Answered): string =>
+  `${badges.size} badges, ${counts.answered} answers, ${counts.lost} lost`;
+
+/** All clients at once, until `until` is over; then each finishes its step. */
+async function traffic(clients: readonly ChaosClient[], until: () => Promise<unknown>): Promise<void> {
+  let over = false;
+  const end = until().then(() => {
+    over = true;
+  });
+  const work = clients.map(async (client) => {
+    while (!over) await client.step();
+  });
+  await Promise.all([end, ...work]);
+}
+
+type Credentials = { applicationId: string; applicationSecret: string };
+
+async function createApplication(service: RunningService, url: string): Promise<Credentials> {
+  const created = await service.admin("application", "create", "--name", "Chaos", "--webhook-url", url, "--json");
+  if (created.code !== 0) throw new Error(created.stderr);
+  return JSON.parse(created.stdout);
+}
+
+/** Every badge that was answered is listed under its number, and no number twice. @returns the listed numbers */
+async function checkBadges(
+  service: RunningService,
+  { applicationId: applicationid, applicationSecret: applicationsecret }: Credentials,
+  { badges }: Answered,
+): Promise<Set<string>> {
+  const listed = new Set<string>();
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const page: Response = await fetch(`${service.origin}/v1/badges?per_page=1000&cursor=${cursor}`, {
+      headers: { applicationid, applicationsecret },
+    });
+    const body: { badges: { id: string }[] } = await page.json();
+    for (const { id } of body.badges) {
+      if (listed.has(id)) throw new Error(`number ${id} is listed twice`);
+      listed.add(id);
+    }
+    cursor = page.headers.get("pagination-cursor");
+  }
+  const numbers = new Set(badges.values());
+  if (numbers.size !== badges.size) throw new Error("two user devices were answered one number");
+  for (const [key, number] of badges) {
+    if (!listed.has(number)) throw new Error(`${key} was answered ${number}, which is not listed`);
+  }
+  return listed;
+}
+
+/** Every listed badge was told to the receiver at least once, and nothing waits. @returns how many events there are */
+async function checkEvents(
+  service: RunningService,
+  { applicationId }: Credentials,
+  received: ReadonlyMap<string, number>,
+  listed: ReadonlySet<string>,
+): Promise<number> {
+  const deadline = Date.now() + DRAIN_MILLISECONDS;
+  const missing = () => [...listed].filter((number) => !received.has(number));
+  while (missing().length > 0) {
+    if (Date.now() > deadline) throw new Error(`no event came for ${missing().join(", ")}`);
+    await wait(500);
+  }
+  for (;;) {
+    const list = await service.admin("webhook", "list", applicationId, "--state", "pending", "--json");
+    if (list.code !== 0) throw new Error(list.stderr);
+    if (JSON.parse(list.stdout).length === 0) return received.size;
+    if (Date.now() > deadline) throw new Error(`events still wait: ${list.stdout}`);
+    await wait(2000);
+  }
+}
+
+/** Counts deliveries by badge number; every tenth fails, so that retries are part of it. */
+async function startReceiver(random: Random): Promise<{ url: string; received: Map<string, number>; close(): void }> {
+  const received = new Map<string, number>();
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk) => (body += chunk));
+    request.on("end", () => {
+      const fails = random.below(10) === 0;
+      if (!fails) {
+        const { data } = JSON.parse(body);
+        received.set(data.id, (received.get(data.id) ?? 0) + 1);
+      }
+      response.writeHead(fails ? 500 : 204).end();
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return { url: `http://localhost:${address.port}/`, received, close: () => server.close() };
+}

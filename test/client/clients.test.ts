@@ -1,0 +1,196 @@
+import { describe, expect, it } from "vitest";
+import { metadata } from "../../src/http/schemas.ts";
+import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
+import { createApplication } from "../support/application.ts";
+import { collect, device, fakeService, inOneHour, server, worker } from "./support.ts";
+
+describe("the device client (contract sections 1 to 3)", () => {
+  it("gets a new badge with its public key, and the same badge ever after", async () => {
+    const application = await createApplication();
+    const phone = device(application, "phone");
+    const first = await phone.requestBadge({ userId: "alice" });
+    expect(first).toEqual({ created: true, badgeId: expect.stringMatching(/^\d+$/), publicKey: expect.any(String) });
+    expect(await phone.requestBadge({ userId: "alice" })).toEqual({ created: false, badgeId: first.badgeId });
+  });
+
+  it("exchanges the device's signature for one that a door verifies offline", async () => {
+    const application = await createApplication();
+    const phone = device(application, "phone");
+    const badge = await phone.requestBadge({ userId: "alice" });
+    if (!badge.created) throw new Error("the badge is new");
+    const verified = await verifyBadgeSignature(await phone.sign("aGVsbG8="), {
+      keys: { publicKey: badge.publicKey },
+      applicationId: application.id,
+      now: Date.now(),
+    });
+    expect(verified).toMatchObject({ ok: true, badgeNumber: badge.badgeId, clientSignature: "aGVsbG8=" });
+  });
+
+  it("sends bytes as base64, whatever they are", async () => {
+    const application = await createApplication();
+    const phone = device(application, "phone");
+    const badge = await phone.requestBadge({ userId: "alice" });
+    if (!badge.created) throw new Error("the badge is new");
+    const bytes = Uint8Array.from({ length: 4096 }, (_, index) => (index * 7) % 256);
+    const verified = await verifyBadgeSignature(await phone.sign(bytes), {
+      keys: { publicKey: badge.publicKey },
+      applicationId: application.id,
+      now: Date.now(),
+    });
+    expect(verified).toMatchObject({ ok: true, clientSignature: btoa(String.fromCharCode(...bytes)) });
+  });
+
+  it("sends every field of the metadata that the service knows", async () => {
+    const application = await createApplication();
+    const sent = Object.fromEntries(Object.keys(metadata.shape).map((name) => [name, `some ${name}`]));
+    await device(application, "phone").requestBadge({ userId: "alice", metadata: sent });
+    const [badge] = await collect(server(application).listBadges().badges());
+    expect(badge).toEqual({ id: expect.any(String), userId: "alice", metadata: sent });
+  });
+
+  it("claims an invitation with its token", async () => {
+    const application = await createApplication();
+    const { id, badgeId } = await server(application).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
+    const visitor = device(application, "visitor");
+    const request = { userId: "vera", invitationToken: id };
+    expect(await visitor.requestBadge(request)).toMatchObject({ created: true, badgeId });
+    expect(await visitor.requestBadge(request)).toEqual({ created: false, badgeId });
+  });
+
+  it("says whose mistake a value that no header can carry is, without sending anything", async () => {
+    const application = await createApplication();
+    const phone = device(application, "phöne\n✓", { fetch: () => Promise.reject(new Error("was sent")) });
+    await expect(phone.requestBadge({ userId: "alice" })).rejects.toThrow(TypeError);
+  });
+});
+
+async function withBadges(userIds: readonly string[]) {
+  const application = await createApplication();
+  const badges: { id: string; userId: string }[] = [];
+  for (const [index, userId] of userIds.entries()) {
+    const { badgeId } = await device(application, `device-${index}`).requestBadge({ userId });
+    badges.push({ id: badgeId, userId });
+  }
+  return { application, badges };
+}
+
+describe("listing badges with the server client (contract section 4)", () => {
+  it("yields page after page, oldest first, each fetched when it is asked for", async () => {
+    const { application, badges } = await withBadges(["a", "b", "c", "d", "e"]);
+    let fetched = 0;
+    const pages = server(application, {
+      fetch: (url, init) => {
+        fetched++;
+        return worker(url, init);
+      },
+    }).listBadges({ perPage: 2 });
+    expect(fetched).toBe(0);
+    const seen = [];
+    for await (const page of pages) {
+      seen.push(page.badges);
+      expect(fetched).toBe(seen.length);
+      expect(page.nextCursor === null).toBe(seen.length === 3);
+    }
+    expect(seen).toEqual([badges.slice(0, 2), badges.slice(2, 4), badges.slice(4)]);
+  });
+
+  it("yields the badges themselves, and starts anew each time", async () => {
+    const { application, badges } = await withBadges(["a", "b", "c"]);
+    const pages = server(application).listBadges({ perPage: 1 });
+    expect(await collect(pages.badges())).toEqual(badges);
+    expect(await collect(pages.badges())).toEqual(badges);
+  });
+
+  it("fetches nothing more once the caller has seen enough", async () => {
+    const { application, badges } = await withBadges(["a", "b", "c"]);
+    let fetched = 0;
+    const client = server(application, {
+      fetch: (url, init) => {
+        fetched++;
+        return worker(url, init);
+      },
+    });
+    for await (const badge of client.listBadges({ perPage: 1 }).badges()) {
+      expect(badge).toEqual(badges[0]);
+      break;
+    }
+    expect(fetched).toBe(1);
+  });
+
+  it("lists one user's badges, whatever characters the user ID has", async () => {
+    const strange = "a/b?c=d&e%2F#ü ✓";
+    const { application, badges } = await withBadges(["a", strange, strange, "z"]);
+    const client = server(application);
+    expect(await collect(client.listBadges({ userId: strange, perPage: 1 }).badges())).toEqual(badges.slice(1, 3));
+    expect(await collect(client.listBadges({ userId: "nobody" }))).toEqual([{ badges: [], nextCursor: null }]);
+  });
+
+  it.each([".", "..", "", undefined])("never lists everybody's badges for the user %j", async (userId) => {
+    const { options, requests } = fakeService(Response.json({ badges: [] }));
+    const client = server(await createApplication(), options);
+    // What JavaScript callers can do.
+    const query: object = { userId };
+    expect(() => client.listBadges(query)).toThrow(RangeError);
+    expect(requests).toEqual([]);
+  });
+});
+
+describe("invitations with the server client (contract section 5)", () => {
+  it("creates one that expires at a Date, or at a text that comes back unchanged", async () => {
+    const application = await createApplication();
+    const client = server(application);
+    const expiresAt = inOneHour();
+    const first = await client.createInvitation({ expiresAt, udid: "desk" });
+    expect(first).toEqual({
+      id: expect.any(String),
+      badgeId: expect.stringMatching(/^\d+$/),
+      expiresAt: expiresAt.toISOString(),
+    });
+    const text = inOneHour().toISOString().replace("Z", "+00:00");
+    expect(await client.createInvitation({ expiresAt: text, udid: "desk" })).toMatchObject({ expiresAt: text });
+  });
+
+  it("revokes one, and answers the same again", async () => {
+    const application = await createApplication();
+    const client = server(application);
+    const invitation = await client.createInvitation({ expiresAt: inOneHour(), udid: "desk" });
+    const revoked = await client.revokeInvitation(invitation.id);
+    expect(revoked).toEqual({ ...invitation, revokedAt: expect.stringMatching(/Z$/) });
+    expect(await client.revokeInvitation(invitation.id)).toEqual(revoked);
+  });
+
+  it("proves who it is also where an application requires the secret", async () => {
+    const application = await createApplication({ requireSecret: true });
+    const invitation = await server(application).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
+    expect(invitation.badgeId).toMatch(/^\d+$/);
+  });
+});
+
+describe("where a client sends its requests", () => {
+  it.each([
+    ["https://badges.example", "https://badges.example/v1/badges"],
+    ["https://badges.example/", "https://badges.example/v1/badges"],
+    ["http://localhost:8787", "http://localhost:8787/v1/badges"],
+    ["https://example.com/badges//", "https://example.com/badges/v1/badges"],
+  ])("below %s", async (baseUrl, url) => {
+    const { options, requests } = fakeService(Response.json({ badges: [] }));
+    await collect(server(await createApplication(), { ...options, baseUrl }).listBadges());
+    expect(requests.map((request) => request.url)).toEqual([url]);
+  });
+
+  it.each(["", "badges.example", "ftp://badges.example", "https://", "https://badges.example/?a=b", "/v1"])(
+    "refuses the base URL %j",
+    async (baseUrl) => {
+      const application = await createApplication();
+      expect(() => server(application, { baseUrl })).toThrow(RangeError);
+    },
+  );
+
+  it("carries the secret nowhere else: redirects are not followed", async () => {
+    const { options, requests } = fakeService(Response.redirect("https://elsewhere.example/", 307));
+    const client = server(await createApplication(), options);
+    await expect(collect(client.listBadges())).rejects.toMatchObject({ status: 307, code: null });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]?.init.redirect).toBe("manual");
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { BadgeServiceError, ERROR_CODES } from "../../src/client/index.ts";
+import { PUBLIC_ERRORS } from "../../src/http/errors.ts";
+import { createApplication } from "../support/application.ts";
+import { collect, device, failureOf, fakeService, inOneHour, refusal, server } from "./support.ts";
+
+describe("what a client throws when the service refuses (contract section 6)", () => {
+  it("knows exactly the codes of the service", () => {
+    const codes = Object.values(PUBLIC_ERRORS).map(({ code }) => code);
+    expect([...ERROR_CODES].sort()).toEqual([...new Set(codes)].sort());
+  });
+
+  it("carries status, code and the ID by which the service's log finds the request", async () => {
+    const application = await createApplication({ size: 1 });
+    const phone = device(application, "phone");
+    const stranger = server({ ...application, secret: "bdss_wrong" });
+    const client = server(application);
+    const request = { userId: "a" };
+    await device(application, "first").requestBadge(request);
+    const invitation = { expiresAt: inOneHour(), udid: "desk" };
+    const refusals: [() => Promise<unknown>, number, string][] = [
+      [() => phone.sign("aGVsbG8="), 404, "UNKNOWN_BADGE"],
+      [() => phone.sign("not base64"), 422, "INVALID_BASE64"],
+      [() => phone.requestBadge({ userId: " " }), 422, "UNDEFINED_USERID"],
+      [() => phone.requestBadge({ ...request, invitationToken: "inv_no" }), 404, "UNKNOWN_INVITATION"],
+      [() => phone.requestBadge(request), 503, "NUMBERS_EXHAUSTED"],
+      [() => device({ id: "app_none" }, "phone").sign("aGVsbG8="), 401, "INVALID_APPLICATIONID"],
+      [() => collect(stranger.listBadges()), 401, "INVALID_CREDENTIALS"],
+      [() => collect(client.listBadges({ perPage: 0 })), 422, "INVALID_PER_PAGE"],
+      [() => client.createInvitation(invitation), 503, "NUMBERS_EXHAUSTED"],
+      [() => client.createInvitation({ ...invitation, expiresAt: new Date(0) }), 422, "INVALID_EXPIRESAT"],
+      [() => client.revokeInvitation("inv_no"), 404, "UNKNOWN_INVITATION"],
+    ];
+    for (const [call, status, code] of refusals) {
+      const error = await failureOf(call());
+      expect(error).toBeInstanceOf(BadgeServiceError);
+      const requestId = expect.stringMatching(/.+/);
+      expect(error).toMatchObject({ status, code, requestId, retryAfterSeconds: null });
+    }
+  });
+
+  it.each(Object.values(PUBLIC_ERRORS))("$status $code", async ({ status, code, retryAfterSeconds = null }) => {
+    const headers = retryAfterSeconds === null ? undefined : { "retry-after": String(retryAfterSeconds) };
+    const { options } = fakeService(refusal(status, code, headers));
+    const call = device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8=");
+    await expect(call).rejects.toMatchObject({ name: "BadgeServiceError", status, code, retryAfterSeconds });
+    await expect(call).rejects.toThrow(code);
+  });
+
+  it.each([
+    ["a log-in page where a badge should be", new Response("<html>", { status: 200 })],
+    ["a success without what was asked for", Response.json({ badge: "7" }, { status: 201 })],
+    ["a success of another form", Response.json([{ signature: 7 }])],
+    ["a proxy's error page", new Response("<html>", { status: 403 })],
+    ["a code of a newer service", refusal(409, "BRAND_NEW")],
+    ["an error that is no code", Response.json({ error: { code: "NOT_FOUND" } }, { status: 404 })],
+    ["a success that says it is an error", Response.json({ error: "NOT_FOUND" }, { status: 200 })],
+  ])("has no code for %s", async (_name, answer) => {
+    const phone = device({ id: "app" }, "phone", fakeService(answer).options);
+    const failure = { name: "BadgeServiceError", status: answer.status, code: null, requestId: null };
+    await expect(phone.requestBadge({ userId: "alice" })).rejects.toMatchObject(failure);
+  });
+
+  it("reads a Retry-After that a proxy gives as a date", async () => {
+    const { options } = fakeService(refusal(429, "RATE_LIMITED", { "retry-after": "Fri, 15 Jan 2027 08:01:30 GMT" }));
+    const call = device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8=");
+    await expect(call).rejects.toMatchObject({ retryAfterSeconds: 90 });
+  });
+});

@@ -1,0 +1,267 @@
+import fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { DeviceClient, NoAnswerError } from "../../src/client/index.ts";
+import { BACK_OFF_BASE_MILLISECONDS, BACK_OFF_CAP_MILLISECONDS, waitBeforeRetry } from "../../src/client/retry.ts";
+import { createApplication } from "../support/application.ts";
+import {
+  BASE_URL,
+  collect,
+  device,
+  EXISTING_BADGE,
+  type FakeService,
+  fakeService,
+  INVITATION,
+  inOneHour,
+  NO_NETWORK,
+  RATE_LIMITED,
+  refusal,
+  SIGNATURE,
+  server,
+  UNAVAILABLE,
+  worker,
+} from "./support.ts";
+
+const NOBODY = { id: "app", secret: "bdss_x", firstNumber: 1, lastNumber: 1 };
+const EXHAUSTED = refusal(503, "NUMBERS_EXHAUSTED");
+const BAD_GATEWAY = new Response("<html>", { status: 502 });
+const BUSY_GATEWAY = new Response("<html>", { status: 503, headers: { "retry-after": "1" } });
+const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revokedAt: "2029" });
+
+/** The calls that find their work done when they are repeated, each with an answer. */
+const REPEATABLE = [
+  {
+    name: "requestBadge",
+    success: EXISTING_BADGE,
+    call: (fake: FakeService) => phone(fake).requestBadge({ userId: "a" }),
+  },
+  { name: "sign", success: SIGNATURE, call: (fake: FakeService) => phone(fake).sign("aGVsbG8=") },
+  {
+    name: "listBadges",
+    success: Response.json({ badges: [] }),
+    call: (fake: FakeService) => collect(server(NOBODY, fake.options).listBadges()),
+  },
+  {
+    name: "revokeInvitation",
+    success: REVOKED,
+    call: (fake: FakeService) => server(NOBODY, fake.options).revokeInvitation("inv"),
+  },
+];
+
+const phone = (fake: FakeService) => device(NOBODY, "phone", fake.options);
+const invite = (fake: FakeService) =>
+  server(NOBODY, fake.options).createInvitation({ expiresAt: "2030", udid: "desk" });
+
+afterEach(() => vi.unstubAllGlobals());
+
+describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
+  it.each([
+    ["no answer", NO_NETWORK, 249],
+    ["429 RATE_LIMITED", RATE_LIMITED, 60_249],
+    ["503 UNAVAILABLE", UNAVAILABLE, 2_249],
+    ["a gateway's 502", BAD_GATEWAY, 249],
+    ["a gateway's 503", BUSY_GATEWAY, 1_249],
+  ])("after %s, once it may be", async (_name, failure, wait) => {
+    const fake = fakeService(failure, success);
+    await call(fake);
+    expect(fake.requests).toHaveLength(2);
+    expect(fake.requests[1]).toEqual(fake.requests[0]);
+    expect(fake.waits).toEqual([wait]);
+  });
+
+  it("at most four times in all, with growing back-off", async () => {
+    const fake = fakeService(NO_NETWORK);
+    await expect(call(fake)).rejects.toBeInstanceOf(NoAnswerError);
+    expect(fake.requests).toHaveLength(4);
+    expect(fake.waits).toEqual([249, 499, 999]);
+  });
+
+  it.each([
+    ["NUMBERS_EXHAUSTED, which time does not mend", EXHAUSTED],
+    ["500 INTERNAL_ERROR", refusal(500, "INTERNAL_ERROR")],
+    ["a refusal", refusal(401, "INVALID_CREDENTIALS")],
+    ["a Retry-After longer than anyone waits", refusal(503, "UNAVAILABLE", { "retry-after": "61" })],
+  ])("but not after %s", async (_name, failure) => {
+    const fake = fakeService(failure, success);
+    await expect(call(fake)).rejects.toMatchObject({ name: "BadgeServiceError", status: failure.status });
+    expect(fake.requests).toHaveLength(1);
+  });
+});
+
+describe("createInvitation, which would reserve twice", () => {
+  it.each([
+    ["429 RATE_LIMITED", RATE_LIMITED],
+    ["503 UNAVAILABLE", UNAVAILABLE],
+  ])("is sent again after %s", async (_name, failure) => {
+    const fake = fakeService(failure, INVITATION);
+    expect(await invite(fake)).toMatchObject({ badgeId: "7" });
+    expect(fake.requests).toHaveLength(2);
+  });
+
+  it.each([
+    ["no answer", NO_NETWORK],
+    ["a gateway's 502", BAD_GATEWAY],
+    ["a gateway's 503", BUSY_GATEWAY],
+    ["a gateway's 429", new Response("", { status: 429 })],
+    ["503 UNAVAILABLE without Retry-After", refusal(503, "UNAVAILABLE")],
+    ["500 INTERNAL_ERROR", refusal(500, "INTERNAL_ERROR")],
+    ["NUMBERS_EXHAUSTED", EXHAUSTED],
+    ["an answer that it cannot read", Response.json({}, { status: 201 })],
+  ])("is not sent again after %s", async (_name, failure) => {
+    const fake = fakeService(failure, INVITATION);
+    await expect(invite(fake)).rejects.toThrow();
+    expect(fake.requests).toHaveLength(1);
+    expect(fake.waits).toEqual([]);
+  });
+});
+
+describe("when the answer is lost on its way (contract section 1)", () => {
+  /** Does what is asked, then loses the first answer. */
+  function losingFirstAnswer() {
+    let requests = 0;
+    const fetch: typeof worker = async (url, init) => {
+      const response = await worker(url, init);
+      requests++;
+      if (requests > 1) return response;
+      await response.body?.cancel();
+      throw NO_NETWORK;
+    };
+    return { fetch, sleep: async () => {}, count: () => requests };
+  }
+
+  it("the repeated requestBadge finds the one badge", async () => {
+    const application = await createApplication();
+    const { fetch, sleep, count } = losingFirstAnswer();
+    const badge = await device(application, "phone", { fetch, sleep }).requestBadge({ userId: "alice" });
+    expect(count()).toBe(2);
+    expect(badge).toEqual({ created: false, badgeId: expect.any(String) });
+    const listed = await collect(server(application).listBadges().badges());
+    expect(listed).toEqual([{ id: badge.badgeId, userId: "alice" }]);
+  });
+
+  it("createInvitation reserves one number, not two", async () => {
+    const application = await createApplication({ size: 2 });
+    const { fetch, sleep, count } = losingFirstAnswer();
+    const call = server(application, { fetch, sleep }).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
+    await expect(call).rejects.toBeInstanceOf(NoAnswerError);
+    expect(count()).toBe(1);
+    // Of the two numbers one is left.
+    await device(application, "phone").requestBadge({ userId: "alice" });
+  });
+});
+
+describe("the options of repeating", () => {
+  it("one try never repeats", async () => {
+    const fake = fakeService(UNAVAILABLE, SIGNATURE);
+    const call = device(NOBODY, "phone", { ...fake.options, maxTries: 1 }).sign("aGVsbG8=");
+    await expect(call).rejects.toMatchObject({ code: "UNAVAILABLE", retryAfterSeconds: 2 });
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  it("a Retry-After over the longest wait is told instead of waited for", async () => {
+    const fake = fakeService(RATE_LIMITED, SIGNATURE);
+    const call = device(NOBODY, "phone", { ...fake.options, longestWaitSeconds: 59 }).sign("aGVsbG8=");
+    await expect(call).rejects.toMatchObject({ code: "RATE_LIMITED", retryAfterSeconds: 60 });
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  it("a try that takes too long counts as no answer", async () => {
+    const fake = fakeService(
+      (_url, { signal }) => new Promise((_resolve, reject) => signal?.addEventListener("abort", reject)),
+      SIGNATURE,
+    );
+    expect(await device(NOBODY, "phone", { ...fake.options, timeoutMilliseconds: 5 }).sign("aGVsbG8=")).toBe("a.b.c");
+    expect(fake.requests).toHaveLength(2);
+  });
+
+  it("an answer that breaks off counts as none", async () => {
+    const broken = () => Promise.resolve(new Response(new ReadableStream({ pull: () => Promise.reject(NO_NETWORK) })));
+    const fake = fakeService(broken, SIGNATURE);
+    expect(await phone(fake).sign("aGVsbG8=")).toBe("a.b.c");
+  });
+
+  it.each([{ maxTries: 0 }, { maxTries: Number.NaN }, { timeoutMilliseconds: 0 }, { longestWaitSeconds: -1 }])(
+    "refuses %j",
+    (options) => {
+      expect(() => device(NOBODY, "phone", options)).toThrow(RangeError);
+    },
+  );
+
+  it("without any, the runtime's fetch and timers do", async () => {
+    const steps = [NO_NETWORK, SIGNATURE.clone()];
+    vi.stubGlobal("fetch", async () => {
+      const step = steps.shift();
+      if (step instanceof Response) return step;
+      throw step;
+    });
+    const client = new DeviceClient({ baseUrl: BASE_URL, applicationId: "app", udid: "phone", random: () => 0 });
+    expect(await client.sign("aGVsbG8=")).toBe("a.b.c");
+  });
+});
+
+describe("aborting", () => {
+  it("before the call sends nothing", async () => {
+    const fake = fakeService(SIGNATURE);
+    const call = phone(fake).sign("aGVsbG8=", { signal: AbortSignal.abort(new Error("enough")) });
+    await expect(call).rejects.toThrow("enough");
+    expect(fake.requests).toEqual([]);
+  });
+
+  it("during a try ends it, and no other follows", async () => {
+    const controller = new AbortController();
+    const fake = fakeService((_url, { signal }) => {
+      queueMicrotask(() => controller.abort(new Error("enough")));
+      return new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+    });
+    await expect(phone(fake).sign("aGVsbG8=", { signal: controller.signal })).rejects.toThrow("enough");
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  it("ends the wait between two tries", async () => {
+    const controller = new AbortController();
+    const fake = fakeService(async () => {
+      setTimeout(() => controller.abort(new Error("enough")));
+      return RATE_LIMITED.clone();
+    });
+    const { fetch } = fake.options;
+    const call = device(NOBODY, "phone", { fetch }).sign("aGVsbG8=", { signal: controller.signal });
+    await expect(call).rejects.toThrow("enough");
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  it("ends a list between two pages", async () => {
+    const controller = new AbortController();
+    const page = Response.json({ badges: [] }, { headers: { "pagination-cursor": "more" } });
+    const fake = fakeService(page);
+    const pages = server(NOBODY, fake.options).listBadges({ signal: controller.signal });
+    const iterate = async () => {
+      for await (const _page of pages) controller.abort(new Error("enough"));
+    };
+    await expect(iterate()).rejects.toThrow("enough");
+    expect(fake.requests).toHaveLength(1);
+  });
+});
+
+it("the wait is full jitter under a doubling ceiling, and never less than the service asked for", () => {
+  const ceilingAfter = (tries: number) =>
+    Math.min(BACK_OFF_CAP_MILLISECONDS, BACK_OFF_BASE_MILLISECONDS * 2 ** (tries - 1));
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 60 }),
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      (tries, random) => {
+        const failure = {
+          error: new NoAnswerError(null),
+          repeatable: "always",
+          tries,
+          maxTries: 100,
+          longestWaitSeconds: 60,
+          random,
+        } as const;
+        const wait = waitBeforeRetry(failure);
+        expect(wait).toBeGreaterThanOrEqual(0);
+        expect(wait).toBeLessThan(ceilingAfter(tries));
+        expect(wait).toBeCloseTo(random * ceilingAfter(tries), -1);
+      },
+    ),
+  );
+});

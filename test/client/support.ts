@@ -1,0 +1,78 @@
+import { exports } from "cloudflare:workers";
+import { type ClientOptions, DeviceClient, ServerClient } from "../../src/client/index.ts";
+import type { TestApplication } from "../support/application.ts";
+
+export const BASE_URL = "https://badges.example";
+
+type Fetch = NonNullable<ClientOptions["fetch"]>;
+
+/** The real Worker. */
+export const worker: Fetch = (url, init) => exports.default.fetch(url, init);
+
+export const device = (application: { id: string }, udid: string, options: Partial<ClientOptions> = {}) =>
+  new DeviceClient({ baseUrl: BASE_URL, applicationId: application.id, udid, fetch: worker, ...options });
+
+export const server = ({ id, secret }: TestApplication, options: Partial<ClientOptions> = {}) =>
+  new ServerClient({ baseUrl: BASE_URL, applicationId: id, applicationSecret: secret, fetch: worker, ...options });
+
+/** What a service that is not there answers: one step a request, the last one for all that follow. */
+export type Step = Response | Error | Fetch;
+
+export interface FakeService {
+  /** For the options of a client. Waits take no time; the dice fall as late as they can. */
+  options: Required<Pick<ClientOptions, "fetch" | "sleep" | "random" | "now">>;
+  requests: { url: string; init: RequestInit }[];
+  /** Milliseconds waited between tries. */
+  waits: number[];
+}
+
+export function fakeService(...steps: [Step, ...Step[]]): FakeService {
+  const requests: FakeService["requests"] = [];
+  const waits: number[] = [];
+  const answer: Fetch = async (url, init) => {
+    requests.push({ url, init });
+    const step = steps[Math.min(requests.length, steps.length) - 1];
+    if (step instanceof Error) throw step;
+    if (step instanceof Response) return step.clone();
+    if (step) return step(url, init);
+    throw new Error("no step");
+  };
+  const sleep = async (milliseconds: number) => void waits.push(milliseconds);
+  return { options: { fetch: answer, sleep, random: () => 0.999, now: () => 1_800_000_000_000 }, requests, waits };
+}
+
+/** An error answer of the service. */
+export function refusal(status: number, error: string, headers: Record<string, string> = {}): Response {
+  return Response.json({ error }, { status, headers });
+}
+
+export const UNAVAILABLE = refusal(503, "UNAVAILABLE", { "retry-after": "2" });
+export const RATE_LIMITED = refusal(429, "RATE_LIMITED", { "retry-after": "60" });
+/** What `fetch` throws when there is no connection. */
+export const NO_NETWORK = new TypeError("fetch failed");
+
+export const EXISTING_BADGE = Response.json({ badgeId: "7" });
+export const SIGNATURE = Response.json({ signature: "a.b.c" });
+export const INVITATION = Response.json(
+  { id: "inv_1", badgeId: "7", expiresAt: "2030-01-01T00:00:00Z" },
+  { status: 201 },
+);
+
+export const inOneHour = (): Date => new Date(Date.now() + 3_600_000);
+
+/** Everything that an iteration yields. */
+export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = [];
+  for await (const item of items) collected.push(item);
+  return collected;
+}
+
+/** The error of a call that must fail. */
+export async function failureOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    await call;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("the call did not fail");
+}

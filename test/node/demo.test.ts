@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort, type RunningService, startService } from "./support/service.ts";
+
+const PROJECT = new URL("../../", import.meta.url).pathname;
+
+async function demo(words: readonly string[], settings: Record<string, string> = {}) {
+  const env = { ...process.env, ...settings };
+  const child = spawn(process.execPath, ["src/demo/main.ts", ...words], { cwd: PROJECT, env });
+  const ended = once(child, "close");
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  await ended;
+  return { code: child.exitCode, stdout, stderr };
+}
+
+describe("npm run demo, with the service running", () => {
+  let service: RunningService;
+  let told: Awaited<ReturnType<typeof demo>>;
+
+  beforeAll(async () => {
+    service = await startService();
+    const state = { BADGE_STATE_DIR: `${service.folder}/state` };
+    told = await demo(["--url", service.origin], state);
+  });
+
+  afterAll(async () => {
+    await service?.stop();
+    service?.remove();
+  });
+
+  it("tells the story to its end", () => {
+    expect(told).toMatchObject({ code: 0, stderr: "" });
+    const titles = told.stdout.split("\n").filter((line) => /^[ \d]\d {2}/.test(line));
+    expect(titles).toEqual([
+      " 1  An administrator creates an application",
+      " 2  Alice's phone asks for her badge",
+      " 3  The phone asks again, say after a lost connection",
+      " 4  At a door the phone signs, and has the service attest it",
+      " 5  The door checks both signatures, offline",
+      " 6  Bob logs in on the same phone",
+      " 7  The application's server pages its badges",
+      " 8  The server invites a visitor",
+      " 9  The visitor's phone claims the invitation",
+      "10  3 webhooks have arrived at the server",
+      "11  Another invitation takes the last number; Carol comes too late",
+      "12  The visitor cancels: the server revokes the invitation",
+      "13  Carol asks again, and gets the number that came back",
+    ]);
+    expect(told.stdout).toContain("Done: 4 badges");
+  });
+
+  it("shows what was sent and what came back", () => {
+    for (const shown of [
+      "> npm run -s admin -- application create --name Demo",
+      "> POST /v1/badge\n",
+      '< 201 {"badgeId":"',
+      "> POST /v1/badge/sign\n",
+      "< open for badge ",
+      "< closed: ",
+      "> GET /v1/badges?per_page=1&cursor=",
+      "> POST /v1/invitation\n",
+      "< POST /webhooks/",
+      '< 503 {"error":"NUMBERS_EXHAUSTED"}',
+      "> PATCH /v1/invitation/inv_",
+    ]) {
+      expect(told.stdout).toContain(shown);
+    }
+  });
+
+  it("fits 80 columns, without colours where no terminal is", () => {
+    expect(told.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(told.stdout).not.toContain("\u001b");
+  });
+
+  it("shows no secret, no invitation token and no signature in full", () => {
+    expect(told.stdout).toMatch(/bdss_[\w-]{4}…/);
+    expect(told.stdout).not.toMatch(/bdss_[\w-]{5}/);
+    expect(told.stdout).toMatch(/inv_[\w-]{4}…/);
+    expect(told.stdout).not.toMatch(/inv_[\w-]{5}/);
+    expect(told.stdout).not.toMatch(/eyJ[\w-]+\./);
+  });
+});
+
+describe("npm run demo, otherwise", () => {
+  it("says in one line that the service must be started first", async () => {
+    const origin = `http://localhost:${await freePort()}`;
+    const { code, stdout, stderr } = await demo(["--url", origin]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toBe(`Nothing answers at ${origin}: run npm start first, in another terminal.\n`);
+  });
+
+  it.each([[["--url", "localhost:9000"]], [["--port", "9000"]]])("refuses %j in one line", async (words) => {
+    const { code, stdout, stderr } = await demo(words);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^[^\n]*http:\/\/localhost:\d+\n$/);
+  });
+
+  it("explains itself", async () => {
+    const { code, stdout, stderr } = await demo(["--help"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("npm run demo [-- --url URL]");
+  });
+});

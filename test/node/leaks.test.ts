@@ -1,0 +1,157 @@
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort, type RunningService, startService } from "./support/service.ts";
+
+/** Everything that must not be found: by a name for the failure message, and as it is. */
+const secrets = new Map<string, string>();
+const deliveries: { headers: IncomingHttpHeaders; body: string }[] = [];
+let service: RunningService;
+let logs: string;
+
+const receiver = createServer((request, response) => {
+  let body = "";
+  request.on("data", (chunk) => (body += chunk));
+  request.on("end", () => {
+    deliveries.push({ headers: request.headers, body });
+    // An endpoint that echoes what it got, headers included.
+    response.end(JSON.stringify(request.headers));
+  });
+});
+
+beforeAll(async () => {
+  service = await startService();
+  await tellTheWholeStory();
+  await service.stop();
+  logs = service.output();
+});
+
+afterAll(() => {
+  receiver.close();
+  service.remove();
+});
+
+async function tellTheWholeStory(): Promise<void> {
+  const port = await freePort();
+  receiver.listen(port, "127.0.0.1");
+  await once(receiver, "listening");
+  const created = await admin("application", "create", "--name", "Leaks", "--webhook-url", `http://localhost:${port}/`);
+  const { applicationId, applicationSecret } = created;
+  secrets.set("application secret", applicationSecret);
+  secrets.set("added secret", (await admin("secret", "add", applicationId)).applicationSecret);
+  await admin("key", "rotate", applicationId);
+  const device = (name: string) => {
+    const udid = `udid-${name}-${crypto.randomUUID()}`;
+    secrets.set(`udid of ${name}`, udid);
+    return { applicationid: applicationId, udid };
+  };
+  const alice = device("alice");
+  await post("/v1/badge", alice, { userId: "alice", metadata: { os: "Android" } }, 201);
+  await post("/v1/badge/sign", alice, { base64: "aGVsbG8=" }, 200);
+  const pending = await post("/v1/invitation", device("host"), { expiresAt: inOneHour() }, 201);
+  secrets.set("pending invitation token", String(pending.id));
+  const revoked = await post("/v1/invitation", device("host 2"), { expiresAt: inOneHour() }, 201);
+  const credentials = { applicationid: applicationId, applicationsecret: applicationSecret };
+  const revocation = await fetch(`${service.origin}/v1/invitation/${revoked.id}/revoke`, {
+    method: "PATCH",
+    headers: credentials,
+  });
+  expect(revocation.status).toBe(200);
+  secrets.set("revoked invitation token", String(revoked.id));
+  expect((await fetch(`${service.origin}/v1/badges`, { headers: credentials })).status).toBe(200);
+  await post("/v1/badge", { ...alice, applicationsecret: "bdss_wrong" }, "not JSON", 400);
+  await untilDelivered();
+  secrets.set("webhook signature", String(deliveries[0]?.headers.signature));
+  const [entry] = String(deliveries[0]?.headers["webhook-signature"]).split(" ");
+  secrets.set("webhook-signature entry", String(entry));
+}
+
+async function admin(...words: string[]): Promise<{ applicationId: string; applicationSecret: string }> {
+  const { code, stdout, stderr } = await service.admin(...words, "--json");
+  expect({ code, stderr }, words.join(" ")).toMatchObject({ code: 0 });
+  return JSON.parse(stdout);
+}
+
+async function post(
+  path: string,
+  headers: Record<string, string>,
+  body: unknown,
+  status: number,
+): Promise<Record<string, unknown>> {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const answer = await fetch(service.origin + path, { method: "POST", headers, body: text });
+  expect(answer.status, path).toBe(status);
+  return answer.json();
+}
+
+const inOneHour = () => new Date(Date.now() + 3600_000).toISOString();
+
+async function untilDelivered(): Promise<void> {
+  while (!service.output().includes('"event":"delivery"')) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+/** All that the service wrote, but for the two files that stand for the Worker's own secrets and for the demo. */
+function storage(): { name: string; bytes: Buffer }[] {
+  const root = join(service.folder, "state");
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !["sealing-keys.env", "demo-application.json"].includes(entry.name))
+    .map((entry) => ({ name: entry.name, bytes: readFileSync(join(entry.parentPath, entry.name)) }));
+}
+
+/** The forms in which a text may hide: as it is, hex, and base64 at each of the three places it can start in. */
+function forms(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  const base64 = [0, 1, 2].flatMap((shift) => {
+    const shifted = Buffer.concat([Buffer.alloc(shift), bytes]);
+    // Characters that also depend on the neighbours are left out.
+    const [start, end] = [Math.ceil((shift * 4) / 3), Math.floor(((shift + bytes.length) * 4) / 3)];
+    return [shifted.toString("base64").slice(start, end), shifted.toString("base64url").slice(start, end)];
+  });
+  return [secret, bytes.toString("hex"), bytes.toString("hex").toUpperCase(), ...base64];
+}
+
+describe("a copy of everything the service writes (contract section 9)", () => {
+  it("was made by a full run: badges, signatures, invitations, a delivered webhook, storage of both kinds", () => {
+    const [delivery] = deliveries;
+    const secret = secrets.get("application secret") ?? "";
+    expect(delivery?.headers.signature).toBe(
+      createHmac("sha1", secret)
+        .update(delivery?.body ?? "")
+        .digest("base64"),
+    );
+    expect(storage().filter(({ name }) => name.endsWith(".sqlite")).length).toBeGreaterThanOrEqual(2);
+    const everything = Buffer.concat(storage().map(({ bytes }) => bytes));
+    expect(everything.includes("alice"), "user IDs are there, so the search can find what is").toBe(true);
+    expect(logs).toContain('"event":"request"');
+  });
+
+  it("holds no secret, token, udid or signature header, in any form, in storage or in logs", () => {
+    const places = [
+      ...storage(),
+      { name: "logs", bytes: Buffer.from(logs.replace(service.demo.applicationSecret, "")) },
+    ];
+    const found = [...secrets].flatMap(([name, secret]) =>
+      places
+        .filter(({ bytes }) => forms(secret).some((form) => bytes.includes(form)))
+        .map((place) => `${name} in ${place.name}`),
+    );
+    expect(found).toEqual([]);
+    expect(secrets.size).toBe(9);
+  });
+
+  it("holds no private key in the clear", () => {
+    const pkcs8P256 = "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420";
+    const [sealingKey = ""] =
+      /(?<=SEALING_KEY_1=)\S+/.exec(readFileSync(join(service.folder, "state", "sealing-keys.env"), "utf8")) ?? [];
+    expect(sealingKey.length).toBeGreaterThan(2000);
+    for (const { bytes } of [...storage(), { bytes: Buffer.from(logs) }]) {
+      expect(bytes.includes(Buffer.from(pkcs8P256, "hex"))).toBe(false);
+      expect(bytes.includes(pkcs8P256)).toBe(false);
+      expect(bytes.includes(Buffer.from(pkcs8P256, "hex").toString("base64").slice(0, -4))).toBe(false);
+      expect(bytes.includes(sealingKey.replaceAll('"', "").slice(40, 200))).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { killTree } from "../../chaos/process-tree.ts";
+
+/** The service as `npm start` runs it, on state of its own. */
+export interface RunningService {
+  origin: string;
+  /** Folder of everything it keeps. */
+  folder: string;
+  demo: { applicationId: string; applicationSecret: string };
+  /** All that it printed so far. */
+  output(): string;
+  /** Runs the administration script on the same state. */
+  admin(...words: string[]): Promise<{ code: number; stdout: string; stderr: string }>;
+  /** SIGKILL to it and to everything it started. */
+  kill(): Promise<void>;
+  /** The same again, on the same state and port. */
+  restart(): Promise<RunningService>;
+  /** Ctrl-C. @returns the exit code */
+  stop(): Promise<number | null>;
+  remove(): void;
+}
+
+const PROJECT = new URL("../../../", import.meta.url).pathname;
+
+export async function startService(): Promise<RunningService> {
+  return launch(mkdtempSync(join(tmpdir(), "badge-test-")), await freePort());
+}
+
+async function launch(folder: string, port: number): Promise<RunningService> {
+  const env = { ...process.env, BADGE_STATE_DIR: join(folder, "state"), NO_COLOR: "1" };
+  const child = spawn(process.execPath, ["src/dev/start.ts", "--port", String(port)], { cwd: PROJECT, env });
+  const output = collect(child);
+  await untilPrinted(child, output, "Make applications of your own");
+  const demo: RunningService["demo"] = JSON.parse(readFileSync(join(folder, "state", "demo-application.json"), "utf8"));
+  return {
+    origin: `http://localhost:${port}`,
+    folder,
+    demo,
+    output,
+    admin: (...words) => run(["src/admin/main.ts", ...words], env),
+    async kill() {
+      killTree(child.pid ?? 0);
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    },
+    restart: () => launch(folder, port),
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      child.kill("SIGINT");
+      await once(child, "exit");
+      return child.exitCode;
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+async function run(words: string[], env: NodeJS.ProcessEnv) {
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], { cwd: PROJECT, env });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => (stdout += chunk));
+  child.stderr.on("data", (chunk) => (stderr += chunk));
+  await once(child, "close");
+  return { code: child.exitCode ?? 1, stdout, stderr };
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += chunk));
+  return () => text;
+}
+
+async function untilPrinted(child: ChildProcess, output: () => string, expected: string): Promise<void> {
+  const ended = once(child, "exit");
+  while (!output().includes(expected)) {
+    const first = await Promise.race([
+      ended.then(() => "ended"),
+      once(child.stdout ?? child, "data").then(() => "data"),
+    ]);
+    if (first === "ended") throw new Error(`the service ended before it was ready:\n${output()}`);
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
