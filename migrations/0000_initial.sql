@@ -103,5 +103,5 @@ CREATE TABLE `webhook_event` (
 	PRIMARY KEY(`application_id`, `id`)
 );
 --> statement-breakpoint
-CREATE INDEX `webhook_event_due` ON `webhook_event` (`due_at`) WHERE state = 'pending';--> statement-breakpoint
+CREATE INDEX `webhook_event_due` ON `webhook_event` (`application_id`,`due_at`) WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX `webhook_event_stopped` ON `webhook_event` (`application_id`,`state`,`id`) WHERE state IN ('exhausted', 'held');

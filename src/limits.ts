@@ -17,6 +17,11 @@ export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
 export const MAX_METADATA_CHARACTERS = 256;
 export const MAX_CLIENT_SIGNATURE_BYTES = 4096;
+/** As `[[ratelimits]]` of wrangler.toml has them, which the platform reads; the reference tells them. */
+export const DEVICE_CALLS_PER_MINUTE = 60;
+export const CLIENT_IP_CALLS_PER_MINUTE = 1200;
+/** How long anybody may keep a public answer: the key set, the reference (contract sections 3 and 11). */
+export const PUBLIC_CACHE_SECONDS = 300;
 
 // Pages (contract section 4)
 export const DEFAULT_PER_PAGE = 100;
@@ -38,6 +43,8 @@ export const MAX_CACHED_KEYS = 2000;
 export const LEASE_RECLAIM_SECONDS = 3600;
 /** Leases looked up in D1 by one statement when reclaiming. */
 export const RECLAIM_CHUNK_LEASES = 500;
+/** Numbers of each kind, free and fresh, looked up in D1 at once after one that it knows already. */
+export const SKIP_CHUNK_NUMBERS = 500;
 /** Badges written to D1 by one batch of group commit. */
 export const MAX_GROUP_BADGES = 100;
 /** How often a number that D1 says is taken is replaced by another before the request gives up. */
@@ -52,6 +59,8 @@ export const UNAVAILABLE_RETRY_SECONDS = 2;
 export const RATE_LIMIT_WINDOW_SECONDS = 60;
 
 // Webhooks (contract section 8)
+/** Longest URL, as written and as sent. */
+export const MAX_WEBHOOK_URL_CHARACTERS = 2048;
 /** Wait after the 1st, 2nd, … failed attempt; 14 attempts in all, over 77 h 36 min without jitter. */
 export const RETRY_DELAYS_SECONDS = [
   5,
@@ -77,14 +86,15 @@ export const HOLD_AFTER_SECONDS = 120 * 3600;
 export const HOLD_AFTER_ATTEMPTS = 10;
 
 // The sweep
-/** Rows one statement of the sweep takes. */
+/** Rows one statement of the sweep takes; of each application where it asks them one by one. */
 export const SWEEP_CHUNK_ROWS = 500;
 /** Time one sweep spends before it leaves the rest to the next minute. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
 /** Sealed values that one chunk re-seals: each costs some milliseconds of RSA. */
 export const RESEAL_CHUNK_ROWS = 50;
-/** Most events that one sweep wakes. */
-export const MAX_SWEEP_WAKE_UPS = 2000;
+/** Most events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */
+export const MAX_APPLICATION_WAKE_UPS = 2000;
+export const MAX_SWEEP_WAKE_UPS = 5000;
 /** How long after it was made an event's own wake-up is given before the sweep sends another. */
 export const WAKE_UP_GRACE_MILLISECONDS = 2000;
 /** Longest a queue message is delayed; a longer wait is left to the sweep, which asks D1. */

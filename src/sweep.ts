@@ -1,7 +1,8 @@
 import { resealSome } from "./applications/resealing.ts";
 import type { Context } from "./context.ts";
-import { endDueInvitations } from "./invitations/expire.ts";
+import { expireSome, releaseSome } from "./invitations/expire.ts";
 import {
+  MAX_APPLICATION_WAKE_UPS,
   MAX_QUEUE_BATCH_MESSAGES,
   MAX_SWEEP_WAKE_UPS,
   SWEEP_BUDGET_MILLISECONDS,
@@ -9,64 +10,109 @@ import {
   WAKE_UP_GRACE_MILLISECONDS,
 } from "./limits.ts";
 import { log } from "./log.ts";
-import { findDueEvents, releaseHeldEvents } from "./storage/webhook-events.ts";
+import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
+
+interface Done {
+  eventsReleased: number;
+  eventsWoken: number;
+  invitationsExpired: number;
+  numbersReleased: number;
+  valuesResealed: number;
+}
+
+/** One chunk of one kind of work. @returns whether there may be more */
+type Part = (context: Context, done: Done) => Promise<boolean>;
 
 /**
  * Finds and finishes what time has made due or a crash has left: once a minute, in bounded chunks. Whatever it does can
  * be repeated, also by two sweeps at once.
  */
 export async function sweep(context: Context): Promise<void> {
-  const startedAt = Date.now();
-  const done = {
-    released: await repeat(startedAt, () => releaseHeldEvents(context.db, SWEEP_CHUNK_ROWS)),
-    woken: await wakeDueEvents(context),
-    ...(await endInvitations(context, startedAt)),
-    resealed: await repeat(startedAt, () => resealSome(context.db, context.sealingKeys)),
+  const startedAt = context.now();
+  const done: Done = {
+    eventsReleased: 0,
+    eventsWoken: 0,
+    invitationsExpired: 0,
+    numbersReleased: 0,
+    valuesResealed: 0,
   };
+  const parts = { releaseEvents, wakeEvents, expireInvitations, releaseNumbers: releaseNumbers(), resealValues };
+  const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
   const didAnything = Object.values(done).some((count) => count > 0);
-  if (!didAnything) return;
+  if (!didAnything && isFinished) return;
   log("info", {
     event: "sweep",
-    eventsReleased: done.released,
-    eventsWoken: done.woken,
-    invitationsExpired: done.expired,
-    numbersReleased: done.numbersReleased,
-    valuesResealed: done.resealed,
-    milliseconds: Date.now() - startedAt,
+    ...done,
+    isFinished,
+    milliseconds: context.now() - startedAt,
     d1RoundTrips: context.db.roundTrips,
   });
 }
 
-async function endInvitations(
-  context: Context,
-  startedAt: number,
-): Promise<{ expired: number; numbersReleased: number }> {
-  const total = { expired: 0, numbersReleased: 0 };
-  await repeat(startedAt, async () => {
-    const { expired, released } = await endDueInvitations(context, null);
-    total.expired += expired;
-    total.numbersReleased += released;
-    return expired + released;
-  });
-  return total;
+/**
+ * Runs the parts chunk by chunk until none finds anything, or until the sweep's time is over and the rest waits a
+ * minute. They take turns, so none waits for another's backlog, and what breaks one leaves the others going.
+ *
+ * @returns whether nothing is left
+ */
+async function takeTurns(context: Context, done: Done, parts: Map<string, Part>, startedAt: number): Promise<boolean> {
+  let isFinished = true;
+  while (parts.size > 0) {
+    for (const [name, part] of parts) {
+      if (context.now() - startedAt >= SWEEP_BUDGET_MILLISECONDS) return false;
+      try {
+        if (!(await part(context, done))) parts.delete(name);
+      } catch (error) {
+        log("error", { event: "sweep-part-failed", part: name, error });
+        parts.delete(name);
+        isFinished = false;
+      }
+    }
+  }
+  return isFinished;
 }
 
-/** Runs chunks until one finds nothing, or until the sweep's time is over and the rest waits a minute. */
-async function repeat(startedAt: number, chunk: () => Promise<number>): Promise<number> {
-  let total = 0;
-  while (Date.now() - startedAt < SWEEP_BUDGET_MILLISECONDS) {
-    const count = await chunk();
-    if (count === 0) break;
-    total += count;
-  }
-  return total;
+async function releaseEvents({ db }: Context, done: Done): Promise<boolean> {
+  const released = await releaseHeldEvents(db, SWEEP_CHUNK_ROWS);
+  done.eventsReleased += released;
+  return released > 0;
 }
 
 /** Sends a wake-up for events that are due: their first one was lost, or their wait was too long for the queue. */
-async function wakeDueEvents({ db, queue, now }: Context): Promise<number> {
-  const due = await findDueEvents(db, now(), now() - WAKE_UP_GRACE_MILLISECONDS, MAX_SWEEP_WAKE_UPS);
+async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<boolean> {
+  const due = await findDueEvents(db, {
+    now: now(),
+    createdBefore: now() - WAKE_UP_GRACE_MILLISECONDS,
+    perApplication: MAX_APPLICATION_WAKE_UPS,
+    limit: MAX_SWEEP_WAKE_UPS,
+  });
   for (let start = 0; start < due.length; start += MAX_QUEUE_BATCH_MESSAGES) {
     await queue.sendBatch(due.slice(start, start + MAX_QUEUE_BATCH_MESSAGES).map((body) => ({ body })));
   }
-  return due.length;
+  done.eventsWoken += due.length;
+  // They stay due until the queue brings them, so a second look would wake them twice.
+  return false;
+}
+
+async function expireInvitations(context: Context, done: Done): Promise<boolean> {
+  const { expired, released } = await expireSome(context);
+  done.invitationsExpired += expired;
+  done.numbersReleased += released;
+  return expired > 0;
+}
+
+function releaseNumbers(): Part {
+  let applicationsAfter = "";
+  return async (context, done) => {
+    const { released, goOnAfter } = await releaseSome(context, applicationsAfter);
+    done.numbersReleased += released;
+    applicationsAfter = goOnAfter ?? "";
+    return goOnAfter !== null;
+  };
+}
+
+async function resealValues({ db, sealingKeys }: Context, done: Done): Promise<boolean> {
+  const resealed = await resealSome(db, sealingKeys);
+  done.valuesResealed += resealed;
+  return resealed > 0;
 }

@@ -1,5 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import { MAX_BADGE_NUMBER } from "../limits.ts";
+import { Mistake } from "./mistake.ts";
+import type { NumberRange } from "./operations/number-range.ts";
 
 /** Ten years: longer than any of these is meant to be. */
 const MAX_SECONDS = 10 * 366 * 24 * 3600;
@@ -33,4 +35,14 @@ function wholeNumber(text: string, least: number, most: number): number {
     throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
   }
   return value;
+}
+
+/** Reads the two options of a range. */
+export function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
+  if (first === undefined && last === undefined) return undefined;
+  if (first === undefined || last === undefined) {
+    throw new Mistake("A range needs both ends: give --first and --last, or neither for the next free block.");
+  }
+  if (first > last) throw new Mistake(`--first ${first} is above --last ${last}: swap them.`);
+  return { firstNumber: first, lastNumber: last };
 }

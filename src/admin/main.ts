@@ -1,8 +1,5 @@
 import "./platform/quick-loading.ts";
-import { addApplicationCommands } from "./commands/application.ts";
-import { createProgram, run } from "./program.ts";
+import { createAdminProgram } from "./commands/all.ts";
+import { run } from "./program.ts";
 
-const program = createProgram();
-addApplicationCommands(program);
-
-await run(program, process.argv.slice(2));
+await run(createAdminProgram(), process.argv.slice(2));

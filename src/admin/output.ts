@@ -1,4 +1,4 @@
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
 
 /** Widest line for a person. */
 const COLUMNS = 80;
@@ -36,18 +36,21 @@ export const shownTime = (milliseconds: number | null): string =>
     ?.replace("T", " ")
     .replace(/\.[0-9]+Z$/, "Z") ?? "-";
 
+/** A text without what could steer a terminal: user IDs, metadata and answers of receivers come from outside. */
+export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "?");
+
 /** Names and values, one line each, the values aligned. Undefined ones are left out. */
 export function fieldLines(fields: Readonly<Record<string, string | number | undefined>>): string {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   const width = Math.max(...entries.map(([name]) => name.length));
-  return entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n");
+  return entries.map(([name, value]) => `  ${name.padEnd(width)}  ${plain(String(value))}`).join("\n");
 }
 
 /** A table with aligned columns; numbers are aligned at their right. `empty` is printed when there are no rows. */
 export function tableLines(header: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) {
   if (rows.length === 0) return empty;
   const widths = header.map((name, column) =>
-    Math.max(name.length, ...rows.map((row) => visibleLength(String(row[column] ?? "")))),
+    Math.max(name.length, ...rows.map((row) => String(row[column] ?? "").length)),
   );
   const line = (cells: readonly (string | number)[]) =>
     cells
@@ -71,7 +74,7 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
   return counts
     .map(({ label, count }) => {
       const bar = process.stdout.isTTY ? "█".repeat(Math.round((count / most) * room)) || (count > 0 ? "▏" : "") : "";
-      const start = `  ${shorten(label, LABEL_COLUMNS).padEnd(LABEL_COLUMNS)}${shownNumber(count).padStart(COUNT_COLUMNS)}`;
+      const start = `  ${shorten(plain(label), LABEL_COLUMNS).padEnd(LABEL_COLUMNS)}${shownNumber(count).padStart(COUNT_COLUMNS)}`;
       return `${start}  ${faint(bar)}`.trimEnd();
     })
     .join("\n");
@@ -80,10 +83,7 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
 /** A count with its thousands apart. */
 export const shownNumber = (count: number): string => count.toLocaleString("en-US");
 
-const visibleLength = (text: string): number => stripVTControlCharacters(text).length;
-
 function pad(cell: string | number, width: number): string {
-  const text = String(cell);
-  const space = " ".repeat(Math.max(0, width - visibleLength(text)));
-  return typeof cell === "number" ? space + text : text + space;
+  const text = plain(String(cell));
+  return typeof cell === "number" ? text.padStart(width) : text.padEnd(width);
 }

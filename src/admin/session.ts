@@ -7,8 +7,8 @@ import type { LocalState } from "./platform/paths.ts";
 export interface Session {
   database: Database;
   output: Output;
-  /** Name of the deployed environment; undefined for local state. */
-  environment: string | undefined;
+  /** What the work is done on: local state, or the deployed environment of this name. */
+  place: { local: LocalState } | { environment: string };
 }
 
 /** The options that every command takes. */
@@ -31,20 +31,22 @@ export async function withSession(
   { seals = false }: { seals?: boolean } = {},
 ): Promise<void> {
   const { env: environment, json = false } = commonOptions(command);
-  const { database, close, state } = await openDatabase(environment);
+  const { database, close, place } = await openDatabase(environment);
   try {
-    if (seals && state !== undefined) {
+    if (seals && "local" in place) {
       const { ensureLocalSealing } = await import("./operations/local-sealing.ts");
-      await ensureLocalSealing(database, state);
+      await ensureLocalSealing(database, place.local);
     }
-    await work({ database, output: createOutput(json), environment });
+    await work({ database, output: createOutput(json), place });
   } finally {
     await close();
   }
 }
 
-/** Opens a database. `state` is there for local ones only. */
-export async function openDatabase(environment: string | undefined) {
+/** @param environment name of a deployed environment; undefined for local state */
+export async function openDatabase(
+  environment: string | undefined,
+): Promise<{ database: Database; place: Session["place"]; close: () => Promise<void> }> {
   const [{ loadWrangler }, { readTarget }, { openDeployedD1, openLocalD1 }, { localState }] = await Promise.all([
     import("./platform/wrangler.ts"),
     import("./platform/target.ts"),
@@ -53,9 +55,9 @@ export async function openDatabase(environment: string | undefined) {
   ]);
   const wrangler = loadWrangler();
   const target = readTarget(wrangler, environment);
-  const state: LocalState | undefined = environment === undefined ? localState() : undefined;
-  const opening = state ? openLocalD1(wrangler, target, state) : openDeployedD1(wrangler, target);
+  const place = environment === undefined ? { local: localState() } : { environment };
+  const opening = "local" in place ? openLocalD1(wrangler, target, place.local) : openDeployedD1(wrangler, target);
   // Drizzle loads while the process behind the database starts.
   const [{ d1, close }, { Database }] = await Promise.all([opening, import("./platform/database.ts")]);
-  return { database: new Database(d1), close, state };
+  return { database: new Database(d1), place, close };
 }

@@ -3,7 +3,9 @@ import { stripVTControlCharacters } from "node:util";
 /** wrangler puts these in front of what the Worker writes with console.error and console.warn. */
 const LEVEL = /^(?:✘ \[ERROR\]|▲ \[WARNING\]) (?=\{)/;
 /** Starts a message of wrangler's own that a person must see: the Worker does not build, or it threw. */
-const TROUBLE = /^(?:✘ |\[wrangler:error\]|\[ERROR\])/;
+const TROUBLE = /^(?:✘ |\[wrangler:error\])/;
+/** What the runtime says of a caller that hung up: no trouble. */
+const HANG_UP = /\bdisconnected: /;
 /** Starts any message of wrangler's own. */
 const MESSAGE = /^(?:✘ |▲ |⎔ |\[wrangler|[A-Za-z⛅])/;
 
@@ -21,7 +23,7 @@ export function createLogFilter(): (line: string) => string | null {
       inTrouble = false;
       return line;
     }
-    if (TROUBLE.test(line)) inTrouble = true;
+    if (TROUBLE.test(line)) inTrouble = !HANG_UP.test(line);
     else if (MESSAGE.test(line)) inTrouble = false;
     return inTrouble && line.trim() !== "" ? line : null;
   };

@@ -1,5 +1,6 @@
 import "../admin/platform/quick-loading.ts";
-import { unwatchFile, watchFile } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
 import { describeError, Mistake } from "../admin/mistake.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState } from "../admin/platform/paths.ts";
@@ -10,20 +11,25 @@ import { welcome } from "./welcome.ts";
 
 /** `npm start`: makes what a fresh clone lacks, then runs the service until Ctrl-C. */
 
-const READY_LIMIT_MILLISECONDS = 60_000;
+const READY_LIMIT_MILLISECONDS = 120_000;
 const KEY_FILE_POLL_MILLISECONDS = 1000;
+const PARENT_POLL_MILLISECONDS = 1000;
 
 const state = localState();
 const show = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 let service: Service | undefined;
+/** Two services on one state would lease the same numbers. Kept here, or it would be given back as garbage. */
+let lock: (() => void) | null = null;
+/** The key file as the service read it. */
+let keysInUse = "";
 let stopping = false;
 
 async function start(): Promise<void> {
   const port = parsePort(process.argv.slice(2));
-  // Two services on one state would lease the same numbers. The lock is given back when this process ends.
-  if (takeLock(state.serviceLock, 0) === null) {
+  lock = takeLock(state.serviceLock, 0);
+  if (lock === null) {
     throw new Mistake("The service already runs on this data: stop it first (Ctrl-C where it was started).");
   }
   await assertPortFree(port);
@@ -51,6 +57,7 @@ async function prepare() {
 }
 
 async function launch(port: number, origin: string): Promise<Service> {
+  keysInUse = readKeyFile();
   const started = startService(state, port, show);
   // Known to `stop` before it is ready.
   service = started;
@@ -66,11 +73,12 @@ async function launch(port: number, origin: string): Promise<Service> {
  *
  * @throws Mistake when it ends by itself
  */
-async function supervise(port: number, origin: string, first: Service): Promise<never> {
+async function supervise(port: number, origin: string, first: Service): Promise<void> {
   let running = first;
   for (;;) {
-    const event = await Promise.race([running.ended.then(() => "ended"), keyFileChange().then(() => "keys")]);
+    const event = await Promise.race([running.ended.then(() => "ended"), untilKeysChange().then(() => "keys")]);
     if (event === "ended") {
+      if (stopping) return;
       process.stderr.write(`${running.lastLines()}\n`);
       throw new Mistake("The service ended by itself: the lines above are the last of wrangler's.");
     }
@@ -81,25 +89,27 @@ async function supervise(port: number, origin: string, first: Service): Promise<
   }
 }
 
-function keyFileChange(): Promise<void> {
-  return new Promise((resolve) => {
-    watchFile(state.sealingKeys, { interval: KEY_FILE_POLL_MILLISECONDS }, (now, before) => {
-      if (now.mtimeMs === before.mtimeMs || now.size === 0) return;
-      unwatchFile(state.sealingKeys);
-      resolve();
-    });
-  });
+async function untilKeysChange(): Promise<void> {
+  while (readKeyFile() === keysInUse) await wait(KEY_FILE_POLL_MILLISECONDS);
 }
 
-/** Ends everything that was started. A second signal does not wait. */
+/** Empty when the file is not there, say because it is being replaced by hand. */
+const readKeyFile = (): string => (existsSync(state.sealingKeys) ? readFileSync(state.sealingKeys, "utf8") : "");
+
+/** Ends everything that was started, and this process with success. A second signal does not wait. */
 async function stop(): Promise<void> {
-  if (stopping) process.exit(0);
+  if (stopping || service === undefined) process.exit(0);
   stopping = true;
-  await service?.stop();
+  await service.stop();
   process.exit(0);
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void stop());
+// npm may be killed without a chance to pass the signal on.
+const parent = process.ppid;
+if (process.env.npm_lifecycle_event !== undefined) {
+  setInterval(() => process.ppid !== parent && void stop(), PARENT_POLL_MILLISECONDS).unref();
+}
 
 try {
   await start();

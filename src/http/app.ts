@@ -5,10 +5,12 @@ import { secureHeaders } from "hono/secure-headers";
 import { createContext } from "../context.ts";
 import { log } from "../log.ts";
 import { badgeRoutes } from "./badge-routes.ts";
+import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
 import { answerError, answerException } from "./errors.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
+import { openApiRoutes } from "./openapi-routes.ts";
 import { serviceRoutes } from "./service-routes.ts";
 
 /** The HTTP side of the service: what every request gets, then one file a resource. */
@@ -38,5 +40,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", listRoutes)
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
+  .route("/", openApiRoutes)
+  .route("/", docsRoutes)
   .notFound((c) => answerError(c, "route-unknown"))
   .onError(answerException);

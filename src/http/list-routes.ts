@@ -14,7 +14,10 @@ const authenticate = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) 
 };
 
 const readPageQuery = zValidator("query", pageQuery, (result) => {
-  if (!result.success) throw new Refusal("per-page-invalid");
+  if (result.success) return;
+  const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
+  // A cursor that comes twice is the only other thing that can be wrong here.
+  throw new Refusal(isPerPage ? "per-page-invalid" : "cursor-invalid");
 });
 
 /** What an application's server calls to page its badges (contract section 4). */

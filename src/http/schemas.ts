@@ -8,18 +8,20 @@ import {
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
 } from "../limits.ts";
+import { EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./openapi/examples.ts";
 
 /**
- * The shapes of requests and answers. They validate, and `/openapi.json` is made from them, so a limit stands in one
- * place.
+ * The shapes of requests. They validate, and `/openapi.json` is made from them (`openapi/json-schemas.ts`), so a limit
+ * stands in one place. `meta` is what the document says beside the rules; the shapes of answers are in
+ * `openapi/answers.ts`.
  */
 
 /** Text that every storage keeps as it is: well-formed Unicode without NUL. Length counts code points, as JSON Schema's. */
-function text(maxCharacters: number) {
+function text(maxCharacters: number, description: string, example: string) {
   return z
     .string()
     .refine((value) => value.isWellFormed() && !value.includes("\0") && [...value].length <= maxCharacters)
-    .meta({ minLength: 1, maxLength: maxCharacters });
+    .meta({ minLength: 1, maxLength: maxCharacters, description, examples: [example] });
 }
 
 export const udid = z
@@ -27,17 +29,22 @@ export const udid = z
   .regex(/^[\x20-\x7e]+$/)
   .max(MAX_UDID_CHARACTERS);
 
-export const metadata = z.object({
-  deviceModel: text(MAX_METADATA_CHARACTERS).optional(),
-  os: text(MAX_METADATA_CHARACTERS).optional(),
-  osVersion: text(MAX_METADATA_CHARACTERS).optional(),
-  sdkVersion: text(MAX_METADATA_CHARACTERS).optional(),
-});
+export const metadata = z
+  .object({
+    deviceModel: text(MAX_METADATA_CHARACTERS, "Model of the device, as its maker names it.", "Pixel 9").optional(),
+    os: text(MAX_METADATA_CHARACTERS, "Operating system.", "Android").optional(),
+    osVersion: text(MAX_METADATA_CHARACTERS, "Version of the operating system.", "16").optional(),
+    sdkVersion: text(MAX_METADATA_CHARACTERS, "Version of the application's SDK.", "4.2.0").optional(),
+  })
+  .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
 
 export const badgeRequest = z.object({
-  userId: text(MAX_USER_ID_CHARACTERS),
+  userId: text(MAX_USER_ID_CHARACTERS, "The application's own ID of the user who has logged in.", "alice"),
   metadata: metadata.optional(),
-  invitationToken: z.string().optional(),
+  invitationToken: z
+    .string()
+    .meta({ description: "The `id` of an invitation, when the user was invited.", examples: [EXAMPLE_TOKEN] })
+    .optional(),
 });
 
 /** Standard base64 with padding (RFC 4648 section 4); the length is counted without decoding. */
@@ -46,7 +53,11 @@ export const signRequest = z.object({
     .base64()
     .min(1)
     .refine((value) => decodedBytes(value) <= MAX_CLIENT_SIGNATURE_BYTES)
-    .meta({ maxLength: Math.ceil(MAX_CLIENT_SIGNATURE_BYTES / 3) * 4 }),
+    .meta({
+      maxLength: Math.ceil(MAX_CLIENT_SIGNATURE_BYTES / 3) * 4,
+      description: `The signature that the client made: standard base64 with padding (RFC 4648 section 4), at most ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded. The building defines what it signs and how.`,
+      examples: [EXAMPLE_CLIENT_SIGNATURE],
+    }),
 });
 
 function decodedBytes(base64: string): number {
@@ -55,7 +66,12 @@ function decodedBytes(base64: string): number {
 }
 
 /** ISO 8601 with a zone, RFC 3339 profile. That it lies ahead, at most a year, is checked against the clock. */
-export const invitationRequest = z.object({ expiresAt: z.iso.datetime({ offset: true }) });
+export const invitationRequest = z.object({
+  expiresAt: z.iso.datetime({ offset: true }).meta({
+    description: `Until when the invitation can be claimed: ISO 8601 with a zone (RFC 3339), in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
+    examples: ["2027-01-22T18:00:00+01:00"],
+  }),
+});
 
 export const MAX_INVITATION_MILLISECONDS = MAX_INVITATION_DAYS * 24 * 3600 * 1000;
 
@@ -64,6 +80,8 @@ export const pageQuery = z.object({
     .string()
     .regex(/^0*[1-9]\d*$/)
     .transform((digits) => Math.min(Number(digits), MAX_PER_PAGE))
-    .default(DEFAULT_PER_PAGE),
+    .default(DEFAULT_PER_PAGE)
+    // In a query everything is text; to a caller it is a number.
+    .meta({ type: "integer", minimum: 1 }),
   cursor: z.string().optional(),
 });

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { publicJwks } from "../applications/jwks.ts";
+import { PUBLIC_CACHE_SECONDS } from "../limits.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, methodNotAllowed } from "./resource.ts";
@@ -12,8 +13,9 @@ export const serviceRoutes = new Hono<HttpEnv>()
     const { registry, db, now } = c.get("context");
     const application = await registry.find(db, c.req.param("applicationId"), now());
     if (!application) throw new Refusal("application-unknown");
-    c.header("Cache-Control", "public, max-age=300");
-    return c.json(await publicJwks(application), 200);
+    const jwks = await publicJwks(application);
+    c.header("Cache-Control", `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    return c.json(jwks, 200);
   })
   .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 

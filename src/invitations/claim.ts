@@ -7,7 +7,14 @@ import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge } from "../storage/badges.ts";
-import { type Claim, findInvitationAndBadge, type StoredInvitation, writeClaim } from "../storage/invitations.ts";
+import {
+  type Claim,
+  findInvitation,
+  findInvitationAndBadge,
+  type StoredInvitation,
+  writeClaim,
+  writeExpiry,
+} from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { sendWakeUp } from "../webhooks/wake-up.ts";
 import { decideClaim } from "./lifecycle.ts";
@@ -34,6 +41,10 @@ export async function claimInvitation(
     if (decision.kind === "refuse" || !invitation) {
       throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
     }
+    if (decision.kind === "expire") {
+      await writeExpiry(db, digest, context.now());
+      continue;
+    }
     if (isOurs) return created(application, invitation.number);
     if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
     const claim = toClaim(context, application, request, { token, digest, eventId, invitation, badgeNumber });
@@ -45,11 +56,20 @@ export async function claimInvitation(
 /** @returns false when something moved since the request looked */
 async function claimNow(context: Context, claim: Claim): Promise<boolean> {
   const { applicationId, digest, number, eventId } = claim;
-  // D1 restored to an older state may show as pending what was revoked since, its number long somebody else's.
-  if (!(await context.allocator.holds(applicationId, digest, number))) throw new Refusal("invitation-revoked");
+  if (!(await context.allocator.holds(applicationId, digest, number))) return refuseGivenBack(context, claim);
   const written = await writeClaim(context.db, claim);
   if (written?.eventPending) context.defer(sendWakeUp(context.queue, { applicationId, eventId }));
   return written !== null;
+}
+
+/**
+ * A number goes back after D1 says why, so by now D1 does, and the next decision gives the reason. If it still says
+ * pending, D1 was restored to an older state: the number went back before that and may long be somebody else's.
+ */
+async function refuseGivenBack({ db }: Context, { applicationId, digest }: Claim): Promise<false> {
+  const invitation = await findInvitation(db, applicationId, digest);
+  if (invitation?.state === "pending") throw new Refusal("invitation-revoked");
+  return false;
 }
 
 function toClaim(

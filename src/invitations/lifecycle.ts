@@ -17,13 +17,20 @@ export interface Invitation {
   claimUserId: string | null;
 }
 
-/** Past its time an invitation is expired, whether the sweep has come by or not. */
-export function stateAt(invitation: Invitation, now: number): InvitationState {
-  if (invitation.state === "pending" && invitation.expiresAtTime <= now) return "expired";
-  return invitation.state;
-}
+/**
+ * Past its time a pending invitation is expired, whether the sweep has come by or not. That is written before it is
+ * answered: a request that decided a moment earlier, or by a slower clock, must not end the invitation otherwise after
+ * somebody was told that it expired.
+ */
+type Expire = { kind: "expire" };
 
-export type ClaimDecision = { kind: "claim" } | { kind: "claimed-before" } | { kind: "refuse"; reason: Reason };
+const isPast = ({ expiresAtTime }: Invitation, now: number): boolean => expiresAtTime <= now;
+
+export type ClaimDecision =
+  | { kind: "claim" }
+  | { kind: "claimed-before" }
+  | Expire
+  | { kind: "refuse"; reason: Reason };
 
 /** Presenting a token (contract section 5). */
 export function decideClaim(
@@ -32,9 +39,9 @@ export function decideClaim(
   now: number,
 ): ClaimDecision {
   if (!invitation) return { kind: "refuse", reason: "invitation-unknown" };
-  switch (stateAt(invitation, now)) {
+  switch (invitation.state) {
     case "pending":
-      return { kind: "claim" };
+      return isPast(invitation, now) ? { kind: "expire" } : { kind: "claim" };
     case "claimed": {
       const isClaimer = invitation.claimDevice === claimer.device && invitation.claimUserId === claimer.userId;
       return isClaimer ? { kind: "claimed-before" } : { kind: "refuse", reason: "invitation-claimed" };
@@ -46,7 +53,11 @@ export function decideClaim(
   }
 }
 
-export type RevokeDecision = { kind: "revoke" } | { kind: "revoked-before" } | { kind: "refuse"; reason: Reason };
+export type RevokeDecision =
+  | { kind: "revoke" }
+  | { kind: "revoked-before" }
+  | Expire
+  | { kind: "refuse"; reason: Reason };
 
 /** @param revoker the application's server, or the device that must have created the invitation */
 export function decideRevoke(
@@ -56,9 +67,9 @@ export function decideRevoke(
 ): RevokeDecision {
   const isForeign = revoker.kind === "device" && invitation?.creatorDevice !== revoker.device;
   if (!invitation || isForeign) return { kind: "refuse", reason: "invitation-unknown" };
-  switch (stateAt(invitation, now)) {
+  switch (invitation.state) {
     case "pending":
-      return { kind: "revoke" };
+      return isPast(invitation, now) ? { kind: "expire" } : { kind: "revoke" };
     case "revoked":
       return { kind: "revoked-before" };
     case "claimed":

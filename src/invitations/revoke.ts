@@ -5,7 +5,7 @@ import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { findInvitation, type StoredInvitation, writeReleases, writeRevocation } from "../storage/invitations.ts";
+import { findInvitation, writeExpiry, writeReleases, writeRevocation } from "../storage/invitations.ts";
 import { decideRevoke } from "./lifecycle.ts";
 
 export interface RevokedInvitation {
@@ -30,19 +30,22 @@ export async function revokeInvitation(
       throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
     }
     if (decision.kind === "revoked-before") {
-      if (invitation.releasedAt === null) await release(context, application.id, digest);
-      return answer(invitation);
+      const revokedAt = invitation.endedAt;
+      if (revokedAt === null) throw new Error("a revoked invitation has a time of revocation");
+      if (invitation.releasedAt === null) await release(context, application.id, digest, revokedAt);
+      return { number: invitation.number, expiresAt: invitation.expiresAt, revokedAt };
     }
     // Whether it was this request or another that ended the invitation, the next look tells.
-    await writeRevocation(context.db, digest, context.now());
+    const write = decision.kind === "revoke" ? writeRevocation : writeExpiry;
+    await write(context.db, digest, context.now());
   }
   throw new Unavailable("D1", undefined);
 }
 
 /** The number is free before the answer is given; if that fails the sweep does it. */
-async function release(context: Context, applicationId: string, digest: string): Promise<void> {
+async function release(context: Context, applicationId: string, digest: string, endedAt: number): Promise<void> {
   try {
-    await context.allocator.release(applicationId, [digest], context.now());
+    await context.allocator.release(applicationId, [{ applicationId, digest, endedAt }]);
     context.defer(writeReleases(context.db, [digest], context.now()).catch((error) => leftToSweep(error)));
   } catch (error) {
     leftToSweep(error);
@@ -51,9 +54,4 @@ async function release(context: Context, applicationId: string, digest: string):
 
 function leftToSweep(error: unknown): void {
   log("warn", { event: "release-left-to-sweep", error });
-}
-
-function answer({ number, expiresAt, endedAt }: StoredInvitation): RevokedInvitation {
-  if (endedAt === null) throw new Error("a revoked invitation has a time of revocation");
-  return { number, expiresAt, revokedAt: endedAt };
 }

@@ -1,5 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
-import { LEASE_RECLAIM_SECONDS, MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS, RECLAIM_CHUNK_LEASES } from "../limits.ts";
+import {
+  LEASE_RECLAIM_SECONDS,
+  MAX_GROUP_BADGES,
+  MAX_LEASE_ATTEMPTS,
+  RECLAIM_CHUNK_LEASES,
+  SKIP_CHUNK_NUMBERS,
+} from "../limits.ts";
+import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import {
   type BadgeWrite,
@@ -9,6 +16,7 @@ import {
   writeBadges,
 } from "../storage/badge-writes.ts";
 import { Database } from "../storage/database.ts";
+import type { EndedInvitation } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
@@ -49,6 +57,7 @@ export class Allocator extends DurableObject<Env> {
     writeBadges(new Database(this.env.DB), this.#applicationId, writes),
   );
   #alarmIsSet = false;
+  #skipping: Promise<void> | null = null;
 
   issue(rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
     const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
@@ -69,13 +78,25 @@ export class Allocator extends DurableObject<Env> {
     return this.#ledger.holds(holderKey({ kind: "invitation", invitation }), number);
   }
 
-  /** Takes back the numbers of ended invitations, in this order. Repeated, it does nothing. */
-  release(invitations: readonly string[], now: number): void {
-    for (const invitation of invitations) this.#ledger.release(holderKey({ kind: "invitation", invitation }), now);
+  /** Takes back the numbers of ended invitations, each free since its invitation's end. Repeated, it does nothing. */
+  release(ended: readonly EndedInvitation[]): void {
+    for (const { digest: invitation, endedAt } of ended) {
+      this.#ledger.release(holderKey({ kind: "invitation", invitation }), endedAt);
+    }
   }
 
   /** Takes back leases whose badge never came to D1 within an hour. */
   override async alarm(): Promise<void> {
+    try {
+      await this.#reclaim();
+    } catch (error) {
+      // The runtime repeats a failed alarm six times and then drops it (Durable Objects: Alarms). D1 may be away longer.
+      log("warn", { event: "reclaim-postponed", application: this.ctx.id.name, error });
+      await this.#setAlarm();
+    }
+  }
+
+  async #reclaim(): Promise<void> {
     const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
     const db = new Database(this.env.DB);
     for (;;) {
@@ -113,10 +134,10 @@ export class Allocator extends DurableObject<Env> {
   #apply(holder: string, number: number, result: WriteResult): AllocationResult | null {
     switch (result.kind) {
       case "written":
-        this.#ledger.confirm(holder);
+        this.#ledger.confirm(holder, number);
         return result;
       case "existing":
-        if (result.number === number) this.#ledger.confirm(holder);
+        if (result.number === number) this.#ledger.confirm(holder, number);
         else if (result.leasedNumberTaken) this.#ledger.markTaken(holder, number);
         else this.#ledger.release(holder, Date.now());
         return { kind: "existing", number: result.number };
@@ -126,13 +147,25 @@ export class Allocator extends DurableObject<Env> {
     }
   }
 
-  /** After one taken number others are likely: this object was restored. Passes over the next ones in one look. */
-  async #skipTaken(): Promise<void> {
-    const fresh = this.#ledger.peekFresh(RECLAIM_CHUNK_LEASES);
-    const known = await findNumbers(new Database(this.env.DB), fresh);
-    // Another request may have taken some meanwhile: those in front are then no longer the next ones.
-    const next = this.#ledger.peekFresh(RECLAIM_CHUNK_LEASES);
-    if (next[0] === fresh[0]) this.#ledger.skipTaken(fresh, new Set(known.keys()));
+  /**
+   * After one taken number others are likely: this object was restored to an older state. Passes over all that come next
+   * and that D1 knows, once for everybody who met one.
+   */
+  #skipTaken(): Promise<void> {
+    this.#skipping ??= this.#skipKnown().finally(() => {
+      this.#skipping = null;
+    });
+    return this.#skipping;
+  }
+
+  async #skipKnown(): Promise<void> {
+    const db = new Database(this.env.DB);
+    for (;;) {
+      const next = [this.#ledger.peekFree(SKIP_CHUNK_NUMBERS), this.#ledger.peekFresh(SKIP_CHUNK_NUMBERS)];
+      const known = await findNumbers(db, next.flat());
+      this.#ledger.skipTaken(new Set(known.keys()));
+      if (next.every((numbers) => numbers.length === 0 || numbers.some((number) => !known.has(number)))) return;
+    }
   }
 
   async #settle(db: Database, leases: readonly UnconfirmedLease[], before: number): Promise<void> {
@@ -144,7 +177,7 @@ export class Allocator extends DurableObject<Env> {
       const badge = known.get(number);
       const owner = badge && badgeHolder(badge);
       if (!badge) this.#ledger.reclaim(id, before, Date.now());
-      else if (owner && holderKey(owner) === holder) this.#ledger.confirm(holder);
+      else if (owner && holderKey(owner) === holder) this.#ledger.confirm(holder, number);
       else this.#ledger.markTaken(holder, number);
     }
   }
@@ -157,8 +190,8 @@ export class Allocator extends DurableObject<Env> {
 
   async #ensureAlarm(): Promise<void> {
     if (this.#alarmIsSet) return;
-    this.#alarmIsSet = true;
     if ((await this.ctx.storage.getAlarm()) === null) await this.#setAlarm();
+    this.#alarmIsSet = true;
   }
 
   #setAlarm(): Promise<void> {

@@ -1,4 +1,5 @@
 import { retryPlatform } from "../platform.ts";
+import type { EndedInvitation } from "../storage/invitations.ts";
 import type { AllocationResult, AllocationRules, Allocator, IssueRequest, ReserveRequest } from "./allocator.ts";
 
 /** Calls an application's object. Each may be repeated; each try gets a stub of its own, because a broken one stays broken. */
@@ -27,10 +28,7 @@ export class AllocatorClient {
     );
   }
 
-  async release(applicationId: string, invitations: readonly string[], now: number): Promise<void> {
-    await retryPlatform(
-      "allocator",
-      async () => await this.#namespace.getByName(applicationId).release([...invitations], now),
-    );
+  async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {
+    await retryPlatform("allocator", async () => await this.#namespace.getByName(applicationId).release([...ended]));
   }
 }

@@ -43,6 +43,7 @@ export class Ledger {
       CREATE TABLE IF NOT EXISTS reclaim (id INTEGER PRIMARY KEY CHECK (id = 1), scanned_through INTEGER NOT NULL);
       INSERT OR IGNORE INTO reclaim (id, scanned_through) VALUES (1, 0);
       CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
+      CREATE INDEX IF NOT EXISTS free_longest ON free (freed_at, id);
     `);
   }
 
@@ -66,8 +67,8 @@ export class Ledger {
   }
 
   /** Notes that D1 holds the badge or reservation of this lease: it is never reclaimed. */
-  confirm(holder: string): void {
-    this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND confirmed = 0", holder);
+  confirm(holder: string, number: number): void {
+    this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
   }
 
   /** Whether the holder has exactly this number. */
@@ -75,11 +76,15 @@ export class Ledger {
     return this.#first("SELECT number FROM lease WHERE holder = ?", holder)?.number === number;
   }
 
-  /** Ends a lease; its number joins the free ones, last in line. Repeated, it does nothing. */
-  release(holder: string, now: number): boolean {
+  /**
+   * Ends a lease; its number joins the free ones, in line by the time it was freed. Repeated, it does nothing.
+   *
+   * @param freedAt milliseconds; it may lie back, when an invitation's end is noticed late
+   */
+  release(holder: string, freedAt: number): boolean {
     const released = this.#first("DELETE FROM lease WHERE holder = ? RETURNING number", holder);
     if (!released) return false;
-    this.#free(integer(released.number), now);
+    this.#free(integer(released.number), freedAt);
     return true;
   }
 
@@ -130,7 +135,13 @@ export class Ledger {
     return false;
   }
 
-  /** The next fresh numbers, without taking them. */
+  /** The longest-free numbers, rested or not, without leasing them. */
+  peekFree(count: number): number[] {
+    const rows = this.#sql.exec("SELECT number FROM free ORDER BY freed_at, id LIMIT ?", count).toArray();
+    return rows.map(({ number }) => integer(number));
+  }
+
+  /** The next fresh numbers, without leasing them. */
   peekFresh(count: number): number[] {
     const segment = this.#openSegment();
     if (!segment) return [];
@@ -139,23 +150,28 @@ export class Ledger {
     return Array.from({ length: last - segment.used }, (_, ahead) => segment.first + place(segment.used + ahead));
   }
 
-  /** Passes over the next fresh numbers as long as D1 knows them: this object was restored to an older state. */
-  skipTaken(fresh: readonly number[], taken: ReadonlySet<number>): void {
-    let skipped = 0;
-    for (const number of fresh) {
-      if (!taken.has(number)) break;
-      skipped++;
-    }
+  /** Passes over those of the numbers that come next that D1 knows: this object was restored to an older state. */
+  skipTaken(taken: ReadonlySet<number>): void {
+    const list = JSON.stringify([...taken]);
+    this.#sql.exec("DELETE FROM free WHERE number IN (SELECT value FROM json_each(?))", list);
     const segment = this.#openSegment();
-    if (segment && skipped > 0) this.#use(segment, skipped);
+    if (!segment) return;
+    const place = this.#permutation(segment);
+    let index = segment.used;
+    while (index < segment.size && taken.has(segment.first + place(index))) index++;
+    this.#use(segment, index - segment.used);
   }
 
   #takeFree(reuseAfterSeconds: number, now: number): number | null {
-    const free = this.#first("SELECT id, number, freed_at FROM free ORDER BY id LIMIT 1");
+    const free = this.#first("SELECT id, number, freed_at FROM free ORDER BY freed_at, id LIMIT 1");
     if (!free) return null;
     // Without a delay the clock is not asked: it may have jumped back since the number was freed.
-    const rested = reuseAfterSeconds === 0 || integer(free.freed_at) <= now - reuseAfterSeconds * 1000;
-    if (!rested) return null;
+    if (reuseAfterSeconds > 0) {
+      const freedAt = integer(free.freed_at);
+      // It did: the delay counts anew from now, or a moment of a wrong clock would hold numbers back for years.
+      if (freedAt > now) this.#sql.exec("UPDATE free SET freed_at = ? WHERE freed_at > ?", now, now);
+      if (freedAt > now - reuseAfterSeconds * 1000) return null;
+    }
     this.#sql.exec("DELETE FROM free WHERE id = ?", integer(free.id));
     return integer(free.number);
   }
@@ -204,8 +220,8 @@ export class Ledger {
     return new Uint8Array(kept);
   }
 
-  #free(number: number, now: number): void {
-    this.#sql.exec("INSERT OR IGNORE INTO free (number, freed_at) VALUES (?, ?)", number, now);
+  #free(number: number, freedAt: number): void {
+    this.#sql.exec("INSERT OR IGNORE INTO free (number, freed_at) VALUES (?, ?)", number, freedAt);
   }
 
   #first(query: string, ...bindings: SqlStorageValue[]): Record<string, SqlStorageValue> | undefined {

@@ -24,7 +24,7 @@ export function createPermutation(key: Uint8Array, size: number): (index: number
   const width = Math.ceil(Math.sqrt(size));
   const height = Math.ceil(size / width);
   const lastRow = size - width * (height - 1);
-  const keyed = hmac.create(sha256, key);
+  const roundFunction = createRoundFunction(key, width, height);
 
   return (index) => {
     if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError("index must be below size");
@@ -32,21 +32,27 @@ export function createPermutation(key: Uint8Array, size: number): (index: number
     let row = (index - column) / width;
     // The rectangle has fewer than `width` cells outside the range, so one step is nearly always enough. The walk keeps
     // column and row apart because a cell outside may have a number past 2^53, where neighbours are no longer distinct.
-    do [column, row] = encipher(keyed, width, height, column, row);
+    do [column, row] = encipher(roundFunction, width, height, column, row);
     while (row === height - 1 && column >= lastRow);
     return width * row + column;
   };
 }
 
-type KeyedHash = ReturnType<typeof hmac.create>;
+type RoundFunction = (round: number, half: number) => number;
 
 /** One pass of the network over `width × height` cells. */
-function encipher(keyed: KeyedHash, width: number, height: number, column: number, row: number): [number, number] {
+function encipher(
+  roundFunction: RoundFunction,
+  width: number,
+  height: number,
+  column: number,
+  row: number,
+): [number, number] {
   let left = column;
   let right = row;
   for (let round = 0; round < ROUNDS; round++) {
     const modulus = round % 2 === 0 ? width : height;
-    const next = (left + roundFunction(keyed, width, height, round, right)) % modulus;
+    const next = (left + roundFunction(round, right)) % modulus;
     left = right;
     right = next;
   }
@@ -54,14 +60,21 @@ function encipher(keyed: KeyedHash, width: number, height: number, column: numbe
   return [left, right];
 }
 
-/** 48 bits of HMAC-SHA-256 over everything that makes this round different; the moduli are below 2^27. */
-function roundFunction(keyed: KeyedHash, width: number, height: number, round: number, half: number): number {
+/** 48 bits of HMAC-SHA-256 over everything that makes a round different; the moduli are below 2^27. */
+function createRoundFunction(key: Uint8Array, width: number, height: number): RoundFunction {
+  const keyed = hmac.create(sha256, key);
+  // One state and one buffer each for all calls: making them anew takes twice the time of the hash.
+  const state = keyed.clone();
   const message = new DataView(new ArrayBuffer(16));
+  const messageBytes = new Uint8Array(message.buffer);
+  const digestBytes = new Uint8Array(sha256.outputLen);
+  const digest = new DataView(digestBytes.buffer);
   message.setUint32(0, width);
   message.setUint32(4, height);
-  message.setUint32(8, round);
-  message.setUint32(12, half);
-  const digest = keyed.clone().update(new Uint8Array(message.buffer)).digest();
-  const view = new DataView(digest.buffer, digest.byteOffset, digest.byteLength);
-  return view.getUint32(0) * 0x1_0000 + view.getUint16(4);
+  return (round, half) => {
+    message.setUint32(8, round);
+    message.setUint32(12, half);
+    keyed._cloneInto(state).update(messageBytes).digestInto(digestBytes);
+    return digest.getUint32(0) * 0x1_0000 + digest.getUint16(4);
+  };
 }

@@ -44,7 +44,8 @@ export type WriteResult =
 
 /**
  * One statement a table, whatever the number of rows: they come as one JSON parameter, because D1 binds at most 100.
- * `ON CONFLICT DO NOTHING` makes each of them repeatable; what it passed over is looked up afterwards.
+ * `ON CONFLICT DO NOTHING` makes each of them repeatable; what it passed over is looked up afterwards. Naming `user_id`
+ * makes SQLite search a device's badges by `badge_user_device`, not by reading all of the application.
  */
 const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
@@ -53,7 +54,7 @@ const INSERT_BADGES = `
     row ->> 'eventId', row ->> 'issuedAt',
     place + 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?2 AND position IS NOT NULL), 0),
     1 + coalesce((SELECT max(turn) FROM badge
-      WHERE application_id = ?2 AND device = row ->> 'device' AND position IS NOT NULL), 0)
+      WHERE application_id = ?2 AND device = row ->> 'device' AND position IS NOT NULL AND user_id IS NOT NULL), 0)
   FROM (SELECT key AS place, value AS row FROM json_each(?1))
   WHERE true
   ON CONFLICT DO NOTHING

@@ -31,6 +31,13 @@ const userDeviceParameters = {
   userId: sql.placeholder("userId"),
 };
 
+/**
+ * Issued, with a user. Every issued badge has one; to say so makes SQLite search a device's badges by
+ * `badge_user_device`. Else it takes `badge_page` and reads all badges of the application.
+ */
+const isIssuedToUser = (table: { position: AnyColumn; userId: AnyColumn }): SQL | undefined =>
+  and(isNotNull(table.position), isNotNull(table.userId));
+
 /** A device's badges with its current one first. `position` decides between two that one batch wrote. */
 const newestTurnFirst = (table: { turn: AnyColumn; position: AnyColumn }): SQL[] => [
   desc(table.turn),
@@ -46,7 +53,7 @@ const selectBadge = prepared((orm) => {
       and(
         eq(sibling.applicationId, userDeviceParameters.applicationId),
         eq(sibling.device, userDeviceParameters.device),
-        isNotNull(sibling.position),
+        isIssuedToUser(sibling),
       ),
     )
     .orderBy(...newestTurnFirst(sibling))
@@ -82,7 +89,7 @@ const selectCurrentBadge = prepared((orm) =>
       and(
         eq(badge.applicationId, userDeviceParameters.applicationId),
         eq(badge.device, userDeviceParameters.device),
-        isNotNull(badge.position),
+        isIssuedToUser(badge),
       ),
     )
     .orderBy(...newestTurnFirst(badge))
@@ -103,7 +110,7 @@ export async function updateBadge(db: Database, number: number, metadata: string
   const highestTurn = sql`(
     SELECT max(sibling.turn) FROM badge AS sibling
     WHERE sibling.application_id = ${badge.applicationId} AND sibling.device = ${badge.device}
-      AND sibling.position IS NOT NULL
+      AND sibling.position IS NOT NULL AND sibling.user_id IS NOT NULL
   )`;
   await db.run((orm) =>
     orm

@@ -82,7 +82,7 @@ const ISSUE_RESERVED = `
   UPDATE badge SET device = ?4, user_id = ?5, metadata = ?7, signing_key_id = ?8, event_id = ?2, issued_at = ?3,
     position = 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?6 AND position IS NOT NULL), 0),
     turn = 1 + coalesce((SELECT max(turn) FROM badge
-      WHERE application_id = ?6 AND device = ?4 AND position IS NOT NULL), 0)
+      WHERE application_id = ?6 AND device = ?4 AND position IS NOT NULL AND user_id IS NOT NULL), 0)
   WHERE number = ?9 AND invitation = ?1 AND position IS NULL AND retired_at IS NULL AND ${IS_OURS}`;
 
 const INSERT_EVENT = `
@@ -122,87 +122,109 @@ export async function writeClaim(db: Database, claim: Claim): Promise<{ eventPen
   return ours ? { eventPending: ours.event_state === "pending" } : null;
 }
 
-/** Ends the reservations of ended invitations. A number that is somebody else's by now has another invitation. */
+/**
+ * Ends the reservation of an ended invitation. Found by its number: a condition that compares the two tables row by row
+ * would read all badges. A number that is somebody else's by now has another invitation.
+ */
 const DELETE_RESERVATION = `
-  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
-    AND number IN (SELECT ended.number FROM invitation AS ended WHERE ended.digest IN (SELECT value FROM json_each(?1))
-      AND ended.state IN ('revoked', 'expired') AND ended.released_at IS NULL AND ended.digest = badge.invitation)`;
+  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL AND invitation = ?1
+    AND number = (SELECT number FROM invitation WHERE digest = ?1 AND state IN ('revoked', 'expired'))`;
+
+const REVOKE = `
+  UPDATE invitation SET state = 'revoked', ended_at = ?2
+  WHERE digest = ?1 AND state = 'pending' AND expires_at_time > ?2`;
+
+const EXPIRE = `
+  UPDATE invitation SET state = 'expired', ended_at = expires_at_time
+  WHERE digest = ?1 AND state = 'pending' AND expires_at_time <= ?2`;
 
 /** Revokes an invitation that is pending and in time, and ends its reservation; does nothing to any other. */
-export async function writeRevocation(db: Database, digest: string, now: number): Promise<void> {
-  const digests = JSON.stringify([digest]);
-  await db.run((_, d1) =>
-    d1.batch([
-      d1
-        .prepare(
-          `UPDATE invitation SET state = 'revoked', ended_at = ?2
-           WHERE digest = ?1 AND state = 'pending' AND expires_at_time > ?2`,
-        )
-        .bind(digest, now),
-      d1.prepare(DELETE_RESERVATION).bind(digests),
-    ]),
-  );
+export function writeRevocation(db: Database, digest: string, now: number): Promise<void> {
+  return writeEnd(db, REVOKE, digest, now);
 }
 
-const endedRows = z.array(z.object({ digest: z.string() }));
+/** Expires an invitation that is pending and past its time, and ends its reservation; does nothing to any other. */
+export function writeExpiry(db: Database, digest: string, now: number): Promise<void> {
+  return writeEnd(db, EXPIRE, digest, now);
+}
 
-/** Invitations past their time become expired, at most `limit`; of one application when it is given. */
+async function writeEnd(db: Database, end: string, digest: string, now: number): Promise<void> {
+  await db.run((_, d1) => d1.batch([d1.prepare(end).bind(digest, now), d1.prepare(DELETE_RESERVATION).bind(digest)]));
+}
+
+/** A revoked or expired invitation whose number the allocator does not have back yet. */
+export interface EndedInvitation {
+  applicationId: string;
+  digest: string;
+  /** Milliseconds. */
+  endedAt: number;
+}
+
+const endedRows = z.array(
+  z
+    .object({ application_id: z.string(), digest: z.string(), ended_at: z.number() })
+    .transform(({ application_id: applicationId, digest, ended_at: endedAt }) => ({ applicationId, digest, endedAt })),
+);
+
+/**
+ * Invitations past their time become expired, longest past first, and their reservations end, in one transaction.
+ *
+ * @param applicationId of one application, or null for all
+ * @returns those that this call ended, at most `limit`, longest ended first
+ */
 export async function writeExpiries(
   db: Database,
   now: number,
   limit: number,
   applicationId: string | null,
-): Promise<number> {
-  const due = await db.run((_, d1) =>
-    d1
-      .prepare(
-        `SELECT digest AS digest FROM invitation
-         WHERE state = 'pending' AND expires_at_time <= ?1 AND (?3 IS NULL OR application_id = ?3)
-         ORDER BY expires_at_time LIMIT ?2`,
-      )
-      .bind(now, limit, applicationId)
-      .all(),
-  );
-  const digests = endedRows.parse(due.results).map(({ digest }) => digest);
-  if (digests.length === 0) return 0;
-  const list = JSON.stringify(digests);
-  await db.run((_, d1) =>
+): Promise<EndedInvitation[]> {
+  // Both statements of the transaction see the same rows: among equal times the index goes by rowid.
+  const due = `FROM invitation WHERE state = 'pending' AND expires_at_time <= ?1
+    ${applicationId === null ? "" : "AND application_id = ?3"} ORDER BY expires_at_time, rowid LIMIT ?2`;
+  const bindings = applicationId === null ? [now, limit] : [now, limit, applicationId];
+  const [, expired] = await db.run((_, d1) =>
     d1.batch([
       d1
         .prepare(
-          `UPDATE invitation SET state = 'expired', ended_at = expires_at_time
-           WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'pending'`,
+          `DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
+             AND (number, invitation) IN (SELECT number, digest ${due})`,
         )
-        .bind(list),
-      d1.prepare(DELETE_RESERVATION).bind(list),
+        .bind(...bindings),
+      d1
+        .prepare(
+          `UPDATE invitation SET state = 'expired', ended_at = expires_at_time WHERE digest IN (SELECT digest ${due})
+           RETURNING application_id, digest, ended_at`,
+        )
+        .bind(...bindings),
     ]),
   );
-  return digests.length;
+  // SQLite promises no order for RETURNING.
+  return endedRows.parse(expired?.results).sort((one, other) => one.endedAt - other.endedAt);
 }
 
-const unreleasedRows = z.array(z.object({ application_id: z.string(), digest: z.string() }));
-
-/** Ended invitations whose numbers the allocator does not have back yet, by application, longest ended first. */
+/**
+ * Ended invitations whose numbers the allocator does not have back yet, at most `limit`: by application, longest ended
+ * first.
+ *
+ * @param of one application, or all whose ID comes after one (after the empty text: all)
+ */
 export async function findUnreleased(
   db: Database,
   limit: number,
-  applicationId: string | null,
-): Promise<Map<string, string[]>> {
+  of: { applicationId: string } | { applicationsAfter: string },
+): Promise<EndedInvitation[]> {
+  const isOne = "applicationId" in of;
   const { results } = await db.run((_, d1) =>
     d1
       .prepare(
-        `SELECT application_id, digest FROM invitation
-         WHERE released_at IS NULL AND state IN ('revoked', 'expired') AND (?2 IS NULL OR application_id = ?2)
+        `SELECT application_id, digest, ended_at FROM invitation
+         WHERE released_at IS NULL AND state IN ('revoked', 'expired') AND application_id ${isOne ? "=" : ">"} ?2
          ORDER BY application_id, ended_at LIMIT ?1`,
       )
-      .bind(limit, applicationId)
+      .bind(limit, isOne ? of.applicationId : of.applicationsAfter)
       .all(),
   );
-  const byApplication = new Map<string, string[]>();
-  for (const { application_id: id, digest } of unreleasedRows.parse(results)) {
-    byApplication.set(id, [...(byApplication.get(id) ?? []), digest]);
-  }
-  return byApplication;
+  return endedRows.parse(results);
 }
 
 /** Notes that the allocator has the numbers back. */

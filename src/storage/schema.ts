@@ -190,8 +190,8 @@ export const webhookEvent = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.id] }),
-    // The sweep: what is due?
-    index("webhook_event_due").on(table.dueAt).where(sql`state = 'pending'`),
+    // The sweep: what is due, of each application?
+    index("webhook_event_due").on(table.applicationId, table.dueAt).where(sql`state = 'pending'`),
     // Releasing what was held, replaying what was exhausted.
     index("webhook_event_stopped")
       .on(table.applicationId, table.state, table.id)

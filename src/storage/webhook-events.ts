@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
+import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
 import { z } from "zod";
 import { DELIVERY_LEASE_SECONDS } from "../limits.ts";
 import type { Database } from "./database.ts";
@@ -32,12 +32,18 @@ export interface Endpoint {
 /** Rows whose keys are in the JSON parameter: pairs of application ID and event ID. */
 const IS_ASKED = "(application_id, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))";
 
-/** Events without an endpoint that takes them are kept. A test event is how one finds out whether it does again. */
+/**
+ * Due events without an endpoint that takes them are kept. A test event is how one finds out whether a held endpoint
+ * takes them again; it is sent all the same, and ends when there is no URL to send it to.
+ */
 const HOLD = `
-  UPDATE webhook_event SET state = 'held'
-  WHERE ${IS_ASKED} AND state = 'pending' AND event <> 'webhook:test'
+  UPDATE webhook_event SET
+    state = iif(event = 'webhook:test', 'exhausted', 'held'),
+    last_outcome = iif(event = 'webhook:test', 'no-url', last_outcome)
+  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2
     AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id
-      AND (application.webhook_url IS NULL OR application.webhook_held_at IS NOT NULL))`;
+      AND (application.webhook_url IS NULL
+        OR application.webhook_held_at IS NOT NULL AND webhook_event.event <> 'webhook:test'))`;
 
 /** Compare-and-set: of two messages for one event the second finds it not due. */
 const CLAIM = `
@@ -101,7 +107,7 @@ export async function claimEvents(
   const asked = JSON.stringify(ids.map(({ applicationId, eventId }) => [applicationId, eventId]));
   const [, claimed, endpoints] = await db.run((_, d1) =>
     d1.batch([
-      d1.prepare(HOLD).bind(asked),
+      d1.prepare(HOLD).bind(asked, now),
       d1.prepare(CLAIM).bind(asked, now, now + DELIVERY_LEASE_SECONDS * 1000),
       d1.prepare(SELECT_ENDPOINTS).bind(asked),
     ]),
@@ -192,48 +198,6 @@ function isNewsOf({ before, failures, heldAt }: HealthChange): SQL | undefined {
   if (failures === 0) return undefined;
   if (heldAt !== null && before.heldAt === null) return isNull(application.webhookHeldAt);
   return and(eq(application.webhookFailures, before.failures), isNull(application.webhookHeldAt));
-}
-
-/** Events that are due and whose wake-up may have been lost, longest due first. */
-export function findDueEvents(db: Database, now: number, createdBefore: number, limit: number): Promise<EventId[]> {
-  return db.run((orm) =>
-    orm
-      .select({ applicationId: webhookEvent.applicationId, eventId: webhookEvent.id })
-      .from(webhookEvent)
-      .where(
-        and(
-          sql`${webhookEvent.state} = 'pending'`,
-          lte(webhookEvent.dueAt, now),
-          lte(webhookEvent.createdAt, createdBefore),
-        ),
-      )
-      .orderBy(asc(webhookEvent.dueAt), asc(webhookEvent.id))
-      .limit(limit),
-  );
-}
-
-/** Held events of endpoints that are held no longer become due, oldest first. @returns how many */
-export async function releaseHeldEvents(db: Database, limit: number): Promise<number> {
-  const released = await db.run((orm) =>
-    orm
-      .select({ applicationId: webhookEvent.applicationId, eventId: webhookEvent.id })
-      .from(application)
-      .innerJoin(webhookEvent, and(eq(webhookEvent.applicationId, application.id), sql`${webhookEvent.state} = 'held'`))
-      .where(and(isNull(application.webhookHeldAt), isNotNull(application.webhookUrl)))
-      .orderBy(asc(webhookEvent.id))
-      .limit(limit),
-  );
-  if (released.length === 0) return 0;
-  const asked = JSON.stringify(released.map(({ applicationId, eventId }) => [applicationId, eventId]));
-  await db.run((_, d1) =>
-    d1
-      .prepare(
-        `UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = 0 WHERE ${IS_ASKED} AND state = 'held'`,
-      )
-      .bind(asked)
-      .run(),
-  );
-  return released.length;
 }
 
 /** Notes on an event that its wake-up ended in the dead-letter queue; it stays due, so the sweep finds it. */

@@ -45,34 +45,38 @@ async function readStart(response: Response): Promise<string> {
   if (!reader) return "";
   const decoder = new TextDecoder();
   let text = "";
-  let bytes = 0;
+  let room = MAX_RESPONSE_READ_BYTES;
   try {
-    while (bytes < MAX_RESPONSE_READ_BYTES) {
+    while (room > 0) {
       const chunk = await reader.read();
       if (chunk.done) break;
-      bytes += chunk.value.byteLength;
-      text += decoder.decode(chunk.value.subarray(0, MAX_RESPONSE_READ_BYTES), { stream: true });
+      text += decoder.decode(chunk.value.subarray(0, room), { stream: true });
+      room -= chunk.value.byteLength;
     }
   } catch {
     return text;
   } finally {
-    await reader.cancel().catch(() => undefined);
+    // Not awaited: when a stream calls itself cancelled is its own affair.
+    void reader.cancel().catch(() => undefined);
   }
   return text;
 }
 
+/** Shorter pieces of a signature tell nothing, and may stand in any text. */
+const MIN_TELLING_CHARACTERS = 4;
+
 /**
  * What is kept of an answer: at most 1 KiB, without control characters (it is printed on a terminal) and without our
- * signatures, which an endpoint that echoes its request sends back, perhaps escaped.
+ * signatures, which an endpoint that echoes its request sends back. However they are escaped there (`\/`, `%2B`, `&#61;`),
+ * their letters and digits stay as they are, so those are what is taken out.
  */
 function kept(text: string, headers: Record<string, string>): string {
-  const own = [headers.Signature, ...(headers["webhook-signature"]?.split(" ") ?? [])].filter(
-    (value) => value !== undefined,
-  );
+  const pieces = [headers.Signature, headers["webhook-signature"]]
+    .flatMap((value) => value?.split(/[^A-Za-z0-9]+/) ?? [])
+    .filter((piece) => piece.length >= MIN_TELLING_CHARACTERS)
+    .sort((one, other) => other.length - one.length);
   let clean = text;
-  for (const value of own.flatMap((plain) => [plain, encodeURIComponent(plain), plain.replaceAll("/", "\\/")])) {
-    clean = clean.replaceAll(value, "[removed]");
-  }
+  for (const piece of pieces) clean = clean.replaceAll(piece, "[removed]");
   const printable = clean.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
   const bytes = new TextEncoder().encode(printable).subarray(0, MAX_RESPONSE_KEPT_BYTES);
   // A character that the cut went through is dropped.

@@ -1,3 +1,5 @@
+import { MAX_WEBHOOK_URL_CHARACTERS } from "../limits.ts";
+
 /**
  * Which webhook URLs may be called (contract section 8). Checked when a URL is set and again before every attempt.
  * Runs on Workers and on Node.
@@ -6,9 +8,6 @@
  * and turns every spelling of an IPv4 address into four decimal numbers. So the rules look at the host it found. What
  * a name resolves to is not known here; the Worker's `global_fetch_strictly_public` flag answers for that.
  */
-
-/** Longest URL, as written and as sent. */
-export const MAX_WEBHOOK_URL_CHARACTERS = 2048;
 
 /** Why a URL is refused. `local-only`: it would be allowed if the service ran locally. */
 export type UrlRefusal =

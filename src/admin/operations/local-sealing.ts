@@ -3,6 +3,7 @@ import { Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/local-sealing-keys.ts";
 import { type LocalState, shownPath } from "../platform/paths.ts";
+import { newestVersion } from "./sealing-keys.ts";
 
 /**
  * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key D1 names. The
@@ -28,10 +29,23 @@ export async function ensureLocalSealing(database: Database, state: LocalState):
   }
 }
 
+/**
+ * Makes the next local sealing key. Two at once make the same one, and a run that was killed is finished by the next.
+ *
+ * @returns its version
+ */
+export async function rotateLocalSealingKey(database: Database, state: LocalState): Promise<number> {
+  await ensureLocalSealing(database, state);
+  const version = (await newestVersion(database)) + 1;
+  const privateKey = await ensureLocalKey(state, version);
+  await insertSealingKeys(database, [{ version, publicKey: publicHalf(privateKey) }]);
+  return version;
+}
+
 const readRows = (database: Database) => database.run((orm) => orm.select().from(sealingKey));
 
 /** Records public halves; a version that is there stays as it is. */
-export async function insertSealingKeys(
+async function insertSealingKeys(
   database: Database,
   keys: readonly { version: number; publicKey: string }[],
 ): Promise<void> {

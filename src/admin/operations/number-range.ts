@@ -1,6 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
 import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../../limits.ts";
-import { Mistake } from "../mistake.ts";
 
 /** A contiguous range of badge numbers, both ends included. */
 export interface NumberRange {
@@ -44,16 +43,6 @@ export function defaultRange(): SQL {
       WHERE last_number >= ${FIRST}) AS block
     WHERE ${last} <= ${MAX} AND NOT ${overlapsAnother(sql`block.first`, last, "")}
     ORDER BY block.first LIMIT 1`;
-}
-
-/** Reads the two options of a range. */
-export function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
-  if (first === undefined && last === undefined) return undefined;
-  if (first === undefined || last === undefined) {
-    throw new Mistake("A range needs both ends: give --first and --last, or neither for the next free block.");
-  }
-  if (first > last) throw new Mistake(`--first ${first} is above --last ${last}: swap them.`);
-  return { firstNumber: first, lastNumber: last };
 }
 
 export const shownRange = ({ firstNumber, lastNumber }: NumberRange): string => `${firstNumber}-${lastNumber}`;

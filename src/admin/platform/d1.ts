@@ -46,6 +46,8 @@ export async function openDeployedD1(wrangler: Wrangler, target: Target): Promis
 async function openD1(wrangler: Wrangler, target: Target, persistPath: string | undefined): Promise<OpenD1> {
   const folder = mkdtempSync(join(tmpdir(), "badge-admin-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
+  // Also when the command is interrupted.
+  process.once("exit", remove);
   const remote = persistPath === undefined;
   try {
     const configPath = join(folder, "wrangler.json");

@@ -1,12 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { Mistake } from "../mistake.ts";
 
 /**
- * What D1 says when a statement may be sent again. The first two come up locally, where this script and the service
- * share a file; the others are of the deployed database.
+ * What D1 says when a statement may be sent again. The first three come up locally, where this script and the service
+ * share a file ("internal error" is how a lock at the end of a transaction is told); the others are of the deployed
+ * database.
  */
 const RETRYABLE = [
   "SQLITE_BUSY",
   "database is locked",
+  "internal error",
   "Network connection lost",
   "storage caused object to be reset",
   "reset because its code was updated",
@@ -23,7 +26,8 @@ export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
     try {
       return await step();
     } catch (error) {
-      if (attempt === TRIES || !isRetryable(error)) throw error;
+      if (!isRetryable(error)) throw error;
+      if (attempt === TRIES) throw new Mistake("The database is busy: try again in a moment.", { cause: error });
       const longest = Math.min(LONGEST_WAIT_MILLISECONDS, FIRST_WAIT_MILLISECONDS * 2 ** attempt);
       await wait(Math.random() * longest);
     }

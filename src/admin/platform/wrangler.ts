@@ -29,9 +29,13 @@ export type Wrangler = typeof import("wrangler");
  */
 export function loadWrangler(): Wrangler {
   Object.assign(process.env, QUIET_WRANGLER, { WRANGLER_LOG: "none" });
+  // The runtime's own messages come through the console (a lock that was waited for, say); this script's do not.
+  Object.assign(console, { log: ignore, info: ignore, warn: ignore, error: ignore, debug: ignore });
   const wrangler: Wrangler = createRequire(import.meta.url)("wrangler");
   return wrangler;
 }
+
+function ignore(): void {}
 
 /** wrangler's program, for child processes. */
 export const WRANGLER_PROGRAM = join(PROJECT, "node_modules/wrangler/wrangler-dist/cli.js");

@@ -1,0 +1,90 @@
+import type { Command } from "commander";
+import { Mistake } from "../mistake.ts";
+import { createOutput, type Output } from "../output.ts";
+import { localState, shownPath } from "../platform/paths.ts";
+import { runWrangler, shownWrangler } from "../platform/run-wrangler.ts";
+import { readTarget, type Target } from "../platform/target.ts";
+import { putCommand, secretPutter } from "../platform/worker-secrets.ts";
+import { loadWrangler } from "../platform/wrangler.ts";
+import { commonOptions, openDatabase } from "../session.ts";
+
+/** What stands in wrangler.toml until somebody puts an ID there. */
+const PLACEHOLDER = "REPLACE_ME";
+
+/** `init` */
+export async function init(dryRun: boolean, command: Command): Promise<void> {
+  const { env: environment, json = false } = commonOptions(command);
+  const output = createOutput(json);
+  if (environment === undefined) await initLocally(dryRun, output);
+  else await initDeployed(environment, dryRun, output);
+}
+
+async function initLocally(dryRun: boolean, output: Output): Promise<void> {
+  const state = localState();
+  const steps = [
+    `Apply the migrations to the local database in ${shownPath(state.persistTo)}.`,
+    `Make the first sealing key in ${shownPath(state.sealingKeys)}, if there is none.`,
+  ];
+  for (const step of steps) output.note(step);
+  if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
+  const { database, close } = await openDatabase(undefined);
+  try {
+    const { ensureLocalSealing } = await import("../operations/local-sealing.ts");
+    await ensureLocalSealing(database, state);
+  } finally {
+    await close();
+  }
+  output.result({ steps, done: true }, () => "Ready: npm start.");
+}
+
+async function initDeployed(environment: string, dryRun: boolean, output: Output): Promise<void> {
+  const target = readTarget(loadWrangler(), environment);
+  const migrate = ["d1", "migrations", "apply", "DB", "--remote", "--env", environment];
+  if (dryRun) {
+    const commands = [...creationCommands(target), migrate, putCommand(1, environment)].map(shownWrangler);
+    return output.result({ commands, done: false }, () => dryRunText(target, commands));
+  }
+  if (hasPlaceholder(target)) {
+    const commands = creationCommands(target).map(shownWrangler);
+    output.result({ commands, done: false }, () => commands.join("\n"));
+    throw new Mistake(
+      `wrangler.toml has no database ID for "${environment}" yet: run the commands above, put the ID that the first prints in place of ${PLACEHOLDER}, and run init again.`,
+    );
+  }
+  output.note(shownWrangler(migrate));
+  output.note((await runWrangler(migrate)).trim());
+  const version = await ensureDeployedKey(environment, output);
+  output.result({ sealingKey: version, done: true }, () => `Ready to deploy: npx wrangler deploy --env ${environment}`);
+}
+
+/** The version of the newest sealing key, which is made if there is none. */
+async function ensureDeployedKey(environment: string, output: Output): Promise<number> {
+  const { database, close } = await openDatabase(environment);
+  try {
+    const { newestVersion } = await import("../operations/sealing-keys.ts");
+    const version = await newestVersion(database);
+    if (version > 0) {
+      output.note(`There is sealing key ${version} already.`);
+      return version;
+    }
+    const { makeDeployedSealingKey } = await import("../operations/deployed-sealing.ts");
+    return await makeDeployedSealingKey(database, secretPutter(environment, output.note));
+  } finally {
+    await close();
+  }
+}
+
+const hasPlaceholder = ({ database }: Target): boolean => database.database_id.includes(PLACEHOLDER);
+
+/** The commands that make what wrangler.toml names. The database comes first: its ID goes into the file. */
+const creationCommands = (target: Target): string[][] => [
+  ...(hasPlaceholder(target) ? [["d1", "create", target.database.database_name]] : []),
+  ...target.queues.map((queue) => ["queues", "create", queue]),
+];
+
+function dryRunText(target: Target, commands: string[]): string {
+  const id = hasPlaceholder(target)
+    ? `\nPut the ID that the first prints in place of ${PLACEHOLDER} in wrangler.toml.`
+    : "";
+  return `${commands.join("\n")}\n${id}\nThe private half of the sealing key goes in by standard input, its public half into D1.`;
+}

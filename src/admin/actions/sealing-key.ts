@@ -1,0 +1,74 @@
+import type { Command } from "commander";
+import { Mistake } from "../mistake.ts";
+import { shownNumber, tableLines } from "../output.ts";
+import { type Session, withSession } from "../session.ts";
+
+const operations = () => import("../operations/sealing-keys.ts");
+
+/** `sealing-key list` */
+export async function list(command: Command): Promise<void> {
+  await withSession(command, async ({ database, output }) => {
+    const keys = await (await operations()).listSealingKeys(database);
+    const rows = keys.map(({ version, newest, values, createdAt }) => [
+      version,
+      newest ? "newest" : "",
+      shownNumber(values),
+      createdAt ?? "",
+    ]);
+    output.result(keys, () =>
+      tableLines(["VERSION", "", "VALUES", "CREATED"], rows, "There are no sealing keys yet: run init."),
+    );
+  });
+}
+
+/** `sealing-key rotate` */
+export async function rotate(command: Command): Promise<void> {
+  await withSession(command, async (session) => {
+    const { output } = session;
+    const version = await makeNext(session);
+    output.result({ version }, () => `Sealing key ${version} is the newest. Next: sealing-key reseal.`);
+  });
+}
+
+async function makeNext({ database, output, place }: Session): Promise<number> {
+  if ("local" in place) {
+    const { rotateLocalSealingKey } = await import("../operations/local-sealing.ts");
+    return rotateLocalSealingKey(database, place.local);
+  }
+  const { makeDeployedSealingKey } = await import("../operations/deployed-sealing.ts");
+  const { secretPutter } = await import("../platform/worker-secrets.ts");
+  return makeDeployedSealingKey(database, secretPutter(place.environment, output.note));
+}
+
+/** `sealing-key reseal` */
+export async function reseal(patienceMilliseconds: number, command: Command): Promise<void> {
+  await withSession(command, async ({ database, output }) => {
+    const { watchResealing } = await import("../operations/watch-resealing.ts");
+    await watchResealing(database, (left) => output.note(`${left} values left.`), patienceMilliseconds);
+    output.result({ left: 0 }, () => "Everything is sealed to the newest key.");
+  });
+}
+
+/** `sealing-key remove` */
+export async function remove(version: number, command: Command): Promise<void> {
+  await withSession(command, async (session) => {
+    const { newestVersion, removeSealingKey } = await operations();
+    if (version > (await newestVersion(session.database))) {
+      throw new Mistake(`There is no sealing key ${version}: see sealing-key list.`);
+    }
+    // The row first: as long as D1 names the key, something may be sealed to it.
+    await removeSealingKey(session.database, version);
+    await removePrivateHalf(session, version);
+    session.output.result({ removed: version }, () => `Sealing key ${version} is removed.`);
+  });
+}
+
+async function removePrivateHalf({ place, output }: Session, version: number): Promise<void> {
+  if ("local" in place) {
+    const { removeLocalKey } = await import("../platform/local-sealing-keys.ts");
+    removeLocalKey(place.local, version);
+    return;
+  }
+  const { deleteSecret } = await import("../platform/worker-secrets.ts");
+  await deleteSecret(version, place.environment, output.note);
+}

@@ -1,0 +1,58 @@
+import type { Command } from "commander";
+import { ADMIN } from "../mistake.ts";
+import type { AddedSecret, ShownSecret } from "../operations/secrets.ts";
+import { bold, fieldLines, tableLines } from "../output.ts";
+import { withSession } from "../session.ts";
+
+const operations = () => import("../operations/secrets.ts");
+
+/** `secret add` */
+export async function add(id: string, command: Command): Promise<void> {
+  await withSession(
+    command,
+    async ({ database, output }) => {
+      const added = await (await operations()).addSecret(database, id);
+      output.result(added, () => addedText(added));
+    },
+    { seals: true },
+  );
+}
+
+/** `secret list` */
+export async function list(id: string, command: Command): Promise<void> {
+  await withSession(command, async ({ database, output }) => {
+    const secrets = await (await operations()).listSecrets(database, id);
+    output.result(secrets, () => secretTable(secrets));
+  });
+}
+
+/** `secret promote` */
+export async function promote(id: string, command: Command): Promise<void> {
+  await withSession(command, async ({ database, output }) => {
+    const secrets = await (await operations()).promoteSecret(database, id);
+    output.result(secrets, () => `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now.`);
+  });
+}
+
+/** `secret retire` */
+export async function retire(id: string, secretId: string | undefined, command: Command): Promise<void> {
+  await withSession(command, async ({ database, output }) => {
+    const retired = await (await operations()).retireSecret(database, id, secretId);
+    output.result(retired, () => `Retired ${retired.secretId}.\n\n${secretTable(retired.secrets)}`);
+  });
+}
+
+/** A table of secrets, without their values. */
+export function secretTable(secrets: readonly ShownSecret[]): string {
+  const rows = secrets.map(({ secretId, role, createdAt }) => [secretId, role, createdAt ?? ""]);
+  return tableLines(["SECRET ID", "ROLE", "CREATED"], rows, "There are no secrets.");
+}
+
+function addedText({ applicationId, secretId, applicationSecret }: AddedSecret): string {
+  return `${bold("Added a secret.")}
+
+${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Application secret": applicationSecret })}
+
+Keep the secret now: it is not shown again. When the application's server uses it:
+  ${ADMIN} secret promote ${applicationId}`;
+}

@@ -1,0 +1,168 @@
+import { and, asc, count, eq, exists, lt, ne, notExists, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import { application, applicationSecret, sealingKey } from "../../storage/schema.ts";
+import { ADMIN, Mistake } from "../mistake.ts";
+import { isoTime } from "../output.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { findApplication } from "./applications.ts";
+import { makeSecret, type NewSecret } from "./credentials.ts";
+import { newestSealer } from "./sealer.ts";
+
+/** A secret as the commands print it: never the secret itself. */
+export interface ShownSecret {
+  secretId: string;
+  role: "current" | "added" | "previous";
+  createdAt: string | null;
+}
+
+/** What `secret add` prints, this once. */
+export interface AddedSecret {
+  applicationId: string;
+  secretId: string;
+  applicationSecret: string;
+  role: "added";
+}
+
+type SecretRow = typeof applicationSecret.$inferSelect;
+
+const selectSecrets = (orm: Orm, applicationId: string) =>
+  orm
+    .select()
+    .from(applicationSecret)
+    .where(eq(applicationSecret.applicationId, applicationId))
+    .orderBy(asc(applicationSecret.createdAt));
+
+async function readSecrets(database: Database, applicationId: string): Promise<SecretRow[]> {
+  await findApplication(database, applicationId);
+  return database.run((orm) => selectSecrets(orm, applicationId));
+}
+
+/** The live secrets of an application, oldest first. */
+export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
+  const rows = await readSecrets(database, applicationId);
+  return rows.map(({ id, role, createdAt }) => ({ secretId: id, role, createdAt: isoTime(createdAt) }));
+}
+
+/**
+ * Adds a second secret. Both authenticate from now on; webhooks stay signed first with the current one until `promote`.
+ *
+ * @throws Mistake when two live already
+ */
+export async function addSecret(database: Database, applicationId: string): Promise<AddedSecret> {
+  await findApplication(database, applicationId);
+  const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
+  const [, secrets] = await database.run((orm) =>
+    orm.batch([insertAdded(orm, applicationId, row), selectSecrets(orm, applicationId)]),
+  );
+  if (secrets.some(({ id }) => id === row.id)) {
+    return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
+  }
+  if (secrets.length < 2) throw new Mistake("The sealing key was replaced at this moment: run the command again.");
+  const next = secrets.some(({ role }) => role === "added") ? "promote" : "retire";
+  throw new Mistake(
+    `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret ${next} ${applicationId}.`,
+  );
+}
+
+function insertAdded(orm: Orm, applicationId: string, row: NewSecret["row"]) {
+  const others = orm
+    .select({ number: count() })
+    .from(applicationSecret)
+    .where(eq(applicationSecret.applicationId, applicationId));
+  const key = orm.select().from(sealingKey).where(eq(sealingKey.version, row.sealingVersion));
+  const same = orm.select().from(applicationSecret).where(eq(applicationSecret.id, row.id));
+  return orm.insert(applicationSecret).select(
+    orm
+      .select({
+        id: sql`${row.id}`.as("id"),
+        applicationId: application.id,
+        role: sql`'added'`.as("role"),
+        digest: sql`${row.digest}`.as("digest"),
+        sealed: sql`${row.sealed}`.as("sealed"),
+        sealingVersion: sql`${row.sealingVersion}`.as("sealing_version"),
+        createdAt: sql`${Date.now()}`.as("created_at"),
+      })
+      .from(application)
+      .where(and(eq(application.id, applicationId), lt(sql`(${others})`, 2), exists(key), notExists(same))),
+  );
+}
+
+/**
+ * Makes the added secret the current one: webhooks move to it. The other one lives on as the previous one.
+ *
+ * @throws Mistake when none was added
+ */
+export async function promoteSecret(database: Database, applicationId: string): Promise<ShownSecret[]> {
+  const added = (await readSecrets(database, applicationId)).find(({ role }) => role === "added");
+  if (added === undefined) {
+    throw new Mistake(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
+  }
+  const isAdded = and(eq(applicationSecret.id, added.id), eq(applicationSecret.role, "added"));
+  await database.run((orm) => {
+    const candidate = alias(applicationSecret, "candidate");
+    const stillAdded = orm
+      .select()
+      .from(candidate)
+      .where(and(eq(candidate.id, added.id), eq(candidate.role, "added")));
+    return orm.batch([
+      orm
+        .update(applicationSecret)
+        .set({ role: "previous" })
+        .where(
+          and(
+            eq(applicationSecret.applicationId, applicationId),
+            eq(applicationSecret.role, "current"),
+            exists(stillAdded),
+          ),
+        ),
+      orm.update(applicationSecret).set({ role: "current" }).where(isAdded),
+    ]);
+  });
+  return listSecrets(database, applicationId);
+}
+
+/**
+ * Ends the previous secret, or a named one that is not the current one. It stops authenticating within seconds.
+ *
+ * @throws Mistake when that secret is not there, or is the current one
+ */
+export async function retireSecret(
+  database: Database,
+  applicationId: string,
+  secretId: string | undefined,
+): Promise<{ applicationId: string; secretId: string; secrets: ShownSecret[] }> {
+  const secret = chooseRetired(applicationId, await readSecrets(database, applicationId), secretId);
+  await database.run((orm) =>
+    orm
+      .delete(applicationSecret)
+      .where(
+        and(
+          eq(applicationSecret.id, secret.id),
+          eq(applicationSecret.role, secret.role),
+          ne(applicationSecret.role, "current"),
+        ),
+      ),
+  );
+  return { applicationId, secretId: secret.id, secrets: await listSecrets(database, applicationId) };
+}
+
+function chooseRetired(applicationId: string, secrets: SecretRow[], secretId: string | undefined): SecretRow {
+  const named = secrets.find(({ id }) => id === secretId);
+  if (secretId !== undefined && named === undefined) {
+    throw new Mistake(
+      `Application ${applicationId} has no secret ${secretId}: see ${ADMIN} secret list ${applicationId}.`,
+    );
+  }
+  const secret = named ?? secrets.find(({ role }) => role === "previous");
+  if (secret === undefined) {
+    const added = secrets.some(({ role }) => role === "added");
+    const step = added ? `run ${ADMIN} secret promote ${applicationId} first` : "there is only the current one";
+    throw new Mistake(`Application ${applicationId} has no previous secret to retire: ${step}.`);
+  }
+  if (secret.role === "current") {
+    throw new Mistake(
+      `${secret.id} is the current secret: add another with ${ADMIN} secret add ${applicationId} and promote it.`,
+    );
+  }
+  return secret;
+}

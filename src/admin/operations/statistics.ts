@@ -1,0 +1,78 @@
+import { and, between, count, desc, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import { badge, invitation } from "../../storage/schema.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { findApplication } from "./applications.ts";
+
+/** The metadata fields that are counted. */
+export const FIELDS = ["deviceModel", "os", "osVersion", "sdkVersion"] as const;
+export type Field = (typeof FIELDS)[number];
+
+/** Values beyond the most frequent ones are counted together: devices choose them, so there may be any number. */
+const VALUES_SHOWN = 15;
+
+export interface ValueCount {
+  /** Null: the device did not say. */
+  value: string | null;
+  badges: number;
+}
+
+export interface Statistics {
+  applicationId: string;
+  name: string;
+  numbers: { size: number; issued: number; reserved: number; retired: number; left: number };
+  badges: Record<Field, { values: ValueCount[]; others: number }>;
+  invitations: Record<"pending" | "claimed" | "revoked" | "expired", number>;
+}
+
+/** Counts the badges and invitations of an application. */
+export async function readStatistics(database: Database, applicationId: string): Promise<Statistics> {
+  const { name, firstNumber, lastNumber } = await findApplication(database, applicationId);
+  // By number: the table's own order, so no index is needed.
+  const inRange = between(badge.number, firstNumber, lastNumber);
+  const [numbers, invitations, deviceModel, os, osVersion, sdkVersion] = await database.run((orm) =>
+    orm.batch([
+      countNumbers(orm, inRange),
+      orm
+        .select({ state: invitation.state, invitations: count() })
+        .from(invitation)
+        .where(eq(invitation.applicationId, applicationId))
+        .groupBy(invitation.state),
+      countField(orm, inRange, "deviceModel"),
+      countField(orm, inRange, "os"),
+      countField(orm, inRange, "osVersion"),
+      countField(orm, inRange, "sdkVersion"),
+    ]),
+  );
+  const { issued = 0, retired = 0, all = 0 } = numbers[0] ?? {};
+  const size = lastNumber - firstNumber + 1;
+  const top = (values: ValueCount[]) => ({ values, others: issued - sum(values.map(({ badges }) => badges)) });
+  return {
+    applicationId,
+    name,
+    numbers: { size, issued, reserved: all - issued - retired, retired, left: size - all },
+    badges: { deviceModel: top(deviceModel), os: top(os), osVersion: top(osVersion), sdkVersion: top(sdkVersion) },
+    invitations: {
+      ...{ pending: 0, claimed: 0, revoked: 0, expired: 0 },
+      ...Object.fromEntries(invitations.map((each) => [each.state, each.invitations])),
+    },
+  };
+}
+
+const countNumbers = (orm: Orm, inRange: SQL) =>
+  orm
+    .select({ all: count(), issued: count(badge.position), retired: count(badge.retiredAt) })
+    .from(badge)
+    .where(inRange);
+
+function countField(orm: Orm, inRange: SQL, field: Field) {
+  const value = sql<string | null>`json_extract(${badge.metadata}, ${sql.raw(`'$.${field}'`)})`;
+  return orm
+    .select({ value, badges: count() })
+    .from(badge)
+    .where(and(inRange, isNotNull(badge.position)))
+    .groupBy(value)
+    .orderBy(desc(count()), value)
+    .limit(VALUES_SHOWN);
+}
+
+const sum = (numbers: number[]): number => numbers.reduce((total, each) => total + each, 0);

@@ -1,0 +1,101 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
+import { newEventId } from "../../identifiers.ts";
+import { application, webhookEvent } from "../../storage/schema.ts";
+import { ADMIN, Mistake } from "../mistake.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { findApplication } from "./applications.ts";
+
+const POLL_MILLISECONDS = 300;
+
+/** What the receiver did with a test event. */
+export interface TestResult {
+  eventId: string;
+  url: string;
+  /** Whether the answer was 2xx. */
+  delivered: boolean;
+  /** Null when there was no answer. */
+  status: number | null;
+  /** One word for how the attempt ended. */
+  outcome: string | null;
+  milliseconds: number | null;
+  /** The first bytes of the answer's body. */
+  response: string | null;
+}
+
+/**
+ * Puts a test event into the outbox and waits until the service has sent it, once.
+ *
+ * @throws Mistake when there is no URL, or when nobody sends the event in time
+ */
+export async function testEndpoint(
+  database: Database,
+  applicationId: string,
+  waitMilliseconds: number,
+): Promise<TestResult> {
+  const { webhookUrl: url } = await findApplication(database, applicationId);
+  if (url === null) throw noUrl(applicationId);
+  const createdAt = Date.now();
+  const id = newEventId(createdAt);
+  await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
+  const sent = await untilSent(database, applicationId, id, createdAt + waitMilliseconds);
+  if (sent === null) throw noUrl(applicationId);
+  return {
+    eventId: id,
+    url,
+    delivered: sent.state === "delivered",
+    status: sent.lastStatus,
+    outcome: sent.lastOutcome,
+    milliseconds: sent.lastMilliseconds,
+    response: sent.lastResponse,
+  };
+}
+
+const noUrl = (applicationId: string): Mistake =>
+  new Mistake(
+    `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
+  );
+
+function insertTestEvent(orm: Orm, applicationId: string, id: string, createdAt: number) {
+  const event = "webhook:test";
+  const payload = JSON.stringify({ id, event, createdAt: new Date(createdAt).toISOString(), data: {} });
+  return orm
+    .insert(webhookEvent)
+    .select(
+      orm
+        .select({
+          applicationId: application.id,
+          id: sql`${id}`.as("id"),
+          event: sql`${event}`.as("event"),
+          payload: sql`${payload}`.as("payload"),
+          state: sql`'pending'`.as("state"),
+          attempts: sql`0`.as("attempts"),
+          dueAt: sql`${createdAt}`.as("due_at"),
+          lastStatus: sql`NULL`.as("last_status"),
+          lastOutcome: sql`NULL`.as("last_outcome"),
+          lastResponse: sql`NULL`.as("last_response"),
+          lastMilliseconds: sql`NULL`.as("last_milliseconds"),
+          createdAt: sql`${createdAt}`.as("created_at"),
+          deliveredAt: sql`NULL`.as("delivered_at"),
+        })
+        .from(application)
+        .where(and(eq(application.id, applicationId), isNotNull(application.webhookUrl))),
+    )
+    .onConflictDoNothing();
+}
+
+/** The event's row once it was sent. Null when it is not there: the URL was removed at this moment. */
+async function untilSent(database: Database, applicationId: string, id: string, deadline: number) {
+  const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
+  for (;;) {
+    const [row] = await database.run((orm) => orm.select().from(webhookEvent).where(isEvent));
+    if (row === undefined) return null;
+    if (row.state !== "pending") return row;
+    if (Date.now() >= deadline) break;
+    await wait(POLL_MILLISECONDS);
+  }
+  // It must not be sent when nobody waits for it any more, unless it is being sent at this moment.
+  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.dueAt, Date.now()));
+  await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
+  throw new Mistake("The test event was not sent in time: the service must be running (locally: npm start).");
+}

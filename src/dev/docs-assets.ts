@@ -1,0 +1,56 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * Makes the files of `/docs` that the Worker serves as static assets (`[assets]` of wrangler.toml): the page, as it
+ * stands in `src/http/docs`, and Scalar's API reference. npm runs it on installing, and before `npm start`, `npm test`
+ * and `npm run deploy`; by hand: `npm run docs:build`.
+ */
+
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+const SOURCE = join(PROJECT, "src/http/docs");
+const ASSETS = join(PROJECT, "dist/assets");
+const SCRIPT = join(ASSETS, "docs/scalar.js");
+
+const PACKAGE = "@scalar/fastify-api-reference";
+const packageFolder = join(dirname(createRequire(import.meta.url).resolve(PACKAGE)), "..");
+
+/** First line of the script: says what it was made from, so that it is made only once. */
+function banner(): string {
+  const { version } = JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8"));
+  return `/*! Scalar API reference, from ${PACKAGE} ${version}`;
+}
+
+interface Route {
+  url: string;
+  handler(request: unknown, reply: unknown): string;
+}
+
+/**
+ * Scalar publishes the reference as one script, in a package with 280 dependencies, and again inside its plugin for
+ * Fastify, which serves it and has few. So the plugin registers its routes here, and the script's is asked.
+ */
+async function scalarScript(): Promise<string> {
+  const { default: plugin } = await import(PACKAGE);
+  const routes: Route[] = [];
+  const fastify = { route: (route: Route) => routes.push(route), hasPlugin: () => false };
+  plugin(fastify, { routePrefix: "/docs", configuration: { url: "/openapi.json" } }, () => {});
+  const reply = { header: () => reply, send: (content: string) => content };
+  const script = routes.find(({ url }) => url === "/docs/js/scalar.js")?.handler({}, reply);
+  if (!script?.includes("createApiReference")) throw new Error(`${PACKAGE} no longer has the script where it was`);
+  return script;
+}
+
+async function writeScript(): Promise<void> {
+  const first = banner();
+  if (existsSync(SCRIPT) && readFileSync(SCRIPT, "utf8").startsWith(first)) return;
+  const license = readFileSync(join(packageFolder, "LICENSE"), "utf8");
+  writeFileSync(SCRIPT, `${first}\n\n${license.trim()}\n*/\n${await scalarScript()}`);
+}
+
+mkdirSync(dirname(SCRIPT), { recursive: true });
+cpSync(join(SOURCE, "page.html"), join(ASSETS, "docs.html"));
+for (const name of ["page.js", "page.css", "icon.svg"]) cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
+await writeScript();

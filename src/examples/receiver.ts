@@ -1,0 +1,85 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage } from "node:http";
+
+/**
+ * A receiver of webhooks to start from, with nothing but Node's own modules. It checks who sent a webhook, answers at
+ * once, drops what it had before, and prints each event on one line (Node 22.18 or newer; for an older one take the types
+ * out):
+ *
+ *   APPLICATION_SECRET=bdss_… PORT=4000 node src/examples/receiver.ts
+ *
+ * While you change from one application secret to the next, give both, with a comma in between.
+ */
+const secrets = (process.env.APPLICATION_SECRET ?? "").split(",").filter((secret) => secret !== "");
+const port = Number(process.env.PORT ?? 4000);
+
+/** A webhook that somebody recorded and plays back later is refused. */
+const TOLERANCE_SECONDS = 5 * 60;
+const MAX_BODY_BYTES = 64 * 1024;
+const MAX_REMEMBERED_EVENTS = 10_000;
+
+/** Events come at least once, so sometimes twice. Yours is a unique column in the table of what an event changes. */
+const handled = new Set<string>();
+
+const server = createServer((request, response) => {
+  readBody(request)
+    .then((body) => response.writeHead(receive(request, body)).end())
+    .catch(() => response.destroy());
+});
+
+/** @returns the status to answer: 2xx means that the event is here for good; after anything else it comes again */
+function receive(request: IncomingMessage, body: Buffer): number {
+  if (!isGenuine(request, body)) return 401;
+  const { id, event, data }: { id: string; event: string; data: object } = JSON.parse(body.toString());
+  if (handled.has(id)) return 204;
+  // The service waits 15 s for an answer: work that takes longer goes into a queue of yours.
+  console.log(`${event} ${id} ${JSON.stringify(data)}`);
+  handled.add(id);
+  for (const oldest of handled) {
+    if (handled.size <= MAX_REMEMBERED_EVENTS) break;
+    handled.delete(oldest);
+  }
+  return 204;
+}
+
+/** The interface's `Signature`, and the Standard Webhooks headers, which also sign the ID and the time. */
+function isGenuine({ headers }: IncomingMessage, body: Buffer): boolean {
+  const { signature, "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": entries } = headers;
+  const ageSeconds = Math.abs(Date.now() / 1000 - Number(timestamp));
+  const isRecent = ageSeconds <= TOLERANCE_SECONDS;
+  const sha1 = (secret: string) => createHmac("sha1", secret).update(body).digest("base64");
+  const sha256 = (secret: string) =>
+    `v1,${createHmac("sha256", secret).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+  // While the application has two secrets there is an entry for each.
+  return isRecent && isAnyOf([String(signature)], sha1) && isAnyOf(String(entries).split(" "), sha256);
+}
+
+function isAnyOf(given: readonly string[], expected: (secret: string) => string): boolean {
+  return secrets.some((secret) => given.some((text) => isEqual(Buffer.from(text), Buffer.from(expected(secret)))));
+}
+
+/** In constant time: how long a comparison takes would tell a forger how much of a guess is right. */
+function isEqual(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+/** The bytes as they came, which is what was signed: JSON that was parsed and written again has other signatures. */
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES) throw new Error("more than any webhook has");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+if (secrets.length === 0) {
+  console.error("Set APPLICATION_SECRET to the application's secret.");
+  process.exit(1);
+}
+server.listen(port, () => {
+  const address = server.address();
+  console.log(`Waiting for webhooks on http://localhost:${typeof address === "object" ? address?.port : port}/`);
+});

@@ -1,0 +1,61 @@
+import { HEADERS, SECURITY_SCHEMES } from "./components.ts";
+import { issueBadge, signBadge } from "./device-operations.ts";
+import { guide } from "./guide.ts";
+import { createInvitation, revokeInvitation } from "./invitation-operations.ts";
+import { componentSchemas } from "./json-schemas.ts";
+import { listBadges, listUserBadges } from "./list-operations.ts";
+import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
+import type { OpenApiDocument } from "./types.ts";
+import { badgeCreated } from "./webhooks.ts";
+
+const TAGS = [
+  {
+    name: "Devices",
+    description: "What the application on a user's device calls, with its application ID and `udid`.",
+  },
+  { name: "Badges", description: "What the application's server calls to reconcile its badges." },
+  { name: "Invitations", description: "What the application's server calls to reserve badges for visitors." },
+  { name: "Keys", description: "What door controllers need to verify signatures offline." },
+  { name: "Webhooks", description: "What the service calls at the application's server." },
+  { name: "Service", description: "The state of the service, and this reference." },
+];
+
+/**
+ * The API as an OpenAPI 3.1 document (contract section 11). Shapes and limits come from the schemas that validate
+ * requests, statuses and codes from the error table. Some milliseconds of work, so nobody calls it before it is needed.
+ *
+ * @param now milliseconds: examples that are sent to the service must lie ahead
+ */
+export function openApiDocument(now: number): OpenApiDocument {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Badge Distribution Service",
+      version: "1.0.0",
+      summary: "Badge numbers that are unique across buildings, and signatures that doors check offline.",
+      description: guide(),
+    },
+    jsonSchemaDialect: "https://json-schema.org/draft/2020-12/schema",
+    servers: [{ url: "/", description: "The service that this document came from: {base_url}." }],
+    security: [],
+    tags: TAGS,
+    paths: {
+      "/v1/badge": { post: issueBadge() },
+      "/v1/badge/sign": { post: signBadge() },
+      "/v1/badges": { get: listBadges() },
+      "/v1/users/{id}/badges": { get: listUserBadges() },
+      "/v1/invitation": { post: createInvitation(now) },
+      "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
+      "/v1/applications/{applicationId}/jwks.json": { get: getKeySet() },
+      "/health": { get: getHealth() },
+      "/openapi.json": { get: getOpenApi() },
+      "/docs": { get: getDocs() },
+    },
+    webhooks: { "badge:created": { post: badgeCreated() } },
+    components: {
+      schemas: componentSchemas(),
+      headers: HEADERS,
+      securitySchemes: SECURITY_SCHEMES,
+    },
+  };
+}
