@@ -1,0 +1,3 @@
+/** Who may do what. One file to the test runner, because each file gets a Worker of its own. */
+import "./authorization/credentials.ts";
+import "./authorization/tenants.ts";

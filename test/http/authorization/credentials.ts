@@ -1,0 +1,216 @@
+import { env } from "cloudflare:workers";
+import { drizzle } from "drizzle-orm/d1";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { makeSecret } from "../../../src/applications/issuing.ts";
+import { APPLICATION_CACHE_SECONDS } from "../../../src/limits.ts";
+import { applicationSecret } from "../../../src/storage/schema.ts";
+import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
+import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { outcome } from "../support/draft.ts";
+import { CREATOR, hoursAhead, invite, tenant } from "../support/invitations.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** An isolate may remember an application for so long (contract section 9 allows 30 s). */
+function forgetApplications(): void {
+  vi.setSystemTime(Date.now() + APPLICATION_CACHE_SECONDS * 1000);
+}
+
+/** One call of each route, on objects that the application has. */
+interface Calls {
+  issue: Answer;
+  sign: Answer;
+  list: Answer;
+  listOfUser: Answer;
+  invite: Answer;
+  revoke: Answer;
+}
+
+async function callAll(headers: Record<string, string>, invitation: string): Promise<Calls> {
+  return {
+    issue: await call("POST", "/v1/badge", { headers, body: { userId: "user" } }),
+    sign: await call("POST", "/v1/badge/sign", { headers, body: { base64: "AAAA" } }),
+    list: await call("GET", "/v1/badges", { headers }),
+    listOfUser: await call("GET", "/v1/users/user/badges", { headers }),
+    invite: await call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } }),
+    revoke: await call("PATCH", `/v1/invitation/${invitation}/revoke`, { headers }),
+  };
+}
+
+async function outcomes(headers: Record<string, string>, invitation: string): Promise<Record<keyof Calls, string>> {
+  const { issue, sign, list, listOfUser, invite: created, revoke } = await callAll(headers, invitation);
+  return {
+    issue: outcome(issue),
+    sign: outcome(sign),
+    list: outcome(list),
+    listOfUser: outcome(listOfUser),
+    invite: outcome(created),
+    revoke: outcome(revoke),
+  };
+}
+
+const NO_APPLICATION = "401 INVALID_APPLICATIONID";
+const NO_CREDENTIALS = "401 INVALID_CREDENTIALS";
+
+const GRANTED = { issue: "200", sign: "200", list: "200", listOfUser: "200", invite: "201", revoke: "200" };
+
+const NOTHING_GRANTED = {
+  issue: NO_APPLICATION,
+  sign: NO_APPLICATION,
+  list: NO_CREDENTIALS,
+  listOfUser: NO_CREDENTIALS,
+  invite: NO_APPLICATION,
+  revoke: NO_APPLICATION,
+};
+
+/** With a wrong secret only what needs none is granted. */
+const DEVICE_ONLY = {
+  ...GRANTED,
+  list: NO_CREDENTIALS,
+  listOfUser: NO_CREDENTIALS,
+  invite: NO_CREDENTIALS,
+  revoke: NO_CREDENTIALS,
+};
+
+describe("who may call what (contract sections 2 to 5)", () => {
+  it("nobody without credentials", async () => {
+    const { invitation } = await tenant();
+    const expected = { ...NOTHING_GRANTED, issue: "422 UNDEFINED_APPLICATIONID" };
+    expect(await outcomes({}, invitation)).toEqual(expected);
+    expect(await outcomes({ udid: CREATOR }, invitation)).toEqual(expected);
+  });
+
+  it("nobody by a secret without its application ID, or by an ID that is none", async () => {
+    const { application, invitation } = await tenant();
+    const { secret: applicationsecret, id } = application;
+    const expected = { ...NOTHING_GRANTED, issue: "422 UNDEFINED_APPLICATIONID" };
+    expect(await outcomes({ udid: CREATOR, applicationsecret }, invitation)).toEqual(expected);
+    for (const applicationid of [
+      "app_00000000000000000000",
+      id.toUpperCase(),
+      `${id}x`,
+      `${id},${id}`,
+      "' OR 1=1 --",
+    ]) {
+      const answers = await outcomes({ applicationid, udid: CREATOR, applicationsecret }, invitation);
+      expect({ applicationid, ...answers }).toEqual({ applicationid, ...NOTHING_GRANTED });
+    }
+  });
+
+  it("a device by the application ID and its udid: device calls, and its own invitations", async () => {
+    const { application, invitation } = await tenant();
+    const headers = { applicationid: application.id, udid: CREATOR };
+    expect(await outcomes(headers, invitation)).toEqual({
+      ...GRANTED,
+      list: NO_CREDENTIALS,
+      listOfUser: NO_CREDENTIALS,
+    });
+  });
+
+  it("no device without a udid", async () => {
+    const { application, invitation } = await tenant();
+    expect(await outcomes({ applicationid: application.id }, invitation)).toEqual({
+      issue: "422 UNDEFINED_UDID",
+      sign: "422 UNDEFINED_UDID",
+      list: NO_CREDENTIALS,
+      listOfUser: NO_CREDENTIALS,
+      invite: "422 UNDEFINED_UDID",
+      revoke: NO_CREDENTIALS,
+    });
+  });
+
+  it("no server by a wrong secret, whatever is wrong with it", async () => {
+    const { application, invitation } = await tenant();
+    const { id: applicationid, secret } = application;
+    const foreign = await createApplication();
+    const { digest } = (await drizzle(env.DB).select().from(applicationSecret).all()).find(
+      (row) => row.applicationId === applicationid,
+    ) ?? { digest: "" };
+    const nearly = [secret.slice(0, -1), `${secret}x`, secret.toLowerCase(), `${secret},${secret}`];
+    for (const applicationsecret of ["wrong", foreign.secret, digest, applicationid, ...nearly]) {
+      const answers = await outcomes({ applicationid, applicationsecret, udid: CREATOR }, invitation);
+      expect({ applicationsecret, ...answers }).toEqual({ applicationsecret, ...DEVICE_ONLY });
+    }
+  });
+
+  it("a server by the application ID and secret; it needs a udid only where a device is concerned", async () => {
+    const { application, invitation } = await tenant();
+    const headers = serverHeaders(application);
+    expect(await outcomes({ ...headers, udid: CREATOR }, invitation)).toEqual(GRANTED);
+    expect(await outcomes(headers, invitation)).toEqual({
+      ...GRANTED,
+      issue: "422 UNDEFINED_UDID",
+      sign: "422 UNDEFINED_UDID",
+      invite: "422 UNDEFINED_UDID",
+    });
+    expect(await outcomes({ ...headers, udid: "another" }, invitation)).toMatchObject({ invite: "201", revoke: "200" });
+  });
+
+  it("a device no invitations where the application requires the secret", async () => {
+    const application = await createApplication({ requireSecret: true });
+    const server = { ...serverHeaders(application), udid: CREATOR };
+    const { id } = await invite(application, hoursAhead(1), server);
+    expect((await requestBadge(application, CREATOR, { userId: "user" })).status).toBe(201);
+    expect(await outcomes({ applicationid: application.id, udid: CREATOR }, id)).toEqual(DEVICE_ONLY);
+    expect(await outcomes(server, id)).toEqual(GRANTED);
+  });
+});
+
+describe("what an administrator changes (contract section 9)", () => {
+  const update = (assignment: string, { id }: TestApplication) =>
+    env.DB.prepare(`UPDATE application SET ${assignment} WHERE id = ?`).bind(id).run();
+
+  it("a disabled application is refused once isolates have forgotten it, and served at once when enabled", async () => {
+    const { application, invitation } = await tenant();
+    const headers = { ...serverHeaders(application), udid: CREATOR };
+    expect(await outcomes(headers, invitation)).toEqual(GRANTED);
+    await update("disabled_at = 1", application);
+    forgetApplications();
+    expect(await outcomes(headers, invitation)).toEqual(NOTHING_GRANTED);
+    expect(await outcomes({ ...headers, applicationsecret: "wrong" }, invitation)).toEqual(NOTHING_GRANTED);
+    await update("disabled_at = NULL", application);
+    expect(await outcomes(headers, invitation)).toEqual(GRANTED);
+  });
+
+  it("a disabled application keeps its key set: doors still check what it signed", async () => {
+    const application = await createApplication({ disabledAt: 1 });
+    expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
+  });
+
+  it("an added secret works at once beside the other; a retired one stops once isolates have forgotten it", async () => {
+    const { application, invitation } = await tenant();
+    const old = { ...serverHeaders(application), udid: CREATOR };
+    expect(await outcomes(old, invitation)).toEqual(GRANTED);
+    const { row, secret } = await makeSecret(await testSealer(), application.id);
+    const added = { ...row, applicationId: application.id, role: "added" as const, createdAt: Date.now() };
+    await drizzle(env.DB).insert(applicationSecret).values(added);
+    const young = { ...old, applicationsecret: secret };
+    for (const headers of [young, old]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
+    await env.DB.batch([
+      env.DB.prepare("DELETE FROM application_secret WHERE application_id = ? AND role = 'current'").bind(
+        application.id,
+      ),
+      env.DB.prepare("UPDATE application_secret SET role = 'current' WHERE id = ?").bind(row.id),
+    ]);
+    forgetApplications();
+    expect(await outcomes(old, invitation)).toEqual(DEVICE_ONLY);
+    expect(await outcomes(young, invitation)).toEqual(GRANTED);
+  });
+
+  it("a secret is required once isolates have forgotten that none was, and not required any more at once", async () => {
+    const { application, invitation } = await tenant();
+    const device = { applicationid: application.id, udid: CREATOR };
+    expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
+    await update("require_secret = 1", application);
+    forgetApplications();
+    expect(await outcomes(device, invitation)).toEqual(DEVICE_ONLY);
+    await update("require_secret = 0", application);
+    expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
+  });
+});

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { createApplication, type TestApplication } from "../../support/application.ts";
+import { call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
+import { ascii, outcome } from "../support/draft.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const EMOJI = "\u{1f600}";
+
+async function listed(application: TestApplication): Promise<unknown> {
+  return (await call("GET", "/v1/badges", { headers: serverHeaders(application) })).body.badges;
+}
+
+describe("metadata (contract sections 1, 2 and 7)", () => {
+  const request = (application: TestApplication, metadata: unknown) =>
+    requestBadge(application, "phone", { userId: "user", metadata });
+
+  async function metadataOf(application: TestApplication): Promise<unknown> {
+    const [badge] = z.tuple([z.looseObject({ metadata: z.unknown() })]).parse(await listed(application));
+    return badge.metadata;
+  }
+
+  it("is not in the list while none was sent: absent, null, empty and blank are missing", async () => {
+    for (const nothing of [undefined, null, "", " \t"]) {
+      const application = await createApplication();
+      const { body } = await request(application, nothing);
+      expect(await listed(application)).toEqual([{ id: body.badgeId, userId: "user" }]);
+    }
+  });
+
+  it("has the four known fields, unknown ones are dropped, and missing ones are not stored", async () => {
+    const application = await createApplication();
+    const known = { deviceModel: "Phone 7", os: "iOS", osVersion: "19.1", sdkVersion: "2.0.0" };
+    await request(application, { ...known, model: "x", nested: { os: "y" }, constructor: "z" });
+    expect(await metadataOf(application)).toEqual(known);
+    await request(application, { os: "iOS", osVersion: null, deviceModel: "", sdkVersion: " \n" });
+    expect(await metadataOf(application)).toEqual({ os: "iOS" });
+  });
+
+  it("is replaced as a whole by what a later request sends, and kept by one that sends none", async () => {
+    const application = await createApplication();
+    await request(application, { os: "iOS", osVersion: "19.1" });
+    for (const nothing of [undefined, null, ""]) await request(application, nothing);
+    expect(await metadataOf(application)).toEqual({ os: "iOS", osVersion: "19.1" });
+    await request(application, { osVersion: "19.2" });
+    expect(await metadataOf(application)).toEqual({ osVersion: "19.2" });
+  });
+
+  it("is kept as it was sent, up to 256 characters a field", async () => {
+    const application = await createApplication();
+    const metadata = { deviceModel: EMOJI.repeat(256), os: " \u00e9 'quoted' \u0007 ", osVersion: "__proto__" };
+    expect((await request(application, metadata)).status).toBe(201);
+    expect(ascii(await metadataOf(application))).toBe(ascii(metadata));
+  });
+
+  it("is refused when it is not an object of such strings", async () => {
+    const application = await createApplication();
+    const notObjects = ["text", 17, true, false, [], [{ os: "iOS" }]];
+    const notStrings = [17, true, [], {}, ["iOS"]].map((os) => ({ os }));
+    const badStrings = ["x".repeat(257), EMOJI.repeat(257), "a\0b", "\ud800"].map((sdkVersion) => ({ sdkVersion }));
+    for (const metadata of [...notObjects, ...notStrings, ...badStrings]) {
+      expect(outcome(await request(application, metadata))).toBe("422 INVALID_METADATA");
+    }
+    expect(await listed(application)).toEqual([]);
+  });
+});
+
+describe("userId (contract sections 2 and 7)", () => {
+  it("may have 255 characters, counted as code points, and is kept as it was sent", async () => {
+    const application = await createApplication();
+    const userIds = ["u".repeat(255), EMOJI.repeat(255), " padded ", "0", "a\u0301 \u00e1", "__proto__", "line\nbreak"];
+    for (const userId of userIds) expect((await requestBadge(application, "phone", { userId })).status).toBe(201);
+    const kept = z.array(z.looseObject({ userId: z.string() })).parse(await listed(application));
+    expect(kept.map(({ userId }) => ascii(userId))).toEqual(userIds.map(ascii));
+  });
+
+  it("is refused when it is longer, no string, or no text that can be kept", async () => {
+    const application = await createApplication();
+    const strings = ["u".repeat(256), EMOJI.repeat(256), "a\0", "\ud83d", "\ude00\ud83d"];
+    for (const userId of [...strings, 0, 17, 1e308, true, false, [], ["user"], {}, { id: "user" }]) {
+      expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
+    }
+    expect(await listed(application)).toEqual([]);
+  });
+});
+
+describe("udid (contract sections 2 and 7)", () => {
+  it("may have 255 printable ASCII characters", async () => {
+    const application = await createApplication();
+    const printable = Array.from({ length: 95 }, (_, place) => String.fromCharCode(32 + place)).join("");
+    for (const udid of ["u", "u".repeat(255), `x${printable}x`]) {
+      expect((await requestBadge(application, udid, { userId: "user" })).status).toBe(201);
+      expect((await sign(application, udid, { base64: "aGVsbG8=" })).status).toBe(200);
+    }
+  });
+
+  it("is refused when it is longer or has any other character, once the body's fields are there", async () => {
+    const application = await createApplication();
+    for (const udid of ["u".repeat(256), "a\u0001", "a\u007fb", "a\tb", "d\u00e9vice", EMOJI]) {
+      expect(outcome(await requestBadge(application, udid, {}))).toBe("422 UNDEFINED_USERID");
+      expect(outcome(await requestBadge(application, udid, { userId: 17 }))).toBe("422 INVALID_UDID");
+      expect(outcome(await sign(application, udid, {}))).toBe("422 UNDEFINED_BASE64");
+      expect(outcome(await sign(application, udid, { base64: "aGVsbG8=" }))).toBe("422 INVALID_UDID");
+    }
+  });
+});
+
+describe("base64 (contract section 3)", () => {
+  const base64Of = (bytes: number) => btoa("\xff".repeat(bytes));
+
+  it("is standard base64 with padding, of 4,096 bytes at most", async () => {
+    const application = await createApplication();
+    await requestBadge(application, "phone", { userId: "user" });
+    const granted = ["AA==", "AAA=", "AAAA", "+/+/", ...[1, 2, 3, 4094, 4095, 4096].map(base64Of)];
+    for (const base64 of granted) expect(outcome(await sign(application, "phone", { base64 }))).toBe("200");
+  });
+
+  it("is refused in every other form", async () => {
+    const application = await createApplication();
+    await requestBadge(application, "phone", { userId: "user" });
+    const unpadded = ["AA", "AAA", "A", "AAAAA", "AA=", "AAAA=", "AAAA==", "A===", "====", "=", "AA==AA==", "=AAA"];
+    const otherAlphabets = ["-_-_", "AA-_", "AA.=", "A,==", "\u0410AAA", "AAA\u3000", "AA%3D", "data:;base64,AAAA"];
+    const whitespace = [" AAAA", "AAAA ", "AAAA\n", "AA AA", "AAAA\r\nAAAA", "AA  ", "AAAA    ", "AA\t\t", "AA\f="];
+    const tooLong = [4097, 4098, 4099, 8000].map(base64Of);
+    for (const base64 of [
+      ...unpadded,
+      ...otherAlphabets,
+      ...whitespace,
+      ...tooLong,
+      "AA\0\0",
+      17,
+      [],
+      ["AAAA"],
+      {},
+      true,
+    ]) {
+      const answer = outcome(await sign(application, "phone", { base64 }));
+      expect(`${JSON.stringify(base64).slice(0, 40)}: ${answer}`).toBe(
+        `${JSON.stringify(base64).slice(0, 40)}: 422 INVALID_BASE64`,
+      );
+    }
+  });
+});
+
+describe("expiresAt (contract section 5)", () => {
+  const NOW = "2030-06-15T12:00:00.000Z";
+
+  async function answersAt(texts: readonly unknown[]): Promise<string[]> {
+    vi.setSystemTime(NOW);
+    const { id } = await createApplication();
+    const answers: string[] = [];
+    for (const [place, expiresAt] of texts.entries()) {
+      const headers = { applicationid: id, udid: `device ${place % 10}` };
+      const answer = await call("POST", "/v1/invitation", { headers, body: { expiresAt } });
+      const echoed = answer.body.expiresAt === expiresAt ? " echoed" : "";
+      answers.push(`${String(expiresAt)}: ${outcome(answer)}${echoed}`);
+    }
+    return answers;
+  }
+
+  it("is ISO 8601 with a zone and answered exactly as it was sent", async () => {
+    const accepted = [
+      "2030-06-15T12:00:00.001Z",
+      "2030-06-15T12:00:01Z",
+      "2030-06-15T14:00:00.5+01:30",
+      "2030-06-15T05:00:01-07:00",
+      "2030-12-31T23:59:59.999999999Z",
+      "2031-06-15T12:00:00.000Z",
+      "2031-06-15T13:00:00+01:00",
+    ];
+    expect(await answersAt(accepted)).toEqual(accepted.map((text) => `${text}: 201 echoed`));
+  });
+
+  it("is refused without a zone, in other forms, and when there is no such time", async () => {
+    const withoutZone = ["2030-07-01T12:00:00", "2030-07-01", "2030-07-01T12:00:00.000"];
+    const otherForms = ["1909137600", "Mon, 01 Jul 2030 12:00:00 GMT", "tomorrow", "P1D", "2030-07-01 12:00:00Z"];
+    const noSuchTime = ["2030-02-30T12:00:00Z", "2030-13-01T12:00:00Z", "2030-07-01T24:00:01Z", "2031-02-29T00:00:00Z"];
+    const padded = [" 2030-07-01T12:00:00Z", "2030-07-01T12:00:00Z\n", "+002030-07-01T12:00:00Z"];
+    const noStrings = [1909137600, 1909137600000, true, [], ["2030-07-01T12:00:00Z"], {}];
+    const refused = [...withoutZone, ...otherForms, ...noSuchTime, ...padded, ...noStrings];
+    expect(await answersAt(refused)).toEqual(refused.map((text) => `${String(text)}: 422 INVALID_EXPIRESAT`));
+  });
+
+  it("is refused when it does not lie ahead, or lies over 365 days ahead", async () => {
+    const past = [NOW, "2030-06-15T11:59:59.999Z", "2030-06-15T13:00:00+01:00", "1970-01-01T00:00:00Z"];
+    const far = ["2031-06-15T12:00:00.001Z", "2031-06-15T12:00:00-00:01", "9999-12-31T23:59:59Z"];
+    const refused = [...past, ...far];
+    expect(await answersAt(refused)).toEqual(refused.map((text) => `${text}: 422 INVALID_EXPIRESAT`));
+  });
+});

@@ -1,0 +1,173 @@
+import { Webhook } from "standardwebhooks";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { app } from "../../src/http/app.ts";
+import { PUBLIC_ERRORS } from "../../src/http/error-table.ts";
+import { openApiDocument } from "../../src/http/openapi/document.ts";
+import {
+  EXAMPLE_APPLICATION_ID,
+  EXAMPLE_BADGE,
+  EXAMPLE_CLIENT_SIGNATURE,
+  EXAMPLE_JWK,
+  EXAMPLE_PUBLIC_KEY,
+  EXAMPLE_SECRET,
+  EXAMPLE_SIGNATURE,
+  EXAMPLE_SIGNATURE_CLAIMS,
+  EXAMPLE_WEBHOOK_BODY,
+  EXAMPLE_WEBHOOK_HEADERS,
+} from "../../src/http/openapi/examples.ts";
+import { describeDelays } from "../../src/http/openapi/webhooks.ts";
+import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
+import { badgeCreatedPayload } from "../../src/webhooks/event.ts";
+import { createApplication } from "../support/application.ts";
+import { expectOfSchema } from "../support/documented.ts";
+import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+const openApi = openApiDocument(Date.now());
+
+describe("GET /openapi.json (contract section 11)", () => {
+  it("answers the OpenAPI 3.1 document of version 1.0.0, which anybody may keep for five minutes", async () => {
+    const { status, body, headers } = await call("GET", "/openapi.json");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ openapi: "3.1.0", info: { version: "1.0.0" } });
+    expect(headers.get("content-type")).toBe("application/json");
+    expect(headers.get("cache-control")).toBe("public, max-age=300");
+    // But for the example that lies ahead, it is what the schemas make.
+    expect(Object.keys(body)).toEqual(Object.keys(openApi));
+    expect(body.components).toEqual(JSON.parse(JSON.stringify(openApi.components)));
+  });
+
+  it("has every route that the service has, and no other", () => {
+    const routes = app.routes
+      .filter(({ path, method }) => method !== "ALL" && !path.includes("*") && !path.startsWith("/docs/"))
+      .map(({ path, method }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
+    const documented = Object.entries(openApi.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect([...new Set(routes)].sort()).toEqual(documented.sort());
+  });
+
+  it("tells every code of the error table, with the status it has there", () => {
+    for (const { status, code } of Object.values(PUBLIC_ERRORS)) {
+      expect(openApi.info.description).toContain(`* ${status} **\`${code}\`**`);
+    }
+  });
+});
+
+describe("the shapes of requests (contract sections 2, 3, 5 and 7)", () => {
+  const schemas = openApi.components.schemas;
+
+  function lengthsOf(schema: string, field: string): { min: number; max: number } {
+    const property = schemas[schema]?.properties?.[field];
+    if (typeof property !== "object") throw new Error(`${schema} has no ${field}`);
+    const { minLength, maxLength } = property;
+    if (minLength === undefined || maxLength === undefined) throw new Error(`${field} has no lengths`);
+    return { min: minLength, max: maxLength };
+  }
+
+  it.each([
+    ["BadgeRequest", "userId", (text: string) => ({ userId: text }), "INVALID_USERID"],
+    ...["deviceModel", "os", "osVersion", "sdkVersion"].map(
+      (field) =>
+        [
+          "Metadata",
+          field,
+          (text: string) => ({ userId: "user", metadata: { [field]: text } }),
+          "INVALID_METADATA",
+        ] as const,
+    ),
+  ] as const)("%s.%s is taken at its documented lengths and refused beyond", async (schema, field, bodyOf, code) => {
+    const application = await createApplication();
+    const { min, max } = lengthsOf(schema, field);
+    let device = 0;
+    // An astral character counts as one, as JSON Schema counts.
+    const send = (length: number): Promise<Answer> =>
+      requestBadge(application, `device ${device++}`, bodyOf("\u{1f600}".repeat(length)));
+    expect((await send(min)).status).toBe(201);
+    expect((await send(max)).status).toBe(201);
+    expect(await send(max + 1)).toMatchObject({ status: 422, body: { error: code } });
+  });
+
+  it("SignRequest.base64 is taken at its documented length and refused beyond", async () => {
+    const application = await createApplication();
+    const headers = { applicationid: application.id, udid: "device" };
+    expect((await requestBadge(application, "device", { userId: "user" })).status).toBe(201);
+    const { max } = lengthsOf("SignRequest", "base64");
+    // 4,096 bytes leave one over after the last three: two characters of padding.
+    const longest = `${"A".repeat(max - 2)}==`;
+    const send = (base64: string) => call("POST", "/v1/badge/sign", { headers, body: { base64 } });
+    expect((await send(longest)).status).toBe(200);
+    expect(await send(`${longest.slice(0, -2)}AA`)).toMatchObject({ status: 422, body: { error: "INVALID_BASE64" } });
+  });
+});
+
+describe("the examples", () => {
+  it("of a badge signature verify with the example's public key and with its key set", async () => {
+    const expected = {
+      applicationId: EXAMPLE_APPLICATION_ID,
+      badgeNumber: EXAMPLE_BADGE,
+      clientSignature: EXAMPLE_CLIENT_SIGNATURE,
+      now: EXAMPLE_SIGNATURE_CLAIMS.iat * 1000,
+    };
+    for (const keys of [{ publicKey: EXAMPLE_PUBLIC_KEY }, { keys: [EXAMPLE_JWK] }]) {
+      expect(await verifyBadgeSignature(EXAMPLE_SIGNATURE, { ...expected, keys })).toMatchObject({
+        ok: true,
+        keyId: EXAMPLE_JWK.kid,
+        expiresAt: EXAMPLE_SIGNATURE_CLAIMS.exp * 1000,
+      });
+    }
+  });
+
+  it("of a webhook carry headers that sign its body with the example's secret", async () => {
+    const bytes = new TextEncoder();
+    const algorithm = { name: "HMAC", hash: "SHA-1" };
+    const key = await crypto.subtle.importKey("raw", bytes.encode(EXAMPLE_SECRET), algorithm, false, ["sign"]);
+    const mac = await crypto.subtle.sign("HMAC", key, bytes.encode(EXAMPLE_WEBHOOK_BODY));
+    expect(EXAMPLE_WEBHOOK_HEADERS.Signature).toBe(btoa(String.fromCharCode(...new Uint8Array(mac))));
+    vi.useFakeTimers({ now: Number(EXAMPLE_WEBHOOK_HEADERS["webhook-timestamp"]) * 1000, toFake: ["Date"] });
+    try {
+      expect(new Webhook(btoa(EXAMPLE_SECRET)).verify(EXAMPLE_WEBHOOK_BODY, EXAMPLE_WEBHOOK_HEADERS)).toMatchObject({
+        event: "badge:created",
+      });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("of requests are granted by the service", async () => {
+    const application = await createApplication();
+    const headers = { ...serverHeaders(application), udid: "device" };
+    const exampleOf = (path: string): unknown => {
+      const [example] = Object.values(
+        openApi.paths[path]?.post?.requestBody?.content["application/json"]?.examples ?? {},
+      );
+      return example?.value;
+    };
+    for (const [path, status] of [
+      ["/v1/badge", 201],
+      ["/v1/badge/sign", 200],
+      ["/v1/invitation", 201],
+    ] as const) {
+      expect((await call("POST", path, { headers, body: exampleOf(path) })).status, path).toBe(status);
+    }
+  });
+});
+
+describe("webhooks (contract section 8)", () => {
+  const created = { eventId: "evt_1", createdAt: 0, number: 1_000_000_000, userId: "user", metadata: null };
+
+  it.each([
+    ["a badge", created],
+    ["a badge with metadata", { ...created, metadata: '{"os":"iOS"}' }],
+    ["a claimed badge", { ...created, invitationId: "inv_1", replacedNumber: 1_000_000_001 }],
+  ])("of %s have the documented fields and no other", (_name, event) => {
+    expectOfSchema("BadgeCreated", JSON.parse(badgeCreatedPayload(event)));
+  });
+
+  it("tell equal waits that follow each other as one", () => {
+    expect(describeDelays([5, 60, 300, 7200, 36_000, 36_000])).toBe("5 s, 1 min, 5 min, 2 h, 2 × 10 h");
+  });
+});

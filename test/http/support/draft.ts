@@ -1,0 +1,71 @@
+import { type Answer, call } from "../../support/http.ts";
+
+/** A call being prepared. Tests start from one that the service grants, break it in places, and send it. */
+export interface Draft {
+  method: string;
+  path: string;
+  query: Record<string, string>;
+  headers: Record<string, string>;
+  /** Sent as JSON; a string is sent as it is. */
+  body: Record<string, unknown> | string | undefined;
+}
+
+export type Change = (draft: Draft) => Draft;
+
+/** @param value null takes the header away */
+export function withHeader(name: string, value: string | null): Change {
+  return (draft) => {
+    const { [name]: _, ...others } = draft.headers;
+    return { ...draft, headers: value === null ? others : { ...others, [name]: value } };
+  };
+}
+
+/** @param value undefined takes the field away */
+export function withField(name: string, value: unknown): Change {
+  return (draft) => ({ ...draft, body: { ...(typeof draft.body === "object" && draft.body), [name]: value } });
+}
+
+export function withBody(body: string): Change {
+  return (draft) => ({ ...draft, body });
+}
+
+export function withQuery(name: string, value: string): Change {
+  return (draft) => ({ ...draft, query: { ...draft.query, [name]: value } });
+}
+
+export function withPath(path: string): Change {
+  return (draft) => ({ ...draft, path });
+}
+
+export function send({ method, path, query, headers, body }: Draft): Promise<Answer> {
+  const search = new URLSearchParams(query).toString();
+  return call(method, search === "" ? path : `${path}?${search}`, { headers, ...(body !== undefined && { body }) });
+}
+
+/** Status and error code in one word, for tables of many answers. An error tells nothing but its code. */
+export function outcome({ status, body }: Answer): string {
+  const { error, ...more } = body;
+  if (error === undefined) return String(status);
+  return `${status} ${String(error)}${Object.keys(more).length === 0 ? "" : JSON.stringify(more)}`;
+}
+
+/** A value as JSON in ASCII. The test runner cuts long texts short, and dies of a surrogate pair that it cut in half. */
+export function ascii(value: unknown): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return (JSON.stringify(value) ?? "undefined").replaceAll(/[^ -~]/g, escaped);
+}
+
+/** Calls one after the other in a few lanes, so that hundreds of them take the time of the service and not of waiting. */
+export async function inParallel<Item, Result>(
+  items: readonly Item[],
+  handle: (item: Item) => Promise<Result>,
+  lanes = 16,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const queue = items.entries();
+  const lane = async () => {
+    for (const [place, item] of queue) results[place] = await handle(item);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return results;
+}

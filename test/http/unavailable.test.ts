@@ -1,0 +1,167 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { APPLICATION_CACHE_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "../../src/limits.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { callWith } from "./support/direct.ts";
+import { outcome } from "./support/draft.ts";
+import { hoursAhead, type Invitation, invite } from "./support/invitations.ts";
+
+// Tables are renamed here, for a moment: what runs in this file runs alone in its storage.
+
+let logged: string[];
+
+beforeEach(() => {
+  logged = [];
+  const keep = (line: unknown) => void logged.push(String(line));
+  for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(keep);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function withoutTable<Result>(table: string, act: () => Promise<Result>): Promise<Result> {
+  await env.DB.exec(`ALTER TABLE ${table} RENAME TO ${table}_away`);
+  try {
+    return await act();
+  } finally {
+    await env.DB.exec(`ALTER TABLE ${table}_away RENAME TO ${table}`);
+  }
+}
+
+function forgetApplications(): void {
+  vi.setSystemTime(Date.now() + APPLICATION_CACHE_SECONDS * 1000);
+}
+
+/** One call of each route, none of which was made before. */
+function newCalls(application: TestApplication, invitation: Invitation): Record<string, () => Promise<Answer>> {
+  const device = { applicationid: application.id, udid: "new phone" };
+  const server = serverHeaders(application);
+  return {
+    badge: () => requestBadge(application, "new phone", { userId: "user" }),
+    claim: () => requestBadge(application, "other phone", { userId: "user", invitationToken: invitation.id }),
+    sign: () => sign(application, "old phone", { base64: "AAAA" }),
+    list: () => call("GET", "/v1/badges", { headers: server }),
+    "user's list": () => call("GET", "/v1/users/user/badges", { headers: server }),
+    invite: () => call("POST", "/v1/invitation", { headers: device, body: { expiresAt: hoursAhead(1) } }),
+    revoke: () => call("PATCH", `/v1/invitation/${invitation.id}/revoke`, { headers: server }),
+    keys: () => call("GET", `/v1/applications/${application.id}/jwks.json`),
+  };
+}
+
+async function prepare(): Promise<{ application: TestApplication; calls: ReturnType<typeof newCalls> }> {
+  const application = await createApplication();
+  expect((await requestBadge(application, "old phone", { userId: "user" })).status).toBe(201);
+  return { application, calls: newCalls(application, await invite(application)) };
+}
+
+function expectUnavailable(name: string, { status, body, headers }: Answer): void {
+  expect({ name, status, body }).toEqual({ name, status: 503, body: { error: "UNAVAILABLE" } });
+  expect(headers.get("retry-after")).toBe(String(UNAVAILABLE_RETRY_SECONDS));
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
+}
+
+describe("when D1 fails (contract section 6)", () => {
+  it("every route answers 503 UNAVAILABLE as long as the application is not known", async () => {
+    const { calls } = await prepare();
+    forgetApplications();
+    await withoutTable("application", async () => {
+      for (const [name, newCall] of Object.entries(calls)) expectUnavailable(name, await newCall());
+    });
+    forgetApplications();
+    for (const newCall of Object.values(calls)) expect((await newCall()).status).toBeLessThan(500);
+  });
+
+  it.each([
+    ["badge", ["badge", "claim", "sign", "list", "user's list", "invite"]],
+    ["invitation", ["claim", "invite", "revoke"]],
+    ["webhook_event", ["badge", "claim"]],
+  ])("without its table %s, calls that need it burn nothing and succeed later", async (table, failing) => {
+    const { application, calls } = await prepare();
+    await withoutTable(table, async () => {
+      for (const [name, newCall] of Object.entries(calls)) {
+        if (failing.includes(name)) expectUnavailable(name, await newCall());
+      }
+    });
+    const { revoke: _, ...others } = calls;
+    const later: Record<string, string> = {};
+    for (const [name, newCall] of Object.entries(others)) later[name] = outcome(await newCall());
+    expect(later).toEqual({
+      badge: "201",
+      claim: "201",
+      sign: "200",
+      list: "200",
+      "user's list": "200",
+      invite: "201",
+      keys: "200",
+    });
+    const { body } = await call("GET", "/v1/badges", { headers: serverHeaders(application) });
+    expect(body.badges).toHaveLength(3);
+  });
+
+  it("health answers 503 UNAVAILABLE", async () => {
+    expect(outcome(await call("GET", "/health"))).toBe("200");
+    const DB = new Proxy(env.DB, {
+      get: () => () => {
+        throw new Error("D1_ERROR: out of order");
+      },
+    });
+    expectUnavailable("health", await callWith({ DB }, new Request("https://badges.example/health")));
+  });
+});
+
+describe("when another part of the platform fails (contract section 6)", () => {
+  it("device calls answer 503 UNAVAILABLE while the application's keys cannot be opened", async () => {
+    const application = await createApplication({ sealingVersion: 99 });
+    expectUnavailable("badge", await requestBadge(application, "phone", { userId: "user" }));
+    expectUnavailable("sign", await sign(application, "phone", { base64: "AAAA" }));
+  });
+
+  it("device calls answer 503 UNAVAILABLE while calls cannot be counted", async () => {
+    const { id } = await createApplication();
+    const broken: RateLimit = { limit: () => Promise.reject(new Error("rate limiter out of order")) };
+    for (const bindings of [{ DEVICE_LIMIT: broken }, { CLIENT_IP_LIMIT: broken }]) {
+      const request = new Request("https://badges.example/v1/badge", {
+        method: "POST",
+        headers: { applicationid: id, udid: "phone" },
+        body: '{"userId":"user"}',
+      });
+      expectUnavailable("badge", await callWith(bindings, request));
+    }
+  });
+});
+
+describe("what nobody foresaw (contract section 6)", () => {
+  it("answers 500 INTERNAL_ERROR and nothing else; the log has the request ID to find it by", async () => {
+    const { application, calls } = await prepare();
+    await env.DB.prepare("DELETE FROM signing_key WHERE application_id = ?").bind(application.id).run();
+    forgetApplications();
+    for (const [name, newCall] of Object.entries(calls)) {
+      const { status, body, headers } = await newCall();
+      expect({ name, status, body }).toEqual({ name, status: 500, body: { error: "INTERNAL_ERROR" } });
+      const requestId = headers.get("x-request-id");
+      expect(requestId).toMatch(/^[\w-]{36}$/);
+      expect(headers.get("cache-control")).toBe("no-store");
+      const failed = logged.filter((line) => line.includes("request-failed"));
+      expect(failed.some((line) => line.includes(`"requestId":"${requestId}"`))).toBe(true);
+    }
+  });
+
+  it("and what fails leave no secret, token or udid in the log (contract section 9)", async () => {
+    const application = await createApplication();
+    const invitation = await invite(application);
+    const calls = newCalls(application, invitation);
+    for (const table of ["application", "badge", "invitation"]) {
+      forgetApplications();
+      await withoutTable(table, async () => {
+        for (const newCall of Object.values(calls)) await newCall();
+      });
+    }
+    for (const newCall of Object.values(calls)) await newCall();
+    const log = logged.join("\n");
+    expect(log).toContain("request-failed");
+    for (const kept of [application.secret, invitation.id, "new phone", "old phone"]) expect(log).not.toContain(kept);
+  });
+});
