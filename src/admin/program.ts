@@ -4,6 +4,11 @@ import { ADMIN, describeError, oneLine } from "./mistake.ts";
 
 const HELP_COLUMNS = 80;
 
+const NOTES = `
+Run it from the project's folder. Local state is in .wrangler/, or in the folder
+that BADGE_STATE_DIR names, whether the service runs or not. Every command has a
+page of its own: ${ADMIN} application create --help`;
+
 /** The root command: the options that all commands take, and how help and errors look. */
 export function createProgram(): Command {
   return new Command(ADMIN)
@@ -12,6 +17,7 @@ export function createProgram(): Command {
     .option("--json", "print the result as JSON on standard output, and nothing else there")
     .helpCommand(false)
     .helpOption("-h, --help", "show this page")
+    .addHelpText("after", NOTES)
     .exitOverride()
     .configureHelp({
       showGlobalOptions: true,

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -38,7 +39,15 @@ export function startService(state: LocalState, port: number, show: (line: strin
       cwd: PROJECT,
       detached: true,
       stdio: ["ignore", "pipe", "pipe", "ipc"],
-      env: { ...process.env, ...QUIET_WRANGLER, WRANGLER_LOG: "log", NO_COLOR: "1", FORCE_COLOR: "0" },
+      env: {
+        ...process.env,
+        ...QUIET_WRANGLER,
+        WRANGLER_LOG: "log",
+        // Other services of this name on this computer are none of its business.
+        WRANGLER_REGISTRY_PATH: join(state.persistTo, "registry"),
+        NO_COLOR: "1",
+        FORCE_COLOR: "0",
+      },
     },
   );
   const kept: string[] = [];

@@ -138,13 +138,21 @@ export class Allocator extends DurableObject<Env> {
         return result;
       case "existing":
         if (result.number === number) this.#ledger.confirm(holder, number);
-        else if (result.leasedNumberTaken) this.#ledger.markTaken(holder, number);
-        else this.#ledger.release(holder, Date.now());
+        else this.#giveUp(holder, number, result.leasedNumberTaken);
+        return { kind: "existing", number: result.number };
+      case "ended":
+        // Its own number or another that it was leased now: the invitation needs none any more.
+        this.#giveUp(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "taken":
         this.#ledger.markTaken(holder, number);
         return null;
     }
+  }
+
+  #giveUp(holder: string, number: number, isTaken: boolean): void {
+    if (isTaken) this.#ledger.markTaken(holder, number);
+    else this.#ledger.release(holder, Date.now());
   }
 
   /**

@@ -35,11 +35,13 @@ export type BadgeWrite = NewBadge | NewReservation;
 
 /**
  * `written`: by this write or an earlier one of the same request. `existing`: the user device has a badge already.
- * `taken`: D1 knows the number as somebody else's, which it never hands out twice.
+ * `ended`: an earlier write of the same request reserved `number`, and the invitation has ended since. `taken`: D1 knows
+ * the number as somebody else's, which it never hands out twice.
  */
 export type WriteResult =
   | { kind: "written"; number: number; eventPending: boolean }
   | { kind: "existing"; number: number; leasedNumberTaken: boolean }
+  | { kind: "ended"; number: number; leasedNumberTaken: boolean }
   | { kind: "taken" };
 
 /**
@@ -72,10 +74,11 @@ const INSERT_EVENTS = `
   ON CONFLICT DO NOTHING
   RETURNING id AS written`;
 
+/** Not for an invitation that D1 knows: a write that is repeated may arrive when the invitation has ended. */
 const INSERT_RESERVATIONS = `
   INSERT INTO badge (number, application_id, invitation)
   SELECT row ->> 'number', ?2, row ->> 'invitation' FROM (SELECT value AS row FROM json_each(?1))
-  WHERE true
+  WHERE NOT EXISTS (SELECT 1 FROM invitation WHERE digest = row ->> 'invitation')
   ON CONFLICT DO NOTHING`;
 
 const INSERT_INVITATIONS = `
@@ -92,11 +95,12 @@ const INSERT_INVITATIONS = `
 /** What stands in the way of the rows that were passed over. */
 const SELECT_CONFLICTS = `
   SELECT place, own.number AS own_number, own.event_id AS own_event, taken.number AS taken_number,
-    taken.event_id AS taken_event, taken.invitation AS taken_invitation
+    taken.event_id AS taken_event, taken.invitation AS taken_invitation, known.number AS known_number
   FROM (SELECT key AS place, value AS row FROM json_each(?1))
   LEFT JOIN badge AS own ON own.application_id = ?2 AND own.device = row ->> 'device'
     AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL
   LEFT JOIN badge AS taken ON taken.number = row ->> 'number'
+  LEFT JOIN invitation AS known ON known.digest = row ->> 'invitation'
   ORDER BY place`;
 
 const writtenRows = z.array(z.object({ written: z.string() }));
@@ -108,6 +112,7 @@ const conflictRows = z.array(
     taken_number: z.number().nullable(),
     taken_event: z.string().nullable(),
     taken_invitation: z.string().nullable(),
+    known_number: z.number().nullable(),
   }),
 );
 
@@ -173,8 +178,9 @@ async function selectConflicts(
 function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult {
   if (!conflict) throw new Error("a write was passed over without a conflict to show for it");
   if (write.kind === "reserve") {
-    const own = conflict.taken_invitation === write.invitation;
-    return own ? { kind: "written", number: write.number, eventPending: false } : { kind: "taken" };
+    const { taken_invitation: owner, taken_number: taken, known_number: known } = conflict;
+    if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
+    return known === null ? { kind: "taken" } : { kind: "ended", number: known, leasedNumberTaken: taken !== null };
   }
   const { own_number: own, own_event: ownEvent, taken_number: taken } = conflict;
   if (own !== null && ownEvent === write.eventId) return { kind: "written", number: own, eventPending: true };

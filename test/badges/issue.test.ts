@@ -1,6 +1,43 @@
-import { describe, expect, it } from "vitest";
-import { createApplication } from "../support/application.ts";
-import { call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { env } from "cloudflare:workers";
+import { decodeJwt } from "jose";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { MAX_GROUP_BADGES } from "../../src/limits.ts";
+import { type NewBadge, writeBadges } from "../../src/storage/badge-writes.ts";
+import { Database } from "../../src/storage/database.ts";
+import { badgeCreatedPayload } from "../../src/webhooks/event.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+import { countStatuses, expectDifferent, inParallel, requestQuietly, WEBHOOK_URL } from "./support.ts";
+
+// A line for each of some thousand requests would drown what a failing test has to say.
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** POST /v1/badge from a client address of its own, so that many devices stay below the limit of each address. */
+function requestFrom(application: { id: string }, place: number, udid: string, userId: string): Promise<Answer> {
+  const ip = `198.51.${Math.floor(place / 100)}.${place % 100}`;
+  const headers = { applicationid: application.id, udid, "cf-connecting-ip": ip };
+  return call("POST", "/v1/badge", { headers, body: { userId } });
+}
+
+/** One number for all of them: new once, and once only. */
+function expectOneNumber(answers: readonly Answer[]): void {
+  expect(countStatuses(answers)).toEqual({ 200: answers.length - 1, 201: 1 });
+  expect(new Set(answers.map(({ body }) => body.badgeId)).size).toBe(1);
+}
+
+/** The badge that signing uses for a device. */
+async function currentBadge(application: { id: string }, udid: string): Promise<unknown> {
+  const { status, body } = await sign(application, udid, { base64: "aGVsbG8=" });
+  expect(status).toBe(200);
+  return decodeJwt(String(body.signature)).sub;
+}
+
+async function listed(application: TestApplication): Promise<unknown> {
+  return (await call("GET", "/v1/badges", { headers: serverHeaders(application) })).body.badges;
+}
 
 describe("a user device and its badge (contract section 1)", () => {
   it("answers 201 with number and public key first, 200 with the same number ever after", async () => {
@@ -8,10 +45,189 @@ describe("a user device and its badge (contract section 1)", () => {
     const first = await requestBadge(application, "device-1", { userId: "alice" });
     expect(first.status).toBe(201);
     expect(Object.keys(first.body).sort()).toEqual(["badgeId", "publicKey"]);
-    const second = await requestBadge(application, "device-1", { userId: "alice" });
-    expect(second).toMatchObject({ status: 200, body: { badgeId: first.body.badgeId } });
-    expect(await sign(application, "device-1", { base64: "aGVsbG8=" })).toMatchObject({ status: 200 });
-    const page = await call("GET", "/v1/badges", { headers: serverHeaders(application) });
-    expect(page).toMatchObject({ status: 200, body: { badges: [{ id: first.body.badgeId, userId: "alice" }] } });
+    const { badgeId } = first.body;
+    for (const _ of [1, 2, 3]) {
+      const later = await requestBadge(application, "device-1", { userId: "alice" });
+      expect(later).toMatchObject({ status: 200, body: { badgeId } });
+      expect(Object.keys(later.body)).toEqual(["badgeId"]);
+    }
+    expect(await listed(application)).toEqual([{ id: badgeId, userId: "alice" }]);
+  });
+
+  it("gives every key of application, udid and user a number of its own", async () => {
+    const [one, two] = [await createApplication(), await createApplication()];
+    const keys: [TestApplication, string, string][] = [
+      [one, "device", "alice"],
+      [one, "device", "bob"],
+      [one, "device", "Alice"],
+      [one, "device", " alice"],
+      [one, "device", "caf\u00e9"],
+      [one, "device", "cafe\u0301"],
+      [one, "device", "device:alice"],
+      [one, "Device", "alice"],
+      [one, "device:alice", "alice"],
+      [two, "device", "alice"],
+    ];
+    const ask = () =>
+      Promise.all(keys.map(([application, udid, userId]) => requestBadge(application, udid, { userId })));
+    const first = await ask();
+    expect(countStatuses(first)).toEqual({ 201: keys.length });
+    expect(new Set(first.map(({ body }) => body.badgeId)).size).toBe(keys.length);
+    const second = await ask();
+    expect(second.map(({ status, body }) => [status, body.badgeId])).toEqual(
+      first.map(({ body }) => [200, body.badgeId]),
+    );
+  });
+});
+
+describe("requests that race (contract section 1)", () => {
+  it("gives 1,000 devices at once 1,000 numbers", { timeout: 180_000 }, async () => {
+    const application = await createApplication();
+    const answers = await inParallel(1000, (place) => requestFrom(application, place, `device-${place}`, "alice"));
+    const numbers = expectDifferent(answers, application);
+    const rows = await badgeRows(application);
+    expect(rows.map(({ number }) => number)).toEqual(numbers.sort((left, right) => left - right));
+    expect(new Set(rows.map(({ position }) => position))).toEqual(new Set(rows.map((_, place) => place + 1)));
+  });
+
+  it("gives one user device one number and one event, however many requests come at once", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    expectOneNumber(await inParallel(200, () => requestQuietly(application, "device", { userId: "alice" })));
+    expect(await badgeRows(application)).toHaveLength(1);
+    expect(await eventRows(application)).toHaveLength(1);
+  });
+
+  it("gives one user device one number below the limit of its requests too", async () => {
+    const application = await createApplication();
+    expectOneNumber(await inParallel(50, () => requestBadge(application, "device", { userId: "alice" })));
+  });
+
+  it("gives ten applications at once numbers of their own range, down to the last one", async () => {
+    const applications = await Promise.all(Array.from({ length: 10 }, () => createApplication({ size: 8 })));
+    const answers = await Promise.all(
+      applications.map((application) =>
+        inParallel(8, (place) => requestBadge(application, `device-${place}`, { userId: "alice" })),
+      ),
+    );
+    const numbers = applications.flatMap((application, place) => expectDifferent(answers[place] ?? [], application));
+    expect(new Set(numbers).size).toBe(80);
+    const refused = await Promise.all(
+      applications.map((application) => requestBadge(application, "one-more", { userId: "alice" })),
+    );
+    expect(refused.map(({ status, body }) => [status, body.error])).toEqual(
+      applications.map(() => [503, "NUMBERS_EXHAUSTED"]),
+    );
+    const [first] = applications;
+    expect(first && (await requestBadge(first, "device-3", { userId: "alice" })).status).toBe(200);
+  });
+
+  it("gives the users of one device numbers of their own", async () => {
+    const application = await createApplication();
+    const answers = await inParallel(20, (place) => requestBadge(application, "device", { userId: `user-${place}` }));
+    const numbers = expectDifferent(answers, application);
+    expect(numbers).toContain(Number(await currentBadge(application, "device")));
+  });
+
+  it("writes as many badges at once as a group has, each as large as a request can make it", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    // Control characters: JSON needs six characters for each, and seven where JSON is inside JSON.
+    const longest = "\u0001".repeat(256);
+    const userId = "\u0001".repeat(255);
+    const metadata = JSON.stringify({ deviceModel: longest, os: longest, osVersion: longest, sdkVersion: longest });
+    const writes = Array.from({ length: MAX_GROUP_BADGES }, (_, place): NewBadge => {
+      const [number, eventId, issuedAt] = [application.firstNumber + place, `evt_${place}`, Date.now()];
+      const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
+      const device = `device-${place}`;
+      return { kind: "issue", number, device, userId, metadata, signingKeyId: 1, eventId, issuedAt, payload };
+    });
+    // D1's limit for one text, and all of them come as one.
+    expect(JSON.stringify(writes).length).toBeLessThan(2_000_000);
+    const results = await writeBadges(new Database(env.DB), application.id, writes);
+    expect(results).toEqual(writes.map(({ number }) => ({ kind: "written", number, eventPending: true })));
+    expect(await badgeRows(application)).toMatchObject(
+      writes.map(({ number, eventId }) => ({ number, eventId, userId, metadata })),
+    );
+    expect(new Set((await eventRows(application)).map(({ payload }) => payload))).toEqual(
+      new Set(writes.map(({ payload }) => payload)),
+    );
+  });
+});
+
+describe("the device's current badge (contract section 1)", () => {
+  it("is the one that its last successful request answered", async () => {
+    const application = await createApplication();
+    const ask = async (userId: string) => (await requestBadge(application, "device", { userId })).body.badgeId;
+    const [alice, bob] = [await ask("alice"), await ask("bob")];
+    expect(alice).not.toBe(bob);
+    expect(await currentBadge(application, "device")).toBe(bob);
+    expect(await ask("alice")).toBe(alice);
+    expect(await currentBadge(application, "device")).toBe(alice);
+    expect((await requestBadge(application, "device", { userId: "b".repeat(256) })).status).toBe(422);
+    expect((await requestBadge(application, "other-device", { userId: "bob" })).status).toBe(201);
+    expect(await currentBadge(application, "device")).toBe(alice);
+    expect(await ask("bob")).toBe(bob);
+    expect(await currentBadge(application, "device")).toBe(bob);
+  });
+
+  it("can be found among users whose badges came at one moment", async () => {
+    const application = await createApplication();
+    const users = Array.from({ length: 6 }, (_, place) => `user-${place}`);
+    const ask = (userId: string) => requestBadge(application, "device", { userId });
+    await Promise.all(users.map(ask));
+    for (const userId of users) {
+      const { status, body } = await ask(userId);
+      expect(status).toBe(200);
+      expect(await currentBadge(application, "device")).toBe(body.badgeId);
+    }
+  });
+});
+
+describe("metadata (contract sections 1 and 7)", () => {
+  it("is stored, kept when none is sent, and replaced as a whole when it differs", async () => {
+    const application = await createApplication();
+    const ask = (metadata?: unknown) => requestBadge(application, "device", { userId: "alice", metadata });
+    const { body } = await ask({ os: "iOS", deviceModel: "iPhone 18", sdkVersion: "1.0" });
+    const isListed = async (metadata: unknown) =>
+      expect(await listed(application)).toEqual([{ id: body.badgeId, userId: "alice", metadata }]);
+    await isListed({ deviceModel: "iPhone 18", os: "iOS", sdkVersion: "1.0" });
+    expect((await ask()).status).toBe(200);
+    expect((await ask({ sdkVersion: "1.0", deviceModel: "iPhone 18", os: "iOS" })).status).toBe(200);
+    await isListed({ deviceModel: "iPhone 18", os: "iOS", sdkVersion: "1.0" });
+    expect((await ask({ os: "iOS", osVersion: "27.1" })).status).toBe(200);
+    await isListed({ os: "iOS", osVersion: "27.1" });
+  });
+
+  it("comes later where there was none, for that badge only", async () => {
+    const application = await createApplication();
+    for (const userId of ["alice", "bob"]) await requestBadge(application, "device", { userId });
+    await requestBadge(application, "device", { userId: "alice", metadata: { os: "Android" } });
+    expect(await listed(application)).toEqual([
+      { id: expect.any(String), userId: "alice", metadata: { os: "Android" } },
+      { id: expect.any(String), userId: "bob" },
+    ]);
+  });
+});
+
+describe("the badge:created event (contract section 8)", () => {
+  it("is recorded once for a badge, with the data of its first request", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const { body } = await requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } });
+    await requestQuietly(application, "device", { userId: "alice", metadata: { os: "Android" } });
+    const [badge] = await badgeRows(application);
+    const events = await eventRows(application);
+    expect(events).toMatchObject([{ id: badge?.eventId }]);
+    expect(JSON.parse(events[0]?.payload ?? "{}")).toEqual({
+      id: badge?.eventId,
+      event: "badge:created",
+      createdAt: new Date(badge?.issuedAt ?? 0).toISOString(),
+      data: { id: body.badgeId, userId: "alice", metadata: { os: "iOS" } },
+    });
+  });
+
+  it("is not recorded while no webhook URL is set", async () => {
+    const application = await createApplication();
+    expect((await requestQuietly(application, "device", { userId: "alice" })).status).toBe(201);
+    expect(await badgeRows(application)).toHaveLength(1);
+    expect(await eventRows(application)).toEqual([]);
   });
 });

@@ -91,7 +91,8 @@ async function checkBadges(
 ): Promise<Set<string>> {
   const listed = new Set<string>();
   for (let cursor: string | null = ""; cursor !== null; ) {
-    const page: Response = await fetch(`${service.origin}/v1/badges?per_page=1000&cursor=${cursor}`, {
+    const next = cursor === "" ? "" : `&cursor=${cursor}`;
+    const page: Response = await fetch(`${service.origin}/v1/badges?per_page=1000${next}`, {
       headers: { applicationid, applicationsecret },
     });
     const body: { badges: { id: string }[] } = await page.json();

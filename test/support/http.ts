@@ -1,5 +1,6 @@
 import { exports } from "cloudflare:workers";
 import type { TestApplication } from "./application.ts";
+import { expectDocumented } from "./documented.ts";
 
 export interface Answer {
   status: number;
@@ -20,7 +21,10 @@ export async function call(
     ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  return { status: response.status, body: text === "" ? {} : JSON.parse(text), headers: response.headers };
+  expectDocumented({ method, path, status: response.status, headers: response.headers, body: text });
+  // The page at /docs is HTML.
+  const isJson = text !== "" && response.headers.get("content-type") === "application/json";
+  return { status: response.status, body: isJson ? JSON.parse(text) : {}, headers: response.headers };
 }
 
 export function requestBadge(application: { id: string }, udid: string, body: unknown): Promise<Answer> {

@@ -1,11 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import {
-  checkWebhookUrl,
-  describeUrlRefusal,
-  MAX_WEBHOOK_URL_CHARACTERS,
-  type UrlRefusal,
-} from "../../src/webhooks/url-guard.ts";
+import { MAX_WEBHOOK_URL_CHARACTERS } from "../../src/limits.ts";
+import { checkWebhookUrl, describeUrlRefusal, type UrlRefusal } from "../../src/webhooks/url-guard.ts";
 
 /**
  * By reason; below each trick are its URLs, or the hosts to put between `https://` and `/hook`. `␠` stands for a space

@@ -45,7 +45,7 @@ export async function rotateLocalSealingKey(database: Database, state: LocalStat
 const readRows = (database: Database) => database.run((orm) => orm.select().from(sealingKey));
 
 /** Records public halves; a version that is there stays as it is. */
-async function insertSealingKeys(
+export async function insertSealingKeys(
   database: Database,
   keys: readonly { version: number; publicKey: string }[],
 ): Promise<void> {

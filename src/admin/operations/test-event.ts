@@ -70,7 +70,8 @@ function insertTestEvent(orm: Orm, applicationId: string, id: string, createdAt:
           payload: sql`${payload}`.as("payload"),
           state: sql`'pending'`.as("state"),
           attempts: sql`0`.as("attempts"),
-          dueAt: sql`${createdAt}`.as("due_at"),
+          // Before all that waits: whoever sends it waits for the answer.
+          dueAt: sql`0`.as("due_at"),
           lastStatus: sql`NULL`.as("last_status"),
           lastOutcome: sql`NULL`.as("last_outcome"),
           lastResponse: sql`NULL`.as("last_response"),

@@ -5,6 +5,7 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { migrateLocally } from "./migrations.ts";
 import type { LocalState } from "./paths.ts";
+import { retryDatabase } from "./retry.ts";
 import type { Target } from "./target.ts";
 import type { Wrangler } from "./wrangler.ts";
 
@@ -52,11 +53,11 @@ async function openD1(wrangler: Wrangler, target: Target, persistPath: string | 
   try {
     const configPath = join(folder, "wrangler.json");
     writeFileSync(configPath, JSON.stringify(databaseOnlyConfig(target, remote)));
-    const proxy = await wrangler.getPlatformProxy<{ DB: D1Database }>({
-      configPath,
-      persist: remote ? false : { path: persistPath },
-      remoteBindings: remote,
-    });
+    const persist = remote ? false : { path: persistPath };
+    // Of several processes that make the local files at one moment, all but one find them locked.
+    const proxy = await retryDatabase(() =>
+      wrangler.getPlatformProxy<{ DB: D1Database }>({ configPath, persist, remoteBindings: remote }),
+    );
     const close = async () => {
       await proxy.dispose();
       remove();
@@ -70,7 +71,8 @@ async function openD1(wrangler: Wrangler, target: Target, persistPath: string | 
 
 function databaseOnlyConfig({ worker, accountId, compatibilityDate, database }: Target, remote: boolean): object {
   return {
-    name: worker,
+    // Not the service's own name, under which it is registered with wrangler while it runs.
+    name: remote ? worker : `${worker}-admin`,
     ...(accountId !== undefined && { account_id: accountId }),
     compatibility_date: compatibilityDate,
     d1_databases: [{ ...database, remote }],

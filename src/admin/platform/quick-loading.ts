@@ -5,13 +5,16 @@ import { PROJECT } from "./paths.ts";
 /**
  * Imported first, makes everything that is imported later load faster: a command takes half the time.
  *
- * Drizzle is over a hundred small files, and Node parses its 180 KB package.json for each `.js` file among them to learn
- * the file's kind; the `.cjs` files of the same release say theirs by name. What was compiled once is kept in the cache.
+ * Drizzle is over a hundred small files, and for each import of one by another Node reads Drizzle's package.json again,
+ * all 180 KB of it, to learn the file's kind. It is known: `.js` files there are modules. What was compiled once is kept
+ * in the cache.
  */
 enableCompileCache(join(PROJECT, "node_modules/.cache/badge-admin"));
 registerHooks({
   resolve(specifier, context, nextResolve) {
-    const ownConditions = specifier.startsWith("drizzle-orm") ? { conditions: ["node", "require"] } : {};
-    return nextResolve(specifier, { ...context, ...ownConditions });
+    const { parentURL } = context;
+    const isWithinDrizzle = parentURL?.includes("/node_modules/drizzle-orm/") && /^\.{1,2}\/.*\.js$/.test(specifier);
+    if (!isWithinDrizzle) return nextResolve(specifier, context);
+    return { url: new URL(specifier, parentURL).href, format: "module", shortCircuit: true };
   },
 });

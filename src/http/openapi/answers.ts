@@ -101,13 +101,17 @@ export const health = z.object({
   status: z.literal("ok").meta({ description: "The service answers and so does its database.", examples: ["ok"] }),
 });
 
+const eventId = z.string().meta({
+  description: "The event's ID, the same on every attempt: an event that came before is recognized by it.",
+  examples: ["evt_01mcc5rmfmctq3726vv8xjfmh9"],
+});
+
+const eventCreatedAt = time.meta({ description: "When it happened.", examples: ["2027-01-15T08:00:00.500Z"] });
+
 export const badgeCreated = z.object({
-  id: z.string().meta({
-    description: "The event's ID, the same on every attempt: an event that came before is recognized by it.",
-    examples: ["evt_01mcc5rmfmctq3726vv8xjfmh9"],
-  }),
+  id: eventId,
   event: z.literal("badge:created").meta({ description: "The event's kind.", examples: ["badge:created"] }),
-  createdAt: time.meta({ description: "When the badge was made.", examples: ["2027-01-15T08:00:00.500Z"] }),
+  createdAt: eventCreatedAt,
   data: z
     .object({
       id: badgeNumber,
@@ -126,4 +130,11 @@ export const badgeCreated = z.object({
         .optional(),
     })
     .meta({ description: "The badge." }),
+});
+
+export const webhookTest = z.object({
+  id: eventId,
+  event: z.literal("webhook:test").meta({ description: "The event's kind.", examples: ["webhook:test"] }),
+  createdAt: eventCreatedAt,
+  data: z.object({}).meta({ description: "Nothing." }),
 });

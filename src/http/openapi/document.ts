@@ -6,7 +6,7 @@ import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
 import type { OpenApiDocument } from "./types.ts";
-import { badgeCreated } from "./webhooks.ts";
+import { badgeCreated, webhookTest } from "./webhooks.ts";
 
 const TAGS = [
   {
@@ -51,7 +51,7 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/openapi.json": { get: getOpenApi() },
       "/docs": { get: getDocs() },
     },
-    webhooks: { "badge:created": { post: badgeCreated() } },
+    webhooks: { "badge:created": { post: badgeCreated() }, "webhook:test": { post: webhookTest() } },
     components: {
       schemas: componentSchemas(),
       headers: HEADERS,

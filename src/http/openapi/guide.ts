@@ -74,7 +74,7 @@ Characters are Unicode code points. Calls with a valid secret are not limited by
 
 const RETRYING = `# Repeating calls
 
-Every call but one can be sent again, with the same outcome: send it again when no answer came, and after 429, 500 and 503 \`UNAVAILABLE\`, with growing waits or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call makes another invitation; one whose answer was lost ends when it expires. Other errors stay until the request is changed.`;
+Every call but one can be sent again without harm: send it again when no answer came, and after 429, 500 and 503 \`UNAVAILABLE\`, with growing waits or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call makes another invitation; one whose answer was lost ends when it expires. Other errors stay until the request is changed.`;
 
 const VERSIONING = `# Versions
 
@@ -131,7 +131,7 @@ const DECISIONS: readonly [string, string, string][] = [
   [
     "Why has `POST /v1/invitation` no CORS?",
     "It is a server-side call.",
-    "A web page that can make invitations is a secret-less door to the numbers.",
+    "A web page that could make invitations would let everyone who opens it reserve numbers.",
   ],
   [
     "Who revokes an invitation?",

@@ -28,13 +28,13 @@ export const createInvitation = (now: number): Operation => ({
 
 **The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. Whoever presents it first gets the badge.
 
-The number is reserved until the invitation is claimed, revoked or expires. Then it is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists. Repeating this call makes another invitation, so when an answer was lost, the number of the lost one stays reserved until it expires.
+The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists. Repeating this call makes another invitation, so when an answer was lost, the number of the lost one stays reserved until it expires.
 
 ### Who calls
 
 A server-side call: there are no CORS headers, so a web page cannot make it. \`udid\` is required as a name for who creates the invitation; a server that is no device sends a name of its own choice. Calls with a valid secret are not rate-limited.
 
-Of secret-less calls: an application ID is public, so unless its administrator requires the secret for this call (recommended in production), anybody could reserve numbers. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
+Without a secret the call works only where the application does not require one. An application ID is public, so there anybody who has it can reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
   security: BY_INVITER,
   requestBody: {
     description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
@@ -71,7 +71,7 @@ export const revokeInvitation = (): Operation => ({
   summary: "Revoke an invitation",
   description: `Ends a pending invitation; its number becomes available again. Send no body.
 
-With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown.
+With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the answer is 401 \`INVALID_CREDENTIALS\`.
 
 Revoking again gives the same answer, so repeat the call when no answer came. A claimed invitation cannot be revoked: its badge is issued, and the building takes its access away. Of a claim and a revocation at the same moment exactly one happens.`,
   security: [...BY_SERVER, ...BY_DEVICE],

@@ -12,6 +12,7 @@ import {
   newBadge,
   publicJwk,
   revokedInvitation,
+  webhookTest,
 } from "./answers.ts";
 import type { Schema } from "./types.ts";
 
@@ -32,6 +33,7 @@ const NAMED = {
   JwkSet: jwkSet,
   Health: health,
   BadgeCreated: badgeCreated,
+  WebhookTest: webhookTest,
 } satisfies Record<string, z.ZodType>;
 
 type SchemaName = keyof typeof NAMED;

@@ -97,14 +97,14 @@ export const MEANINGS: Record<Reason, Meaning> = {
   },
   internal: {
     meaning: "The service failed.",
-    remedy: "Send the same request again, a few times with growing waits; it is safe. Then report the `X-Request-Id`.",
+    remedy: "Send the same request again, a few times with growing waits. Then report the `X-Request-Id`.",
   },
   "numbers-exhausted": {
     meaning: "Every number of the application's range is in use.",
     remedy: "Tell the service's administrator, who can extend the range. Retrying helps once an invitation ends.",
   },
   unavailable: {
-    meaning: "A part of the platform is overloaded or out of reach. Nothing was half done.",
+    meaning: "A part of the platform is overloaded or out of reach. Nothing stays half done.",
     remedy: `Wait for as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request.`,
   },
 };

@@ -1,5 +1,6 @@
 import {
   DELIVERY_TIMEOUT_MILLISECONDS,
+  HOLD_AFTER_SECONDS,
   MAX_RETRY_AFTER_SECONDS,
   RETRY_DELAYS_SECONDS,
   SLOW_RETRY_SECONDS,
@@ -61,7 +62,7 @@ The first example is real: its headers belong to its body (on one line, as it is
 ### Answer
 
 * **2xx** at once, within ${DELIVERY_TIMEOUT_MILLISECONDS / 1000} seconds; do the work afterwards. Anything else is tried again, redirects too: they are not followed.
-* **410** says that the endpoint is gone: no further attempts, and the endpoint is held until an administrator releases it.
+* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds. So are those of an endpoint that has done nothing but fail for ${HOLD_AFTER_SECONDS / HOUR_SECONDS} hours.
 * **429** or no answer in time: the next attempt comes after ${SLOW_RETRY_SECONDS} seconds or later. \`Retry-After\` is honoured up to ${MAX_RETRY_AFTER_SECONDS / HOUR_SECONDS} hours.
 
 ### What to expect
@@ -69,10 +70,10 @@ The first example is real: its headers belong to its body (on one line, as it is
 * **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have done.
 * **In no order**: compare \`createdAt\`, or ask \`GET /v1/users/{id}/badges\`.
 * **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
-* Event kinds may be added: answer 2xx to a kind that you do not know. An administrator's test has the kind \`webhook:test\`.
+* Event kinds may be added: answer 2xx to a kind that you do not know.
 * No URL set: nothing is sent, and nothing queues up for later. A reconciliation by \`GET /v1/badges\` finds what was missed.
 
-URLs are https on port 443, with a public host name: no IP address, no user info, nothing internal.`;
+URLs are https on port 443, with a public host name: no IP address, no user info, nothing internal. A service that runs locally also takes \`http://localhost:PORT\` and \`http://127.0.0.1:PORT\`.`;
 
 function webhookHeader(name: keyof typeof EXAMPLE_WEBHOOK_HEADERS, description: string): Parameter {
   return {
@@ -85,9 +86,16 @@ function webhookHeader(name: keyof typeof EXAMPLE_WEBHOOK_HEADERS, description: 
   };
 }
 
+const WEBHOOK_HEADERS: Parameter[] = [
+  webhookHeader("Signature", "Base64 of HMAC-SHA1 over the body, by the application secret that webhooks use."),
+  webhookHeader("webhook-id", "The event's ID: `id` of the body."),
+  webhookHeader("webhook-timestamp", "When this attempt was made: seconds since 1970-01-01 UTC. Refuse old ones."),
+  webhookHeader("webhook-signature", "Standard Webhooks: one `v1,…` entry for each live secret, separated by blanks."),
+];
+
 const ANSWERS: Record<string, Answer> = {
   "2XX": { description: "Received. The event is done." },
-  "410": { description: "The endpoint is gone: nothing is sent any more until an administrator releases it." },
+  "410": { description: "The endpoint is gone: nothing is sent any more until an administrator's test succeeds." },
   "429": { description: `Too much at once: the next attempt waits ${SLOW_RETRY_SECONDS} seconds or longer.` },
   default: { description: "Not received: another attempt follows." },
 };
@@ -98,15 +106,7 @@ export const badgeCreated = (): Operation => ({
   summary: "A badge was created",
   description: DESCRIPTION,
   security: BY_ANYBODY,
-  parameters: [
-    webhookHeader("Signature", "Base64 of HMAC-SHA1 over the body, by the application secret that webhooks use."),
-    webhookHeader("webhook-id", "The event's ID: `id` of the body."),
-    webhookHeader("webhook-timestamp", "When this attempt was made: seconds since 1970-01-01 UTC. Refuse old ones."),
-    webhookHeader(
-      "webhook-signature",
-      "Standard Webhooks: one `v1,…` entry for each live secret, separated by blanks.",
-    ),
-  ],
+  parameters: WEBHOOK_HEADERS,
   requestBody: {
     description: "The badge. Ignore fields that you do not know.",
     required: true,
@@ -123,6 +123,29 @@ export const badgeCreated = (): Operation => ({
           invitationId: EXAMPLE_TOKEN,
           replacedBadgeId: EXAMPLE_OTHER_BADGE,
         },
+      },
+    }),
+  },
+  responses: ANSWERS,
+});
+
+export const webhookTest = (): Operation => ({
+  operationId: "webhookTest",
+  tags: ["Webhooks"],
+  summary: "An administrator tests the webhook URL",
+  description:
+    "Sent once, when an administrator asks for it, and signed like every webhook. There is nothing to do but to check the signature and answer 2xx, which also releases deliveries that are held.",
+  security: BY_ANYBODY,
+  parameters: WEBHOOK_HEADERS,
+  requestBody: {
+    description: "A test.",
+    required: true,
+    content: json(schemaRef("WebhookTest"), {
+      "A test": {
+        id: "evt_01mcc5s9tdw3j8r6m1x4bk7nqe",
+        event: "webhook:test",
+        createdAt: "2027-01-15T08:15:00.000Z",
+        data: {},
       },
     }),
   },

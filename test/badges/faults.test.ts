@@ -1,0 +1,241 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { PLATFORM_TRIES } from "../../src/limits.ts";
+import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1, leasesOf } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
+import type { Answer } from "../support/http.ts";
+import { queueThat } from "../support/queue.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+import { expectOneBadge, requestQuietly, WEBHOOK_URL } from "./support.ts";
+
+beforeEach(() => {
+  for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+});
+
+/** Before: it never happened. After: it happened, and the answer was lost. */
+const MOMENTS = ["before", "after"] as const;
+type Moment = (typeof MOMENTS)[number];
+
+/** How often it fails, with what the platform says then. */
+const KINDS = {
+  "once, retryably": { times: 1, error: Object.assign(new Error("Network connection lost."), { retryable: true }) },
+  "for as long as one request tries": {
+    times: PLATFORM_TRIES,
+    error: Object.assign(new Error("Network connection lost."), { retryable: true }),
+  },
+  "once, for good": { times: 1, error: new Error("D1_ERROR: no such table: badge") },
+} as const;
+type Kind = keyof typeof KINDS;
+
+/** Fails what it is put around, as often and as the kind says; everything that follows goes through. */
+function failing(kind: Kind, moment: Moment): <Result>(act: () => Promise<Result>) => Promise<Result> {
+  const { times, error } = KINDS[kind];
+  let failures = 0;
+  return async (act) => {
+    if (failures >= times) return act();
+    failures++;
+    if (moment === "after") await act();
+    throw error;
+  };
+}
+
+const isAbout = (statements: readonly Statement[], text: string) => statements.some(({ sql }) => sql.includes(text));
+
+/** Fails the trips to D1 that have this text in them. */
+function failingTrips(text: string, kind: Kind, moment: Moment): AroundTrip {
+  const fail = failing(kind, moment);
+  return (statements, send) => (isAbout(statements, text) ? fail(send) : send());
+}
+
+/** What a phone does: tries until it is answered, and once more at its next start. */
+async function askUntilAnswered(application: TestApplication, bindings: Partial<Env> = {}): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  const isAnswered = () => answers.some(({ status }) => status < 300);
+  const ask = async () => answers.push(await requestQuietly(application, "device", { userId: "alice" }, bindings));
+  while (!isAnswered() && answers.length < 5) await ask();
+  await ask();
+  return answers;
+}
+
+const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status);
+
+const CASES = MOMENTS.flatMap((moment) => (Object.keys(KINDS) as Kind[]).map((kind) => ({ moment, kind })));
+
+describe("a request that fails half-way, tried again by the client (contract section 1)", () => {
+  const NOTHING_DONE = { "once, retryably": [201, 200], other: [503, 201, 200] };
+  const DONE = { "once, retryably": [201, 200], other: [503, 200, 200] };
+  const expected = (outcome: typeof DONE, kind: Kind) => (kind === "once, retryably" ? outcome[kind] : outcome.other);
+
+  it.each(CASES)("D1 fails $moment it answers whether there is a badge: $kind", async ({ moment, kind }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const DB = aroundD1(env.DB, failingTrips('from "badge"', kind, moment));
+    const answers = await askUntilAnswered(application, { DB });
+    expect(statusesOf(answers)).toEqual(expected(NOTHING_DONE, kind));
+    await expectOneBadge(application, answers);
+  });
+
+  it.each(CASES)("the object is lost $moment it did its work: $kind", async ({ moment, kind }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const ALLOCATOR = aroundAllocators(callsLost(application, kind, moment));
+    const answers = await askUntilAnswered(application, { ALLOCATOR });
+    expect(statusesOf(answers)).toEqual(expected(moment === "before" ? NOTHING_DONE : DONE, kind));
+    await expectOneBadge(application, answers);
+  });
+
+  it.each(CASES)("D1 fails $moment it writes the badge: $kind", async ({ moment, kind }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    await aroundObjectD1(application, () => failingTrips("INSERT INTO badge", kind, moment));
+    const answers = await askUntilAnswered(application);
+    expect(statusesOf(answers)).toEqual(expected(moment === "before" ? NOTHING_DONE : DONE, kind));
+    await expectOneBadge(application, answers);
+  });
+
+  it.each(CASES)("D1 writes, its answer is lost, and it fails $moment it says so: $kind", async ({ moment, kind }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const loseAnswer = failingTrips("INSERT INTO badge", "once, retryably", "after");
+    const loseConflicts = failingTrips("AS own_event", kind, moment);
+    await aroundObjectD1(
+      application,
+      () => (statements, send) => loseAnswer(statements, () => loseConflicts(statements, send)),
+    );
+    const answers = await askUntilAnswered(application);
+    expect(statusesOf(answers)).toEqual(expected(DONE, kind));
+    await expectOneBadge(application, answers);
+  });
+
+  it("the queue takes no wake-up: the event stays due, for the sweep", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const WEBHOOKS = queueThat(() => {
+      throw new Error("Queue is overloaded");
+    });
+    const answers = await askUntilAnswered(application, { WEBHOOKS });
+    expect(statusesOf(answers)).toEqual([201, 200]);
+    await expectOneBadge(application, answers);
+    expect(await eventRows(application)).toMatchObject([{ state: "pending", dueAt: 0 }]);
+  });
+
+  it("D1 is overloaded: nobody adds to it by trying at once", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    let trips = 0;
+    await aroundObjectD1(application, () => async (_, send) => {
+      trips++;
+      if (trips > 1) return send();
+      throw new Error("D1_ERROR: D1 DB is overloaded. Requests queued for too long.");
+    });
+    const refused = await requestQuietly(application, "device", { userId: "alice" });
+    expect([refused.status, trips]).toEqual([503, 1]);
+    await expectOneBadge(application, [refused, ...(await askUntilAnswered(application))]);
+  });
+
+  it("the object cannot set its alarm", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const alarm = () => runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm());
+    await runInDurableObject(allocatorOf(application), (_, { storage }) => {
+      vi.spyOn(storage, "setAlarm").mockRejectedValueOnce(new Error("storage"));
+    });
+    const answers = await askUntilAnswered(application);
+    expect(statusesOf(answers)).toEqual([503, 201, 200]);
+    expect(await alarm()).not.toBeNull();
+    await expectOneBadge(application, answers);
+  });
+
+  /** The call's way to the object breaks; with it goes whatever the object had in memory. */
+  function callsLost(application: TestApplication, kind: Kind, moment: Moment): AroundCall {
+    const fail = failing(kind, moment);
+    return async (_, call) => {
+      try {
+        return await fail(call);
+      } catch (error) {
+        await evictDurableObject(allocatorOf(application)).catch(() => {});
+        throw error;
+      }
+    };
+  }
+});
+
+describe("an object that dies at its work (contract section 1)", () => {
+  it.each([
+    { moment: "once the number is leased", statuses: [503, 201, 200] },
+    { moment: "once D1 has the badge", statuses: [503, 200, 200] },
+  ])("$moment leaves the number to its device", async ({ moment, statuses }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    await aroundObjectD1(application, (state) => async (_, send) => {
+      // A call leaves a real object only when what it has stored before is safe (Durable Objects: output gates).
+      await state.storage.sync();
+      if (moment === "once D1 has the badge") await send();
+      state.abort("the object dies");
+      return send();
+    });
+    const first = await requestQuietly(application, "device", { userId: "alice" });
+    const [lease] = await leasesOf(application);
+    expect(lease).toMatchObject({ confirmed: false });
+    const other = await requestQuietly(application, "other", { userId: "bob" });
+    expect(other.status).toBe(201);
+    expect(other.body.badgeId).not.toBe(String(lease?.number));
+    const answers = [first, ...(await askUntilAnswered(application))];
+    expect(statusesOf(answers)).toEqual(statuses);
+    expect(answers.at(-1)?.body.badgeId).toBe(String(lease?.number));
+    expect(await badgeRows(application)).toHaveLength(2);
+    expect(await eventRows(application)).toHaveLength(2);
+  });
+
+  it("before the lease is stored leaves nothing behind", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    await aroundObjectD1(application, (state) => (_, send) => {
+      state.abort("the object dies");
+      return send();
+    });
+    const answers = await askUntilAnswered(application);
+    expect(statusesOf(answers)).toEqual([503, 201, 200]);
+    await expectOneBadge(application, answers);
+  });
+});
+
+describe("badge and event come together or not at all (contract section 8)", () => {
+  it("writes neither when D1 cannot record the event", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    await env.DB.prepare(
+      `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
+       BEGIN SELECT RAISE(ABORT, 'refused'); END`,
+    ).run();
+    const refused = await requestQuietly(application, "device", { userId: "alice" });
+    expect(refused.status).toBe(503);
+    expect(await badgeRows(application)).toEqual([]);
+    const [lease] = await leasesOf(application);
+    await env.DB.prepare("DROP TRIGGER refuse_events").run();
+    const answers = [refused, ...(await askUntilAnswered(application))];
+    expect(statusesOf(answers)).toEqual([503, 201, 200]);
+    expect(await expectOneBadge(application, answers)).toBe(lease?.number);
+  });
+});
+
+describe("a badge that another request has written meanwhile (contract section 1)", () => {
+  it("is answered like any existing one, with the newest metadata and as the current one", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const winners: Answer[] = [];
+    const DB = aroundD1(env.DB, async (statements, send) => {
+      const seen = await send();
+      if (isAbout(statements, 'from "badge"') && winners.length === 0) {
+        winners.push(await requestQuietly(application, "device", { userId: "alice", metadata: { os: "Android" } }));
+      }
+      return seen;
+    });
+    const raced = await requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { DB });
+    expect(statusesOf([...winners, raced])).toEqual([201, 200]);
+    expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);
+    await expectOneBadge(application, [...winners, raced]);
+  });
+
+  it.each(CASES)("D1 fails $moment it stores newer metadata: $kind", async ({ moment, kind }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    const first = await requestQuietly(application, "device", { userId: "alice" });
+    const DB = aroundD1(env.DB, failingTrips('update "badge"', kind, moment));
+    const ask = () => requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { DB });
+    const answers = [first, await ask(), await ask()];
+    expect(statusesOf(answers)).toEqual([201, kind === "once, retryably" ? 200 : 503, 200]);
+    expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);
+    await expectOneBadge(application, answers);
+  });
+});

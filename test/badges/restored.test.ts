@@ -1,0 +1,210 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Ledger } from "../../src/numbers/ledger.ts";
+import { allocatorOf, aroundObjectD1, leasesOf, withLedger } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { badgeRows } from "../support/rows.ts";
+import { countStatuses, expectDifferent, inParallel, numberOf, passHours, requestQuietly } from "./support.ts";
+
+beforeEach(() => {
+  for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+});
+
+const ask = (application: { id: string }, udid: string) => requestQuietly(application, udid, { userId: "alice" });
+
+const askMany = (application: { id: string }, count: number, name: string) =>
+  inParallel(count, (place) => ask(application, `${name}-${place}`));
+
+/** Puts badges of somebody else into D1, by hand. */
+async function insertForeign(numbers: readonly number[]): Promise<void> {
+  await env.DB.prepare(
+    `INSERT INTO badge (number, application_id, device, user_id, position, turn)
+     SELECT value, 'app_foreign', 'device-' || value, 'mallory', value, 1 FROM json_each(?1)`,
+  )
+    .bind(JSON.stringify(numbers))
+    .run();
+}
+
+/** A lease whose badge does not come: D1 refuses this one write. */
+async function leaseInVain(application: TestApplication, udid: string): Promise<number> {
+  await aroundObjectD1(application, () => () => Promise.reject(new Error("D1_ERROR: disk full")));
+  expect((await ask(application, udid)).status).toBe(503);
+  await evictDurableObject(allocatorOf(application));
+  const lease = (await leasesOf(application)).at(-1);
+  if (!lease) expect.fail("no lease");
+  return lease.number;
+}
+
+describe("a leased number that D1 knows as somebody else's (contract section 1)", () => {
+  it("is replaced by another and never leased again", async () => {
+    const application = await createApplication({ size: 3 });
+    const [taken] = await withLedger(application, (ledger) => {
+      ledger.lease("probe", { first: application.firstNumber, last: application.lastNumber }, 0, 0);
+      ledger.release("probe", 0);
+      return ledger.peekFree(1);
+    });
+    if (taken === undefined) expect.fail("no number");
+    await insertForeign([taken]);
+    const answers = [await ask(application, "one"), await ask(application, "two")];
+    expect(expectDifferent(answers, application)).not.toContain(taken);
+    expect(await ask(application, "three")).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
+    const [row] = await badgeRows({ id: "app_foreign" }).then((rows) => rows.filter(({ number }) => number === taken));
+    expect(row).toMatchObject({ userId: "mallory" });
+  });
+
+  it("is passed over together with all that follow: the second number is good, however long the run", async () => {
+    const application = await createApplication({ size: 3000 });
+    expect((await ask(application, "first")).status).toBe(201);
+    const next = await withLedger(application, (ledger) => ledger.peekFresh(1101));
+    await insertForeign(next.slice(0, -1));
+    let writes = 0;
+    await aroundObjectD1(application, () => (statements, send) => {
+      if (statements.some(({ sql }) => sql.includes("INSERT INTO badge"))) writes++;
+      return send();
+    });
+    expect(numberOf(await ask(application, "device"))).toBe(next.at(-1));
+    expect(writes).toBe(2);
+  });
+
+  it("is passed over by fifty devices at once, and what lies between is used", async () => {
+    const application = await createApplication({ size: 2000 });
+    expect((await ask(application, "first")).status).toBe(201);
+    const next = await withLedger(application, (ledger) => ledger.peekFresh(700));
+    const taken = next.filter((_, place) => place !== 650);
+    await insertForeign(taken);
+    const numbers = expectDifferent(await askMany(application, 50, "device"), application);
+    expect(numbers.filter((number) => taken.includes(number))).toEqual([]);
+    expect(numbers).toContain(next[650]);
+  });
+});
+
+describe("an object that was restored to an older state (contract section 1)", () => {
+  it("leases none of the numbers issued since then, and every device keeps its own", async () => {
+    const application = await createApplication({ size: 2000 });
+    const before = await askMany(application, 10, "before");
+    // Free numbers of that state, issued since: they must be passed over as well.
+    await withLedger(application, (ledger) => {
+      const range = { first: application.firstNumber, last: application.lastNumber };
+      for (let place = 0; place < 80; place++) ledger.lease(`gone-${place}`, range, 0, 0);
+      for (let place = 0; place < 80; place++) ledger.release(`gone-${place}`, 0);
+    });
+    const restore = await withLedger(application, (_, { sql }) => {
+      const free = sql.exec("SELECT number, freed_at FROM free ORDER BY id").toArray();
+      const segment = sql.exec("SELECT first, size, used FROM segment").one();
+      const lastLease = sql.exec("SELECT max(id) AS id FROM lease").one();
+      return () =>
+        withLedger(application, (_, { sql }) => {
+          sql.exec("DELETE FROM lease WHERE id > ?", lastLease.id ?? 0);
+          for (const row of free) sql.exec("INSERT INTO free (number, freed_at) VALUES (?, ?)", row.number ?? 0, 0);
+          sql.exec("UPDATE segment SET used = ?", segment.used ?? 0);
+        });
+    });
+    const since = await askMany(application, 150, "since");
+    await restore();
+    await evictDurableObject(allocatorOf(application));
+    const after = await askMany(application, 60, "after");
+    expectDifferent([...before, ...since, ...after], application);
+    const again = await Promise.all([askMany(application, 10, "before"), askMany(application, 150, "since")]);
+    expect(again.flat().map(({ status, body }) => [status, body.badgeId])).toEqual(
+      [...before, ...since].map(({ body }) => [200, body.badgeId]),
+    );
+  });
+
+  it("leases the rest of its range to the last number when it lost everything", async () => {
+    const application = await createApplication({ size: 60 });
+    const before = await askMany(application, 45, "before");
+    await runInDurableObject(allocatorOf(application), (_, { storage }) => storage.deleteAll());
+    await evictDurableObject(allocatorOf(application));
+    const after = await askMany(application, 15, "after");
+    expectDifferent([...before, ...after], application);
+    expect(await ask(application, "one-more")).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
+  });
+});
+
+describe("D1 that was restored to an older state (contract section 1)", () => {
+  it("gives a device that lost its badge the same number again, and nobody else that number", async () => {
+    const application = await createApplication({ size: 20 });
+    const answers = await askMany(application, 10, "device");
+    const numbers = expectDifferent(answers, application);
+    await env.DB.prepare("DELETE FROM badge WHERE application_id = ?").bind(application.id).run();
+    await passHours(application, 2);
+    const others = expectDifferent(await askMany(application, 10, "other"), application);
+    expect(new Set([...numbers, ...others]).size).toBe(20);
+    expect(await ask(application, "one-more")).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
+    expect((await askMany(application, 10, "device")).map(numberOf)).toEqual(numbers);
+  });
+});
+
+describe("a lease whose badge never came", () => {
+  it("is taken back after an hour, and its number goes to the next who asks", async () => {
+    const application = await createApplication();
+    const number = await leaseInVain(application, "gone");
+    await passHours(application, 0.9);
+    expect(await leasesOf(application)).toMatchObject([{ number }]);
+    await passHours(application, 1);
+    expect(await leasesOf(application)).toEqual([]);
+    expect(numberOf(await ask(application, "next"))).toBe(number);
+    const late = await ask(application, "gone");
+    expect(late.status).toBe(201);
+    expect(numberOf(late)).not.toBe(number);
+  });
+
+  it("is kept when its badge is in D1 after all: the object died before it heard of it", async () => {
+    const application = await createApplication();
+    const number = numberOf(await ask(application, "device"));
+    await withLedger(application, (_, { sql }) => sql.exec("UPDATE lease SET confirmed = 0").toArray());
+    await passHours(application, 1);
+    expect(await leasesOf(application)).toMatchObject([{ number, confirmed: true }]);
+  });
+
+  it("is given up when D1 knows the number as somebody else's", async () => {
+    const application = await createApplication({ size: 2 });
+    const number = await leaseInVain(application, "gone");
+    await insertForeign([number]);
+    await passHours(application, 1);
+    expect(await leasesOf(application)).toEqual([]);
+    expect(await withLedger(application, (ledger) => ledger.peekFree(10))).toEqual([]);
+    expect(numberOf(await ask(application, "next"))).not.toBe(number);
+    expect(countStatuses([await ask(application, "one-more")])).toEqual({ 503: 1 });
+  });
+
+  it("is kept when its holder asks while the alarm looks", async () => {
+    const application = await createApplication();
+    const number = await leaseInVain(application, "device");
+    const [lease] = await leasesOf(application);
+    const range = { first: application.firstNumber, last: application.lastNumber };
+    await aroundObjectD1(application, ({ storage }) => async (_, send) => {
+      const seen = await send();
+      new Ledger(storage.sql).lease(String(lease?.holder), range, 0, Date.now());
+      return seen;
+    });
+    await passHours(application, 1);
+    expect(await leasesOf(application)).toMatchObject([{ number, confirmed: false }]);
+    expect(numberOf(await ask(application, "device"))).toBe(number);
+  });
+
+  it("is taken back later when D1 is away for longer than the platform repeats an alarm", async () => {
+    const application = await createApplication();
+    await leaseInVain(application, "gone");
+    await aroundObjectD1(application, () => () => Promise.reject(new Error("D1_ERROR: D1 is away")));
+    await passHours(application, 1);
+    expect(await leasesOf(application)).toHaveLength(1);
+    await evictDurableObject(allocatorOf(application));
+    await passHours(application, 2.1);
+    expect(await leasesOf(application)).toEqual([]);
+  });
+
+  it("is found among many that came to D1, and the alarm rests when all have", async () => {
+    const application = await createApplication();
+    const answers = await askMany(application, 5, "device");
+    await leaseInVain(application, "gone");
+    const later = await askMany(application, 5, "later");
+    await passHours(application, 1);
+    expect((await leasesOf(application)).map(({ number }) => number).sort()).toEqual(
+      [...answers, ...later].map(numberOf).sort(),
+    );
+    await passHours(application, 2.1);
+    expect(await withLedger(application, (_, storage) => storage.getAlarm())).toBeNull();
+  });
+});

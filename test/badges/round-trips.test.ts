@@ -1,0 +1,180 @@
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { MAX_GROUP_BADGES } from "../../src/limits.ts";
+import worker from "../../src/worker.ts";
+import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { serverHeaders } from "../support/http.ts";
+import { queueThat } from "../support/queue.ts";
+import { expectDifferent, inParallel, requestQuietly, WEBHOOK_URL } from "./support.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** What a request may ask of the platform, each a network round trip. */
+interface Trips {
+  /** To D1, from the Worker. */
+  worker: number;
+  /** To the application's object. */
+  object: number;
+  /** To D1, from the object. */
+  fromObject: number;
+  /** To the queue. */
+  queue: number;
+}
+
+/** Counts what a call costs. The application is known to this isolate already, unless the call is its first. */
+async function countTrips(application: TestApplication, call: (bindings: Partial<Env>) => Promise<unknown>) {
+  const trips: Trips = { worker: 0, object: 0, fromObject: 0, queue: 0 };
+  await aroundObjectD1(application, () => (_, send) => {
+    trips.fromObject++;
+    return send();
+  });
+  await call({
+    DEVICE_LIMIT: UNLIMITED,
+    CLIENT_IP_LIMIT: UNLIMITED,
+    WEBHOOKS: queueThat(() => {
+      trips.queue++;
+    }),
+    DB: aroundD1(env.DB, (_, send) => {
+      trips.worker++;
+      return send();
+    }),
+    ALLOCATOR: aroundAllocators((_, go) => {
+      trips.object++;
+      return go();
+    }),
+  });
+  return trips;
+}
+
+function badgeRequest({ id }: { id: string }, udid: string, body: unknown): Request {
+  const init = { method: "POST", headers: { applicationid: id, udid }, body: JSON.stringify(body) };
+  return new Request("https://badges.example/v1/badge", init);
+}
+
+function signRequest({ id }: { id: string }, udid: string): Request {
+  const init = { method: "POST", headers: { applicationid: id, udid }, body: '{"base64":"aGVsbG8="}' };
+  return new Request("https://badges.example/v1/badge/sign", init);
+}
+
+const pageRequest = (application: TestApplication, path: string) =>
+  new Request(`https://badges.example${path}`, { headers: serverHeaders(application) });
+
+/** An application that this isolate knows, with a badge of alice on `device`. */
+async function createKnownApplication(): Promise<TestApplication> {
+  const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+  await requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } });
+  return application;
+}
+
+const NONE: Trips = { worker: 0, object: 0, fromObject: 0, queue: 0 };
+
+describe("what an answer costs, in round trips", () => {
+  it.each([
+    {
+      name: "an existing badge",
+      request: (application: TestApplication) =>
+        badgeRequest(application, "device", { userId: "alice", metadata: { os: "iOS" } }),
+    },
+    { name: "a signature", request: (application: TestApplication) => signRequest(application, "device") },
+    { name: "a page", request: (application: TestApplication) => pageRequest(application, "/v1/badges") },
+    {
+      name: "a page of one user",
+      request: (application: TestApplication) => pageRequest(application, "/v1/users/alice/badges"),
+    },
+  ])("$name: one to D1", async ({ request }) => {
+    const application = await createKnownApplication();
+    const trips = await countTrips(application, async (bindings) => {
+      expect((await callWith(bindings, request(application))).status).toBe(200);
+    });
+    expect(trips).toEqual({ ...NONE, worker: 1 });
+  });
+
+  it("a new badge: one look, one call of the object, one batch, and one wake-up", async () => {
+    const application = await createKnownApplication();
+    const trips = await countTrips(application, async (bindings) => {
+      expect((await callWith(bindings, badgeRequest(application, "new", { userId: "bob" }))).status).toBe(201);
+    });
+    expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 1 });
+  });
+
+  it("a new badge of an application without webhooks: no wake-up", async () => {
+    const application = await createApplication();
+    await requestQuietly(application, "device", { userId: "alice" });
+    const trips = await countTrips(application, (bindings) =>
+      callWith(bindings, badgeRequest(application, "new", { userId: "bob" })),
+    );
+    expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 0 });
+  });
+
+  it("newer metadata, or another user's turn on the device: one more to D1", async () => {
+    const application = await createKnownApplication();
+    const ask = (body: unknown) =>
+      countTrips(application, (bindings) => callWith(bindings, badgeRequest(application, "device", body)));
+    expect(await ask({ userId: "alice", metadata: { os: "Android" } })).toEqual({ ...NONE, worker: 2 });
+    await requestQuietly(application, "device", { userId: "bob" });
+    expect(await ask({ userId: "alice" })).toEqual({ ...NONE, worker: 2 });
+    expect(await ask({ userId: "alice" })).toEqual({ ...NONE, worker: 1 });
+  });
+
+  it("an isolate that does not know the application: one more to D1", async () => {
+    const application = await createApplication();
+    const trips = await countTrips(application, (bindings) =>
+      callWith(bindings, badgeRequest(application, "device", { userId: "alice" })),
+    );
+    expect(trips).toEqual({ worker: 2, object: 1, fromObject: 1, queue: 0 });
+    const other = await createApplication();
+    const cold = await countTrips(other, (bindings) => callWith(bindings, pageRequest(other, "/v1/badges")));
+    expect(cold).toEqual({ ...NONE, worker: 2 });
+  });
+
+  it("a call that is refused for its form: none", async () => {
+    const application = await createKnownApplication();
+    const refused = [badgeRequest(application, "device", {}), badgeRequest({ id: "unknown" }, "device", {})];
+    for (const request of refused) {
+      expect(await countTrips(application, (bindings) => callWith(bindings, request))).toEqual(NONE);
+    }
+  });
+});
+
+describe("nobody waits for what the answer does not need", () => {
+  it("answers before the queue has taken the wake-up", async () => {
+    const application = await createKnownApplication();
+    const taken = Promise.withResolvers<void>();
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, WEBHOOKS: queueThat(() => taken.promise) };
+    const execution = createExecutionContext();
+    const request = badgeRequest(application, "new", { userId: "bob" });
+    const answer = await worker.fetch(request, { ...env, ...bindings }, execution);
+    expect(answer.status).toBe(201);
+    taken.resolve();
+    await waitOnExecutionContext(execution);
+  });
+
+  it("writes badges that come while another is written in one batch", async () => {
+    const application = await createKnownApplication();
+    const count = 30;
+    const batches: number[] = [];
+    await aroundObjectD1(application, ({ storage }) => async (statements, send) => {
+      batches.push(countBadges(statements[0]?.parameters[0]));
+      const leases = () => storage.sql.exec("SELECT id FROM lease").toArray().length;
+      // The first write lasts until all others have come; the application had one badge before.
+      while (batches.length === 1 && leases() < count + 1) await scheduler.wait(1);
+      return send();
+    });
+    const answers = await inParallel(count, (place) => requestQuietly(application, `many-${place}`, { userId: "bob" }));
+    expectDifferent(answers, application);
+    expect(count).toBeLessThanOrEqual(MAX_GROUP_BADGES);
+    expect(batches).toEqual([1, count - 1]);
+  });
+
+  /** How many badges the JSON parameter of a batch holds. */
+  function countBadges(parameter: unknown): number {
+    const badges: unknown = JSON.parse(String(parameter));
+    return Array.isArray(badges) ? badges.length : 0;
+  }
+});

@@ -1,0 +1,67 @@
+import type { OperationResult } from "./results.ts";
+
+const WIDTH = 760;
+const LEFT = 220;
+const RIGHT = 70;
+const TOP = 64;
+const BAR = 11;
+const ROW = 38;
+const BOTTOM = 28;
+
+/** The colours are readable on white; a dark page gets its own, as far as the viewer tells. */
+const STYLE = `
+  text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #24292f }
+  .faint { fill: #57606a; font-size: 12px }
+  .service { fill: #0969da } .peer { fill: #8c959f }
+  .floor { stroke: #cf222e; stroke-width: 1.5; stroke-dasharray: 4 3 } .floor-text { fill: #cf222e; font-size: 12px }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .faint { fill: #9198a1 }
+    .service { fill: #4493f8 } .peer { fill: #6e7681 }
+    .floor { stroke: #f85149 } .floor-text { fill: #f85149 }
+  }`;
+
+/** An SVG chart: the throughput of service and peer as shares of the floor's, one group of bars an operation. */
+export function chart(results: readonly OperationResult[]): string {
+  const shares = results.map(({ name, ratio, floor, peer }) => ({
+    name,
+    service: ratio,
+    peer: peer ? peer.rps / floor.rps : null,
+  }));
+  const most = Math.max(1, ...shares.flatMap(({ service, peer }) => [service, peer ?? 0]));
+  const scale = (WIDTH - LEFT - RIGHT) / most;
+  const height = TOP + shares.length * ROW + BOTTOM;
+  const floorAt = LEFT + scale;
+  const bars = shares.flatMap(({ name, service, peer }, place) => {
+    const y = TOP + place * ROW;
+    return [
+      `<text x="${LEFT - 10}" y="${y + 16}" text-anchor="end">${escapeXml(name)}</text>`,
+      ...bar("service", service, y, scale),
+      ...(peer === null ? [] : bar("peer", peer, y + BAR + 2, scale)),
+    ];
+  });
+  const title = "Throughput with 64 clients, as a share of the floor's";
+  return `${[
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escapeXml(title)}">`,
+    `<style>${STYLE}\n</style>`,
+    `<text x="10" y="22">${escapeXml(title)}</text>`,
+    `<rect class="service" x="10" y="34" width="${BAR}" height="${BAR}"/><text class="faint" x="26" y="44">service</text>`,
+    `<rect class="peer" x="84" y="34" width="${BAR}" height="${BAR}"/><text class="faint" x="100" y="44">peer: Hono and D1 alone</text>`,
+    ...bars,
+    `<line class="floor" x1="${px(floorAt)}" x2="${px(floorAt)}" y1="${TOP - 8}" y2="${height - BOTTOM}"/>`,
+    `<text class="floor-text" x="${px(floorAt)}" y="${height - 10}" text-anchor="middle">floor: hand-written, the same platform calls</text>`,
+    "</svg>",
+  ].join("\n")}\n`;
+}
+
+function bar(side: "service" | "peer", share: number, y: number, scale: number): string[] {
+  const width = share * scale;
+  return [
+    `<rect class="${side}" x="${LEFT}" y="${y}" width="${px(width)}" height="${BAR}" rx="2"/>`,
+    `<text class="faint" x="${px(LEFT + width + 6)}" y="${y + BAR - 1}">${share.toFixed(2)}</text>`,
+  ];
+}
+
+const px = (value: number): string => value.toFixed(1);
+
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escapeXml = (text: string): string => text.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);

@@ -1,0 +1,240 @@
+/**
+ * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
+ * the same crypto, on the same tables. No router, no validation, no error answers, no headers, no log line, no query
+ * builder: what the service takes more than this, its own code takes. It answers the benchmark's requests and no others.
+ */
+import { importSealingPrivateKey, unwrapHmacKey, unwrapSigningKey } from "../../src/applications/sealing.ts";
+import { digestOf } from "../../src/digest.ts";
+import { base64Url, newEventId, newInvitationToken } from "../../src/identifiers.ts";
+import { badgeCreated, type FloorEnv, type NumberRange } from "./floor/allocator.ts";
+import {
+  type ApplicationRow,
+  CLAIM,
+  INSERT_EVENT,
+  ISSUE_RESERVED,
+  RETIRE_REPLACED,
+  SELECT_APPLICATION,
+  SELECT_BADGE,
+  SELECT_BADGE_NUMBER,
+  SELECT_CURRENT_BADGE,
+  SELECT_INVITATION,
+  SELECT_OURS,
+  SELECT_PAGE,
+} from "./floor/storage.ts";
+
+export { Allocator } from "./floor/allocator.ts";
+
+interface SigningKey {
+  id: number;
+  kid: string;
+  publicKey: string;
+  key: CryptoKey;
+}
+
+interface Application {
+  id: string;
+  range: NumberRange;
+  signatureLifetimeSeconds: number | null;
+  deviceKey: CryptoKey;
+  digests: string[];
+  signingKeys: SigningKey[];
+  loadedAt: number;
+}
+
+interface Call {
+  request: Request;
+  env: FloorEnv;
+  execution: ExecutionContext;
+  application: Application;
+  device: string;
+}
+
+const CACHE_MILLISECONDS = 20_000;
+const encoder = new TextEncoder();
+const applications = new Map<string, Application>();
+const opened = new Map<string, CryptoKey>();
+
+export default {
+  async fetch(request, env, execution) {
+    const { pathname, searchParams } = new URL(request.url);
+    const application = await findApplication(env, request.headers.get("applicationid") ?? "");
+    if (request.method === "GET") return page(request, env, application, searchParams);
+    const device = await deviceOf(application, request.headers.get("udid") ?? "");
+    await Promise.all([
+      env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
+      env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
+    ]);
+    const call = { request, env, execution, application, device };
+    if (pathname === "/v1/badge") return badge(call);
+    return pathname === "/v1/invitation" ? invite(call) : sign(call);
+  },
+} satisfies ExportedHandler<FloorEnv>;
+
+async function findApplication(env: FloorEnv, id: string): Promise<Application> {
+  const cached = applications.get(id);
+  if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
+  const row = await env.DB.prepare(SELECT_APPLICATION).bind(id).first<ApplicationRow>();
+  if (!row) throw new Error("a benchmark calls its own applications");
+  const application = await toApplication(env, row);
+  applications.set(id, application);
+  return application;
+}
+
+async function toApplication(env: FloorEnv, row: ApplicationRow): Promise<Application> {
+  const { id, sealed_device_key: sealedDeviceKey } = row;
+  const sealed: { id: number; kid: string; publicKey: string; sealed: string }[] = JSON.parse(row.signing_keys);
+  const signingKeys = sealed.map(async ({ sealed: text, ...rest }) => {
+    const label = { purpose: "signing-key", applicationId: id, id: rest.kid } as const;
+    return { ...rest, key: await open(env, text, (key) => unwrapSigningKey(key, label, text)) };
+  });
+  const label = { purpose: "device-key", applicationId: id, id } as const;
+  return {
+    id,
+    range: { first: row.first_number, last: row.last_number },
+    signatureLifetimeSeconds: row.signature_lifetime_seconds,
+    deviceKey: await open(env, sealedDeviceKey, (key) => unwrapHmacKey(key, label, sealedDeviceKey, "SHA-256")),
+    digests: JSON.parse(row.digests),
+    signingKeys: await Promise.all(signingKeys),
+    loadedAt: Date.now(),
+  };
+}
+
+/** Opens a sealed key, once an isolate. */
+async function open(
+  env: FloorEnv,
+  sealed: string,
+  unwrap: (sealingKey: CryptoKey) => Promise<CryptoKey>,
+): Promise<CryptoKey> {
+  const known = opened.get(sealed);
+  if (known) return known;
+  const key = await unwrap(await importSealingPrivateKey(env.SEALING_KEY_1));
+  opened.set(sealed, key);
+  return key;
+}
+
+async function deviceOf({ deviceKey }: Application, udid: string): Promise<string> {
+  return base64Url(new Uint8Array(await crypto.subtle.sign("HMAC", deviceKey, encoder.encode(udid)), 0, 16));
+}
+
+function newestKey({ signingKeys }: Application): SigningKey {
+  const newest = signingKeys.at(-1);
+  if (!newest) throw new Error("an application has a signing key");
+  return newest;
+}
+
+async function badge(call: Call): Promise<Response> {
+  const { request, env, execution, application, device } = call;
+  const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
+  const { userId, invitationToken } = body;
+  const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
+  if (invitationToken !== undefined) return claim(call, { userId, metadata, token: invitationToken });
+  const existing = await env.DB.prepare(SELECT_BADGE)
+    .bind(application.id, device, userId)
+    .first<{ number: number; metadata: string | null; current_number: number }>();
+  if (existing) return Response.json({ badgeId: String(existing.number) });
+  const { id: signingKeyId, publicKey } = newestKey(application);
+  const issuedAt = Date.now();
+  const eventId = newEventId(issuedAt);
+  const { number, eventPending } = await env.ALLOCATOR.getByName(application.id).issue(application.range, {
+    device,
+    userId,
+    metadata,
+    signingKeyId,
+    eventId,
+    issuedAt,
+  });
+  if (eventPending) execution.waitUntil(env.WEBHOOKS.send({ applicationId: application.id, eventId }));
+  return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
+}
+
+async function sign({ request, env, application, device }: Call): Promise<Response> {
+  const { base64 } = await request.json<{ base64: string }>();
+  const current = await env.DB.prepare(SELECT_CURRENT_BADGE)
+    .bind(application.id, device)
+    .first<{ number: number; signing_key_id: number }>();
+  const signingKey = application.signingKeys.find(({ id }) => id === current?.signing_key_id);
+  if (!current || !signingKey) throw new Error("a benchmark signs for badges it was issued");
+  const iat = Math.floor(Date.now() / 1000);
+  const lifetime = application.signatureLifetimeSeconds;
+  const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
+  const claims = {
+    client_signature: base64,
+    sub: String(current.number),
+    aud: application.id,
+    iat,
+    ...(lifetime !== null && { exp: iat + lifetime }),
+  };
+  const content = `${part(header)}.${part(claims)}`;
+  const algorithm = { name: "ECDSA", hash: "SHA-256" };
+  const signature = await crypto.subtle.sign(algorithm, signingKey.key, encoder.encode(content));
+  return Response.json({ signature: `${content}.${base64Url(new Uint8Array(signature))}` });
+}
+
+const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(value)));
+
+async function page(request: Request, env: FloorEnv, application: Application, query: URLSearchParams) {
+  const digest = encoder.encode(await digestOf(request.headers.get("applicationsecret") ?? ""));
+  const known = application.digests.some((each) => crypto.subtle.timingSafeEqual(digest, encoder.encode(each)));
+  if (!known) throw new Error("a benchmark knows its own secrets");
+  const perPage = Number(query.get("per_page") ?? 100);
+  const rows = await env.DB.prepare(SELECT_PAGE)
+    .bind(application.id, 0, perPage + 1)
+    .raw<[number, string, string | null, number]>();
+  const shown = rows.slice(0, perPage);
+  const badges = shown.map(([number, userId, metadata]) => ({
+    id: String(number),
+    userId,
+    ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+  }));
+  const last = shown.at(-1)?.[3];
+  const headers = rows.length > perPage ? { "pagination-cursor": base64Url(encoder.encode(`after:${last}`)) } : {};
+  return Response.json({ badges }, { headers });
+}
+
+async function invite({ request, env, application, device }: Call): Promise<Response> {
+  const { expiresAt } = await request.json<{ expiresAt: string }>();
+  const id = newInvitationToken();
+  const number = await env.ALLOCATOR.getByName(application.id).reserve(application.range, {
+    invitation: await digestOf(id),
+    creatorDevice: device,
+    expiresAt,
+    expiresAtTime: Date.parse(expiresAt),
+    createdAt: Date.now(),
+  });
+  return Response.json({ id, badgeId: String(number), expiresAt }, { status: 201 });
+}
+
+async function claim(call: Call, body: { userId: string; metadata: string | null; token: string }): Promise<Response> {
+  const { env, execution, application, device } = call;
+  const { userId, metadata, token } = body;
+  const digest = await digestOf(token);
+  const claimedAt = Date.now();
+  const eventId = newEventId(claimedAt);
+  const { DB: d1 } = env;
+  const [invitations] = await d1.batch<{ number: number; state: string }>([
+    d1.prepare(SELECT_INVITATION).bind(digest, application.id),
+    d1.prepare(SELECT_BADGE_NUMBER).bind(application.id, device, userId),
+  ]);
+  const [invitation] = invitations?.results ?? [];
+  if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
+  const { number } = invitation;
+  const isHeld = await env.ALLOCATOR.getByName(application.id).holds(digest, number);
+  if (!isHeld) throw new Error("the object knows the invitations it reserved for");
+  const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);
+  const { id: keyId, publicKey } = newestKey(application);
+  const results = await d1.batch<{ event_state: string | null }>([
+    d1.prepare(CLAIM).bind(digest, eventId, claimedAt, device, userId, application.id, null),
+    d1.prepare(RETIRE_REPLACED).bind(digest, eventId, claimedAt, null),
+    d1
+      .prepare(ISSUE_RESERVED)
+      .bind(digest, eventId, claimedAt, device, userId, application.id, metadata, keyId, number),
+    d1.prepare(INSERT_EVENT).bind(digest, eventId, claimedAt, payload, application.id),
+    d1.prepare(SELECT_OURS).bind(digest, eventId, application.id),
+  ]);
+  const ours = results.at(-1)?.results[0];
+  if (!ours) throw new Error("a benchmark's claim meets no other");
+  if (ours.event_state === "pending") {
+    execution.waitUntil(env.WEBHOOKS.send({ applicationId: application.id, eventId }));
+  }
+  return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
+}

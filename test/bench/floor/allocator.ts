@@ -1,0 +1,212 @@
+import { DurableObject } from "cloudflare:workers";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { createPermutation } from "../../../src/numbers/permutation.ts";
+import { INSERT_BADGES, INSERT_EVENTS, INSERT_INVITATIONS, INSERT_RESERVATIONS } from "./storage.ts";
+
+export interface FloorEnv {
+  DB: D1Database;
+  ALLOCATOR: DurableObjectNamespace<Allocator>;
+  WEBHOOKS: Queue;
+  DEVICE_LIMIT: RateLimit;
+  CLIENT_IP_LIMIT: RateLimit;
+  SEALING_KEY_1: string;
+}
+
+export interface NumberRange {
+  first: number;
+  last: number;
+}
+
+export interface IssueRequest {
+  device: string;
+  userId: string;
+  metadata: string | null;
+  signingKeyId: number;
+  eventId: string;
+  issuedAt: number;
+}
+
+export interface ReserveRequest {
+  invitation: string;
+  creatorDevice: string;
+  expiresAt: string;
+  expiresAtTime: number;
+  createdAt: number;
+}
+
+interface Waiting {
+  kind: "issue" | "reserve";
+  /** Event ID or digest of the token: what `RETURNING` names. */
+  id: string;
+  row: object;
+  done: PromiseWithResolvers<{ written: boolean; eventPending: boolean }>;
+}
+
+const MAX_GROUP = 100;
+const RECLAIM_MILLISECONDS = 3600 * 1000;
+
+/** The service's object, by hand: the same tables, a lease, group commit to D1, the note that D1 has it. */
+export class Allocator extends DurableObject<FloorEnv> {
+  #waiting: Waiting[] = [];
+  #writing = false;
+  #alarmIsSet = false;
+  #permutations = new Map<number, (index: number) => number>();
+
+  constructor(state: DurableObjectState, env: FloorEnv) {
+    super(state, env);
+    state.storage.sql.exec(`
+      CREATE TABLE IF NOT EXISTS permutation_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
+      CREATE TABLE IF NOT EXISTS segment (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS lease (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        holder TEXT NOT NULL UNIQUE,
+        number INTEGER NOT NULL,
+        leased_at INTEGER NOT NULL,
+        confirmed INTEGER NOT NULL
+      );
+      CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
+    `);
+  }
+
+  async issue(range: NumberRange, request: IssueRequest): Promise<{ number: number; eventPending: boolean }> {
+    const holder = `device:${request.device}:${request.userId}`;
+    const number = this.#lease(holder, range);
+    await this.#ensureAlarm();
+    const payload = badgeCreated(number, request);
+    const { eventPending } = await this.#write("issue", request.eventId, { ...request, number, payload });
+    this.#confirm(holder);
+    return { number, eventPending };
+  }
+
+  async reserve(range: NumberRange, request: ReserveRequest): Promise<number> {
+    const holder = `invitation:${request.invitation}`;
+    const number = this.#lease(holder, range);
+    await this.#ensureAlarm();
+    await this.#write("reserve", request.invitation, { ...request, number });
+    this.#confirm(holder);
+    return number;
+  }
+
+  holds(invitation: string, number: number): boolean {
+    const sql = this.ctx.storage.sql;
+    return (
+      sql.exec("SELECT number FROM lease WHERE holder = ?", `invitation:${invitation}`).toArray()[0]?.number === number
+    );
+  }
+
+  #lease(holder: string, { first, last }: NumberRange): number {
+    const sql = this.ctx.storage.sql;
+    const held = sql.exec<{ number: number }>("SELECT number FROM lease WHERE holder = ?", holder).toArray()[0];
+    if (held) return held.number;
+    const free = sql
+      .exec<{ id: number; number: number }>("SELECT id, number FROM free ORDER BY id LIMIT 1")
+      .toArray()[0];
+    if (free) sql.exec("DELETE FROM free WHERE id = ?", free.id);
+    const number = free?.number ?? this.#fresh(first, last);
+    sql.exec(
+      "INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 0)",
+      holder,
+      number,
+      Date.now(),
+    );
+    return number;
+  }
+
+  #fresh(first: number, last: number): number {
+    const sql = this.ctx.storage.sql;
+    sql.exec("INSERT OR IGNORE INTO segment (first, size, used) VALUES (?, ?, 0)", first, last - first + 1);
+    const segment = sql
+      .exec<{ first: number; size: number; used: number }>(
+        "UPDATE segment SET used = used + 1 WHERE first = ? RETURNING first, size, used",
+        first,
+      )
+      .one();
+    return segment.first + this.#permutation(segment)(segment.used - 1);
+  }
+
+  #permutation({ first, size }: { first: number; size: number }): (index: number) => number {
+    const known = this.#permutations.get(first);
+    if (known) return known;
+    const sql = this.ctx.storage.sql;
+    const made = crypto.getRandomValues(new Uint8Array(32));
+    sql.exec("INSERT OR IGNORE INTO permutation_key (id, key) VALUES (1, ?)", made);
+    const { key } = sql.exec<{ key: ArrayBuffer }>("SELECT key FROM permutation_key").one();
+    const permutation = createPermutation(
+      hmac(sha256, new Uint8Array(key), new TextEncoder().encode(String(first))),
+      size,
+    );
+    this.#permutations.set(first, permutation);
+    return permutation;
+  }
+
+  #confirm(holder: string): void {
+    this.ctx.storage.sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND confirmed = 0", holder);
+  }
+
+  async #ensureAlarm(): Promise<void> {
+    if (this.#alarmIsSet) return;
+    this.#alarmIsSet = true;
+    if ((await this.ctx.storage.getAlarm()) === null) {
+      await this.ctx.storage.setAlarm(Date.now() + RECLAIM_MILLISECONDS);
+    }
+  }
+
+  override alarm(): void {
+    // No lease of a benchmark grows an hour old.
+  }
+
+  #write(kind: Waiting["kind"], id: string, row: object): Promise<{ written: boolean; eventPending: boolean }> {
+    const done = Promise.withResolvers<{ written: boolean; eventPending: boolean }>();
+    this.#waiting.push({ kind, id, row, done });
+    if (!this.#writing) void this.#drain();
+    return done.promise;
+  }
+
+  async #drain(): Promise<void> {
+    this.#writing = true;
+    while (this.#waiting.length > 0) await this.#writeGroup(this.#waiting.splice(0, MAX_GROUP));
+    this.#writing = false;
+  }
+
+  async #writeGroup(group: readonly Waiting[]): Promise<void> {
+    try {
+      const statements = [
+        ...this.#statements(group, "issue", INSERT_BADGES, INSERT_EVENTS),
+        ...this.#statements(group, "reserve", INSERT_RESERVATIONS, INSERT_INVITATIONS),
+      ];
+      const results = await this.env.DB.batch<{ written?: string }>(statements);
+      const written = new Set<string | undefined>();
+      for (const { results: rows } of results) for (const row of rows) written.add(row.written);
+      const issues = group.some(({ kind }) => kind === "issue");
+      const events = new Set(issues ? results[1]?.results.map((row) => row.written) : []);
+      for (const { id, done } of group) {
+        if (written.has(id)) done.resolve({ written: true, eventPending: events.has(id) });
+        else done.reject(new Error("a benchmark's badge was not written"));
+      }
+    } catch (error) {
+      for (const { done } of group) done.reject(error);
+    }
+  }
+
+  #statements(group: readonly Waiting[], wanted: Waiting["kind"], ...queries: readonly string[]) {
+    const rows = group.filter(({ kind }) => kind === wanted).map(({ row }) => row);
+    if (rows.length === 0) return [];
+    const json = JSON.stringify(rows);
+    return queries.map((query) => this.env.DB.prepare(query).bind(json, this.ctx.id.name));
+  }
+}
+
+/** The webhook's body, as the service makes it. */
+export function badgeCreated(
+  number: number,
+  { eventId, issuedAt, userId, metadata }: Pick<IssueRequest, "eventId" | "issuedAt" | "userId" | "metadata">,
+  invitationId?: string,
+): string {
+  return JSON.stringify({
+    id: eventId,
+    event: "badge:created",
+    createdAt: new Date(issuedAt).toISOString(),
+    data: { id: String(number), userId, ...(metadata !== null && { metadata: JSON.parse(metadata) }), invitationId },
+  });
+}

@@ -1,0 +1,110 @@
+/** The service's own statements, by hand: the same tables, rows and indexes (src/storage). */
+
+export const SELECT_APPLICATION = `
+  SELECT id, first_number, last_number, sealed_device_key, signature_lifetime_seconds,
+    (SELECT json_group_array(digest) FROM application_secret WHERE application_id = ?1) AS digests,
+    (SELECT json_group_array(json_object('id', id, 'kid', kid, 'publicKey', public_key, 'sealed', sealed) ORDER BY id)
+      FROM signing_key WHERE application_id = ?1) AS signing_keys
+  FROM application WHERE id = ?1`;
+
+export interface ApplicationRow {
+  id: string;
+  first_number: number;
+  last_number: number;
+  sealed_device_key: string;
+  signature_lifetime_seconds: number | null;
+  digests: string;
+  signing_keys: string;
+}
+
+export const SELECT_BADGE = `
+  SELECT number, metadata,
+    (SELECT sibling.number FROM badge AS sibling
+      WHERE sibling.application_id = ?1 AND sibling.device = ?2 AND sibling.position IS NOT NULL
+        AND sibling.user_id IS NOT NULL
+      ORDER BY sibling.turn DESC, sibling.position DESC LIMIT 1) AS current_number
+  FROM badge WHERE application_id = ?1 AND device = ?2 AND user_id = ?3 AND position IS NOT NULL`;
+
+export const SELECT_CURRENT_BADGE = `
+  SELECT number, signing_key_id FROM badge
+  WHERE application_id = ?1 AND device = ?2 AND position IS NOT NULL AND user_id IS NOT NULL
+  ORDER BY turn DESC, position DESC LIMIT 1`;
+
+export const SELECT_PAGE = `
+  SELECT number, user_id, metadata, position FROM badge
+  WHERE application_id = ?1 AND position > ?2 AND position IS NOT NULL ORDER BY position LIMIT ?3`;
+
+export const INSERT_BADGES = `
+  INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
+    position, turn)
+  SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
+    row ->> 'eventId', row ->> 'issuedAt',
+    place + 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?2 AND position IS NOT NULL), 0),
+    1 + coalesce((SELECT max(turn) FROM badge
+      WHERE application_id = ?2 AND device = row ->> 'device' AND position IS NOT NULL AND user_id IS NOT NULL), 0)
+  FROM (SELECT key AS place, value AS row FROM json_each(?1))
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING event_id AS written`;
+
+export const INSERT_EVENTS = `
+  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
+    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'issuedAt'
+  FROM (SELECT value AS row FROM json_each(?1))
+  JOIN badge ON badge.number = row ->> 'number' AND badge.event_id = row ->> 'eventId'
+  JOIN application ON application.id = ?2 AND application.webhook_url IS NOT NULL
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING id AS written`;
+
+export const INSERT_RESERVATIONS = `
+  INSERT INTO badge (number, application_id, invitation)
+  SELECT row ->> 'number', ?2, row ->> 'invitation' FROM (SELECT value AS row FROM json_each(?1))
+  WHERE true
+  ON CONFLICT DO NOTHING`;
+
+export const INSERT_INVITATIONS = `
+  INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
+    created_at)
+  SELECT row ->> 'invitation', ?2, row ->> 'number', 'pending', row ->> 'creatorDevice', row ->> 'expiresAt',
+    row ->> 'expiresAtTime', row ->> 'createdAt'
+  FROM (SELECT value AS row FROM json_each(?1))
+  JOIN badge ON badge.number = row ->> 'number' AND badge.invitation = row ->> 'invitation'
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING digest AS written`;
+
+export const SELECT_INVITATION = "SELECT * FROM invitation WHERE digest = ?1 AND application_id = ?2";
+
+export const SELECT_BADGE_NUMBER = `
+  SELECT number FROM badge
+  WHERE application_id = ?1 AND device = ?2 AND user_id = ?3 AND position IS NOT NULL`;
+
+const IS_OURS = "EXISTS (SELECT 1 FROM invitation WHERE digest = ?1 AND claim_event_id = ?2)";
+
+export const CLAIM = `
+  UPDATE invitation SET state = 'claimed', ended_at = ?3, claim_device = ?4, claim_user_id = ?5, claim_event_id = ?2
+  WHERE digest = ?1 AND application_id = ?6 AND state = 'pending' AND expires_at_time > ?3
+    AND ?7 IS (SELECT number FROM badge
+      WHERE application_id = ?6 AND device = ?4 AND user_id = ?5 AND position IS NOT NULL)`;
+
+export const RETIRE_REPLACED = `UPDATE badge SET position = NULL, retired_at = ?3 WHERE number = ?4 AND ${IS_OURS}`;
+
+export const ISSUE_RESERVED = `
+  UPDATE badge SET device = ?4, user_id = ?5, metadata = ?7, signing_key_id = ?8, event_id = ?2, issued_at = ?3,
+    position = 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?6 AND position IS NOT NULL), 0),
+    turn = 1 + coalesce((SELECT max(turn) FROM badge
+      WHERE application_id = ?6 AND device = ?4 AND position IS NOT NULL AND user_id IS NOT NULL), 0)
+  WHERE number = ?9 AND invitation = ?1 AND position IS NULL AND retired_at IS NULL AND ${IS_OURS}`;
+
+export const INSERT_EVENT = `
+  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  SELECT application.id, ?2, 'badge:created', ?4, iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, ?3
+  FROM application WHERE application.id = ?5 AND application.webhook_url IS NOT NULL AND ${IS_OURS}
+  ON CONFLICT DO NOTHING`;
+
+export const SELECT_OURS = `
+  SELECT webhook_event.state AS event_state FROM invitation
+  LEFT JOIN webhook_event ON webhook_event.application_id = ?3 AND webhook_event.id = ?2
+  WHERE digest = ?1 AND claim_event_id = ?2`;

@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { performance } from "node:perf_hooks";
+import { parentPort } from "node:worker_threads";
+
+/** One HTTP call, ready to be sent. */
+export interface Call {
+  method: "GET" | "POST";
+  path: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+/** Calls to one server by a number of clients; each client sends its next call when its last was answered. */
+export interface Burst {
+  port: number;
+  clients: number;
+  calls: readonly Call[];
+}
+
+export interface Answer {
+  /** 0: there was none, and `body` says why. */
+  status: number;
+  body: string;
+}
+
+export interface BurstResult {
+  /** In the order of the calls. */
+  answers: Answer[];
+  /** Milliseconds from the first byte sent to the last byte read, one a call. */
+  latencies: Float64Array<ArrayBuffer>;
+  seconds: number;
+  /** Share of the time in which this thread was busy: near 1 it would be the bottleneck itself. */
+  utilization: number;
+}
+
+// The load generator has a thread of its own, so that nothing else of the benchmark delays it.
+parentPort?.on("message", async (burst: Burst) => {
+  const result = await run(burst);
+  parentPort?.postMessage(result, [result.latencies.buffer]);
+});
+
+async function run({ port, clients, calls }: Burst): Promise<BurstResult> {
+  // Connections do not outlive a burst: an idle one may be closed by the server at the moment it is used again.
+  const agent = new Agent({ keepAlive: true, maxSockets: clients, scheduling: "fifo" });
+  const answers: Answer[] = [];
+  const latencies = new Float64Array(calls.length);
+  let next = 0;
+  const client = async () => {
+    for (let place = next++; place < calls.length; place = next++) {
+      const call = calls[place];
+      if (!call) break;
+      const startedAt = performance.now();
+      answers[place] = await send(agent, port, call);
+      latencies[place] = performance.now() - startedAt;
+    }
+  };
+  const loop = performance.eventLoopUtilization();
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: clients }, client));
+  const seconds = (performance.now() - startedAt) / 1000;
+  const { utilization } = performance.eventLoopUtilization(loop);
+  agent.destroy();
+  return { answers, latencies, seconds, utilization };
+}
+
+async function send(agent: Agent, port: number, call: Call): Promise<Answer> {
+  const { method, path, headers, body } = call;
+  const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+  const sent = request({ agent, host: "127.0.0.1", port, method, path, headers: { ...headers, ...length } });
+  try {
+    sent.end(body);
+    const [response]: IncomingMessage[] = await once(sent, "response");
+    return response ? await read(response) : { status: 0, body: "no response" };
+  } catch (error) {
+    // workerd gave the connection up for idle at the moment it was used again (Node: `request.reusedSocket`).
+    const isUnsent = error instanceof Error && "code" in error && error.code === "ECONNRESET" && sent.reusedSocket;
+    return isUnsent ? send(agent, port, call) : { status: 0, body: String(error) };
+  }
+}
+
+async function read(response: IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  response.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await once(response, "end");
+  return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() };
+}

@@ -1,0 +1,212 @@
+import { compactVerify, importSPKI } from "jose";
+import { z } from "zod";
+import type { Applications, BenchApplication } from "./applications.ts";
+import type { Answer, Call } from "./load-thread.ts";
+
+/** What the clients of one side know: they remember what they were answered, and hold the side to it. */
+export interface Clients {
+  applications: Applications;
+  /** Devices with the badge number they were given, of the first application. */
+  devices: { udid: string; userId: string; badgeId: string }[];
+  /** Unclaimed invitations of the first application. */
+  invitations: { id: string; badgeId: string }[];
+  /** Every badge number that was ever answered as new. */
+  badgeIds: Set<string>;
+  /** Counts what must be different each time. */
+  counter: number;
+}
+
+export function newClients(applications: Applications): Clients {
+  return { applications, devices: [], invitations: [], badgeIds: new Set(), counter: 0 };
+}
+
+/** A call and what must be true of its answer. */
+export interface Expectation {
+  call: Call;
+  /** @throws Error when the answer is wrong */
+  check(answer: Answer): void | Promise<void>;
+}
+
+export interface Operation {
+  name: string;
+  /** Makes the next `count` calls of these clients. */
+  next(clients: Clients, count: number): Expectation[];
+  /** An operation whose answers this one needs, as many as it makes calls. */
+  needs?: { operation: Operation; missing(clients: Clients, count: number): number };
+}
+
+const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" };
+const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
+const EXPIRES_IN_MILLISECONDS = 24 * 3600 * 1000;
+
+const createdBadge = z.object({ badgeId: z.string().regex(/^[1-9]\d*$/), publicKey: z.string().min(1) });
+const existingBadge = z.object({ badgeId: z.string() });
+const signature = z.object({ signature: z.string() });
+const invitation = z.object({ id: z.string(), badgeId: z.string(), expiresAt: z.string() });
+const page = z.object({ badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })) });
+
+function parse<Schema extends z.ZodType>(answer: Answer, status: number, schema: Schema): z.infer<Schema> {
+  if (answer.status !== status) throw new Error(`${answer.status} instead of ${status}: ${answer.body.slice(0, 200)}`);
+  return schema.parse(JSON.parse(answer.body));
+}
+
+const post = (path: string, { id }: BenchApplication, udid: string, body: unknown): Call => ({
+  method: "POST",
+  path,
+  headers: { applicationid: id, udid },
+  body: JSON.stringify(body),
+});
+
+function first(applications: readonly BenchApplication[]): BenchApplication {
+  const [application] = applications;
+  if (!application) throw new Error("a side has applications");
+  return application;
+}
+
+const times = <T>(count: number, make: (place: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+
+function noteNew({ badgeIds }: Clients, badgeId: string): void {
+  if (badgeIds.has(badgeId)) throw new Error(`badge number ${badgeId} was given out twice`);
+  badgeIds.add(badgeId);
+}
+
+/** @param choose which applications the devices belong to, in turn */
+function newBadge(name: string, choose: (applications: Applications) => readonly BenchApplication[]): Operation {
+  return {
+    name,
+    next(clients, count) {
+      const applications = choose(clients.applications);
+      return times(count, (place) => {
+        const application = applications[place % applications.length] ?? first(applications);
+        const udid = `device-${clients.counter}`;
+        const userId = `user-${clients.counter++}`;
+        return {
+          call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),
+          check(answer) {
+            const { badgeId } = parse(answer, 201, createdBadge);
+            noteNew(clients, badgeId);
+            if (application === first(clients.applications.withWebhook)) {
+              clients.devices.push({ udid, userId, badgeId });
+            }
+          },
+        };
+      });
+    },
+  };
+}
+
+const newBadgeOne = newBadge("new badge", ({ withWebhook }) => withWebhook.slice(0, 1));
+
+const missingDevices = ({ devices }: Clients): number => (devices.length > 0 ? 0 : 1);
+
+const existing: Operation = {
+  name: "existing badge",
+  needs: { operation: newBadgeOne, missing: missingDevices },
+  next: (clients, count) =>
+    times(count, () => {
+      const { udid, userId, badgeId } = nextDevice(clients);
+      return {
+        call: post("/v1/badge", first(clients.applications.withWebhook), udid, { userId, metadata: METADATA }),
+        check(answer) {
+          const answered = parse(answer, 200, existingBadge).badgeId;
+          if (answered !== badgeId) throw new Error(`a device has badge ${badgeId}, was answered ${answered}`);
+        },
+      };
+    }),
+};
+
+const sign: Operation = {
+  name: "sign",
+  needs: { operation: newBadgeOne, missing: missingDevices },
+  next(clients, count) {
+    const application = first(clients.applications.withWebhook);
+    const pem = `-----BEGIN PUBLIC KEY-----\n${application.publicKey}\n-----END PUBLIC KEY-----`;
+    const key = importSPKI(pem, "ES256");
+    return times(count, () => {
+      const { udid, badgeId } = nextDevice(clients);
+      return {
+        call: post("/v1/badge/sign", application, udid, { base64: CLIENT_SIGNATURE }),
+        async check(answer) {
+          const { payload } = await compactVerify(parse(answer, 200, signature).signature, await key);
+          const { sub } = z.object({ sub: z.string() }).parse(JSON.parse(new TextDecoder().decode(payload)));
+          if (sub !== badgeId) throw new Error(`a signature is for badge ${sub} instead of ${badgeId}`);
+        },
+      };
+    });
+  },
+};
+
+function nextDevice(clients: Clients): Clients["devices"][number] {
+  const device = clients.devices[clients.counter++ % clients.devices.length];
+  if (!device) throw new Error("no device has a badge");
+  return device;
+}
+
+function pageOf(size: number): Operation {
+  return {
+    name: `page of ${size.toLocaleString("en-US")}`,
+    next: (clients, count) =>
+      times(count, () => {
+        const { id, secret } = first(clients.applications.withWebhook);
+        return {
+          call: {
+            method: "GET",
+            path: `/v1/badges?per_page=${size}`,
+            headers: { applicationid: id, applicationsecret: secret },
+          },
+          check(answer) {
+            const ids = new Set(parse(answer, 200, page).badges.map((badge) => badge.id));
+            if (ids.size !== size) throw new Error(`a page of ${size} has ${ids.size} badges`);
+          },
+        };
+      }),
+  };
+}
+
+const invite: Operation = {
+  name: "create an invitation",
+  next(clients, count) {
+    const expiresAt = new Date(Date.now() + EXPIRES_IN_MILLISECONDS).toISOString();
+    return times(count, () => ({
+      call: post("/v1/invitation", first(clients.applications.withWebhook), `server-${clients.counter++}`, {
+        expiresAt,
+      }),
+      check(answer) {
+        const { id, badgeId } = parse(answer, 201, invitation);
+        noteNew(clients, badgeId);
+        clients.invitations.push({ id, badgeId });
+      },
+    }));
+  },
+};
+
+const claim: Operation = {
+  name: "claim an invitation",
+  needs: { operation: invite, missing: ({ invitations }, count) => Math.max(0, count - invitations.length) },
+  next: (clients, count) =>
+    clients.invitations.splice(0, count).map(({ id, badgeId }) => {
+      const userId = `guest-${clients.counter++}`;
+      const body = { userId, metadata: METADATA, invitationToken: id };
+      return {
+        call: post("/v1/badge", first(clients.applications.withWebhook), userId, body),
+        check(answer) {
+          const claimed = parse(answer, 201, createdBadge).badgeId;
+          if (claimed !== badgeId) throw new Error(`an invitation reserved ${badgeId}, was answered ${claimed}`);
+        },
+      };
+    }),
+};
+
+/** In the order in which they are measured and shown. */
+export const OPERATIONS: readonly Operation[] = [
+  newBadgeOne,
+  newBadge("new badge, 10 applications", ({ withWebhook }) => withWebhook),
+  newBadge("new badge, no webhook", ({ withoutWebhook }) => withoutWebhook.slice(0, 1)),
+  newBadge("new badge, 10 apps, no webhook", ({ withoutWebhook }) => withoutWebhook),
+  existing,
+  sign,
+  pageOf(100),
+  pageOf(1000),
+  invite,
+  claim,
+];

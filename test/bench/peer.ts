@@ -1,0 +1,191 @@
+/**
+ * The peer: the design that most people would write for the same interface. Hono and D1, a counter row and a unique
+ * index, no object, no queue; a webhook is sent once, after the answer. It is given what it can have for free: the
+ * application is remembered as long as the service remembers it, and a new badge is one read and one batch.
+ *
+ * It promises less: numbers in sequence, secrets and keys as plain text, a webhook that is lost with its request.
+ */
+import { type Context, Hono } from "hono";
+import { importJWK, SignJWT } from "jose";
+
+interface PeerEnv {
+  DB: D1Database;
+  DEVICE_LIMIT: RateLimit;
+  CLIENT_IP_LIMIT: RateLimit;
+}
+
+interface Application {
+  id: string;
+  secret: string;
+  webhook_url: string | null;
+  private_key: string;
+  public_key: string;
+}
+
+type PeerContext = Context<{ Bindings: PeerEnv }>;
+
+const CACHE_MILLISECONDS = 20_000;
+const applications = new Map<string, { application: Application; loadedAt: number }>();
+const signingKeys = new Map<string, Awaited<ReturnType<typeof importJWK>>>();
+
+const app = new Hono<{ Bindings: PeerEnv }>();
+
+app.post("/v1/badge", async (c) => {
+  const application = await findApplication(c);
+  const udid = c.req.header("udid");
+  if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
+  if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
+  if (!(await isAllowed(c, application, udid))) return c.json({ error: "RATE_LIMITED" }, 429);
+  const body = await c.req.json<{ userId?: string; metadata?: object; invitationToken?: string }>();
+  if (!body.userId) return c.json({ error: "UNDEFINED_USERID" }, 422);
+  const device = { udid, userId: body.userId, metadata: body.metadata ? JSON.stringify(body.metadata) : null };
+
+  const existing = await c.env.DB.prepare(
+    "SELECT number FROM badge WHERE application_id = ? AND udid = ? AND user_id = ?",
+  )
+    .bind(application.id, udid, body.userId)
+    .first<{ number: number }>();
+  if (existing) return c.json({ badgeId: String(existing.number) }, 200);
+
+  const number =
+    body.invitationToken === undefined
+      ? await insertBadge(c, application, device)
+      : await claimInvitation(c, application, device, body.invitationToken);
+  if (number === undefined) return c.json({ error: "UNKNOWN_INVITATION" }, 404);
+  c.executionCtx.waitUntil(sendWebhook(application, number, device));
+  return c.json({ badgeId: String(number), publicKey: application.public_key }, 201);
+});
+
+interface Device {
+  udid: string;
+  userId: string;
+  metadata: string | null;
+}
+
+async function insertBadge(c: PeerContext, { id }: Application, device: Device): Promise<number | undefined> {
+  const [, inserted] = await c.env.DB.batch<{ number: number }>([
+    c.env.DB.prepare("UPDATE counter SET next = next + 1 WHERE application_id = ?").bind(id),
+    c.env.DB.prepare(
+      `INSERT INTO badge (number, application_id, udid, user_id, metadata, created_at)
+       SELECT next - 1, ?1, ?2, ?3, ?4, ?5 FROM counter WHERE application_id = ?1 RETURNING number`,
+    ).bind(id, device.udid, device.userId, device.metadata, Date.now()),
+  ]);
+  return inserted?.results[0]?.number;
+}
+
+async function claimInvitation(c: PeerContext, { id }: Application, device: Device, token: string) {
+  const now = Date.now();
+  const [, inserted] = await c.env.DB.batch<{ number: number }>([
+    c.env.DB.prepare(
+      `UPDATE invitation SET claimed_at = ?3
+       WHERE token = ?1 AND application_id = ?2 AND claimed_at IS NULL AND expires_at > ?4`,
+    ).bind(token, id, now, new Date(now).toISOString()),
+    c.env.DB.prepare(
+      `INSERT INTO badge (number, application_id, udid, user_id, metadata, created_at)
+       SELECT number, ?2, ?3, ?4, ?5, ?6 FROM invitation WHERE token = ?1 AND claimed_at = ?6 RETURNING number`,
+    ).bind(token, id, device.udid, device.userId, device.metadata, now),
+  ]);
+  return inserted?.results[0]?.number;
+}
+
+async function sendWebhook({ secret, webhook_url: url }: Application, number: number, device: Device): Promise<void> {
+  if (url === null) return;
+  const metadata = device.metadata === null ? undefined : JSON.parse(device.metadata);
+  const data = { id: String(number), userId: device.userId, metadata };
+  const body = JSON.stringify({ event: "badge:created", data });
+  const algorithm = { name: "HMAC", hash: "SHA-1" };
+  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, ["sign"]);
+  const mac = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(body));
+  const signature = btoa(String.fromCharCode(...new Uint8Array(mac)));
+  const headers = { "Content-Type": "application/json", Signature: signature };
+  const response = await fetch(url, { method: "POST", headers, body });
+  await response.body?.cancel();
+}
+
+app.post("/v1/badge/sign", async (c) => {
+  const application = await findApplication(c);
+  const udid = c.req.header("udid");
+  if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
+  if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
+  if (!(await isAllowed(c, application, udid))) return c.json({ error: "RATE_LIMITED" }, 429);
+  const { base64 } = await c.req.json<{ base64?: string }>();
+  if (!base64) return c.json({ error: "UNDEFINED_BASE64" }, 422);
+  const badge = await c.env.DB.prepare(
+    "SELECT number FROM badge WHERE application_id = ? AND udid = ? ORDER BY id DESC LIMIT 1",
+  )
+    .bind(application.id, udid)
+    .first<{ number: number }>();
+  if (!badge) return c.json({ error: "UNKNOWN_BADGE" }, 404);
+  const signature = await new SignJWT({ client_signature: base64 })
+    .setProtectedHeader({ alg: "ES256" })
+    .setSubject(String(badge.number))
+    .setAudience(application.id)
+    .setIssuedAt()
+    .sign(await signingKey(application));
+  return c.json({ signature }, 200);
+});
+
+async function signingKey({ id, private_key: jwk }: Application) {
+  const known = signingKeys.get(id);
+  if (known) return known;
+  const key = await importJWK(JSON.parse(jwk), "ES256");
+  signingKeys.set(id, key);
+  return key;
+}
+
+app.get("/v1/badges", async (c) => {
+  const application = await findApplication(c);
+  if (application?.secret !== c.req.header("applicationsecret")) return c.json({ error: "INVALID_CREDENTIALS" }, 401);
+  const perPage = Math.min(Number(c.req.query("per_page") ?? 100), 1000);
+  const { results } = await c.env.DB.prepare(
+    "SELECT id, number, user_id, metadata FROM badge WHERE application_id = ? AND id > ? ORDER BY id LIMIT ?",
+  )
+    .bind(application?.id, Number(c.req.query("cursor") ?? 0), perPage + 1)
+    .all<{ id: number; number: number; user_id: string; metadata: string | null }>();
+  const shown = results.slice(0, perPage);
+  if (results.length > perPage) c.header("pagination-cursor", String(shown.at(-1)?.id));
+  const badges = shown.map(({ number, user_id: userId, metadata }) => ({
+    id: String(number),
+    userId,
+    metadata: metadata === null ? undefined : JSON.parse(metadata),
+  }));
+  return c.json({ badges }, 200);
+});
+
+app.post("/v1/invitation", async (c) => {
+  const application = await findApplication(c);
+  const udid = c.req.header("udid");
+  if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
+  if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
+  if (!(await isAllowed(c, application, udid))) return c.json({ error: "RATE_LIMITED" }, 429);
+  const { expiresAt } = await c.req.json<{ expiresAt?: string }>();
+  if (!expiresAt) return c.json({ error: "UNDEFINED_EXPIRESAT" }, 422);
+  const id = crypto.randomUUID();
+  const [, inserted] = await c.env.DB.batch<{ number: number }>([
+    c.env.DB.prepare("UPDATE counter SET next = next + 1 WHERE application_id = ?").bind(application.id),
+    c.env.DB.prepare(
+      `INSERT INTO invitation (token, application_id, number, expires_at)
+       SELECT ?1, ?2, next - 1, ?3 FROM counter WHERE application_id = ?2 RETURNING number`,
+    ).bind(id, application.id, expiresAt),
+  ]);
+  return c.json({ id, badgeId: String(inserted?.results[0]?.number), expiresAt }, 201);
+});
+
+async function findApplication(c: PeerContext): Promise<Application | null> {
+  const id = c.req.header("applicationid") ?? "";
+  const cached = applications.get(id);
+  if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached.application;
+  const application = await c.env.DB.prepare("SELECT * FROM application WHERE id = ?").bind(id).first<Application>();
+  if (application) applications.set(id, { application, loadedAt: Date.now() });
+  return application;
+}
+
+async function isAllowed(c: PeerContext, { id }: Application, udid: string): Promise<boolean> {
+  const [byDevice, byClientIp] = await Promise.all([
+    c.env.DEVICE_LIMIT.limit({ key: `${id}:${udid}` }),
+    c.env.CLIENT_IP_LIMIT.limit({ key: `${id}:${c.req.header("cf-connecting-ip")}` }),
+  ]);
+  return byDevice.success && byClientIp.success;
+}
+
+export default app;

@@ -1,0 +1,138 @@
+import type { LoadGenerator } from "./load.ts";
+import { type Clients, OPERATIONS, type Operation } from "./operations.ts";
+import type { Side, SideName } from "./side.ts";
+import { percentile } from "./statistics.ts";
+
+export interface Plan {
+  /** Clients that call at once. */
+  connections: number;
+  rounds: number;
+  /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
+  seconds: number;
+}
+
+/** One measurement: one side, one operation, one round. */
+export interface Measurement {
+  operation: string;
+  side: SideName;
+  round: number;
+  calls: number;
+  rps: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** CPU time of workerd for one call, or null where that cannot be told. */
+  cpuMs: number | null;
+}
+
+export interface Contestant {
+  side: Side;
+  clients: Clients;
+}
+
+/** A side gave a wrong answer or none. */
+export class WrongAnswer extends Error {}
+
+/** Calls of the first, unmeasured burst, which only tells how many calls fill the time. */
+const TRIAL_CALLS = 128;
+/** Fewer calls than this a client say nothing about the slowest in a hundred. */
+const LEAST_CALLS_A_CLIENT = 3;
+
+/** Runs operations against the sides and checks every answer. */
+export class Bench {
+  readonly #load: LoadGenerator;
+  readonly #contestants: readonly Contestant[];
+  readonly #plan: Plan;
+  readonly #progress: (line: string) => void;
+
+  constructor(
+    load: LoadGenerator,
+    contestants: readonly Contestant[],
+    plan: Plan,
+    progress: (line: string) => void = () => undefined,
+  ) {
+    this.#load = load;
+    this.#contestants = contestants;
+    this.#plan = plan;
+    this.#progress = progress;
+  }
+
+  /**
+   * Measures every operation on every side, once a round. Within a round the sides follow each other directly, and who
+   * is first rotates: what disturbs the machine for a while disturbs all of them.
+   */
+  async run(): Promise<Measurement[]> {
+    const counts = new Map<Operation, number>();
+    for (const operation of OPERATIONS) counts.set(operation, await this.#warmUp(operation));
+    const measurements: Measurement[] = [];
+    for (let round = 0; round < this.#plan.rounds; round++) {
+      for (const [place, operation] of OPERATIONS.entries()) {
+        for (const contestant of rotated(this.#contestants, round + place)) {
+          const count = counts.get(operation) ?? TRIAL_CALLS;
+          const measured = await this.#measure(operation, contestant, count);
+          measurements.push({ round, ...measured });
+          const where = `round ${round + 1} of ${this.#plan.rounds}`;
+          this.#progress(`${where}  ${describe(measured)}`);
+        }
+      }
+    }
+    return measurements;
+  }
+
+  /** @returns how many calls a measurement of this operation has, on every side */
+  async #warmUp(operation: Operation): Promise<number> {
+    const { connections, seconds } = this.#plan;
+    let count = TRIAL_CALLS;
+    for (const contestant of this.#contestants.filter(({ side }) => side.name === "floor")) {
+      const { rps } = await this.#measure(operation, contestant, TRIAL_CALLS);
+      count = Math.max(connections * LEAST_CALLS_A_CLIENT, Math.ceil(rps * seconds));
+    }
+    for (const contestant of this.#contestants) {
+      const measured = await this.#measure(operation, contestant, count);
+      this.#progress(`warming up    ${describe(measured)}`);
+    }
+    return count;
+  }
+
+  async #measure(operation: Operation, contestant: Contestant, count: number): Promise<Omit<Measurement, "round">> {
+    const { side, clients } = contestant;
+    const missing = operation.needs?.missing(clients, count) ?? 0;
+    if (operation.needs && missing > 0) await this.#send(operation.needs.operation, contestant, missing);
+    const cpuBefore = side.cpuMilliseconds();
+    const { latencies, seconds } = await this.#send(operation, contestant, count);
+    const cpuAfter = side.cpuMilliseconds();
+    return {
+      operation: operation.name,
+      side: side.name,
+      calls: count,
+      rps: count / seconds,
+      p50Ms: percentile(latencies, 0.5),
+      p99Ms: percentile(latencies, 0.99),
+      cpuMs: cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / count,
+    };
+  }
+
+  /** @throws WrongAnswer */
+  async #send(operation: Operation, { side, clients }: Contestant, count: number) {
+    const expectations = operation.next(clients, count);
+    const calls = expectations.map(({ call }) => call);
+    const result = await this.#load.send({ port: side.port, clients: this.#plan.connections, calls });
+    for (const [place, { check }] of expectations.entries()) {
+      try {
+        await check(result.answers[place] ?? { status: 0, body: "not sent" });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new WrongAnswer(`${side.name}, ${operation.name}: ${reason}`);
+      }
+    }
+    return result;
+  }
+}
+
+function rotated<T>(items: readonly T[], by: number): T[] {
+  const start = by % items.length;
+  return [...items.slice(start), ...items.slice(0, start)];
+}
+
+function describe({ operation, side, rps, p99Ms }: Omit<Measurement, "round">): string {
+  return `${operation.padEnd(30)} ${side.padEnd(8)} ${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
+}

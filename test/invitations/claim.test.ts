@@ -1,0 +1,224 @@
+import { decodeJwt } from "jose";
+import { describe, expect, it } from "vitest";
+import { sweep } from "../../src/sweep.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { claim, invite, listedNumbers, outcome, revoke } from "./support/calls.ts";
+import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
+import { useQuietLog } from "./support/log.ts";
+import { RECORDED_EVENTS, readInvitation, readPayload, readRows } from "./support/storage.ts";
+
+useQuietLog();
+useStandingClock();
+
+describe("presenting an invitation token (contract section 2)", () => {
+  it("answers 201 with the reserved number first, 200 with the same ever after", async () => {
+    const application = await createApplication();
+    const { token, number } = await invite(application);
+    const first = await claim(application, "device", "alice", token);
+    expect(first).toMatchObject({ status: 201 });
+    expect(first.body).toEqual({ badgeId: String(number), publicKey: expect.any(String) });
+    const again = await claim(application, "device", "alice", token);
+    expect(again).toMatchObject({ status: 200, body: { badgeId: String(number) } });
+    expect(again.body).not.toHaveProperty("publicKey");
+    moveClock(2 * HOUR);
+    expect(await claim(application, "device", "alice", token)).toMatchObject({ status: 200, body: again.body });
+    expect(await requestBadge(application, "device", { userId: "alice" })).toMatchObject({
+      status: 200,
+      body: again.body,
+    });
+    expect(await listedNumbers(application)).toEqual([number]);
+  });
+
+  it("keeps the metadata, and replaces it when the token comes again with other", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    const send = (os: string) =>
+      requestBadge(application, "device", { userId: "alice", metadata: { os }, invitationToken: token });
+    const listed = async () => (await call("GET", "/v1/badges", { headers: serverHeaders(application) })).body.badges;
+    await send("iOS");
+    expect(await listed()).toMatchObject([{ userId: "alice", metadata: { os: "iOS" } }]);
+    await send("Android");
+    expect(await listed()).toMatchObject([{ userId: "alice", metadata: { os: "Android" } }]);
+  });
+
+  it("answers 409 to another device, to another user, and even to the creator", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    await claim(application, "device", "alice", token);
+    expect(outcome(await claim(application, "another", "alice", token))).toBe("409 CLAIMED_INVITATION");
+    expect(outcome(await claim(application, "device", "bob", token))).toBe("409 CLAIMED_INVITATION");
+    expect(outcome(await claim(application, "creator", "carol", token))).toBe("409 CLAIMED_INVITATION");
+  });
+
+  it("answers 410 once it is revoked, also after its time", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    await revoke(application, token);
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
+    moveClock(2 * HOUR);
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
+  });
+
+  it("answers 410 from the moment of expiry on, the sweep come by or not", async () => {
+    const application = await createApplication();
+    const unswept = await invite(application, ahead(SECOND));
+    const swept = await invite(application, ahead(SECOND));
+    moveClock(SECOND - 1);
+    await sweep(testContext().context);
+    expect(await readInvitation(swept.token)).toMatchObject({ state: "pending" });
+    moveClock(1);
+    expect(await readInvitation(unswept.token)).toMatchObject({ state: "pending" });
+    expect(outcome(await claim(application, "device", "alice", unswept.token))).toBe("410 EXPIRED_INVITATION");
+    await sweep(testContext().context);
+    expect(await readInvitation(swept.token)).toMatchObject({ state: "expired" });
+    for (const { token } of [unswept, swept]) {
+      expect(outcome(await claim(application, "device", "alice", token))).toBe("410 EXPIRED_INVITATION");
+    }
+  });
+
+  it("answers 404 for an unknown token and for another application's, which stays good", async () => {
+    const application = await createApplication();
+    const other = await createApplication();
+    const { token } = await invite(application);
+    expect(outcome(await claim(application, "device", "alice", `${token}x`))).toBe("404 UNKNOWN_INVITATION");
+    expect(outcome(await claim(application, "device", "alice", "😀\u0000"))).toBe("404 UNKNOWN_INVITATION");
+    expect(outcome(await claim(other, "device", "alice", token))).toBe("404 UNKNOWN_INVITATION");
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("201");
+  });
+
+  it.each([[1], [true], [["inv_x"]], [{ id: "inv_x" }]])("answers 422 for %j, which is no text", async (token) => {
+    const application = await createApplication();
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("422 INVALID_INVITATIONTOKEN");
+  });
+
+  it.each([[null], [""], ["  "]])("counts %j as none and issues as without", async (token) => {
+    const application = await createApplication();
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("201");
+  });
+
+  it("judges the other fields first", async () => {
+    const application = await createApplication();
+    const send = async (body: unknown) => outcome(await requestBadge(application, "device", body));
+    expect(await send({ invitationToken: 1 })).toBe("422 UNDEFINED_USERID");
+    expect(await send({ userId: 1, metadata: 1, invitationToken: 1 })).toBe("422 INVALID_USERID");
+    expect(await send({ userId: "alice", metadata: 1, invitationToken: 1 })).toBe("422 INVALID_METADATA");
+    expect(await send({ userId: "alice", metadata: 1, invitationToken: "unknown" })).toBe("422 INVALID_METADATA");
+  });
+});
+
+describe("a failed request burns nothing (contract section 2)", () => {
+  it.each([
+    ["wrong metadata", "device", { userId: "alice", metadata: { os: 1 } }, "422 INVALID_METADATA"],
+    ["no user", "device", {}, "422 UNDEFINED_USERID"],
+    ["a wrong user", "device", { userId: "a".repeat(256) }, "422 INVALID_USERID"],
+    ["a wrong udid", "u".repeat(256), { userId: "alice" }, "422 INVALID_UDID"],
+    ["too much", "device", { userId: "alice", more: "x".repeat(17_000) }, "413 PAYLOAD_TOO_LARGE"],
+  ])("with %s the token stays good", async (_, udid, body, refusal) => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const { token, number } = await invite(application);
+    const answer = await requestBadge(application, udid, { ...body, invitationToken: token });
+    expect(outcome(answer)).toBe(refusal);
+    expect(await readInvitation(token)).toMatchObject({ state: "pending", claimDevice: null, claimEventId: null });
+    expect((await readRows(application)).events).toEqual([]);
+    const claimed = await claim(application, "device", "alice", token);
+    expect(claimed).toMatchObject({ status: 201, body: { badgeId: String(number) } });
+  });
+});
+
+describe("the event of a claim (contract section 8)", () => {
+  it("is recorded once, names the invitation, and nothing as replaced when there was no badge", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const { token, number } = await invite(application);
+    await claim(application, "device", "alice", token);
+    await claim(application, "device", "alice", token);
+    await claim(application, "another", "bob", token);
+    const { events } = await readRows(application);
+    expect(events).toHaveLength(1);
+    const [event] = events.map(readPayload);
+    expect(event).toMatchObject({ id: events[0]?.id, event: "badge:created", createdAt: new Date().toISOString() });
+    expect(event?.data).toEqual({ id: String(number), userId: "alice", invitationId: token });
+  });
+
+  it("carries the metadata", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const { token } = await invite(application);
+    await requestBadge(application, "device", { userId: "alice", metadata: { os: "iOS" }, invitationToken: token });
+    expect((await readRows(application)).events.map(readPayload)).toMatchObject([
+      { data: { metadata: { os: "iOS" } } },
+    ]);
+  });
+
+  it("is not recorded when the application has no webhook URL", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    await claim(application, "device", "alice", token);
+    expect((await readRows(application)).events).toEqual([]);
+  });
+});
+
+describe("a claim by a user device that has a badge (contract section 2)", () => {
+  async function signedNumber(application: TestApplication, udid: string): Promise<unknown> {
+    const { body } = await sign(application, udid, { base64: "aGVsbG8=" });
+    return Number(decodeJwt(String(body.signature)).sub);
+  }
+
+  it("takes the invitation's number for the old one, which is retired for ever", async () => {
+    const size = 4;
+    const application = await createApplication({ size, ...RECORDED_EVENTS });
+    const old = Number((await requestBadge(application, "device", { userId: "alice" })).body.badgeId);
+    const { token, number } = await invite(application);
+    expect(await signedNumber(application, "device")).toBe(old);
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("201");
+
+    expect(await listedNumbers(application)).toEqual([number]);
+    expect(await signedNumber(application, "device")).toBe(number);
+    const { badges, events } = await readRows(application);
+    expect(badges.find((row) => row.number === old)).toMatchObject({ position: null, retiredAt: Date.now() });
+    expect(events.map(readPayload).map(({ data }) => data)).toEqual([
+      { id: String(old), userId: "alice" },
+      { id: String(number), userId: "alice", invitationId: token, replacedBadgeId: String(old) },
+    ]);
+
+    const issued: number[] = [];
+    for (let device = 2; device < size; device++) {
+      const { body } = await requestBadge(application, `device ${device}`, { userId: "bob" });
+      issued.push(Number(body.badgeId));
+    }
+    expect(issued).not.toContain(old);
+    const further = await requestBadge(application, "one too many", { userId: "bob" });
+    expect(outcome(further)).toBe("503 NUMBERS_EXHAUSTED");
+  });
+
+  it("leaves another user's badge on the device alone, and signs with the one answered last", async () => {
+    const application = await createApplication();
+    const bobs = Number((await requestBadge(application, "device", { userId: "bob" })).body.badgeId);
+    const { token, number } = await invite(application);
+    await claim(application, "device", "alice", token);
+    expect(await signedNumber(application, "device")).toBe(number);
+    expect(await listedNumbers(application)).toEqual([bobs, number]);
+    await requestBadge(application, "device", { userId: "bob" });
+    expect(await signedNumber(application, "device")).toBe(bobs);
+    await claim(application, "device", "alice", token);
+    expect(await signedNumber(application, "device")).toBe(number);
+  });
+
+  it("of two invitations in a row keeps the second; the first token answers with the badge it has now", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const first = await invite(application);
+    const second = await invite(application);
+    expect(outcome(await claim(application, "device", "alice", first.token))).toBe("201");
+    expect(outcome(await claim(application, "device", "alice", second.token))).toBe("201");
+    const now = { status: 200, body: { badgeId: String(second.number) } };
+    expect(await claim(application, "device", "alice", first.token)).toMatchObject(now);
+    expect(await claim(application, "device", "alice", second.token)).toMatchObject(now);
+    expect(await requestBadge(application, "device", { userId: "alice" })).toMatchObject(now);
+    expect(await listedNumbers(application)).toEqual([second.number]);
+    expect(await signedNumber(application, "device")).toBe(second.number);
+    const { events } = await readRows(application);
+    expect(events.map(readPayload).map(({ data }) => data.replacedBadgeId)).toEqual([undefined, String(first.number)]);
+    expect(outcome(await claim(application, "another", "alice", first.token))).toBe("409 CLAIMED_INVITATION");
+    expect(outcome(await revoke(application, first.token))).toBe("409 CLAIMED_INVITATION");
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { decideClaim, decideRevoke, type Invitation, type InvitationState } from "../../src/invitations/lifecycle.ts";
+
+const EXPIRES_AT = 1_000_000;
+const BEFORE = EXPIRES_AT - 1;
+const AFTER = EXPIRES_AT + 1;
+const ALWAYS = [BEFORE, EXPIRES_AT, AFTER];
+
+const CREATOR = { device: "creator" };
+const CLAIMER = { device: "claimer", userId: "alice" };
+const OTHERS = [
+  { device: "another", userId: "alice" },
+  { device: "claimer", userId: "bob" },
+  { device: "another", userId: "bob" },
+  { device: "creator", userId: "alice" },
+];
+
+function invitation(state: InvitationState): Invitation {
+  const isClaimed = state === "claimed";
+  return {
+    state,
+    expiresAtTime: EXPIRES_AT,
+    creatorDevice: CREATOR.device,
+    claimDevice: isClaimed ? CLAIMER.device : null,
+    claimUserId: isClaimed ? CLAIMER.userId : null,
+  };
+}
+
+describe("presenting a token (contract section 5)", () => {
+  it("is refused as unknown when there is no such invitation", () => {
+    for (const now of ALWAYS) {
+      expect(decideClaim(undefined, CLAIMER, now)).toEqual({ kind: "refuse", reason: "invitation-unknown" });
+    }
+  });
+
+  it("claims a pending invitation for whoever presents it, until the very moment of its expiry", () => {
+    for (const claimer of [CLAIMER, ...OTHERS]) {
+      expect(decideClaim(invitation("pending"), claimer, BEFORE)).toEqual({ kind: "claim" });
+      expect(decideClaim(invitation("pending"), claimer, EXPIRES_AT)).toEqual({ kind: "expire" });
+      expect(decideClaim(invitation("pending"), claimer, AFTER)).toEqual({ kind: "expire" });
+    }
+  });
+
+  it("answers the claimer again for ever, and nobody else, be it by device or by user", () => {
+    for (const now of ALWAYS) {
+      expect(decideClaim(invitation("claimed"), CLAIMER, now)).toEqual({ kind: "claimed-before" });
+      for (const other of OTHERS) {
+        const decision = decideClaim(invitation("claimed"), other, now);
+        expect(decision).toEqual({ kind: "refuse", reason: "invitation-claimed" });
+      }
+    }
+  });
+
+  it.each(["revoked", "expired"] as const)("is refused to everybody once the invitation is %s", (state) => {
+    for (const now of ALWAYS) {
+      for (const claimer of [CLAIMER, ...OTHERS]) {
+        expect(decideClaim(invitation(state), claimer, now)).toEqual({ kind: "refuse", reason: `invitation-${state}` });
+      }
+    }
+  });
+});
+
+const SERVER = { kind: "server" } as const;
+const CREATING_DEVICE = { kind: "device", ...CREATOR } as const;
+
+describe("revoking (contract section 5)", () => {
+  it("is refused as unknown when there is no such invitation", () => {
+    for (const now of ALWAYS) {
+      for (const revoker of [SERVER, CREATING_DEVICE]) {
+        expect(decideRevoke(undefined, revoker, now)).toEqual({ kind: "refuse", reason: "invitation-unknown" });
+      }
+    }
+  });
+
+  it.each([
+    ["pending", BEFORE, { kind: "revoke" }],
+    ["pending", EXPIRES_AT, { kind: "expire" }],
+    ["pending", AFTER, { kind: "expire" }],
+    ...ALWAYS.flatMap((now) => [
+      ["revoked", now, { kind: "revoked-before" }] as const,
+      ["claimed", now, { kind: "refuse", reason: "invitation-claimed" }] as const,
+      ["expired", now, { kind: "refuse", reason: "invitation-expired" }] as const,
+    ]),
+  ] as const)("of one that is %s at %i gives %o to the server and to the creating device", (state, now, decision) => {
+    for (const revoker of [SERVER, CREATING_DEVICE]) {
+      expect(decideRevoke(invitation(state), revoker, now)).toEqual(decision);
+    }
+  });
+
+  it("tells another device nothing of an invitation, in whatever state it is", () => {
+    for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
+      for (const now of ALWAYS) {
+        // The claimer is no more than any other device.
+        for (const device of ["another", CLAIMER.device]) {
+          const decision = decideRevoke(invitation(state), { kind: "device", device }, now);
+          expect(decision).toEqual({ kind: "refuse", reason: "invitation-unknown" });
+        }
+      }
+    }
+  });
+});

@@ -1,0 +1,42 @@
+import { eq } from "drizzle-orm";
+import fc from "fast-check";
+import { describe, it } from "vitest";
+import { invitation } from "../../src/storage/schema.ts";
+import { createApplication } from "../support/application.ts";
+import { SECOND, useStandingClock } from "./support/clock.ts";
+import { COMMANDS, expectLedgerAsModel } from "./support/commands.ts";
+import { useQuietLog } from "./support/log.ts";
+import { Model } from "./support/model.ts";
+import { orm, RECORDED_EVENTS } from "./support/storage.ts";
+
+useQuietLog();
+useStandingClock();
+
+const RUNS = 300;
+
+/**
+ * Random histories of small applications against a model of the contract. A failure prints its seed and path, with which
+ * `fc.assert(property, { seed, path })` repeats it, and the shortest history that fails.
+ */
+describe("any history of badges and invitations (contract sections 1, 2 and 5)", () => {
+  it("hands out no number twice, reissues none that was issued, frees what ended, and reuses it first", async () => {
+    const setup = fc.record({
+      size: fc.integer({ min: 2, max: 8 }),
+      reuseAfter: fc.constantFrom(0, 0, 2 * SECOND),
+    });
+    const history = fc.commands(COMMANDS, { maxCommands: 25, size: "max" });
+    const property = fc.asyncProperty(setup, history, async ({ size, reuseAfter }, commands) => {
+      const application = await createApplication({
+        size,
+        reuseAfterSeconds: reuseAfter / SECOND,
+        ...RECORDED_EVENTS,
+      });
+      const model = new Model(size, reuseAfter);
+      await fc.asyncModelRun(() => ({ model, real: application }), commands);
+      await expectLedgerAsModel(model, application);
+      // Another run's sweep has nothing to do with these.
+      await orm.delete(invitation).where(eq(invitation.applicationId, application.id));
+    });
+    await fc.assert(property, { numRuns: RUNS });
+  }, 400_000);
+});

@@ -1,0 +1,186 @@
+import { describe, expect, it } from "vitest";
+import { deviceOf } from "../../src/applications/devices.ts";
+import type { Application } from "../../src/applications/registry.ts";
+import { issueBadge } from "../../src/badges/issue.ts";
+import type { Context } from "../../src/context.ts";
+import { createInvitation } from "../../src/invitations/create.ts";
+import { expireSome } from "../../src/invitations/expire.ts";
+import { revokeInvitation } from "../../src/invitations/revoke.ts";
+import { Refusal } from "../../src/refusal.ts";
+import { sweep } from "../../src/sweep.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { HOUR } from "./support/clock.ts";
+import { interleave } from "./support/interleaving.ts";
+import { expectConsistent, isLive } from "./support/invariants.ts";
+import { useQuietLog } from "./support/log.ts";
+import { RECORDED_EVENTS } from "./support/storage.ts";
+
+useQuietLog();
+
+/** What can happen to an invitation at one moment, and a plain request by one who also claims. */
+const ACTS = ["claim", "claim by another", "revoke", "expire", "plain request"] as const;
+type Act = (typeof ACTS)[number];
+
+/** What was answered: a number (that of the invitation or another, new or not), a refusal, or that it was done. */
+type Outcome = `${"created" | "existing"} ${"reserved" | "other"}` | `refused ${string}` | "revoked" | "swept";
+
+type State = "pending" | "claimed" | "revoked" | "expired";
+
+/** The invitation, and whether a user device has the reserved number or another. */
+interface World {
+  state: State;
+  badges: Partial<Record<"alice" | "bob", "reserved" | "other">>;
+}
+
+interface Step {
+  world: World;
+  outcome: Outcome;
+}
+
+/** What the contract says of acts that come one after the other; of several steps any may be taken. */
+function act(world: World, what: Act): Step[] {
+  const { state, badges } = world;
+  const isEnded = state === "revoked" || state === "expired";
+  switch (what) {
+    case "claim":
+    case "claim by another": {
+      const who = what === "claim" ? "alice" : "bob";
+      if (state === "pending") {
+        return [{ world: { state: "claimed", badges: { ...badges, [who]: "reserved" } }, outcome: "created reserved" }];
+      }
+      if (state === "claimed" && badges[who] === "reserved") return [{ world, outcome: "existing reserved" }];
+      return [{ world, outcome: `refused invitation-${state}` }];
+    }
+    case "plain request": {
+      if (badges.alice !== undefined) return [{ world, outcome: `existing ${badges.alice}` }];
+      const other: Step = { world: { state, badges: { ...badges, alice: "other" } }, outcome: "created other" };
+      const freed: Step = { world: { state, badges: { ...badges, alice: "reserved" } }, outcome: "created reserved" };
+      return isEnded ? [other, freed] : [other];
+    }
+    case "revoke":
+      if (state === "pending") return [{ world: { state: "revoked", badges }, outcome: "revoked" }];
+      return [{ world, outcome: state === "revoked" ? "revoked" : `refused invitation-${state}` }];
+    case "expire":
+      return [{ world: { state: state === "pending" ? "expired" : state, badges }, outcome: "swept" }];
+  }
+}
+
+/** Every end that the acts can come to in some order, as text: outcomes in the order of the acts, then the world. */
+function possibleEnds(acts: readonly Act[]): string[] {
+  const ends = new Set<string>();
+  const seen = new Set<string>();
+  const go = (world: World, outcomes: readonly (Outcome | null)[]): void => {
+    const place = JSON.stringify([world, outcomes]);
+    if (seen.has(place)) return;
+    seen.add(place);
+    if (!outcomes.includes(null)) ends.add(describeEnd(outcomes, world));
+    for (const [index, what] of acts.entries()) {
+      if (outcomes[index] !== null) continue;
+      for (const next of act(world, what)) go(next.world, outcomes.with(index, next.outcome));
+    }
+  };
+  go(
+    { state: "pending", badges: {} },
+    acts.map(() => null),
+  );
+  return [...ends];
+}
+
+function describeEnd(outcomes: readonly (Outcome | null)[], { state, badges }: World): string {
+  return [...outcomes, state, `alice: ${badges.alice ?? "none"}`, `bob: ${badges.bob ?? "none"}`].join(", ");
+}
+
+interface Stage {
+  application: Application;
+  token: string;
+  number: number;
+  devices: { alice: string; bob: string };
+  expire(): void;
+}
+
+async function perform(context: Context, what: Act, stage: Stage): Promise<Outcome> {
+  const { application, token, number, devices } = stage;
+  const present = async (who: "alice" | "bob", invitationToken: string | null): Promise<Outcome> => {
+    const request = { device: devices[who], userId: who, metadata: null };
+    const badge = await issueBadge(context, application, request, invitationToken);
+    return `${badge.kind} ${badge.number === number ? "reserved" : "other"}`;
+  };
+  try {
+    switch (what) {
+      case "claim":
+        return await present("alice", token);
+      case "claim by another":
+        return await present("bob", token);
+      case "plain request":
+        return await present("alice", null);
+      case "revoke":
+        await revokeInvitation(context, application, token, { kind: "server" });
+        return "revoked";
+      case "expire":
+        stage.expire();
+        await sweep(context);
+        return "swept";
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return `refused ${error.reason}`;
+    throw error;
+  }
+}
+
+/** One race on an invitation of its own. @returns how it ended */
+async function race(owner: TestApplication, acts: readonly Act[], seed: number): Promise<string> {
+  const { context } = testContext();
+  const application = await context.registry.find(context.db, owner.id, Date.now());
+  if (!application) throw new Error("the application is there");
+  const device = (udid: string) => deviceOf(context.custody, application, `${udid} ${seed}`);
+  const devices = { alice: await device("phone of alice"), bob: await device("phone of bob") };
+  const startedAt = Date.now();
+  let now = startedAt;
+  const invitation = { device: devices.alice, expiresAt: "in an hour", expiresAtTime: startedAt + HOUR };
+  const { id: token, number } = await createInvitation({ ...context, now: () => now }, application, invitation);
+  const expire = (): void => {
+    now = startedAt + HOUR;
+  };
+  const stage: Stage = { application, token, number, devices, expire };
+  const actors = acts.map((what) => (gated: Context) => perform(gated, what, stage));
+  const outcomes = await interleave(seed, () => now, actors);
+
+  const { badges, invitations } = await expectConsistent(owner);
+  const state = invitations.find((row) => row.number === number && row.expiresAtTime === startedAt + HOUR)?.state;
+  const numberOf = (who: "alice" | "bob"): { [name: string]: "reserved" | "other" } => {
+    const row = badges.find((badge) => badge.device === devices[who] && isLive(badge));
+    return row ? { [who]: row.number === number ? "reserved" : "other" } : {};
+  };
+  if (state === undefined) throw new Error("the invitation has no row");
+  const world: World = { state, badges: { ...numberOf("alice"), ...numberOf("bob") } };
+  // What is left pending ends now, so that the next race is alone.
+  await expireSome({ ...context, now: () => startedAt + HOUR });
+  return describeEnd(outcomes, world);
+}
+
+const pairs = ACTS.flatMap((one, place) => ACTS.slice(place).map((other) => [one, other] as const));
+const ROUNDS = 8;
+/** Every run tries others. A failure names its seed: put here, it comes first. */
+const FIRST_SEED = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+
+async function expectSomeOrder(acts: readonly Act[], rounds: number): Promise<void> {
+  const application = await createApplication(RECORDED_EVENTS);
+  const possible = possibleEnds(acts);
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + rounds; seed++) {
+    const end = await race(application, acts, seed);
+    expect(possible, `seed ${seed} came to: ${end}`).toContain(end);
+  }
+}
+
+describe("two requests at one moment (contract sections 2 and 5)", () => {
+  it.each(pairs)("%s and %s: both answers, and what is stored, are those of one order of the two", async (...acts) => {
+    await expectSomeOrder(acts, ROUNDS);
+  });
+});
+
+describe("everything at one moment (contract sections 2 and 5)", () => {
+  it("claims, claims by another, revocations, expiry and plain requests come out as in some order", async () => {
+    await expectSomeOrder([...ACTS, "claim", "revoke"], 3 * ROUNDS);
+  });
+});

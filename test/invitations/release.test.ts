@@ -1,0 +1,298 @@
+import { eq } from "drizzle-orm";
+import { describe, expect, it } from "vitest";
+import type { Application } from "../../src/applications/registry.ts";
+import { issueBadge } from "../../src/badges/issue.ts";
+import type { Context } from "../../src/context.ts";
+import { revokeInvitation } from "../../src/invitations/revoke.ts";
+import { badge, invitation, webhookEvent } from "../../src/storage/schema.ts";
+import { sweep } from "../../src/sweep.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { requestBadge } from "../support/http.ts";
+import { claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
+import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
+import { forEveryDeath, runDying } from "./support/death.ts";
+import { interleave } from "./support/interleaving.ts";
+import { expectConsistent } from "./support/invariants.ts";
+import { useQuietLog } from "./support/log.ts";
+import { orm, RECORDED_EVENTS, readInvitation, readLedger, readRows } from "./support/storage.ts";
+
+useQuietLog();
+useStandingClock();
+
+async function loaded(context: Context, { id }: TestApplication): Promise<Application> {
+  const application = await context.registry.find(context.db, id, context.now());
+  if (!application) throw new Error("the application is there");
+  return application;
+}
+
+async function sweepNow(): Promise<void> {
+  await sweep(testContext().context);
+}
+
+/** The number that the next device gets, or the refusal. */
+async function nextNumber(application: TestApplication, udid = crypto.randomUUID()): Promise<number | string> {
+  const answer = await requestBadge(application, udid, { userId: "somebody" });
+  return answer.status === 201 ? Number(answer.body.badgeId) : outcome(answer);
+}
+
+describe("a number goes back exactly once, wherever the service dies (contract section 5)", () => {
+  it("between D1's revocation, the release and the note of it", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const deaths = await forEveryDeath(async (death) => {
+      const { token, number } = await invite(application);
+      const died = await runDying(death, async (context) =>
+        revokeInvitation(context, await loaded(context, application), token, { kind: "server" }),
+      );
+      await sweepNow();
+      // Dead before D1 had it, nothing has happened: the server asks again.
+      expect(outcome(await revoke(application, token))).toBe("200");
+      await expectReleased(application, token, number);
+      return died;
+    });
+    expect(deaths).toBeGreaterThan(3);
+  });
+
+  it("between D1's expiry, the release and the note of it", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const deaths = await forEveryDeath(async (death) => {
+      const { token, number } = await invite(application, ahead(SECOND));
+      moveClock(SECOND);
+      const died = await runDying(death, sweep);
+      await sweepNow();
+      await expectReleased(application, token, number);
+      return died;
+    });
+    expect(deaths).toBeGreaterThan(3);
+  });
+
+  it("when a request frees it because the range is exhausted", async () => {
+    const deaths = await forEveryDeath(async (death) => {
+      const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
+      const { number } = await invite(application, ahead(SECOND));
+      moveClock(SECOND);
+      const request = { device: "a device", userId: "alice", metadata: null };
+      const died = await runDying(death, async (context) =>
+        issueBadge(context, await loaded(context, application), request, null),
+      );
+      const { context } = testContext();
+      const answer = await issueBadge(context, await loaded(context, application), request, null);
+      expect(answer.number).toBe(number);
+      expect((await expectConsistent(application)).badges).toMatchObject([{ number, userId: "alice" }]);
+      return died;
+    });
+    expect(deaths).toBeGreaterThan(5);
+  });
+
+  /** Nobody has it, it is free once, and the next device that asks gets it. */
+  async function expectReleased(application: TestApplication, token: string, number: number): Promise<void> {
+    expect(await readInvitation(token)).toMatchObject({ releasedAt: expect.any(Number) });
+    expect((await expectConsistent(application)).ledger.free).toEqual([number]);
+    await sweepNow();
+    expect(await nextNumber(application)).toBe(number);
+    await sweepNow();
+    expect((await expectConsistent(application)).ledger.free).toEqual([]);
+  }
+});
+
+describe("a claim that dies half-way (contract section 2)", () => {
+  it("is finished by the next request: one badge, one event, 201 or 200 with the same number", async () => {
+    const deaths = await forEveryDeath(async (death) => {
+      const application = await createApplication(RECORDED_EVENTS);
+      const old = await nextNumber(application, "device");
+      const { token, number } = await invite(application);
+      const request = { userId: "somebody", invitationToken: token };
+      const { context } = testContext();
+      const { badges } = await readRows(application);
+      const device = badges.find((row) => row.number === old)?.device;
+      if (typeof device !== "string") throw new Error("an issued badge has a device");
+      const died = await runDying(death, async (dying) =>
+        issueBadge(dying, await loaded(context, application), { device, userId: "somebody", metadata: null }, token),
+      );
+      const answer = await requestBadge(application, "device", request);
+      expect([200, 201]).toContain(answer.status);
+      expect(answer.body.badgeId).toBe(String(number));
+      expect(await listedNumbers(application)).toEqual([number]);
+      expect((await expectConsistent(application)).events).toHaveLength(2);
+      return died;
+    });
+    expect(deaths).toBeGreaterThan(2);
+  });
+});
+
+describe("sweeps beside each other (contract section 5)", () => {
+  it("give a number back once, run twice in a row or at one moment", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    for (let seed = 0; seed < 10; seed++) {
+      const expired = await invite(application, ahead(SECOND));
+      const revoked = await invite(application);
+      await runDying({ call: 2, when: "before" }, async (context) =>
+        revokeInvitation(context, await loaded(context, application), revoked.token, { kind: "server" }),
+      );
+      moveClock(SECOND);
+      await interleave(seed, Date.now, [sweep, sweep, sweep]);
+      await sweepNow();
+      const { ledger } = await expectConsistent(application);
+      expect(ledger.free.toSorted(), `seed ${seed}`).toEqual([expired.number, revoked.number].toSorted());
+      const numbers = [await nextNumber(application), await nextNumber(application)];
+      expect(numbers.toSorted()).toEqual([expired.number, revoked.number].toSorted());
+    }
+  });
+});
+
+describe("which number comes next (contract section 5)", () => {
+  it("is the one that has been free for longest, however and in whatever order the sweep found them", async () => {
+    const application = await createApplication();
+    const third = await invite(application, ahead(3 * MINUTE));
+    const first = await invite(application, ahead(MINUTE));
+    const second = await invite(application);
+    const fourth = await invite(application);
+    moveClock(2 * MINUTE);
+    await revoke(application, second.token);
+    moveClock(2 * MINUTE);
+    await sweepNow();
+    moveClock(MINUTE);
+    await revoke(application, fourth.token);
+    for (const { number } of [first, second, third, fourth]) expect(await nextNumber(application)).toBe(number);
+  });
+
+  it("is a free one before a fresh one, for badges and for invitations", async () => {
+    const application = await createApplication();
+    const invitations = [await invite(application), await invite(application)];
+    for (const { token } of invitations) await revoke(application, token);
+    expect(await nextNumber(application)).toBe(invitations[0]?.number);
+    expect((await invite(application)).number).toBe(invitations[1]?.number);
+    expect(invitations.map(({ number }) => number)).not.toContain(await nextNumber(application));
+  });
+
+  it("is not one that rests, until the application's delay is over", async () => {
+    const application = await createApplication({ reuseAfterSeconds: 60, size: 3 });
+    const { token, number } = await invite(application);
+    await revoke(application, token);
+    moveClock(MINUTE - 1);
+    const fresh = await nextNumber(application);
+    expect(fresh).not.toBe(number);
+    moveClock(1);
+    expect(await nextNumber(application)).toBe(number);
+  });
+
+  it("may rest although the range is exhausted", async () => {
+    const application = await createApplication({ reuseAfterSeconds: 60, size: 1 });
+    const { token, number } = await invite(application);
+    await revoke(application, token);
+    moveClock(MINUTE - 1);
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
+    moveClock(1);
+    expect(await nextNumber(application)).toBe(number);
+  });
+
+  it("rests from the moment of expiry, not from when the sweep or a request notices it", async () => {
+    const application = await createApplication({ reuseAfterSeconds: 60, size: 2 });
+    const [swept, unswept] = [await invite(application, ahead(SECOND)), await invite(application, ahead(30 * SECOND))];
+    moveClock(29 * SECOND);
+    await sweepNow();
+    moveClock(32 * SECOND);
+    expect(await nextNumber(application)).toBe(swept.number);
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
+    moveClock(29 * SECOND);
+    expect(await nextNumber(application)).toBe(unswept.number);
+  });
+
+  it("is never one that a badge had, issued or retired", async () => {
+    const size = 8;
+    const application = await createApplication({ size });
+    const issued = [await nextNumber(application, "first"), await nextNumber(application, "second")];
+    for (const udid of ["first", "second"]) {
+      const { token, number } = await invite(application);
+      expect(outcome(await claim(application, udid, "somebody", token))).toBe("201");
+      issued.push(number);
+    }
+    const revoked = await invite(application);
+    await revoke(application, revoked.token);
+    await invite(application, ahead(SECOND));
+    moveClock(SECOND);
+    await sweepNow();
+    const rest: (number | string)[] = [];
+    for (let count = issued.length; count < size; count++) rest.push(await nextNumber(application));
+    expect(new Set([...issued, ...rest]).size).toBe(size);
+    expect(rest.every((number) => typeof number === "number")).toBe(true);
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
+  });
+});
+
+describe("a range that is used up (contract sections 1 and 5)", () => {
+  it("of three numbers takes three invitations, refuses the fourth, and gives on the one that is revoked", async () => {
+    const application = await createApplication({ size: 3 });
+    const invitations = [await invite(application), await invite(application), await invite(application)];
+    const fourth = await requestInvitation(application, { expiresAt: ahead(HOUR) });
+    expect(outcome(fourth)).toBe("503 NUMBERS_EXHAUSTED");
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
+    const [, revoked] = invitations;
+    if (!revoked) throw new Error("there are three");
+    await revoke(application, revoked.token);
+    expect(await nextNumber(application, "fourth")).toBe(revoked.number);
+    expect(outcome(await claim(application, "fifth", "alice", revoked.token))).toBe("410 REVOKED_INVITATION");
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
+  });
+
+  it("has a number again from the moment an invitation expires, before any sweep", async () => {
+    const application = await createApplication({ size: 1 });
+    const first = await invite(application, ahead(SECOND));
+    moveClock(SECOND - 1);
+    expect(outcome(await requestInvitation(application, { expiresAt: ahead(HOUR) }))).toBe("503 NUMBERS_EXHAUSTED");
+    moveClock(1);
+    const second = await invite(application, ahead(SECOND));
+    expect(second.number).toBe(first.number);
+    moveClock(SECOND);
+    expect(await nextNumber(application)).toBe(first.number);
+    expect(outcome(await claim(application, "device", "alice", first.token))).toBe("410 EXPIRED_INVITATION");
+    expect(outcome(await claim(application, "device", "alice", second.token))).toBe("410 EXPIRED_INVITATION");
+  });
+
+  it("is left alone by what expires elsewhere", async () => {
+    const [exhausted, other] = [await createApplication({ size: 1 }), await createApplication()];
+    await invite(exhausted);
+    const { token } = await invite(other, ahead(SECOND));
+    moveClock(SECOND);
+    expect(await nextNumber(exhausted)).toBe("503 NUMBERS_EXHAUSTED");
+    expect(await readInvitation(token)).toMatchObject({ state: "pending" });
+  });
+});
+
+describe("D1 restored to before a revocation (contract section 5)", () => {
+  /** Puts back what D1 had; what came to be since then is gone. */
+  async function restore(application: TestApplication, before: Awaited<ReturnType<typeof readRows>>): Promise<void> {
+    await orm.batch([
+      orm.delete(badge).where(eq(badge.applicationId, application.id)),
+      orm.delete(invitation).where(eq(invitation.applicationId, application.id)),
+      orm.delete(webhookEvent).where(eq(webhookEvent.applicationId, application.id)),
+      orm.insert(badge).values(before.badges),
+      orm.insert(invitation).values(before.invitations),
+    ]);
+  }
+
+  it("does not let the token claim a number that somebody else has by now", async () => {
+    const application = await createApplication({ size: 3 });
+    const { token, number } = await invite(application);
+    const before = await readRows(application);
+    await revoke(application, token);
+    expect(await nextNumber(application, "somebody's")).toBe(number);
+    await restore(application, before);
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
+    expect(await listedNumbers(application)).toEqual([]);
+    // Whoever asks now gets a number that nobody had.
+    expect(await nextNumber(application)).not.toBe(number);
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
+  });
+
+  it("does not bring the token back to life while its number is free", async () => {
+    const application = await createApplication({ size: 3 });
+    const { token } = await invite(application);
+    const before = await readRows(application);
+    await revoke(application, token);
+    await restore(application, before);
+    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
+    expect(outcome(await revoke(application, token))).toBe("200");
+    expect((await readLedger(application)).free).toHaveLength(1);
+  });
+});

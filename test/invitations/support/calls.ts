@@ -1,0 +1,62 @@
+import { expect } from "vitest";
+import type { TestApplication } from "../../support/application.ts";
+import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { ahead, HOUR } from "./clock.ts";
+
+export interface Invitation {
+  token: string;
+  number: number;
+}
+
+/** The device that creates invitations where a test does not say which. */
+export const CREATOR = "creator";
+
+/** POST /v1/invitation, without a secret unless `headers` has one. */
+export function requestInvitation(
+  application: { id: string },
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return call("POST", "/v1/invitation", {
+    headers: { applicationid: application.id, udid: CREATOR, ...headers },
+    body,
+  });
+}
+
+/** An invitation that is granted. */
+export async function invite(application: { id: string }, expiresAt: string = ahead(HOUR)): Promise<Invitation> {
+  const { status, body } = await requestInvitation(application, { expiresAt });
+  expect(status, JSON.stringify(body)).toBe(201);
+  return { token: String(body.id), number: Number(body.badgeId) };
+}
+
+/** POST /v1/badge with an invitation token. */
+export function claim(
+  application: { id: string },
+  udid: string,
+  userId: string,
+  invitationToken: unknown,
+): Promise<Answer> {
+  return requestBadge(application, udid, { userId, invitationToken });
+}
+
+/** PATCH /v1/invitation/:id/revoke, by the application's server unless other headers are given. */
+export function revoke(
+  application: TestApplication,
+  token: string,
+  headers: Record<string, string> = serverHeaders(application),
+): Promise<Answer> {
+  return call("PATCH", `/v1/invitation/${encodeURIComponent(token)}/revoke`, { headers });
+}
+
+/** Status and error code in one text. */
+export function outcome({ status, body }: Answer): string {
+  return body.error === undefined ? String(status) : `${status} ${String(body.error)}`;
+}
+
+/** The numbers that the application's server lists, oldest first. */
+export async function listedNumbers(application: TestApplication): Promise<number[]> {
+  const { body } = await call("GET", "/v1/badges?per_page=1000", { headers: serverHeaders(application) });
+  if (!Array.isArray(body.badges)) throw new Error("a page has badges");
+  return body.badges.map(({ id }) => Number(id));
+}

@@ -1,0 +1,90 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { eq, getTableColumns, getTableName } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { z } from "zod";
+import { digestOf } from "../../../src/digest.ts";
+import { badge, invitation, webhookEvent } from "../../../src/storage/schema.ts";
+
+export type BadgeRow = typeof badge.$inferSelect;
+export type InvitationRow = typeof invitation.$inferSelect;
+export type EventRow = typeof webhookEvent.$inferSelect;
+
+export interface ApplicationRows {
+  badges: BadgeRow[];
+  invitations: InvitationRow[];
+  events: EventRow[];
+}
+
+export const orm = drizzle(env.DB);
+
+/** The rows of a table that are one application's, as one JSON text whose fields are named as in code. */
+function jsonOf(table: SQLiteTable): string {
+  const fields = Object.entries(getTableColumns(table)).map(([name, column]) => `'${name}', "${column.name}"`);
+  return `(SELECT json_group_array(json_object(${fields.join(", ")}) ORDER BY rowid) FROM ${getTableName(table)}
+    WHERE application_id = ?1)`;
+}
+
+/** One statement with one row: a model test asks after every step, and each call to D1 costs more than what it asks. */
+const SELECT_ALL = `SELECT ${jsonOf(badge)} AS badges, ${jsonOf(invitation)} AS invitations, ${jsonOf(webhookEvent)} AS events`;
+
+/** All that D1 has of an application; invitations and events in the order in which they came. */
+export async function readRows({ id }: { id: string }): Promise<ApplicationRows> {
+  const row = await env.DB.prepare(SELECT_ALL).bind(id).first<Record<keyof ApplicationRows, string>>();
+  if (!row) throw new Error("a SELECT without FROM has one row");
+  return { badges: JSON.parse(row.badges), invitations: JSON.parse(row.invitations), events: JSON.parse(row.events) };
+}
+
+/** The row of an invitation, by its token. */
+export async function readInvitation(token: string): Promise<InvitationRow> {
+  const [row] = await orm
+    .select()
+    .from(invitation)
+    .where(eq(invitation.digest, await digestOf(token)));
+  if (!row) throw new Error("the invitation has no row");
+  return row;
+}
+
+const leaseRows = z.array(z.object({ holder: z.string(), number: z.number() }));
+const usedRows = z.tuple([z.object({ used: z.number() })]);
+const numberRows = z.array(z.object({ number: z.number() }));
+
+export interface LedgerRows {
+  leases: { holder: string; number: number }[];
+  /** In the order in which they are handed out. */
+  free: number[];
+  /** Fresh numbers that were handed out so far. */
+  used: number;
+}
+
+/** What the application's object knows. */
+export function readLedger({ id }: { id: string }): Promise<LedgerRows> {
+  return runInDurableObject(env.ALLOCATOR.getByName(id), (_, { storage: { sql } }) => ({
+    leases: leaseRows.parse(sql.exec("SELECT holder, number FROM lease").toArray()),
+    free: numberRows
+      .parse(sql.exec("SELECT number FROM free ORDER BY freed_at, id").toArray())
+      .map(({ number }) => number),
+    used: usedRows.parse(sql.exec("SELECT coalesce(sum(used), 0) AS used FROM segment").toArray())[0].used,
+  }));
+}
+
+const payload = z.object({
+  id: z.string(),
+  event: z.literal("badge:created"),
+  createdAt: z.string(),
+  data: z.object({
+    id: z.string(),
+    userId: z.string(),
+    metadata: z.record(z.string(), z.string()).optional(),
+    invitationId: z.string().optional(),
+    replacedBadgeId: z.string().optional(),
+  }),
+});
+
+/** What the webhook of an event says. */
+export const readPayload = (event: { payload: string }): z.infer<typeof payload> =>
+  payload.parse(JSON.parse(event.payload));
+
+/** An endpoint that is set and held: events are recorded, nothing is sent. */
+export const RECORDED_EVENTS = { webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 } as const;

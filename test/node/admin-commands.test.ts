@@ -1,0 +1,139 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { createAdminProgram } from "../../src/admin/commands/all.ts";
+import { run } from "../../src/admin/program.ts";
+
+const PROJECT = new URL("../../", import.meta.url).pathname;
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs the script as a program of its own. */
+async function admin(words: readonly string[]) {
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", "src/admin/main.ts", ...words], {
+    cwd: PROJECT,
+    env: { ...process.env, BADGE_STATE_DIR: join(folder, "main") },
+  });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { code: child.exitCode, stdout, stderr };
+}
+
+/** Runs a command line in this process, which is much quicker. */
+async function adminHere(words: readonly string[], state: string) {
+  process.env.BADGE_STATE_DIR = join(folder, state);
+  const written = { stdout: "", stderr: "" };
+  for (const stream of ["stdout", "stderr"] as const) {
+    vi.spyOn(process[stream], "write").mockImplementation((part) => {
+      written[stream] += part;
+      return true;
+    });
+  }
+  try {
+    await run(createAdminProgram(), words);
+    return { code: process.exitCode ?? 0, ...written };
+  } finally {
+    vi.restoreAllMocks();
+    process.exitCode = undefined;
+  }
+}
+
+async function adminJson(...words: string[]) {
+  const { code, stdout, stderr } = await adminHere([...words, "--json"], "main");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+describe("the administration script", () => {
+  it("creates applications on a fresh clone, from several processes at once, and prints what the contract says", async () => {
+    const names = ["A", "B", "C", "D"];
+    const runs = await Promise.all(names.map((name) => admin(["application", "create", "--name", name, "--json"])));
+    expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(names.map(() => ({ code: 0, stderr: "" })));
+    const made = runs.map(({ stdout }) => JSON.parse(stdout));
+    for (const [index, each] of made.entries()) {
+      expect(Object.keys(each)).toEqual([
+        ...["applicationId", "applicationSecret", "name", "firstNumber", "lastNumber", "webhookUrl"],
+      ]);
+      expect(each).toMatchObject({ name: names[index], webhookUrl: null });
+      expect(each.applicationSecret).toMatch(/^bdss_/);
+    }
+    const firsts = made.map(({ firstNumber }) => firstNumber).sort();
+    expect(firsts).toEqual([1_000_000_000, 1_010_000_000, 1_020_000_000, 1_030_000_000]);
+  }, 120_000);
+
+  it("leads an application through its life, with JSON and with text", async () => {
+    const url = "http://localhost:9/hooks";
+    const created = await adminJson("application", "create", "--name", "Life", "--webhook-url", url);
+    const { applicationId } = created;
+    const added = await adminJson("secret", "add", applicationId);
+    expect(Object.keys(added)).toEqual(["applicationId", "secretId", "applicationSecret", "role"]);
+    const shown = await adminHere(["application", "show", applicationId], "main");
+    expect(shown.stdout).toContain(url);
+    expect(shown.stdout).not.toContain("bdss_");
+    expect(shown.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(await adminJson("application", "update", applicationId, "--no-webhook-url")).toMatchObject({
+      webhookUrl: null,
+    });
+    expect(await adminJson("webhook", "list", applicationId)).toEqual([]);
+  });
+
+  it("names the application that a range overlaps", async () => {
+    const range = ["--name", "X", "--first", "1000000000", "--last", "1000000000"];
+    const { code, stdout, stderr } = await adminHere(["application", "create", ...range, "--json"], "main");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^Numbers 1000000000-1000000000 overlap application app_\w+ \([^\n]+\n$/);
+  });
+});
+
+describe("a mistake is one line on standard error, and nothing on standard output", () => {
+  it.each([
+    [["application", "create"], "Required option '--name <name>' not specified; see"],
+    [["application", "create", "--name", "X", "--first", "1"], "A range needs both ends"],
+    [["application", "create", "--name", "X", "--first", "9", "--last", "8"], "--first 9 is above --last 8"],
+    [["application", "create", "--name", "X", "--last", "1e3"], "Give a whole number from 1 to 9007199254740991"],
+    [["application", "create", "--name", " "], "Give one line of 1 to 100 characters"],
+    [["application", "create", "--name", "X", "--webhook-url", "http://a.example.com"], "does not start with https://"],
+    [["application", "create", "--name", "X", "--webhook-url", "https://10.0.0.1"], "is an IP address"],
+    [["application", "update", "app_1", "--env", "production", "--webhook-url", "http://localhost:1"], "on localhost"],
+    [["application", "list", "--env", "nowhere"], 'wrangler.toml has no environment "nowhere"'],
+    [["application", "list", "--env", "production"], 'The database of "production" has no ID yet'],
+    [["application"], "Say which: create, list, show, update, disable, enable; see"],
+    [["aplication", "list"], "Unknown command 'aplication' (Did you mean application?)"],
+    [["webhook", "list", "app_1", "--state", "lost"], "Allowed choices are pending, delivered, exhausted, held"],
+    [["webhook", "replay", "app_00000000000000000000"], "add --all-exhausted"],
+    [["badge", "show", "007"], "Give a whole number"],
+    [["secret", "add"], "Missing required argument 'id'; see npm run -s admin -- secret add --help"],
+  ])("%j", async (words, line) => {
+    const { code, stdout, stderr } = await adminHere([...words, "--json"], "never-made");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(line);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect(existsSync(join(folder, "never-made"))).toBe(false);
+  });
+});
+
+describe("help", () => {
+  const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)];
+  const commands = all(createAdminProgram()).map((command): [string, Command] => [command.name(), command]);
+
+  it.each(commands)("of %s is a page of 80 columns with a description", (_name, command) => {
+    let page = "";
+    command.configureOutput({ writeOut: (part) => (page += part), getOutHasColors: () => false });
+    command.outputHelp();
+    expect(page.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(command.description()).toMatch(/\.$/);
+    expect(page).not.toContain("\u001b");
+    if (command.commands.length === 0) expect(page).toContain("Examples:");
+  });
+
+  it("goes to standard output, with the exit code 0", async () => {
+    const pages = await Promise.all([admin([]), admin(["--help"]), admin(["secret", "add", "--help"])]);
+    expect(pages.map(({ code, stderr }) => ({ code, stderr }))).toEqual(pages.map(() => ({ code: 0, stderr: "" })));
+    expect(pages.map(({ stdout }) => stdout.startsWith("Usage: npm run -s admin -- "))).toEqual([true, true, true]);
+  });
+});

@@ -1,0 +1,132 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eq } from "drizzle-orm";
+import "../../src/admin/platform/quick-loading.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createApplication } from "../../src/admin/operations/application-create.ts";
+import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
+import { addSecret, listSecrets, promoteSecret, retireSecret } from "../../src/admin/operations/secrets.ts";
+import { listSigningKeys, rotateSigningKey } from "../../src/admin/operations/signing-keys.ts";
+import type { Database } from "../../src/admin/platform/database.ts";
+import { readLocalKeys } from "../../src/admin/platform/local-sealing-keys.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
+import { openDatabase } from "../../src/admin/session.ts";
+import { importSealingPrivateKey, open } from "../../src/applications/sealing.ts";
+import { applicationSecret, badge, signingKey } from "../../src/storage/schema.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let database: Database;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  process.env.BADGE_STATE_DIR = folder;
+  ({ database, close } = await openDatabase(undefined));
+  await ensureLocalSealing(database, localState());
+});
+
+afterAll(async () => {
+  await close?.();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const create = () =>
+  createApplication(database, {
+    name: "Test",
+    webhookUrl: null,
+    requireSecret: false,
+    reuseAfterSeconds: 0,
+    signatureLifetimeSeconds: null,
+  });
+
+describe("secrets", () => {
+  it("live at most two at once: add, promote, retire, and again", async () => {
+    const { applicationId } = await create();
+    const roles = async () => (await listSecrets(database, applicationId)).map(({ role }) => role);
+    await expect(promoteSecret(database, applicationId)).rejects.toThrow("no added secret to promote");
+    await expect(retireSecret(database, applicationId, undefined)).rejects.toThrow("no previous secret to retire");
+    const added = await addSecret(database, applicationId);
+    expect(await roles()).toEqual(["current", "added"]);
+    await expect(addSecret(database, applicationId)).rejects.toThrow(`secret promote ${applicationId}`);
+    await expect(retireSecret(database, applicationId, undefined)).rejects.toThrow("secret promote");
+    await promoteSecret(database, applicationId);
+    expect(await roles()).toEqual(["previous", "current"]);
+    await expect(promoteSecret(database, applicationId)).rejects.toThrow("no added secret to promote");
+    await expect(addSecret(database, applicationId)).rejects.toThrow(`secret retire ${applicationId}`);
+    await retireSecret(database, applicationId, undefined);
+    expect(await listSecrets(database, applicationId)).toMatchObject([{ secretId: added.secretId, role: "current" }]);
+    await expect(retireSecret(database, applicationId, added.secretId)).rejects.toThrow("is the current secret");
+  });
+
+  it("can be taken back before a promotion, by name only", async () => {
+    const { applicationId } = await create();
+    const { secretId } = await addSecret(database, applicationId);
+    await expect(retireSecret(database, applicationId, "sec_other")).rejects.toThrow("has no secret sec_other");
+    const { secrets } = await retireSecret(database, applicationId, secretId);
+    expect(secrets.map(({ role }) => role)).toEqual(["current"]);
+  });
+
+  it("never become three, whoever adds at once", async () => {
+    const { applicationId } = await create();
+    const settled = await Promise.allSettled([1, 2, 3, 4].map(() => addSecret(database, applicationId)));
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await listSecrets(database, applicationId)).toHaveLength(2);
+  });
+
+  it("are sealed for their place: only the private half, with the same label, opens them", async () => {
+    const { applicationId, applicationSecret: secret } = await create();
+    expect(secret).toMatch(/^bdss_[\w-]{43}$/);
+    const [row] = await database.run((orm) =>
+      orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId)),
+    );
+    expect(row?.digest).toBe(createHash("sha256").update(secret).digest("base64url"));
+    const privateKey = await importSealingPrivateKey(readLocalKeys(localState()).get(row?.sealingVersion ?? 0) ?? "");
+    const label = { purpose: "application-secret", applicationId, id: row?.id ?? "" } as const;
+    const opened = await open(privateKey, label, row?.sealed ?? "");
+    expect(new TextDecoder().decode(opened)).toBe(secret);
+    await expect(open(privateKey, { ...label, id: "sec_other" }, row?.sealed ?? "")).rejects.toThrow();
+  });
+
+  it("are nowhere in the data", async () => {
+    const { applicationId, applicationSecret: first } = await create();
+    const { applicationSecret: second } = await addSecret(database, applicationId);
+    const files = readdirSync(join(folder, "v3"), { recursive: true, withFileTypes: true }).filter((each) =>
+      each.isFile(),
+    );
+    const data = Buffer.concat(files.map(({ parentPath, name }) => readFileSync(join(parentPath, name))));
+    expect(data.includes(applicationId)).toBe(true);
+    for (const secret of [first, second]) {
+      const random = Buffer.from(secret.slice("bdss_".length), "base64url");
+      const forms = [secret, random.toString("base64url"), random.toString("base64"), random.toString("hex")];
+      for (const form of forms) expect(data.includes(form)).toBe(false);
+      expect(data.includes(random)).toBe(false);
+      expect(data.includes(Buffer.from(secret).toString("hex"))).toBe(false);
+      expect(data.includes(Buffer.from(secret).toString("base64"))).toBe(false);
+    }
+  });
+});
+
+describe("signing keys", () => {
+  it("rotate for new badges and stay for the others", async () => {
+    const { applicationId, firstNumber } = await create();
+    const [first] = await database.run((orm) =>
+      orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId)),
+    );
+    await database.run((orm) =>
+      orm.insert(badge).values(
+        [1, 2].map((place) => ({
+          number: firstNumber + place,
+          applicationId,
+          position: place,
+          signingKeyId: first?.id,
+        })),
+      ),
+    );
+    const { keyId } = await rotateSigningKey(database, applicationId);
+    expect(await listSigningKeys(database, applicationId)).toMatchObject([
+      { keyId, current: true, badges: 0 },
+      { keyId: first?.kid, current: false, badges: 2 },
+    ]);
+  });
+});

@@ -1,0 +1,122 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import "../../src/admin/platform/quick-loading.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createApplication } from "../../src/admin/operations/application-create.ts";
+import { showBadge } from "../../src/admin/operations/badges.ts";
+import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
+import { listSigningKeys } from "../../src/admin/operations/signing-keys.ts";
+import { readStatistics } from "../../src/admin/operations/statistics.ts";
+import type { Database } from "../../src/admin/platform/database.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
+import { openDatabase } from "../../src/admin/session.ts";
+import { badge, invitation } from "../../src/storage/schema.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let database: Database;
+let close: () => Promise<void>;
+let applicationId: string;
+
+type BadgeRow = typeof badge.$inferInsert;
+
+const metadata = (deviceModel: string, osVersion: string) => JSON.stringify({ deviceModel, os: "iOS", osVersion });
+
+beforeAll(async () => {
+  process.env.BADGE_STATE_DIR = folder;
+  ({ database, close } = await openDatabase(undefined));
+  await ensureLocalSealing(database, localState());
+  const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
+  const range = { firstNumber: 100, lastNumber: 199 };
+  const made = await createApplication(database, { ...plain, range, signatureLifetimeSeconds: null });
+  applicationId = made.applicationId;
+  const issued = (number: number, text: string | null): BadgeRow => ({
+    ...{ number, applicationId, device: "device-digest", userId: `user-${number}`, metadata: text },
+    ...{ signingKeyId: 1, eventId: `evt_${number}`, position: number, turn: number, issuedAt: 1000 },
+  });
+  const rows: BadgeRow[] = [
+    issued(100, metadata("iPhone 17", "26.1")),
+    issued(101, metadata("iPhone 17", "26.2")),
+    issued(102, metadata("iPhone 16", "26.1")),
+    issued(103, null),
+    { number: 110, applicationId, invitation: "digest-of-a-token" },
+    { ...issued(120, null), position: null, retiredAt: 2000 },
+    // Another application's, as if ranges were not apart.
+    { ...issued(300, metadata("Other", "1")), applicationId: "app_other" },
+  ];
+  const invited = { applicationId, number: 110, creatorDevice: "device-digest", createdAt: 1 };
+  const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
+  await database.run((orm) =>
+    orm.batch([
+      orm.insert(badge).values(rows),
+      orm.insert(invitation).values([
+        { digest: "digest-of-a-token", state: "pending", ...invited, ...expiry },
+        { digest: "another", state: "revoked", ...invited, ...expiry },
+      ]),
+    ]),
+  );
+});
+
+afterAll(async () => {
+  await close?.();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("badge show", () => {
+  it("tells an issued number", async () => {
+    const [key] = await listSigningKeys(database, applicationId);
+    expect(await showBadge(database, 100)).toEqual({
+      number: "100",
+      state: "issued",
+      applicationId,
+      userId: "user-100",
+      metadata: { deviceModel: "iPhone 17", os: "iOS", osVersion: "26.1" },
+      issuedAt: "1970-01-01T00:00:01.000Z",
+      retiredAt: null,
+      keyId: key?.keyId,
+      eventId: "evt_100",
+      invitation: null,
+    });
+  });
+
+  it("tells a reserved number and when its invitation ends", async () => {
+    expect(await showBadge(database, 110)).toMatchObject({
+      state: "reserved",
+      userId: null,
+      invitation: { state: "pending", expiresAt: "2027-01-01T00:00:00+01:00" },
+    });
+  });
+
+  it("tells retired, free and foreign numbers", async () => {
+    expect(await showBadge(database, 120)).toMatchObject({ state: "retired", retiredAt: "1970-01-01T00:00:02.000Z" });
+    expect(await showBadge(database, 199)).toMatchObject({ state: "free", applicationId });
+    expect(await showBadge(database, 200)).toMatchObject({ state: "outside", applicationId: null });
+    expect(await showBadge(database, 99)).toMatchObject({ state: "outside", applicationId: null });
+  });
+
+  it("never tells the device or the invitation token's digest", async () => {
+    const told = JSON.stringify([await showBadge(database, 100), await showBadge(database, 110)]);
+    expect(told).not.toMatch(/digest/);
+  });
+});
+
+describe("stats", () => {
+  it("counts badges by what devices told, invitations by state, and numbers", async () => {
+    const notTold = { value: null, badges: 1 };
+    expect(await readStatistics(database, applicationId)).toEqual({
+      applicationId,
+      name: "Test",
+      numbers: { size: 100, issued: 4, reserved: 1, retired: 1, left: 94 },
+      badges: {
+        deviceModel: {
+          values: [{ value: "iPhone 17", badges: 2 }, notTold, { value: "iPhone 16", badges: 1 }],
+          others: 0,
+        },
+        os: { values: [{ value: "iOS", badges: 3 }, notTold], others: 0 },
+        osVersion: { values: [{ value: "26.1", badges: 2 }, notTold, { value: "26.2", badges: 1 }], others: 0 },
+        sdkVersion: { values: [{ value: null, badges: 4 }], others: 0 },
+      },
+      invitations: { pending: 1, claimed: 0, revoked: 1, expired: 0 },
+    });
+  });
+});

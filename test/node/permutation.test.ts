@@ -1,0 +1,171 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/numbers/permutation.ts";
+
+// On Node, because it is a pure function asked half a million times; test/numbers/permutation.test.ts sees to it that
+// workerd gives the same numbers.
+
+const MAX_SIZE = Number.MAX_SAFE_INTEGER;
+
+const keyOf = (seed: number) => new Uint8Array(PERMUTATION_KEY_BYTES).fill(seed);
+const COUNTING_KEY = Uint8Array.from({ length: PERMUTATION_KEY_BYTES }, (_, place) => place);
+
+const anyKey = fc.uint8Array({ minLength: PERMUTATION_KEY_BYTES, maxLength: PERMUTATION_KEY_BYTES });
+
+/** The whole order of a size. */
+function orderOf(key: Uint8Array, size: number): number[] {
+  const place = createPermutation(key, size);
+  return Array.from({ length: size }, (_, index) => place(index));
+}
+
+const isInRange = (number: number, size: number) => Number.isSafeInteger(number) && number >= 0 && number < size;
+
+/** Fails unless these indexes go to as many different places of the range. */
+function expectInjective(key: Uint8Array, size: number, indexes: Iterable<number>): void {
+  const asked = new Set(indexes);
+  const place = createPermutation(key, size);
+  const places = new Set<number>();
+  for (const index of asked) {
+    const found = place(index);
+    if (!isInRange(found, size)) expect.fail(`size ${size}: index ${index} goes to ${found}, outside the range`);
+    if (places.has(found)) expect.fail(`size ${size}: two indexes go to ${found}`);
+    places.add(found);
+  }
+}
+
+/** Indexes where a network over rows and columns would go wrong: both ends, row ends, the row that is not full. */
+function edgeIndexes(size: number): number[] {
+  const width = Math.ceil(Math.sqrt(size));
+  const edges = [0, 1, 2, width - 1, width, width + 1, 2 * width, size - width, size - 2, size - 1];
+  return edges.filter((index) => index >= 0 && index < size);
+}
+
+describe("every number of a range comes exactly once (contract section 1)", () => {
+  it("for every size up to 400, every index", () => {
+    for (let size = 1; size <= 400; size++) {
+      const places = orderOf(keyOf(size % 256), size);
+      const sorted = Int32Array.from(places).sort();
+      expect(sorted.every((place, rank) => place === rank) && sorted.length === size, `size ${size}`).toBe(true);
+    }
+  });
+
+  it("for a range of 20,011, every index", () => {
+    expect(new Set(orderOf(COUNTING_KEY, 20_011)).size).toBe(20_011);
+  });
+
+  it("for any key and any size up to 2,000, every index", () => {
+    const size = fc.integer({ min: 401, max: 2000 });
+    fc.assert(
+      fc.property(anyKey, size, (key, size) => expectInjective(key, size, new Array(size).keys())),
+      { numRuns: 40 },
+    );
+  });
+
+  it("for any size up to 2^53 - 1, at the edges and wherever one looks", () => {
+    const sized = fc
+      .tuple(anyKey, fc.oneof(fc.integer({ min: 1, max: 5000 }), fc.maxSafeNat().filter(Boolean)))
+      .chain(([key, size]) =>
+        fc.record({
+          key: fc.constant(key),
+          size: fc.constant(size),
+          indexes: fc.array(
+            fc.maxSafeNat().map((index) => index % size),
+            { maxLength: 12 },
+          ),
+        }),
+      );
+    fc.assert(
+      fc.property(sized, ({ key, size, indexes }) => {
+        expectInjective(key, size, [...edgeIndexes(size), ...indexes]);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it("for sizes right around squares and around rectangles of neighbouring sides", () => {
+    const sides = [2, 3, 10, 1000, 3162, 2 ** 16, 2 ** 20 - 1, 2 ** 26, 94_906_264, 94_906_265];
+    for (const side of sides) {
+      for (const middle of [side * side, side * (side + 1), side * (side - 1)]) {
+        for (let size = middle - 2; size <= middle + 2; size++) {
+          if (size >= 1 && size <= MAX_SIZE) expectInjective(COUNTING_KEY, size, edgeIndexes(size));
+        }
+      }
+    }
+  });
+
+  it("for the largest sizes there are", () => {
+    for (let size = MAX_SIZE - 10; size <= MAX_SIZE; size++) {
+      const last = Array.from({ length: 20 }, (_, back) => size - 1 - back);
+      expectInjective(COUNTING_KEY, size, [...edgeIndexes(size), ...last]);
+    }
+  });
+});
+
+describe("nobody can tell the next number from the numbers seen (contract section 1)", () => {
+  const size = 10_000;
+  const order = orderOf(COUNTING_KEY, size);
+  const steps = order.slice(1).map((place, index) => place - (order[index] ?? 0));
+
+  it("shows no order from one number to the next", () => {
+    const ascents = steps.filter((step) => step > 0).length / steps.length;
+    expect(ascents).toBeGreaterThan(0.47);
+    expect(ascents).toBeLessThan(0.53);
+    const meanStep = steps.reduce((sum, step) => sum + Math.abs(step), 0) / steps.length;
+    // Two numbers drawn at random lie a third of the range apart.
+    expect(meanStep / size).toBeGreaterThan(0.31);
+    expect(meanStep / size).toBeLessThan(0.36);
+  });
+
+  it("never steps by one distance much more often than chance does", () => {
+    const counts = new Map<number, number>();
+    for (const step of steps) counts.set(step, (counts.get(step) ?? 0) + 1);
+    // 10,000 steps over 20,000 distances, small ones more often: chance gives any of them about one.
+    expect(Math.max(...counts.values())).toBeLessThanOrEqual(9);
+  });
+
+  it.each([1, 2, 10, 100, 101])("has numbers %i apart in time unrelated", (lag) => {
+    expect(Math.abs(correlation(order.slice(lag), order.slice(0, -lag)))).toBeLessThan(0.05);
+  });
+
+  it("has the place in the queue unrelated to the number", () => {
+    const indexes = [...order.keys()];
+    expect(Math.abs(correlation(indexes, order))).toBeLessThan(0.05);
+  });
+
+  it("spreads the first numbers of a default range over all of it, down to the last digit", () => {
+    const place = createPermutation(COUNTING_KEY, 10_000_000);
+    const firsts = Array.from({ length: 2000 }, (_, index) => place(index));
+    for (const part of [(number: number) => Math.floor(number / 1_000_000), (number: number) => number % 10]) {
+      const counts = new Array<number>(10).fill(0);
+      for (const number of firsts) counts[part(number)] = (counts[part(number)] ?? 0) + 1;
+      expect(Math.min(...counts)).toBeGreaterThan(140);
+      expect(Math.max(...counts)).toBeLessThan(260);
+    }
+  });
+
+  it("has another order for another key, and the key alone decides", () => {
+    fc.assert(
+      fc.property(anyKey, fc.nat(8 * PERMUTATION_KEY_BYTES - 1), (key, bit) => {
+        const other = Uint8Array.from(key);
+        other[bit >> 3] = (key[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+        const [ours, theirs] = [createPermutation(key, size), createPermutation(other, size)];
+        const indexes = Array.from({ length: 200 }, (_, index) => index);
+        const agreeing = indexes.filter((index) => ours(index) === theirs(index)).length;
+        // By chance two orders agree at 0.02 of 200 indexes.
+        expect(agreeing).toBeLessThan(5);
+        expect(createPermutation(key.slice(), size)(7)).toBe(ours(7));
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  /** Pearson's coefficient: 0 for unrelated series, about ±0.01 by chance for 10,000 values. */
+  function correlation(left: readonly number[], right: readonly number[]): number {
+    const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+    const [leftMean, rightMean] = [mean(left), mean(right)];
+    const product = mean(left.map((value, index) => (value - leftMean) * ((right[index] ?? 0) - rightMean)));
+    const deviation = (values: readonly number[], middle: number) =>
+      Math.sqrt(mean(values.map((value) => (value - middle) ** 2)));
+    return product / (deviation(left, leftMean) * deviation(right, rightMean));
+  }
+});

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHmac, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const [OLD, NEW] = ["bdss_old", "bdss_new"];
+const PROGRAM = new URL("../../src/examples/receiver.ts", import.meta.url).pathname;
+
+let child: ChildProcess;
+let url = "";
+const printed: string[] = [];
+
+beforeAll(async () => {
+  const env = { ...process.env, APPLICATION_SECRET: `${OLD},${NEW}`, PORT: "0" };
+  child = spawn(process.execPath, [PROGRAM], { env, stdio: ["ignore", "pipe", "inherit"] });
+  if (child.stdout === null) throw new Error("no output");
+  const lines = createInterface({ input: child.stdout });
+  const [first] = await once(lines, "line");
+  url = String(first).replace("Waiting for webhooks on ", "");
+  lines.on("line", (line) => printed.push(line));
+});
+
+afterAll(() => {
+  child.kill();
+});
+
+interface Sent {
+  id: string;
+  text: string;
+  secret: string;
+  at: Date;
+}
+
+const base64Key = (secret: string): string => Buffer.from(secret).toString("base64");
+
+function webhook(options: Partial<Sent> = {}): Sent {
+  const id = options.id ?? `evt_${randomBytes(13).toString("hex")}`;
+  const event = { id, event: "badge:created", createdAt: new Date(), data: { id: "1000000001", userId: "Zoë\n🚪" } };
+  return { id, text: JSON.stringify(event), secret: OLD, at: new Date(), ...options };
+}
+
+/** Signs as the published Standard Webhooks library and Node's HMAC do, not with the service's code. */
+function headersOf({ id, text, secret, at }: Sent): Record<string, string> {
+  return {
+    "Content-Type": "application/json",
+    Signature: createHmac("sha1", secret).update(text).digest("base64"),
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1000)),
+    "webhook-signature": new Webhook(base64Key(secret)).sign(id, at, text),
+  };
+}
+
+async function send(sent: Sent, changed: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(url, { method: "POST", headers: { ...headersOf(sent), ...changed }, body: sent.text });
+  return response.status;
+}
+
+/** What it has printed, once an event that is sent afterwards is there too. */
+async function printedOf({ id }: Sent): Promise<string[]> {
+  const last = webhook();
+  expect(await send(last)).toBe(204);
+  await expect.poll(() => printed.some((line) => line.includes(last.id))).toBe(true);
+  return printed.filter((line) => line.includes(id));
+}
+
+describe("the example receiver (contract section 8, from the other side)", () => {
+  it("takes a genuine webhook and prints it on one line", async () => {
+    const sent = webhook();
+    expect(await send(sent)).toBe(204);
+    expect(await printedOf(sent)).toEqual([`badge:created ${sent.id} {"id":"1000000001","userId":"Zoë\\n🚪"}`]);
+  });
+
+  it("answers 2xx to an event that it had before, and prints it once", async () => {
+    const sent = webhook();
+    for (const _ of [1, 2, 3]) expect(await send(sent)).toBe(204);
+    expect(await send({ ...sent, at: new Date(Date.now() - 60_000) })).toBe(204);
+    expect(await printedOf(sent)).toHaveLength(1);
+  });
+
+  it("takes either of two secrets, and webhooks that both have signed", async () => {
+    expect(await send(webhook({ secret: NEW }))).toBe(204);
+    const sent = webhook();
+    const entries = [OLD, NEW].map((secret) => new Webhook(base64Key(secret)).sign(sent.id, sent.at, sent.text));
+    expect(await send(sent, { "webhook-signature": entries.join(" ") })).toBe(204);
+  });
+
+  it.each<[string, (sent: Sent) => Promise<number>]>([
+    [
+      "another body under the same headers",
+      (sent) => send({ ...sent, text: sent.text.replace("001", "002") }, headersOf(sent)),
+    ],
+    ["another secret", (sent) => send({ ...sent, secret: "bdss_other" })],
+    [
+      "one signature of another secret",
+      (sent) => send(sent, { Signature: headersOf({ ...sent, secret: "x" }).Signature ?? "" }),
+    ],
+    ["a second signature of another secret", (sent) => send(sent, { "webhook-signature": "v1,AAAA v2,BBBB" })],
+    ["another ID than was signed", (sent) => send(sent, { "webhook-id": "evt_other" })],
+    [
+      "another time than was signed",
+      (sent) => send(sent, { "webhook-timestamp": String(Math.floor(Date.now() / 1000) - 1) }),
+    ],
+    ["a time that is none", (sent) => send(sent, { "webhook-timestamp": "soon" })],
+    ["a recording of six minutes ago", (sent) => send({ ...sent, at: new Date(Date.now() - 360_000) })],
+    ["one from six minutes ahead", (sent) => send({ ...sent, at: new Date(Date.now() + 360_000) })],
+    ["no headers", async ({ text }) => (await fetch(url, { method: "POST", body: text })).status],
+    ["a browser", async () => (await fetch(url)).status],
+  ])("refuses %s", async (_, sendIt) => {
+    const sent = webhook();
+    expect(await sendIt(sent)).toBe(401);
+    expect(await printedOf(sent)).toEqual([]);
+  });
+
+  it("hangs up on a body that no webhook has, and goes on", async () => {
+    const sent = webhook({ text: "x".repeat(200_000) });
+    await expect(send(sent)).rejects.toThrow();
+    expect(await send(webhook())).toBe(204);
+  });
+
+  it("says what is missing when it has no secret", async () => {
+    const alone = spawn(process.execPath, [PROGRAM], { env: { ...process.env, APPLICATION_SECRET: "" } });
+    let said = "";
+    alone.stderr.on("data", (chunk) => (said += chunk));
+    expect(await once(alone, "close")).toEqual([1, null]);
+    expect(said).toBe("Set APPLICATION_SECRET to the application's secret.\n");
+  });
+});

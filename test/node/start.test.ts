@@ -1,0 +1,181 @@
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createLogFilter } from "../../src/dev/service-log.ts";
+import { freePort, type RunningService, startService } from "./support/service.ts";
+
+const PROJECT = new URL("../../", import.meta.url).pathname;
+
+/** For a machine that does ten other things. */
+const START_LIMIT_MILLISECONDS = 120_000;
+
+/** Runs one of the programs until it ends by itself. */
+async function program(name: "start" | "reset", words: readonly string[], folder: string) {
+  const env = { ...process.env, BADGE_STATE_DIR: folder };
+  const stdio = ["ignore", "pipe", "pipe"] as const;
+  const child = spawn(process.execPath, [`src/dev/${name}.ts`, ...words], { cwd: PROJECT, env, stdio: [...stdio] });
+  const { stdout, stderr } = child;
+  if (stdout === null || stderr === null) throw new Error("the output is piped");
+  const [out, problem] = await Promise.all([text(stdout), text(stderr), once(child, "close")]);
+  return { code: child.exitCode, stdout: out, stderr: problem };
+}
+
+interface RunningProcess {
+  pid: number;
+  group: number;
+  command: string;
+}
+
+/** All processes that are not merely waiting to be buried. */
+function processes(): RunningProcess[] {
+  const table = execFileSync("ps", ["-axww", "-o", "pid=,pgid=,stat=,args="], { encoding: "utf8" });
+  return table.split("\n").flatMap((line) => {
+    const [, pid, group, status = "", command = ""] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
+    return pid === undefined || status.startsWith("Z") ? [] : [{ pid: Number(pid), group: Number(group), command }];
+  });
+}
+
+/** `npm start` itself, and everything in the group of processes that it starts. */
+function processesOf({ origin, folder }: RunningService): { main: RunningProcess; below: RunningProcess[] } {
+  const all = processes();
+  const main = all.find(({ command }) => command.endsWith(`src/dev/start.ts --port ${new URL(origin).port}`));
+  const wrangler = all.find(({ command }) => command.includes(`--persist-to ${folder}`));
+  if (main === undefined || wrangler === undefined) throw new Error("the service is not running");
+  return { main, below: all.filter(({ group }) => group === wrangler.group) };
+}
+
+async function untilGone(those: readonly RunningProcess[]): Promise<void> {
+  const pids = new Set(those.map(({ pid }) => pid));
+  while (processes().some(({ pid }) => pids.has(pid))) await wait(50);
+}
+
+describe("npm start", () => {
+  let service: RunningService;
+  let state: string;
+
+  beforeAll(async () => {
+    service = await startService();
+    state = `${service.folder}/state`;
+  }, START_LIMIT_MILLISECONDS);
+
+  afterAll(async () => {
+    await service?.stop();
+    service?.remove();
+  });
+
+  it("prints commands that work as they are printed", async () => {
+    const commands = service
+      .output()
+      .split("\n")
+      .filter((line) => line.startsWith("curl "));
+    const answers: string[] = [];
+    for (const command of commands) {
+      const { stdout } = await promisify(execFile)("sh", ["-c", command.replace("curl -i", "curl -si")]);
+      answers.push(stdout.split(" ")[1] ?? "");
+    }
+    expect(answers).toEqual(["201", "200", "200"]);
+  });
+
+  it("shows the requests as JSON, and nothing of wrangler's", () => {
+    const [, log = ""] = service.output().split("npm run reset deletes the data.");
+    const lines = log.split("\n").filter((line) => line !== "");
+    expect(lines.map((line) => JSON.parse(line))).toContainEqual(expect.objectContaining({ event: "request" }));
+  });
+
+  it("refuses to run twice on one state, and on a port that is taken", async () => {
+    const port = new URL(service.origin).port;
+    expect(await program("start", ["--port", String(await freePort())], state)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "The service already runs on this data: stop it first (Ctrl-C where it was started).\n",
+    });
+    expect(await program("start", ["--port", port], `${state}-2`)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `Port ${port} is in use: stop what uses it or choose another, as in npm start -- --port 8788\n`,
+    });
+  });
+
+  it("keeps the data from being deleted under it", async () => {
+    const refused = { code: 1, stdout: "", stderr: expect.stringMatching(/^The service is running: [^\n]+\n$/) };
+    expect(await program("reset", ["--yes"], state)).toEqual(refused);
+  });
+
+  it("ends on Ctrl-C with everything it started, quickly and with success", async () => {
+    const { below } = processesOf(service);
+    expect(below.filter(({ command }) => command.includes("workerd")).length).toBeGreaterThan(0);
+    const startedAt = Date.now();
+    expect(await service.stop()).toBe(0);
+    await untilGone(below);
+    expect(Date.now() - startedAt).toBeLessThan(5000);
+  });
+
+  it(
+    "goes on with the same data, and leaves nothing running when it is killed",
+    async () => {
+      const before = service.demo;
+      service = await service.restart();
+      expect(service.demo).toEqual(before);
+      const headers = { applicationid: before.applicationId, applicationsecret: before.applicationSecret };
+      const response = await fetch(`${service.origin}/v1/badges`, { headers });
+      expect(await response.json()).toMatchObject({ badges: [{ userId: expect.stringMatching(/^user-/) }] });
+      const { main, below } = processesOf(service);
+      process.kill(main.pid, "SIGKILL");
+      await untilGone([main, ...below]);
+    },
+    START_LIMIT_MILLISECONDS,
+  );
+
+  it("has its data deleted by reset", async () => {
+    const unasked = { code: 1, stdout: "", stderr: "Nobody is there to be asked: run npm run reset -- --yes\n" };
+    expect(await program("reset", [], state)).toEqual(unasked);
+    expect(await program("reset", ["--yes"], state)).toMatchObject({ code: 0, stderr: "" });
+    expect(["v3", "sealing-keys.env", "demo-application.json"].map((name) => existsSync(`${state}/${name}`))).toEqual([
+      ...[false, false, false],
+    ]);
+    expect(await program("reset", [], state)).toMatchObject({ code: 0, stdout: "There is no local data.\n" });
+  });
+});
+
+describe("the command line of npm start", () => {
+  it.each([
+    [["--port", "0"], '"0" is not a port: give a number from 1 to 65535'],
+    [["--port", "65536"], '"65536" is not a port'],
+    [["--port", "http"], '"http" is not a port'],
+    [["--port"], "The only option is --port"],
+    [["8788"], "The only option is --port"],
+  ])("%j is a mistake told in one line", async (words, line) => {
+    const { code, stdout, stderr } = await program("start", words, "/nowhere");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(line);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+});
+
+describe("the log filter", () => {
+  const show = (...lines: string[]) => {
+    const filter = createLogFilter();
+    return lines.map(filter).filter((line) => line !== null);
+  };
+
+  it("passes the Worker's JSON, whatever wrangler puts around it", () => {
+    expect(show('{"a":1}', '\u001b[31m✘ [ERROR]\u001b[0m {"b":2}', '▲ [WARNING] {"c":3}')).toEqual([
+      ...['{"a":1}', '{"b":2}', '{"c":3}'],
+    ]);
+  });
+
+  it("passes errors to their end, and nothing else of wrangler's", () => {
+    const error = ["✘ [ERROR] Build failed with 1 error:", "  src/worker.ts:1:1: no", "", "    at line"];
+    const noise = ["⎔ Reloading local server...", "[wrangler:info] GET / 200 OK (3ms)", "Your Worker has access to"];
+    const warning = ["▲ [WARNING] Scheduled Workers are not triggered", "  To do so, run:"];
+    expect(show(...noise, ...error, ...warning, ...noise)).toEqual(error.filter((line) => line !== ""));
+  });
+
+  it("is silent about callers that hang up", () => {
+    expect(show("✘ [ERROR] kj: disconnected: write(): Broken pipe", "  stack: 0x1")).toEqual([]);
+  });
+});

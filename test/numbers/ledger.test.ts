@@ -1,0 +1,321 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Lease, Ledger, NumberRange } from "../../src/numbers/ledger.ts";
+import { createLedgerObject } from "../support/ledger.ts";
+import { createModel, ledgerCommands } from "./ledger-model.ts";
+
+const NOW = Date.UTC(2026, 8, 1);
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+
+const rangeOf = (first: number, size: number): NumberRange => ({ first, last: first + size - 1 });
+
+/** Leases for `count` new holders, named so. */
+function leaseMany(ledger: Ledger, range: NumberRange, count: number, name: string): number[] {
+  return Array.from({ length: count }, (_, place) => numberOf(ledger.lease(`${name}-${place}`, range, 0, NOW)));
+}
+
+function numberOf(lease: Lease): number {
+  if (lease.kind !== "leased") throw new Error("expected a number");
+  return lease.number;
+}
+
+const sorted = (numbers: readonly number[]) => [...numbers].sort((a, b) => a - b);
+const allOf = ({ first, last }: NumberRange) => Array.from({ length: last - first + 1 }, (_, place) => first + place);
+
+describe("a holder and its number (contract section 1)", () => {
+  const range = rangeOf(5000, 100);
+
+  it("gives a holder the same number always: later, confirmed, in a grown range, after an eviction", async () => {
+    const object = createLedgerObject();
+    const ask = (size: number, now: number) =>
+      object.run((ledger) => numberOf(ledger.lease("alice", rangeOf(5000, size), 0, now)));
+    const number = await ask(100, NOW);
+    expect(await ask(100, NOW + HOUR)).toBe(number);
+    await object.run((ledger) => ledger.confirm("alice", number));
+    expect(await ask(100, NOW - HOUR)).toBe(number);
+    expect(await ask(300, NOW)).toBe(number);
+    await object.evict();
+    expect(await ask(100, NOW)).toBe(number);
+    expect(await object.run((ledger) => ledger.holds("alice", number))).toBe(true);
+    expect(await object.run((ledger) => [ledger.holds("alice", number + 1), ledger.holds("bob", number)])).toEqual([
+      false,
+      false,
+    ]);
+  });
+
+  it("gives every number of the range once, in no order, then says that it is exhausted", async () => {
+    const object = createLedgerObject();
+    const numbers = await object.run((ledger) => leaseMany(ledger, range, 60, "early"));
+    await object.evict();
+    numbers.push(...(await object.run((ledger) => leaseMany(ledger, range, 40, "late"))));
+    expect(sorted(numbers)).toEqual(allOf(range));
+    expect(numbers).not.toEqual(allOf(range));
+    expect(await object.run((ledger) => ledger.lease("one-more", range, 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease("early-3", range, 0, NOW))).toMatchObject({ number: numbers[3] });
+  });
+
+  it("has an order of its own in every object", async () => {
+    const orders = await Promise.all(
+      [createLedgerObject(), createLedgerObject()].map((object) =>
+        object.run((ledger) => leaseMany(ledger, range, 20, "device")),
+      ),
+    );
+    expect(orders[0]).not.toEqual(orders[1]);
+  });
+
+  it("reaches both ends of the largest range there can be", async () => {
+    const top = rangeOf(Number.MAX_SAFE_INTEGER - 9, 10);
+    const numbers = await createLedgerObject().run((ledger) => leaseMany(ledger, top, 10, "device"));
+    expect(sorted(numbers)).toEqual(allOf(top));
+    const whole = { first: 1, last: Number.MAX_SAFE_INTEGER };
+    const far = await createLedgerObject().run((ledger) => leaseMany(ledger, whole, 20, "device"));
+    expect(new Set(far).size).toBe(20);
+    expect(far.every((number) => Number.isSafeInteger(number) && number >= 1)).toBe(true);
+  });
+});
+
+describe("numbers that were given back (contract section 5)", () => {
+  const range = rangeOf(1, 1000);
+
+  it("come before fresh ones, longest-free first", async () => {
+    const object = createLedgerObject();
+    const numbers = await object.run((ledger) => leaseMany(ledger, range, 5, "old"));
+    await object.run((ledger) => {
+      for (const place of [3, 0, 4]) ledger.release(`old-${place}`, NOW);
+    });
+    await object.evict();
+    const next = await object.run((ledger) => leaseMany(ledger, range, 4, "new"));
+    expect(next.slice(0, 3)).toEqual([numbers[3], numbers[0], numbers[4]]);
+    expect(numbers).not.toContain(next[3]);
+  });
+
+  it("stand in line by the time they were freed, also when that is noticed late", async () => {
+    const object = createLedgerObject();
+    const numbers = await object.run((ledger) => leaseMany(ledger, range, 3, "old"));
+    await object.run((ledger) => {
+      ledger.release("old-0", NOW);
+      ledger.release("old-1", NOW - HOUR);
+      ledger.release("old-2", NOW - HOUR);
+    });
+    const expected = [numbers[1], numbers[2], numbers[0]];
+    expect(await object.run((ledger) => ledger.peekFree(10))).toEqual(expected);
+    expect(await object.run((ledger) => leaseMany(ledger, range, 3, "new"))).toEqual(expected);
+  });
+
+  it("are free once, however often they are given back", async () => {
+    const object = createLedgerObject();
+    const small = rangeOf(1, 2);
+    const answers = await object.run((ledger) => {
+      const number = numberOf(ledger.lease("alice", small, 0, NOW));
+      const released = [ledger.release("alice", NOW), ledger.release("alice", NOW), ledger.release("nobody", NOW)];
+      const leases = ["bob", "carol", "dave"].map((holder) => ledger.lease(holder, small, 0, NOW));
+      return { number, released, leases, alice: ledger.holds("alice", number) };
+    });
+    expect(answers).toMatchObject({
+      released: [true, false, false],
+      leases: [{ number: answers.number }, { kind: "leased" }, { kind: "exhausted" }],
+      alice: false,
+    });
+    expect(answers.leases[1]).not.toMatchObject({ number: answers.number });
+  });
+
+  it("rest for the reuse delay; fresh ones are handed out meanwhile", async () => {
+    const object = createLedgerObject();
+    const small = rangeOf(1, 2);
+    const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(holder, small, 60, now));
+    const number = numberOf(await lease("alice", NOW));
+    await object.run((ledger) => ledger.release("alice", NOW));
+    expect(numberOf(await lease("bob", NOW + 60 * SECOND - 1))).not.toBe(number);
+    expect(await lease("carol", NOW + 60 * SECOND - 1)).toEqual({ kind: "exhausted" });
+    expect(await lease("carol", NOW + 60 * SECOND)).toEqual({ kind: "leased", number });
+  });
+
+  it("rest for a whole delay more when the clock jumped back, and no longer than that", async () => {
+    const object = createLedgerObject();
+    const year = 365 * 24 * HOUR;
+    const two = rangeOf(1, 2);
+    const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(holder, two, 60, now));
+    const numbers = await object.run((ledger) => leaseMany(ledger, two, 2, "old"));
+    await object.run((ledger) => ["old-0", "old-1"].map((holder) => ledger.release(holder, NOW + year)));
+    expect(await lease("alice", NOW)).toEqual({ kind: "exhausted" });
+    expect(await lease("alice", NOW + 60 * SECOND - 1)).toEqual({ kind: "exhausted" });
+    expect(await lease("alice", NOW + 60 * SECOND)).toEqual({ kind: "leased", number: numbers[0] });
+    expect(await lease("bob", NOW + 60 * SECOND)).toEqual({ kind: "leased", number: numbers[1] });
+  });
+
+  it("are rested when the clock jumped far ahead, once each", async () => {
+    const object = createLedgerObject();
+    const two = rangeOf(1, 2);
+    const numbers = await object.run((ledger) => leaseMany(ledger, two, 2, "old"));
+    await object.run((ledger) => ledger.release("old-1", NOW));
+    const leases = await object.run((ledger) =>
+      ["alice", "bob", "alice"].map((holder) => ledger.lease(holder, two, 60, NOW + 1e6 * HOUR)),
+    );
+    expect(leases).toEqual([{ kind: "leased", number: numbers[1] }, { kind: "exhausted" }, leases[0]]);
+  });
+
+  it("need no clock without a delay", async () => {
+    const object = createLedgerObject();
+    const one = rangeOf(7, 1);
+    const lease = await object.run((ledger) => {
+      ledger.lease("alice", one, 0, NOW);
+      ledger.release("alice", NOW);
+      return ledger.lease("bob", one, 0, NOW - HOUR);
+    });
+    expect(lease).toEqual({ kind: "leased", number: 7 });
+  });
+});
+
+describe("a range that grew (contract section 10)", () => {
+  it("keeps the numbers that are out and brings the others, none twice", async () => {
+    const object = createLedgerObject();
+    const before = await object.run((ledger) => leaseMany(ledger, rangeOf(100, 30), 20, "before"));
+    const after = await object.run((ledger) => leaseMany(ledger, rangeOf(100, 50), 15, "after"));
+    await object.evict();
+    const last = await object.run((ledger) => leaseMany(ledger, rangeOf(100, 75), 40, "last"));
+    expect(sorted([...before, ...after, ...last])).toEqual(allOf(rangeOf(100, 75)));
+    expect(await object.run((ledger) => leaseMany(ledger, rangeOf(100, 75), 20, "before"))).toEqual(before);
+    expect(await object.run((ledger) => ledger.lease("more", rangeOf(100, 75), 0, NOW))).toEqual({ kind: "exhausted" });
+  });
+
+  it("does not shrink for a caller that has not heard of it", async () => {
+    const object = createLedgerObject();
+    const numbers = await object.run((ledger) => {
+      const first = leaseMany(ledger, rangeOf(1, 20), 5, "grown");
+      return [...first, ...leaseMany(ledger, rangeOf(1, 10), 15, "unaware")];
+    });
+    expect(sorted(numbers)).toEqual(allOf(rangeOf(1, 20)));
+  });
+
+  it("has an order of its own in each part", async () => {
+    const object = createLedgerObject();
+    const first = await object.run((ledger) => leaseMany(ledger, rangeOf(0, 40), 40, "first"));
+    const second = await object.run((ledger) => leaseMany(ledger, rangeOf(0, 80), 40, "second"));
+    expect(second.map((number) => number - 40)).not.toEqual(first);
+  });
+
+  it("is refused when it starts elsewhere: that is another application's", async () => {
+    const object = createLedgerObject();
+    await object.run((ledger) => leaseMany(ledger, rangeOf(100, 10), 1, "device"));
+    const lease = object.run((ledger) => ledger.lease("other", rangeOf(90, 20), 0, NOW));
+    await expect(lease).rejects.toThrow("another start");
+  });
+});
+
+describe("numbers that D1 knows as somebody else's (contract section 1)", () => {
+  const range = rangeOf(1, 20);
+
+  it("never come back once they are marked", async () => {
+    const object = createLedgerObject();
+    const [taken] = await object.run((ledger) => leaseMany(ledger, range, 1, "alice"));
+    if (taken === undefined) expect.fail("no number");
+    await object.run((ledger) => ledger.markTaken("alice-0", taken));
+    await object.run((ledger) => ledger.release("alice-0", NOW));
+    await object.evict();
+    const others = await object.run((ledger) => leaseMany(ledger, range, 19, "other"));
+    expect(sorted([taken, ...others])).toEqual(allOf(range));
+    expect(await object.run((ledger) => ledger.lease("alice-0", range, 0, NOW))).toEqual({ kind: "exhausted" });
+  });
+
+  it("are not confused with the number that the holder has by now", async () => {
+    const object = createLedgerObject();
+    const [number] = await object.run((ledger) => leaseMany(ledger, range, 1, "alice"));
+    if (number === undefined) expect.fail("no number");
+    await object.run((ledger) => ledger.markTaken("alice-0", number + 1));
+    expect(await object.run((ledger) => ledger.holds("alice-0", number))).toBe(true);
+  });
+
+  it("are passed over among the free and among the fresh; what lies between is kept", async () => {
+    const object = createLedgerObject();
+    const numbers = await object.run((ledger) => leaseMany(ledger, range, 4, "old"));
+    const { free, fresh } = await object.run((ledger) => {
+      for (const place of [0, 1, 2, 3]) ledger.release(`old-${place}`, NOW);
+      return { free: ledger.peekFree(10), fresh: ledger.peekFresh(100) };
+    });
+    expect(free).toEqual(numbers);
+    expect(sorted([...free, ...fresh])).toEqual(allOf(range));
+    const known = [free[0], free[2], fresh[0], fresh[1], fresh[3]].filter((number) => number !== undefined);
+    await object.run((ledger) => ledger.skipTaken(new Set(known)));
+    await object.evict();
+    const next = await object.run((ledger) => leaseMany(ledger, range, 4, "new"));
+    expect(next).toEqual([free[1], free[3], fresh[2], fresh[3]]);
+  });
+});
+
+describe("leases whose badge never came", () => {
+  const range = rangeOf(1, 100);
+
+  it("are found when they are old and unconfirmed, and only then", async () => {
+    const object = createLedgerObject();
+    const found = await object.run((ledger) => {
+      const confirmed = numberOf(ledger.lease("confirmed", range, 0, NOW - 2 * HOUR));
+      const lost = numberOf(ledger.lease("lost", range, 0, NOW - 2 * HOUR));
+      ledger.lease("asked-again", range, 0, NOW - 2 * HOUR);
+      const wrong = numberOf(ledger.lease("confirmed-with-another-number", range, 0, NOW - HOUR));
+      ledger.lease("young", range, 0, NOW - HOUR + 1);
+      ledger.lease("asked-again", range, 0, NOW - HOUR + 1);
+      ledger.confirm("confirmed", confirmed);
+      ledger.confirm("confirmed-with-another-number", lost);
+      return { lost, wrong, leases: ledger.unconfirmed(NOW - HOUR, 10), one: ledger.unconfirmed(NOW - HOUR, 1) };
+    });
+    expect(found.leases).toMatchObject([
+      { holder: "lost", number: found.lost },
+      { holder: "confirmed-with-another-number", number: found.wrong },
+    ]);
+    expect(found.one).toEqual(found.leases.slice(0, 1));
+  });
+
+  it("are taken back unless somebody asked for them or confirmed them meanwhile", async () => {
+    const object = createLedgerObject();
+    const reclaimed = await object.run((ledger) => {
+      const numbers = leaseMany(ledger, range, 3, "device");
+      const leases = ledger.unconfirmed(NOW, 10);
+      ledger.lease("device-1", range, 0, NOW + 1);
+      ledger.confirm("device-2", numbers[2] ?? 0);
+      const done = leases.map(({ id }) => ledger.reclaim(id, NOW, NOW + 2));
+      const again = leases.map(({ id }) => ledger.reclaim(id, NOW, NOW + 2));
+      return { numbers, done, again, free: ledger.peekFree(10) };
+    });
+    expect(reclaimed).toMatchObject({ done: [true, false, false], again: [false, false, false] });
+    expect(reclaimed.free).toEqual([reclaimed.numbers[0]]);
+  });
+
+  it("are found by later scans too, however many confirmed ones were passed", async () => {
+    const object = createLedgerObject();
+    const scans = await object.run((ledger) => {
+      const numbers = leaseMany(ledger, range, 6, "device");
+      for (const place of [0, 1, 3]) ledger.confirm(`device-${place}`, numbers[place] ?? 0);
+      const isOpen = ledger.finishScan();
+      const left = ledger.unconfirmed(NOW, 10).map(({ holder }) => holder);
+      for (const place of [2, 4, 5]) ledger.confirm(`device-${place}`, numbers[place] ?? 0);
+      const isStillOpen = ledger.finishScan();
+      leaseMany(ledger, range, 1, "late");
+      return { isOpen, left, isStillOpen, late: ledger.unconfirmed(NOW, 10).map(({ holder }) => holder) };
+    });
+    expect(scans).toEqual({
+      isOpen: true,
+      left: ["device-2", "device-4", "device-5"],
+      isStillOpen: false,
+      late: ["late-0"],
+    });
+  });
+});
+
+describe("whatever happens in whatever order (contract sections 1 and 5)", () => {
+  it("no number has two holders, none leaves the range, and free ones come before fresh", {
+    timeout: 60_000,
+  }, async () => {
+    const size = fc.integer({ min: 1, max: 20 });
+    const reuseAfterSeconds = fc.constantFrom(0, 60);
+    await fc.assert(
+      fc.asyncProperty(ledgerCommands(), size, reuseAfterSeconds, async (commands, ...rules) => {
+        const object = createLedgerObject();
+        await object.run(() => {});
+        await fc.asyncModelRun(() => ({ model: createModel(1000, ...rules), real: object }), commands);
+      }),
+      // Ends what would else shrink until the test is over, and its seed untold.
+      { numRuns: 30, interruptAfterTimeLimit: 20_000 },
+    );
+  });
+});

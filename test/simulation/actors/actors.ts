@@ -1,0 +1,87 @@
+import type { Dice } from "../dice.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import type { World } from "../world.ts";
+import { Device } from "./device.ts";
+import { askEverythingAgain } from "./reunion.ts";
+import { Server } from "./server.ts";
+
+const HOUR = 3_600_000;
+
+/** One application with those who use it. */
+export interface Party {
+  application: ApplicationPlan;
+  devices: Device[];
+  server: Server;
+}
+
+/** Everybody around the service. */
+export class Actors {
+  readonly #world: World;
+  readonly #parties: Party[];
+  /** How often an act comes with the end of an isolate or an object. */
+  readonly #lossChance: number;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#lossChance = world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
+    this.#parties = world.plan.applications.map((application) => {
+      const devices = application.devices.map(
+        ({ udid, userIds }) =>
+          new Device({ world, dice: world.dice.of(`${application.id} ${udid}`), application, udid, userIds }),
+      );
+      const server = new Server({ world, dice: world.dice.of(`server of ${application.id}`), application, devices });
+      return { application, devices, server };
+    });
+  }
+
+  /** The administrator makes the applications. */
+  async arrive(): Promise<void> {
+    for (const { application } of this.#parties) await this.#world.administrator.create(application);
+  }
+
+  /** Everybody does what they do, at once. */
+  async act(): Promise<void> {
+    const { acts } = this.#world.plan;
+    const lives = this.#parties.flatMap(({ application, devices, server }) => [
+      ...devices.map(({ udid }, place) => this.#live(`${udid} ${application.id}`, acts, () => devices[place]?.act())),
+      this.#live(`server of ${application.id}`, 2 * acts, () => server.act()),
+      this.#live(`administrator of ${application.id}`, acts >> 1, () => this.#world.administrator.act(application)),
+    ]);
+    await Promise.all(lives);
+  }
+
+  /** In the end everybody asks once more. */
+  async askAgain(): Promise<void> {
+    for (const party of this.#parties) await askEverythingAgain(this.#world, party);
+  }
+
+  async #live(name: string, acts: number, act: () => Promise<void> | undefined): Promise<void> {
+    const { dice, timeline, plan } = this.#world;
+    const own = dice.of(`times of ${name}`);
+    for (let count = 0; count < acts; count++) {
+      const nap = own.chance(plan.napChance) ? own.below(4 * HOUR) : 0;
+      await timeline.sleep(nap + own.below(plan.thinkMilliseconds));
+      await act();
+      if (own.chance(0.2)) this.#sweepSoon(own);
+      if (own.chance(this.#lossChance)) this.#loseSoon(own);
+    }
+  }
+
+  /** The cron trigger: it may come late, not at all, or while the sweep before it runs. */
+  #sweepSoon(dice: Dice): void {
+    const { timeline, plan, isolates, trace } = this.#world;
+    timeline.after(dice.below(plan.sweepMilliseconds), () => {
+      trace.add("cron", "goes off");
+      void isolates.sweep();
+    });
+  }
+
+  /** An isolate or the objects end, without any reason of ours. */
+  #loseSoon(dice: Dice): void {
+    const { timeline, plan, isolates, objects } = this.#world;
+    timeline.after(dice.below(50), () => {
+      if (dice.chance(0.5)) return isolates.killOne();
+      for (const { id } of plan.applications) objects.evict(id);
+    });
+  }
+}

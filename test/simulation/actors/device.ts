@@ -1,0 +1,78 @@
+import type { Dice } from "../dice.ts";
+import type { BadgeAttempt, Outcome } from "../invariants/book.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import type { World } from "../world.ts";
+
+/** How often a device asks again what nobody answered. */
+const MAX_REPEATS = 3;
+
+/** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
+export class Device {
+  readonly udid: string;
+  readonly #world: World;
+  readonly #dice: Dice;
+  readonly #application: ApplicationPlan;
+  readonly #userIds: readonly [string, ...string[]];
+  readonly #tokens: string[] = [];
+  #metadata = 0;
+
+  constructor(parts: {
+    world: World;
+    dice: Dice;
+    application: ApplicationPlan;
+    udid: string;
+    userIds: readonly [string, ...string[]];
+  }) {
+    this.#world = parts.world;
+    this.#dice = parts.dice;
+    this.#application = parts.application;
+    this.udid = parts.udid;
+    this.#userIds = parts.userIds;
+  }
+
+  /** Somebody gives the user an invitation. */
+  hand(token: string): void {
+    this.#tokens.push(token);
+  }
+
+  async act(): Promise<void> {
+    const what = this.#dice.below(10);
+    if (what < 1) return this.#sign();
+    const request = this.#badgeRequest();
+    if (what < 4) {
+      // The user taps twice, or opens an invitation, or another user logs in while the first request is under way.
+      const other = this.#badgeRequest();
+      const second = this.#dice.oneOf([request, other, { ...other, userId: request.userId }]);
+      await Promise.all([this.#ask(request), this.#ask(second)]);
+    } else {
+      await this.#ask(request);
+    }
+  }
+
+  /** A request of a user whom nobody saw before. */
+  async requestAs(userId: string): Promise<Outcome<unknown>> {
+    return this.#world.clients.requestBadge({ ...this.#badgeRequest(), userId, token: null });
+  }
+
+  #badgeRequest(): BadgeAttempt["request"] {
+    const { id: applicationId } = this.#application;
+    const userId = this.#dice.oneOf(this.#userIds);
+    const token = this.#dice.chance(0.6) ? (this.#dice.pick(this.#tokens) ?? null) : null;
+    const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
+    return { applicationId, udid: this.udid, userId, token, metadata };
+  }
+
+  async #ask(request: BadgeAttempt["request"]): Promise<void> {
+    for (let repeat = 0; repeat <= MAX_REPEATS; repeat++) {
+      const outcome = await this.#world.clients.requestBadge(request);
+      const isAnswered = outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "unavailable");
+      if (isAnswered || this.#dice.chance(0.3)) return;
+      await this.#world.timeline.sleep(this.#dice.below(3000));
+    }
+  }
+
+  async #sign(): Promise<void> {
+    const base64 = Buffer.from(`signature ${this.#dice.below(1000)}`).toString("base64");
+    await this.#world.clients.sign({ applicationId: this.#application.id, udid: this.udid, base64 });
+  }
+}

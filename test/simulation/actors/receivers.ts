@@ -1,0 +1,86 @@
+import type { Dice } from "../dice.ts";
+import type { Received, Reply } from "../platform/network.ts";
+import type { World } from "../world.ts";
+
+/** What receivers do, apart from taking the event. */
+const MODES = ["healthy", "slow", "broken", "throttling", "gone", "hanging", "flapping", "endless"] as const;
+type Mode = (typeof MODES)[number];
+
+/** How long a receiver stays in a mode, in thinking times of the actors. */
+const MODE_THOUGHTS = 4;
+
+/** The applications' webhook endpoints: mostly healthy, often something else for a while. */
+export class Receivers {
+  readonly #world: World;
+  readonly #dice: Dice;
+  readonly #modes = new Map<string, { mode: Mode; until: number }>();
+  #isTroubled = false;
+
+  constructor(parts: { world: World; dice: Dice }) {
+    this.#world = parts.world;
+    this.#dice = parts.dice;
+  }
+
+  startTrouble(): void {
+    this.#isTroubled = true;
+  }
+
+  /** From now on every receiver takes every event. */
+  stopTrouble(): void {
+    this.#isTroubled = false;
+  }
+
+  receive(received: Received): Reply {
+    const { deliveries, verdict, plan, trace } = this.#world;
+    const application = plan.applications.find(({ webhookUrl }) => webhookUrl === received.url);
+    verdict.expect(application !== undefined, "webhooks go to the URL that is set", () => received.url);
+    if (!application) return { kind: "never" };
+    const { eventId, attemptsBefore } = deliveries.check(application.id, received);
+    const mode = this.#modeOf(received.url);
+    const reply = this.#reply(mode, attemptsBefore);
+    if (reply.kind === "answer" && reply.status < 300) deliveries.accept(eventId);
+    trace.add("receiver", `${mode} ${eventId}: ${reply.kind === "answer" ? reply.status : reply.kind}`);
+    return reply;
+  }
+
+  #modeOf(url: string): Mode {
+    if (!this.#isTroubled) return "healthy";
+    const { timeline, plan } = this.#world;
+    const known = this.#modes.get(url);
+    if (known && known.until > timeline.now) return known.mode;
+    const mode = this.#dice.chance(0.4) ? "healthy" : this.#dice.oneOf(MODES);
+    const until = timeline.now + this.#dice.below(MODE_THOUGHTS * plan.thinkMilliseconds * plan.acts);
+    this.#modes.set(url, { mode, until });
+    return mode;
+  }
+
+  #reply(mode: Mode, attemptsBefore: number): Reply {
+    const quick = this.#dice.below(200);
+    const answer = (status: number, afterMilliseconds = quick, headers = {}, body: string | null = null): Reply => ({
+      kind: "answer",
+      status,
+      afterMilliseconds,
+      headers,
+      body,
+      isEndless: mode === "endless",
+    });
+    switch (mode) {
+      case "healthy":
+        return answer(this.#dice.chance(0.5) ? 200 : 204);
+      case "slow":
+        return answer(202, this.#dice.below(20_000));
+      case "broken":
+        return answer(this.#dice.oneOf([500, 502, 404, 301] as const), quick, {}, "no");
+      case "throttling":
+        return answer(429, quick, { "retry-after": String(this.#dice.below(200)) });
+      case "gone":
+        return answer(410);
+      case "hanging":
+        return { kind: "never" };
+      case "flapping":
+        return answer(attemptsBefore === 0 || this.#dice.chance(0.5) ? 503 : 200);
+      case "endless":
+        return answer(200, quick, {}, "and so on, and so on");
+    }
+  }
+}

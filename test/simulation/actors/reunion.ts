@@ -1,0 +1,62 @@
+import { grantedNumber } from "../invariants/book.ts";
+import type { World } from "../world.ts";
+import type { Party } from "./actors.ts";
+
+/** Ranges up to this are used up in the end, to count their numbers. */
+const SMALL_RANGE_NUMBERS = 20;
+
+/**
+ * When all is quiet, everybody asks once more and gets what they were told before: each user device its number, the
+ * server its list, and every number of a small range is still there for somebody.
+ */
+export async function askEverythingAgain(world: World, party: Party): Promise<void> {
+  await world.timeline.sleep(60_000);
+  await askForBadges(world, party);
+  await readList(world, party);
+  await useUpRange(world, party);
+}
+
+async function askForBadges({ book, clients, verdict }: World, { application, devices }: Party): Promise<void> {
+  for (const attempts of book.badgeAttempts.values()) {
+    const request = attempts[0]?.request;
+    if (!request || request.applicationId !== application.id) continue;
+    const isTold = attempts.some((attempt) => grantedNumber(attempt) !== null);
+    const outcome = await clients.requestBadge({ ...request, token: null, metadata: JSON.stringify({ os: "last" }) });
+    const isExisting = outcome.kind === "granted" && outcome.granted.kind === "existing";
+    verdict.expect(isExisting || !isTold, "whoever was answered a badge is answered it again", () => {
+      return `${request.udid} ${request.userId}: ${JSON.stringify(outcome)}`;
+    });
+  }
+  for (const { udid } of devices) await clients.sign({ applicationId: application.id, udid, base64: "c2lnbg==" });
+}
+
+async function readList({ rows, verdict, timeline }: World, { application, server }: Party): Promise<void> {
+  await timeline.sleep(1);
+  const listed = await server.walk(null);
+  const live = rows.liveDuring(application.id, timeline.now, timeline.now, "some");
+  verdict.expect(listed?.length === live.length, "pages give exactly the live badges", () => {
+    return `${JSON.stringify(listed)}, live ${live.map(({ number }) => number).join(", ")}`;
+  });
+  const old = listed?.filter(({ metadata }) => metadata?.os !== "last") ?? [];
+  verdict.expect(old.length === 0, "the newest metadata is listed", () => JSON.stringify(old));
+}
+
+async function useUpRange({ rows, verdict, timeline }: World, { application, devices }: Party): Promise<void> {
+  const { firstNumber, lastNumber, numbersAtFirst, reuseAfterSeconds } = application;
+  const [device] = devices;
+  if (!device) return;
+  if (numbersAtFirst > SMALL_RANGE_NUMBERS) {
+    await device.requestAs("newcomer");
+    return;
+  }
+  await timeline.sleep(reuseAfterSeconds * 1000 + 1000);
+  const size = lastNumber - firstNumber + 1;
+  for (let place = 0; place <= size; place++) {
+    const outcome = await device.requestAs(`last-${place}`);
+    if (outcome.kind === "granted") continue;
+    const issued = [...rows.issued.keys()].filter((number) => number >= firstNumber && number <= lastNumber);
+    verdict.expect(issued.length === size, "no number is ever lost", () => `${issued.length} of ${size} were issued`);
+    return;
+  }
+  verdict.expect(false, "a range has no more numbers than it has", () => `${size}`);
+}

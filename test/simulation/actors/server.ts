@@ -1,0 +1,87 @@
+import type { Dice } from "../dice.ts";
+import { checkWalk } from "../invariants/pages.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import type { World } from "../world.ts";
+import type { Device } from "./device.ts";
+
+const MAX_PAGE_TRIES = 4;
+
+/** An application's server: invites, hands tokens to devices, revokes, reads its list. */
+export class Server {
+  readonly #world: World;
+  readonly #dice: Dice;
+  readonly #application: ApplicationPlan;
+  readonly #devices: readonly Device[];
+  readonly #tokens: string[] = [];
+
+  constructor(parts: { world: World; dice: Dice; application: ApplicationPlan; devices: readonly Device[] }) {
+    this.#world = parts.world;
+    this.#dice = parts.dice;
+    this.#application = parts.application;
+    this.#devices = parts.devices;
+  }
+
+  async act(): Promise<void> {
+    const what = this.#dice.below(10);
+    if (what < 5) return this.#invite();
+    if (what < 8) return this.#revoke();
+    await this.walk(this.#dice.chance(0.3) ? "alice" : null);
+  }
+
+  /**
+   * Reads all pages of the list.
+   *
+   * @returns the badges, or null when a page could not be had
+   */
+  async walk(userId: string | null): Promise<{ id: string; metadata?: Record<string, string> }[] | null> {
+    const { timeline, rows, verdict } = this.#world;
+    const { id: applicationId } = this.#application;
+    const from = timeline.now;
+    const perPage = this.#dice.between(1, 4);
+    const badges: { id: string; metadata?: Record<string, string> }[] = [];
+    for (let cursor: string | null = null; ; ) {
+      const page = await this.#page({ userId, cursor, perPage });
+      if (!page) return null;
+      badges.push(...page.badges);
+      cursor = page.nextCursor;
+      if (cursor === null) break;
+    }
+    const numbers = badges.map(({ id }) => Number(id));
+    checkWalk(rows, verdict, { applicationId, userId, from, to: timeline.now, numbers });
+    return badges;
+  }
+
+  async #page(page: { userId: string | null; cursor: string | null; perPage: number }) {
+    for (let tries = 0; tries < MAX_PAGE_TRIES; tries++) {
+      const outcome = await this.#world.clients.page(this.#credentials(), page);
+      if (outcome.kind === "granted") return outcome.granted;
+    }
+    return null;
+  }
+
+  async #invite(): Promise<void> {
+    const { timeline, plan, clients } = this.#world;
+    const expiresAtTime = timeline.now + this.#dice.between(1, 1000 + 4 * plan.thinkMilliseconds);
+    const { applicationId, secret } = this.#credentials();
+    const request = { applicationId, secret: this.#dice.chance(0.7) ? secret : null, udid: "server", expiresAtTime };
+    const outcome = await clients.invite(request);
+    if (outcome.kind !== "granted") return;
+    const { id: token } = outcome.granted;
+    this.#tokens.push(token);
+    for (const device of this.#dice.shuffled(this.#devices).slice(0, this.#dice.between(1, 3))) device.hand(token);
+  }
+
+  async #revoke(): Promise<void> {
+    const token = this.#dice.pick(this.#tokens);
+    if (token === undefined) return;
+    const { applicationId, secret } = this.#credentials();
+    const udid = this.#dice.chance(0.8) ? "server" : "somebody else";
+    const request = { applicationId, secret: this.#dice.chance(0.7) ? secret : null, udid, token };
+    const outcome = await this.#world.clients.revoke(request);
+    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await this.#world.clients.revoke(request);
+  }
+
+  #credentials(): { applicationId: string; secret: string } {
+    return { applicationId: this.#application.id, secret: this.#world.administrator.secretOf(this.#application) };
+  }
+}

@@ -1,0 +1,42 @@
+import type { World } from "../world.ts";
+import type { Attempt } from "./book.ts";
+
+/** Nobody is turned away without need (contract section 6). */
+export function checkAvailability(
+  world: World,
+  attempt: Attempt<{ applicationId: string }, unknown>,
+  what: string,
+): void {
+  const { verdict, faults, book, plan } = world;
+  const { request, outcome, struckBefore } = attempt;
+  const hasStruck = faults.struck > struckBefore;
+  const detail = () => `${what}: ${JSON.stringify(outcome)}`;
+  verdict.expect(outcome?.kind !== "lost" || hasStruck, "a request is answered", detail);
+  if (outcome?.kind !== "refused") return;
+  const { reason, fault } = outcome;
+  verdict.expect(reason !== "internal", "no request ends in 500", () => `${what}: ${explain(fault)}`);
+  verdict.expect(reason !== "unavailable" || hasStruck, "503 only where the platform failed", detail);
+  verdict.expect(POSSIBLE_REASONS.has(reason), "a request is refused for a documented reason", detail);
+  if (reason !== "numbers-exhausted") return;
+  const application = plan.applications.find(({ id }) => id === request.applicationId);
+  const isPossible = book.demandOf(request.applicationId) >= (application?.numbersAtFirst ?? 0);
+  verdict.expect(isPossible, "numbers run out only when all were asked for", detail);
+}
+
+const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
+  "badge-unknown",
+  "credentials-wrong",
+  "invitation-claimed",
+  "invitation-expired",
+  "invitation-revoked",
+  "invitation-unknown",
+  "numbers-exhausted",
+  "unavailable",
+  "internal",
+]);
+
+function explain(fault: unknown): string {
+  return fault instanceof Error
+    ? `${fault.stack}${fault.cause === undefined ? "" : ` < ${explain(fault.cause)}`}`
+    : String(fault);
+}

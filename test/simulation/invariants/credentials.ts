@@ -1,0 +1,81 @@
+import type { Outcome } from "./book.ts";
+import type { Verdict } from "./verdict.ts";
+
+/** How long a secret that was retired may still be accepted, in milliseconds (contract section 9, and clocks differ). */
+const STALE_MILLISECONDS = 31_000;
+/** How long a webhook may be on its way from the claim, which reads the secrets, to its receiver, in milliseconds. */
+const ON_ITS_WAY_MILLISECONDS = 60_000;
+
+interface KnownSecret {
+  applicationId: string;
+  secret: string;
+  /** Milliseconds since 1970-01-01 UTC, like the others; Infinity: not yet. */
+  addedAt: number;
+  currentFrom: number;
+  currentUntil: number;
+  retiredAt: number;
+}
+
+/** Which secrets live, as the administrator knows it (contract section 9). */
+export class Credentials {
+  readonly #verdict: Verdict;
+  readonly #now: () => number;
+  readonly #secrets: KnownSecret[] = [];
+
+  constructor(parts: { verdict: Verdict; now: () => number }) {
+    this.#verdict = parts.verdict;
+    this.#now = parts.now;
+  }
+
+  added(applicationId: string, secret: string): void {
+    const never = Number.POSITIVE_INFINITY;
+    const addedAt = this.#now();
+    this.#secrets.push({ applicationId, secret, addedAt, currentFrom: never, currentUntil: never, retiredAt: never });
+  }
+
+  promoted(secret: string): void {
+    const promoted = this.#find(secret);
+    if (!promoted) return;
+    const current = this.#secrets.find(
+      ({ applicationId, currentFrom, currentUntil }) =>
+        applicationId === promoted.applicationId && currentFrom <= this.#now() && currentUntil > this.#now(),
+    );
+    if (current) current.currentUntil = this.#now();
+    promoted.currentFrom = this.#now();
+  }
+
+  retired(secret: string): void {
+    const retired = this.#find(secret);
+    if (retired) retired.retiredAt = this.#now();
+  }
+
+  /** Secrets that were current when a webhook was claimed that arrives now. */
+  currentAround(applicationId: string, sentAt: number): string[] {
+    return this.#secrets
+      .filter((known) => known.applicationId === applicationId)
+      .filter(({ currentFrom, currentUntil }) => {
+        return currentFrom <= sentAt && currentUntil > sentAt - ON_ITS_WAY_MILLISECONDS;
+      })
+      .map(({ secret }) => secret);
+  }
+
+  /** Holds an answer against whether the secret lived while it was asked. */
+  check(
+    secret: string | null,
+    { from, to, outcome }: { from: number; to: number; outcome: Outcome<unknown> | null },
+  ): void {
+    if (!outcome || outcome.kind === "lost") return;
+    const isDenied = outcome.kind === "refused" && outcome.reason === "credentials-wrong";
+    this.#verdict.expect(secret !== null || !isDenied, "a call that needs no secret is not denied for it", () => "");
+    if (secret === null) return;
+    const { addedAt, retiredAt } = this.#find(secret) ?? { addedAt: Number.POSITIVE_INFINITY, retiredAt: 0 };
+    const isLive = addedAt < from && retiredAt > to;
+    this.#verdict.expect(!isDenied || !isLive, "a live secret authenticates", () => secret);
+    const isOver = addedAt > to || retiredAt + STALE_MILLISECONDS < from;
+    this.#verdict.expect(outcome.kind !== "granted" || !isOver, "a secret that does not live denies", () => secret);
+  }
+
+  #find(secret: string): KnownSecret | undefined {
+    return this.#secrets.find((known) => known.secret === secret);
+  }
+}

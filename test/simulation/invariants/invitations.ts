@@ -1,0 +1,135 @@
+import { type BadgeAttempt, type Book, describe, type KnownInvitation, keyOf, type RevokeAttempt } from "./book.ts";
+import type { Verdict } from "./verdict.ts";
+
+/** How an invitation ended, by what somebody was told. */
+type End = { state: "claimed"; by: string | null } | { state: "revoked"; at: number | null } | { state: "expired" };
+
+/**
+ * An invitation ends once (contract section 5): every answer that tells of an end must tell of the same one, and of one
+ * that was possible at that moment.
+ */
+export class Invitations {
+  readonly #book: Book;
+  readonly #verdict: Verdict;
+  readonly #clockErrorMilliseconds: number;
+  readonly #ends = new Map<string, End>();
+
+  constructor(parts: { book: Book; verdict: Verdict; clockErrorMilliseconds: number }) {
+    this.#book = parts.book;
+    this.#verdict = parts.verdict;
+    this.#clockErrorMilliseconds = parts.clockErrorMilliseconds;
+  }
+
+  /** The end that somebody was told of. */
+  endOf(token: string): End | undefined {
+    return this.#ends.get(token);
+  }
+
+  checkClaim(attempt: BadgeAttempt): void {
+    const { request, outcome } = attempt;
+    const invitation = this.#invitation(request.applicationId, request.token);
+    if (!invitation) this.#expectUnknown(attempt, request.token);
+    if (!invitation) return;
+    if (outcome?.kind === "granted") this.#checkGranted(attempt, invitation);
+    if (outcome?.kind === "refused") this.#checkRefused(attempt, invitation, keyOf(request));
+  }
+
+  checkRevoke(attempt: RevokeAttempt): void {
+    const { request, outcome } = attempt;
+    const invitation = this.#invitation(request.applicationId, request.token);
+    const isForeign = request.secret === null && request.udid !== invitation?.creatorUdid;
+    if (!invitation || isForeign) this.#expectUnknown(attempt, request.token);
+    if (!invitation || isForeign) return;
+    if (outcome?.kind === "refused") this.#checkRefused(attempt, invitation, null);
+    if (outcome?.kind !== "granted") return;
+    const { number, expiresAt, revokedAt } = outcome.granted;
+    this.#end(invitation, { state: "revoked", at: revokedAt });
+    const isSame = number === invitation.number && Date.parse(expiresAt) === invitation.expiresAtTime;
+    this.#verdict.expect(isSame, "a revoked invitation is answered as it was created", () => JSON.stringify(outcome));
+  }
+
+  #invitation(applicationId: string, token: string | null): KnownInvitation | undefined {
+    const invitation = this.#book.invitations.get(token ?? "");
+    return invitation?.applicationId === applicationId ? invitation : undefined;
+  }
+
+  #expectUnknown({ outcome }: BadgeAttempt | RevokeAttempt, token: string | null): void {
+    const isToldUnknown = outcome?.kind === "refused" && ["invitation-unknown", "unavailable"].includes(outcome.reason);
+    this.#verdict.expect(
+      isToldUnknown || outcome?.kind === "lost",
+      "nobody uses an invitation of somebody else",
+      () => {
+        return `${token}: ${JSON.stringify(outcome)}`;
+      },
+    );
+  }
+
+  #checkGranted(attempt: BadgeAttempt, invitation: KnownInvitation): void {
+    if (attempt.outcome?.kind !== "granted") return;
+    const { number, kind } = attempt.outcome.granted;
+    this.#end(invitation, { state: "claimed", by: keyOf(attempt.request) });
+    const claims = this.#book.attemptsOf(attempt.request);
+    const isOurs = number === invitation.number;
+    // Another invitation that the user device claimed later has replaced it.
+    const isReplaced = kind === "existing" && claims.some((claim) => this.#book.claimedNumber(claim) === number);
+    this.#verdict.expect(isOurs || isReplaced, "a claim is answered with the number that was reserved", () => {
+      return `${describe(attempt)}, reserved ${invitation.number}`;
+    });
+    const inTime = kind === "existing" || invitation.expiresAtTime > attempt.from - this.#clockErrorMilliseconds;
+    this.#verdict.expect(inTime, "nobody claims an invitation past its time", () => describe(attempt));
+  }
+
+  #checkRefused(attempt: BadgeAttempt | RevokeAttempt, invitation: KnownInvitation, claimer: string | null): void {
+    const { outcome, to } = attempt;
+    if (outcome?.kind !== "refused") return;
+    const { token, expiresAtTime } = invitation;
+    const possible = (isPossible: boolean) =>
+      this.#verdict.expect(isPossible, "an invitation is refused for a reason that is true", () => {
+        return `${token}: ${outcome.reason}`;
+      });
+    switch (outcome.reason) {
+      case "invitation-claimed": {
+        const claims = this.#book
+          .claimsOf(token)
+          .filter(({ request, from }) => keyOf(request) !== claimer && from <= to);
+        possible(claims.length > 0);
+        this.#end(invitation, { state: "claimed", by: null });
+        break;
+      }
+      case "invitation-revoked":
+        possible(this.#book.revokesOf(token).some(({ from }) => from <= to));
+        this.#end(invitation, { state: "revoked", at: null });
+        break;
+      case "invitation-expired":
+        possible(expiresAtTime <= to + this.#clockErrorMilliseconds);
+        this.#end(invitation, { state: "expired" });
+        break;
+      case "unavailable":
+      case "internal":
+      case "credentials-wrong":
+        break;
+      default:
+        possible(false);
+    }
+  }
+
+  #end({ token }: KnownInvitation, end: End): void {
+    const known = this.#ends.get(token);
+    this.#verdict.expect(!known || isCompatible(known, end), "an invitation ends once and in one way", () => {
+      return `${token}: ${JSON.stringify(known)}, then ${JSON.stringify(end)}`;
+    });
+    if (!known || isVague(known)) this.#ends.set(token, end);
+  }
+}
+
+/** Whoever did it, or when, is not known yet. */
+function isVague(end: End): boolean {
+  return (end.state === "claimed" && end.by === null) || (end.state === "revoked" && end.at === null);
+}
+
+function isCompatible(one: End, other: End): boolean {
+  if (isVague(one) || isVague(other)) return one.state === other.state;
+  if (one.state === "claimed" && other.state === "claimed") return one.by === other.by;
+  if (one.state === "revoked" && other.state === "revoked") return one.at === other.at;
+  return one.state === other.state;
+}

@@ -1,0 +1,52 @@
+import { registerHooks } from "node:module";
+import { parseArgs } from "node:util";
+
+const HELP = `Usage: npm run simulate -- [--seeds N] [--seed N] [--trace N]
+
+Runs the core of the service in a world where time, chance, storage, queues, the
+network and the death of processes are decided by a seed, and checks after every
+answer that the service kept its promises. The same seed is the same history.
+
+Options:
+  --seeds N   how many seeds, one after the other (1000)
+  --first N   the first of them (1)
+  --seed N    one seed only
+  --trace N   steps to show of a seed that fails (60)
+  --help
+`;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1000" },
+    first: { type: "string", default: "1" },
+    seed: { type: "string" },
+    trace: { type: "string", default: "60" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+/** What only workerd has comes from a file beside this one. Set before anything of the service is loaded. */
+registerHooks({
+  resolve: (specifier, context, next) =>
+    specifier === "cloudflare:workers"
+      ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
+      : next(specifier, context),
+});
+
+const say = (line: string): boolean => process.stdout.write(`${line}\n`);
+
+if (values.help) {
+  process.stdout.write(HELP);
+} else {
+  const { runCampaign } = await import("./campaign.ts");
+  const traceLines = Number(values.trace);
+  const one = values.seed === undefined ? null : Number(values.seed);
+  const range = one === null ? { first: Number(values.first), seeds: Number(values.seeds) } : { first: one, seeds: 1 };
+  const failed = await runCampaign({ ...range, traceLines, say });
+  if (failed) {
+    for (const line of failed.trace) say(line);
+    say(`\nSeed ${failed.seed} broke a promise: ${failed.breach?.invariant}.`);
+    say(`${failed.breach?.detail}\n\nTo repeat it: npm run simulate -- --seed ${failed.seed}`);
+    process.exitCode = 1;
+  }
+}

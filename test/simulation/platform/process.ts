@@ -1,0 +1,66 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Platform } from "./platform.ts";
+
+const running = new AsyncLocalStorage<Process>();
+
+/**
+ * A process of the service: an isolate of the Worker, or an object. It can die between any two calls; what it waits for
+ * then never comes, and what it sent may still arrive.
+ */
+export class Process {
+  readonly name: string;
+  readonly platform: Platform;
+  /** How far its clock is ahead. */
+  readonly #clockErrorMilliseconds: number;
+  readonly #mourners = new Set<() => void>();
+  #isAlive = true;
+
+  constructor(name: string, platform: Platform, clockErrorMilliseconds: number) {
+    this.name = name;
+    this.platform = platform;
+    this.#clockErrorMilliseconds = clockErrorMilliseconds;
+  }
+
+  get isAlive(): boolean {
+    return this.#isAlive;
+  }
+
+  /** Milliseconds, by its own clock. */
+  get now(): number {
+    return this.platform.timeline.now + this.#clockErrorMilliseconds;
+  }
+
+  /** Whatever starts inside belongs to this process, however long it takes. */
+  run<T>(work: () => T): T {
+    return running.run(this, work);
+  }
+
+  /** Waits in virtual time, as long as it lives. */
+  sleep(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => this.platform.timeline.after(milliseconds, () => this.#isAlive && resolve()));
+  }
+
+  /** @returns forgets the wish */
+  onDeath(mourner: () => void): () => void {
+    this.#mourners.add(mourner);
+    return () => this.#mourners.delete(mourner);
+  }
+
+  die(): void {
+    if (!this.#isAlive) return;
+    this.#isAlive = false;
+    this.platform.trace.add(this.name, "dies");
+    this.platform.faults.strike();
+    for (const mourner of this.#mourners) mourner();
+  }
+}
+
+/** The process whose code is running, if any is: the actors of a simulation belong to none. */
+export const runningProcess = (): Process | undefined => running.getStore();
+
+/** @throws Error outside every process */
+export function requireProcess(): Process {
+  const process = runningProcess();
+  if (!process) throw new Error("only the service calls this");
+  return process;
+}

@@ -1,0 +1,131 @@
+import type { Dice } from "../dice.ts";
+import type { Trace } from "../trace.ts";
+import type { Fault, Faults, Part } from "./faults.ts";
+import type { Process } from "./process.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** The longest that one way takes, in milliseconds. */
+export const MAX_DELAY_MILLISECONDS = 8000;
+/** How long a call that fails may take to have its effect all the same, in milliseconds. */
+const LATE_MILLISECONDS = 30_000;
+/** How long a process waits for an answer that never comes before the platform ends it, in milliseconds. */
+const SILENCE_MILLISECONDS = 20_000;
+
+/** One call of a process to a part of the platform. */
+export interface Call<Result> {
+  part: Part;
+  /** For the trace. */
+  what: string;
+  /** Takes the call at its target. */
+  effect(): Result | Promise<Result>;
+  /** What the caller sees when the call fails. */
+  error(): Error;
+}
+
+/**
+ * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
+ * first, and every call can go wrong.
+ */
+export class Wire {
+  readonly #timeline: Timeline;
+  readonly #faults: Faults;
+  readonly #trace: Trace;
+  readonly #dice: Dice;
+  readonly #slowness: number;
+
+  constructor(parts: { timeline: Timeline; faults: Faults; trace: Trace; dice: Dice }) {
+    this.#timeline = parts.timeline;
+    this.#faults = parts.faults;
+    this.#trace = parts.trace;
+    this.#dice = parts.dice;
+    this.#slowness = parts.dice.oneOf([0, 0, 0.02, 0.1] as const);
+  }
+
+  /** Milliseconds that one way takes: a few, or seconds where this seed has a slow network. */
+  delay(): number {
+    return this.#dice.chance(this.#slowness) ? this.#dice.below(MAX_DELAY_MILLISECONDS) : this.#dice.below(6);
+  }
+
+  /** Something on its way, which arrives whatever becomes of its sender. */
+  carry(arrive: () => void): void {
+    this.#timeline.after(this.delay(), arrive);
+  }
+
+  /** Never settles when the caller dies meanwhile. */
+  call<Result>(caller: Process, call: Call<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (!caller.isAlive) return;
+      const fault = this.#faults.draw(call.part);
+      if (fault) this.#trace.add(caller.name, `${call.what}: fault ${fault}`);
+      this.#carryOut(caller, call, fault, {
+        answer: (settle) => this.carry(() => caller.isAlive && settle()),
+        resolve,
+        reject,
+      });
+    });
+  }
+
+  #carryOut<Result>(caller: Process, call: Call<Result>, fault: Fault | null, to: Recipient<Result>): void {
+    const fail = () => to.answer(() => this.#strike(to.reject, call));
+    // A promise settles once: of two answers the second is lost on it.
+    const succeed = (outcome: Promise<Result>) => to.answer(() => to.resolve(outcome));
+    switch (fault) {
+      case null:
+        this.#arrive(caller, call, succeed);
+        break;
+      case "before":
+        this.carry(fail);
+        break;
+      case "after":
+        this.#arrive(caller, call, fail);
+        break;
+      case "late":
+        this.carry(fail);
+        this.#timeline.after(this.#dice.below(LATE_MILLISECONDS), () => this.#take(caller, call, () => {}));
+        break;
+      case "silent":
+        if (this.#dice.chance(0.5)) this.#arrive(caller, call, () => {});
+        this.#timeline.after(this.#dice.below(SILENCE_MILLISECONDS), () => caller.die());
+        break;
+      case "death-before":
+        this.carry(() => caller.die());
+        break;
+      case "death-after":
+        this.#arrive(caller, call, () => caller.die());
+        break;
+      case "twice":
+        this.#arrive(caller, call, succeed);
+        this.#arrive(caller, call, succeed);
+        break;
+    }
+  }
+
+  #arrive<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
+    this.carry(() => {
+      // What a dead process had sent was on its way already, or was not.
+      if (!caller.isAlive && this.#dice.chance(0.5)) return;
+      this.#take(caller, call, then);
+    });
+  }
+
+  #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
+    this.#trace.add(caller.name, call.what);
+    const outcome = new Promise<Result>((resolve) => resolve(call.effect()));
+    outcome.then(
+      () => then(outcome),
+      () => then(outcome),
+    );
+  }
+
+  #strike(reject: (error: Error) => void, call: Call<unknown>): void {
+    this.#faults.strike();
+    reject(call.error());
+  }
+}
+
+interface Recipient<Result> {
+  /** Brings the answer back, if the caller still lives then. */
+  answer(settle: () => void): void;
+  resolve(result: Promise<Result>): void;
+  reject(error: Error): void;
+}

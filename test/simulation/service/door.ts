@@ -1,0 +1,130 @@
+import { hasSecret } from "../../../src/applications/credentials.ts";
+import { deviceOf } from "../../../src/applications/devices.ts";
+import type { Application } from "../../../src/applications/registry.ts";
+import type { IssuedBadge } from "../../../src/badges/existing.ts";
+import { issueBadge } from "../../../src/badges/issue.ts";
+import { type BadgePage, decodeCursor, pageBadges } from "../../../src/badges/list.ts";
+import { signBadge } from "../../../src/badges/sign.ts";
+import type { Context } from "../../../src/context.ts";
+import { type CreatedInvitation, createInvitation } from "../../../src/invitations/create.ts";
+import { type RevokedInvitation, revokeInvitation } from "../../../src/invitations/revoke.ts";
+import { Unavailable } from "../../../src/platform.ts";
+import { type Reason, Refusal } from "../../../src/refusal.ts";
+
+/** What a caller gets, as `src/http` would put it into a status and a code. */
+export type Answer<Granted> =
+  | { kind: "granted"; granted: Granted }
+  | { kind: "refused"; reason: Reason; fault?: unknown };
+
+type Call<Granted> = (context: Context) => Promise<Answer<Granted>>;
+
+/**
+ * What `src/http` does between a request's bytes and the domain: finds the application, checks the secret, names the
+ * device. Bytes and shapes are tested there; without them a seed takes half the time.
+ */
+export function badgeCall(request: {
+  applicationId: string;
+  udid: string;
+  userId: string;
+  metadata: string | null;
+  token: string | null;
+}): Call<IssuedBadge> {
+  return answering(async (context) => {
+    const application = await requireApplication(context, request.applicationId);
+    const device = await deviceOf(context.custody, application, request.udid);
+    const { userId, metadata, token } = request;
+    return issueBadge(context, application, { device, userId, metadata }, token);
+  });
+}
+
+export function signCall(request: { applicationId: string; udid: string; base64: string }): Call<string> {
+  return answering(async (context) => {
+    const application = await requireApplication(context, request.applicationId);
+    const device = await deviceOf(context.custody, application, request.udid);
+    return signBadge(context, application, device, request.base64);
+  });
+}
+
+/** Who calls server-side. */
+export interface Credentials {
+  applicationId: string;
+  secret: string;
+}
+
+export function pageCall(
+  { applicationId, secret }: Credentials,
+  page: { userId: string | null; cursor: string | null; perPage: number },
+): Call<BadgePage> {
+  return answering(async (context) => {
+    await requireServer(context, applicationId, secret);
+    const after = page.cursor === null ? 0 : decodeCursor(page.cursor);
+    if (after === null) throw new Refusal("cursor-invalid");
+    return pageBadges(context, { applicationId, userId: page.userId, after, perPage: page.perPage });
+  });
+}
+
+/** @param secret null: without one, as a device */
+export function inviteCall(request: {
+  applicationId: string;
+  secret: string | null;
+  udid: string;
+  expiresAtTime: number;
+}): Call<CreatedInvitation> {
+  return answering(async (context) => {
+    const { applicationId, secret, udid, expiresAtTime } = request;
+    const application = await requireCaller(context, applicationId, secret);
+    const device = await deviceOf(context.custody, application, udid);
+    const expiresAt = new Date(expiresAtTime).toISOString();
+    return createInvitation(context, application, { device, expiresAt, expiresAtTime });
+  });
+}
+
+/** @param secret null: without one, as the device that created it */
+export function revokeCall(request: {
+  applicationId: string;
+  secret: string | null;
+  udid: string;
+  token: string;
+}): Call<RevokedInvitation> {
+  return answering(async (context) => {
+    const { applicationId, secret, udid, token } = request;
+    const application = await requireCaller(context, applicationId, secret);
+    const revoker =
+      secret === null
+        ? ({ kind: "device", device: await deviceOf(context.custody, application, udid) } as const)
+        : ({ kind: "server" } as const);
+    return revokeInvitation(context, application, token, revoker);
+  });
+}
+
+/** As `answerException` of `src/http/errors.ts`. */
+function answering<Granted>(work: (context: Context) => Promise<Granted>): Call<Granted> {
+  return async (context) => {
+    try {
+      return { kind: "granted", granted: await work(context) };
+    } catch (error) {
+      if (error instanceof Refusal) return { kind: "refused", reason: error.reason };
+      if (error instanceof Unavailable) return { kind: "refused", reason: "unavailable" };
+      return { kind: "refused", reason: "internal", fault: error };
+    }
+  };
+}
+
+async function requireApplication({ registry, db, now }: Context, id: string): Promise<Application> {
+  const application = await registry.find(db, id, now());
+  if (!application) throw new Refusal("applicationid-unknown");
+  return application;
+}
+
+function requireCaller(context: Context, id: string, secret: string | null): Promise<Application> {
+  return secret === null ? requireApplication(context, id) : requireServer(context, id, secret);
+}
+
+/** A secret may be newer than what the isolate remembers. */
+async function requireServer(context: Context, id: string, secret: string): Promise<Application> {
+  const application = await requireApplication(context, id);
+  if (await hasSecret(application, secret)) return application;
+  const fresh = await context.registry.findFresh(context.db, id, context.now());
+  if (!fresh || !(await hasSecret(fresh, secret))) throw new Refusal("credentials-wrong");
+  return fresh;
+}

@@ -1,0 +1,191 @@
+import { createExecutionContext, createMessageBatch, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { Database } from "../../src/storage/database.ts";
+import { sweep } from "../../src/sweep.ts";
+import worker from "../../src/worker.ts";
+import { passHours } from "../badges/support.ts";
+import { aroundObjectD1, withLedger } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { testContext } from "../support/context.ts";
+import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
+import { type Answer, serverHeaders } from "../support/http.ts";
+import { queueThat } from "../support/queue.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response(null, { status: 204 }));
+});
+
+/** Calls of one application whose trips to D1, of the Worker and of the object, go through `around`. */
+async function createCaller(application: TestApplication, around: AroundTrip) {
+  const messages: unknown[] = [];
+  const bindings = {
+    DB: aroundD1(env.DB, around),
+    DEVICE_LIMIT: UNLIMITED,
+    CLIENT_IP_LIMIT: UNLIMITED,
+    WEBHOOKS: queueThat((message) => {
+      messages.push(message);
+    }),
+  };
+  await aroundObjectD1(application, () => around);
+  const send = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
+    const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    const answer = await callWith(bindings, new Request(`https://badges.example${path}`, init));
+    expect(answer.status, `${method} ${path} ${JSON.stringify(answer.body)}`).toBeLessThan(300);
+    return answer;
+  };
+  const device = (udid: string) => ({ applicationid: application.id, udid });
+  return {
+    badge: (udid: string, body: unknown) => send("POST", "/v1/badge", device(udid), body),
+    sign: (udid: string) => send("POST", "/v1/badge/sign", device(udid), { base64: "aGVsbG8=" }),
+    page: (path: string) => send("GET", path, serverHeaders(application)),
+    invite: (seconds: number) =>
+      send("POST", "/v1/invitation", device("server"), {
+        expiresAt: new Date(Date.now() + seconds * 1000).toISOString(),
+      }),
+    revoke: ({ body }: Answer) =>
+      send("PATCH", `/v1/invitation/${body.id}/revoke`, { ...serverHeaders(application), udid: "server" }),
+    sweep: () => sweep(testContext({ db: new Database(bindings.DB), queue: bindings.WEBHOOKS }).context),
+    /** Brings the queue's messages to the consumer. */
+    async consume(): Promise<void> {
+      const batch = messages
+        .splice(0)
+        .map((body, id) => ({ id: String(id), timestamp: new Date(), attempts: 1, body }));
+      const execution = createExecutionContext();
+      await worker.queue(createMessageBatch("badge-webhooks", batch), { ...env, ...bindings }, execution);
+      await waitOnExecutionContext(execution);
+    },
+  };
+}
+
+describe("every statement finds its rows by an index", () => {
+  it("in requests and in the object", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
+    const statements = new Map<string, Statement>();
+    const caller = await createCaller(application, keepIn(statements));
+    await Promise.all([1, 2, 3].map(() => caller.badge("device", { userId: "alice" })));
+    await caller.badge("device", { userId: "alice", metadata: { os: "iOS" } });
+    await caller.sign("device");
+    for (const path of ["/v1/badges", "/v1/users/alice/badges"]) await caller.page(path);
+    const invited = await caller.invite(60);
+    await caller.badge("device", { userId: "alice", invitationToken: invited.body.id });
+    await caller.revoke(await caller.invite(60));
+    await withLedger(application, (_, { sql }) => sql.exec("UPDATE lease SET confirmed = 0").toArray());
+    await passHours(application, 1);
+    expect(statements.size).toBeGreaterThan(15);
+    // A co-routine over the few keys of one application, found by an index.
+    expect(await scansOf(statements)).toEqual(["SCAN application_signingKeys"]);
+  });
+
+  it("in the sweep and in deliveries, but for the applications and the sealing keys, which are few", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
+    const statements = new Map<string, Statement>();
+    const caller = await createCaller(application, keepIn(statements));
+    await caller.badge("device", { userId: "alice" });
+    await caller.invite(60);
+    await caller.revoke(await caller.invite(60));
+    statements.clear();
+    await caller.consume();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 120_000 });
+    await caller.sweep();
+    vi.useRealTimers();
+    expect(statements.size).toBeGreaterThan(6);
+    for (const scan of await scansOf(statements)) expect(scan).toMatch(/^SCAN (application|sealing_key)\b/);
+  });
+
+  function keepIn(statements: Map<string, Statement>): AroundTrip {
+    return (sent, send) => {
+      for (const statement of sent) statements.set(statement.sql, statement);
+      return send();
+    };
+  }
+
+  /** What SQLite says it reads from end to end, but for parameters and for what another step has found. */
+  async function scansOf(statements: ReadonlyMap<string, Statement>): Promise<string[]> {
+    const details = z.array(z.object({ detail: z.string() }));
+    const plans = await env.DB.batch(
+      [...statements.values()].map(({ sql, parameters }) =>
+        env.DB.prepare(`EXPLAIN QUERY PLAN ${sql}`).bind(...parameters),
+      ),
+    );
+    const steps = plans.flatMap(({ results }) => details.parse(results)).map(({ detail }) => detail);
+    const scans = steps.filter((step) => /\bSCAN\b/.test(step) && !/ VIRTUAL TABLE |^SCAN \(subquery-/.test(step));
+    return [...new Set(scans)];
+  }
+});
+
+describe("no answer costs more because there are more badges", () => {
+  it("reads and writes as many rows with 50 thousand badges as with one thousand", async () => {
+    const application = await createApplication();
+    await fill(application, 0, 1000);
+    const few = await measure(application, "few");
+    await fill(application, 2000, 51_000);
+    const many = await measure(application, "many");
+    expect(many).toEqual(few);
+    // A row and its three indexes; without a webhook URL there is no event.
+    expect(few).toMatchObject({ issue: { rowsWritten: 4 }, metadata: { rowsWritten: 1 } });
+    expect(few).toMatchObject({ existing: { rowsWritten: 0 }, sign: { rowsWritten: 0 } });
+    // One more than the page shows tells whether there is a next one.
+    expect(few).toMatchObject({ page: { rowsRead: 11 }, "user page": { rowsRead: 11 } });
+    expect(Object.values(few).every(({ rowsRead }) => rowsRead < 20)).toBe(true);
+  });
+
+  /** Rows read and written by each kind of call, as D1 bills them. */
+  type Cost = Record<string, { rowsRead: number; rowsWritten: number }>;
+
+  /** Issued badges of the application, outside its range. */
+  async function fill({ id }: { id: string }, from: number, to: number): Promise<void> {
+    await env.DB.prepare(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?2 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
+       INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn)
+       SELECT 5000000000 + n, ?1, 'device-' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 1, 1 FROM place`,
+    )
+      .bind(id, from, to)
+      .run();
+  }
+
+  async function measure(application: TestApplication, name: string): Promise<Cost> {
+    let spent = { rowsRead: 0, rowsWritten: 0 };
+    const caller = await createCaller(application, async (statements, send) => {
+      const result = await send();
+      for (const { rows_read, rows_written } of await billsOf(statements, result)) {
+        spent = { rowsRead: spent.rowsRead + rows_read, rowsWritten: spent.rowsWritten + rows_written };
+      }
+      return result;
+    });
+    const cost: Cost = {};
+    const take = async (kind: string, call: () => Promise<unknown>) => {
+      spent = { rowsRead: 0, rowsWritten: 0 };
+      await call();
+      cost[kind] = spent;
+    };
+    await caller.page("/v1/badges?per_page=1");
+    await take("issue", () => caller.badge(name, { userId: "alice" }));
+    await take("existing", () => caller.badge(name, { userId: "alice" }));
+    await take("metadata", () => caller.badge(name, { userId: "alice", metadata: { os: "iOS" } }));
+    await take("sign", () => caller.sign(name));
+    await take("page", () => caller.page("/v1/badges?per_page=10"));
+    await take("user page", () => caller.page("/v1/users/user-7/badges?per_page=10"));
+    let invited: Answer | undefined;
+    await take("invite", async () => {
+      invited = await caller.invite(600);
+    });
+    await take("claim", () => caller.badge(`${name}-2`, { userId: "bob", invitationToken: invited?.body.id }));
+    return cost;
+  }
+
+  const bill = z.object({ meta: z.object({ rows_read: z.number(), rows_written: z.number() }) });
+  const bills = z.union([z.array(bill).min(1), bill.transform((one) => [one])]);
+
+  /** What D1 said it read and wrote. Bare rows come without; then the same statement is asked again for its bill. */
+  async function billsOf(statements: readonly Statement[], result: unknown) {
+    const told = bills.safeParse(result);
+    const asked = told.success ? told.data : bills.parse(await env.DB.batch(statements.map(prepare)));
+    return asked.map(({ meta }) => meta);
+  }
+
+  const prepare = ({ sql, parameters }: Statement) => env.DB.prepare(sql).bind(...parameters);
+});

@@ -1,0 +1,58 @@
+/** A statement with what is bound to it. */
+export interface Statement {
+  sql: string;
+  parameters: readonly unknown[];
+}
+
+/** What a test does around one round trip: count it, keep it, fail instead of it or after it. */
+export type AroundTrip = <Result>(statements: readonly Statement[], send: () => Promise<Result>) => Promise<Result>;
+
+/** The same D1, with every round trip going through `around`. */
+export function aroundD1(d1: D1Database, around: AroundTrip): D1Database {
+  const originals = new WeakMap<D1PreparedStatement, { original: D1PreparedStatement; statement: Statement }>();
+
+  function wrap(original: D1PreparedStatement, statement: Statement): D1PreparedStatement {
+    const wrapped = new Proxy(original, {
+      get(target, method) {
+        switch (method) {
+          case "bind":
+            return (...parameters: unknown[]) => wrap(target.bind(...parameters), { ...statement, parameters });
+          case "all":
+          case "run":
+            return () => around([statement], () => target[method]());
+          case "raw":
+            return () => around([statement], () => target.raw());
+          default:
+            throw new Error(`the service does not call ${String(method)} of a statement`);
+        }
+      },
+    });
+    originals.set(wrapped, { original, statement });
+    return wrapped;
+  }
+
+  function unwrap(wrapped: D1PreparedStatement) {
+    const known = originals.get(wrapped);
+    if (!known) throw new Error("a batch takes statements of its own database");
+    return known;
+  }
+
+  return new Proxy(d1, {
+    get(target, method) {
+      switch (method) {
+        case "prepare":
+          return (sql: string) => wrap(target.prepare(sql), { sql, parameters: [] });
+        case "batch":
+          return (batch: D1PreparedStatement[]) => {
+            const parts = batch.map(unwrap);
+            return around(
+              parts.map(({ statement }) => statement),
+              () => target.batch(parts.map(({ original }) => original)),
+            );
+          };
+        default:
+          throw new Error(`the service does not call ${String(method)} of D1`);
+      }
+    },
+  });
+}

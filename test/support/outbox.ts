@@ -1,0 +1,154 @@
+import { createMessageBatch } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { and, eq } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
+import type { Application } from "../../src/applications/registry.ts";
+import { issueBadge } from "../../src/badges/issue.ts";
+import type { Context } from "../../src/context.ts";
+import { newEventId } from "../../src/identifiers.ts";
+import { application, webhookEvent } from "../../src/storage/schema.ts";
+import { sweep } from "../../src/sweep.ts";
+import { consumeWakeUps } from "../../src/webhooks/consumer.ts";
+import type { WakeUp } from "../../src/webhooks/wake-up.ts";
+import { createApplication, type TestApplication } from "./application.ts";
+import { testContext } from "./context.ts";
+
+const orm = drizzle(env.DB);
+
+/** A queue that keeps what it is given: the test decides when a message comes, how often, or never. */
+export class KeptQueue implements Queue<WakeUp> {
+  readonly sent: { body: WakeUp; delaySeconds: number }[] = [];
+
+  async send(body: WakeUp, options?: QueueSendOptions): Promise<QueueSendResponse> {
+    this.sent.push({ body, delaySeconds: options?.delaySeconds ?? 0 });
+    return { metadata: { metrics: await this.metrics() } };
+  }
+
+  async sendBatch(messages: Iterable<MessageSendRequest<WakeUp>>): Promise<QueueSendBatchResponse> {
+    for (const { body, delaySeconds = 0 } of messages) this.sent.push({ body, delaySeconds });
+    return { metadata: { metrics: await this.metrics() } };
+  }
+
+  async metrics(): Promise<QueueMetrics> {
+    return { backlogCount: this.sent.length, backlogBytes: 0 };
+  }
+}
+
+export type EventRow = typeof webhookEvent.$inferSelect;
+
+/** An application and its events, with the clock, the queue and the deferred work in the test's hands. */
+export class Outbox {
+  readonly application: TestApplication;
+  /** What the service works with; parts of it may be put in the place of others. */
+  context: Context;
+  readonly queue = new KeptQueue();
+  /** Milliseconds. */
+  now = Date.now();
+  readonly #deferred: Promise<unknown>[];
+  #users = 0;
+
+  private constructor(made: TestApplication) {
+    this.application = made;
+    const { context, deferred } = testContext({ queue: this.queue, now: () => this.now });
+    this.context = context;
+    this.#deferred = deferred;
+  }
+
+  static async open(columns: Parameters<typeof createApplication>[0]): Promise<Outbox> {
+    return new Outbox(await createApplication(columns));
+  }
+
+  /** A new user device gets a badge. @returns the ID of its event */
+  async issue(userId = `user-${++this.#users}`, metadata: string | null = null): Promise<string> {
+    const { context, application } = this;
+    const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
+    if (known === undefined) throw new Error("no application");
+    const issued = await issueBadge(context, known, { device: `device of ${userId}`, userId, metadata }, null);
+    await this.settle();
+    const events = await this.events();
+    const event = events.find(({ payload }) => JSON.parse(payload).data.id === String(issued.number));
+    return event?.id ?? "";
+  }
+
+  /** What `webhook test` of the administration script puts into the outbox. */
+  async addTestEvent(): Promise<string> {
+    const id = newEventId(this.now);
+    const payload = JSON.stringify({
+      id,
+      event: "webhook:test",
+      createdAt: new Date(this.now).toISOString(),
+      data: {},
+    });
+    const row = { id, event: "webhook:test", payload, state: "pending", dueAt: 0, createdAt: this.now } as const;
+    await orm.insert(webhookEvent).values({ applicationId: this.application.id, ...row });
+    return id;
+  }
+
+  /** The queue brings messages for these events. Returns when the consumer does; what it deferred goes on. */
+  consume(...eventIds: string[]): Promise<void> {
+    const { id: applicationId } = this.application;
+    return consumeWakeUps(this.context, messagesOf(eventIds.map((eventId) => ({ applicationId, eventId }))));
+  }
+
+  /** Waits until nothing is deferred any more. */
+  async settle(): Promise<void> {
+    while (this.#deferred.length > 0) await Promise.all(this.#deferred.splice(0));
+  }
+
+  async deliver(...eventIds: string[]): Promise<void> {
+    await this.consume(...eventIds);
+    await this.settle();
+  }
+
+  /** Runs the sweep. @returns the events of this application that it woke, in order */
+  async sweep(): Promise<string[]> {
+    const before = this.queue.sent.length;
+    await sweep(this.context);
+    const ours = this.queue.sent.splice(before).filter(({ body }) => body.applicationId === this.application.id);
+    this.queue.sent.push(...ours);
+    return ours.map(({ body }) => body.eventId);
+  }
+
+  /** Oldest first. */
+  events(): Promise<EventRow[]> {
+    return orm
+      .select()
+      .from(webhookEvent)
+      .where(eq(webhookEvent.applicationId, this.application.id))
+      .orderBy(webhookEvent.id);
+  }
+
+  async event(eventId: string): Promise<EventRow> {
+    const row = (await this.events()).find(({ id }) => id === eventId);
+    if (row === undefined) throw new Error(`no event ${eventId}`);
+    return row;
+  }
+
+  async change(eventId: string, columns: Partial<EventRow>): Promise<void> {
+    await orm
+      .update(webhookEvent)
+      .set(columns)
+      .where(and(eq(webhookEvent.applicationId, this.application.id), eq(webhookEvent.id, eventId)));
+  }
+
+  /** How the endpoint is doing. */
+  async endpoint(): Promise<{ failingSince: number | null; failures: number; heldAt: number | null }> {
+    const [row] = await orm.select().from(application).where(eq(application.id, this.application.id));
+    if (row === undefined) throw new Error("no application");
+    return { failingSince: row.webhookFailingSince, failures: row.webhookFailures, heldAt: row.webhookHeldAt };
+  }
+
+  /** What `application update --webhook-url` of the administration script does to the endpoint; null removes it. */
+  async setUrl(webhookUrl: string | null): Promise<void> {
+    const fresh = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
+    await orm
+      .update(application)
+      .set({ webhookUrl, ...fresh })
+      .where(eq(application.id, this.application.id));
+  }
+}
+
+export function messagesOf(wakeUps: readonly unknown[]): MessageBatch {
+  const messages = wakeUps.map((body, place) => ({ id: String(place), timestamp: new Date(), attempts: 1, body }));
+  return createMessageBatch("badge-webhooks", messages);
+}

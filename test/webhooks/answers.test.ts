@@ -1,0 +1,283 @@
+import { env } from "cloudflare:workers";
+import { drizzle } from "drizzle-orm/d1";
+import { beforeEach, describe, expect, it, test, vi } from "vitest";
+import { makeSecret } from "../../src/applications/issuing.ts";
+import { MAX_RESPONSE_KEPT_BYTES, MAX_RESPONSE_READ_BYTES } from "../../src/limits.ts";
+import { applicationSecret } from "../../src/storage/schema.ts";
+import { testSealer } from "../support/application.ts";
+import { Outbox } from "../support/outbox.ts";
+import { type Answering, answer, hangs, type Receiver, useReceivers } from "../support/receivers.ts";
+
+const receiver = useReceivers();
+const DAY = 24 * 3_600_000;
+const lines: string[] = [];
+
+beforeEach(() => {
+  lines.length = 0;
+  for (const level of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line) => void lines.push(String(line)));
+  }
+});
+
+/** Fifteen seconds pass at once. */
+function timeoutsAreQuick(): void {
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {
+    expect(milliseconds).toBe(15_000);
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new DOMException("too slow", "TimeoutError")), 10);
+    return controller.signal;
+  });
+}
+
+const breaks: Answering = () => Promise.reject(new TypeError("Network connection lost."));
+
+async function deliverOnce(answering: Answering) {
+  const endpoint = receiver(answering);
+  const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+  const event = await outbox.issue();
+  const attemptedAt = outbox.now;
+  await outbox.deliver(event);
+  const row = await outbox.event(event);
+  return { endpoint, outbox, event, row, waitSeconds: (row.dueAt - attemptedAt) / 1000 };
+}
+
+describe("anything but 2xx is tried again later (contract section 8)", () => {
+  test.each<[string, Answering, number, Record<string, unknown>]>([
+    ["a server error", () => answer(500), 5, { lastStatus: 500, lastOutcome: "answered" }],
+    ["a refusal", () => answer(401), 5, { lastStatus: 401, lastOutcome: "answered" }],
+    ["a host that is not found, or no TLS", breaks, 5, { lastStatus: null, lastOutcome: "network" }],
+    ["no answer in 15 s", hangs, 60, { lastStatus: null, lastOutcome: "timeout" }],
+    ["429", () => answer(429), 60, { lastStatus: 429 }],
+    ["429 with a short Retry-After", () => answer(429, { "Retry-After": "1" }), 60, { lastStatus: 429 }],
+    ["503 with a Retry-After in seconds", () => answer(503, { "Retry-After": "1800" }), 1800, { lastStatus: 503 }],
+    ["503 with a Retry-After of a week", () => answer(503, { "Retry-After": "604800" }), 36_000, { lastStatus: 503 }],
+  ])("after %s", async (_, answering, seconds, kept) => {
+    timeoutsAreQuick();
+    const { outbox, event, row, waitSeconds } = await deliverOnce(answering);
+    expect(row).toMatchObject({ state: "pending", attempts: 1, ...kept });
+    expect(waitSeconds).toBeGreaterThanOrEqual(seconds);
+    expect(waitSeconds).toBeLessThanOrEqual(seconds * 1.1);
+    // A short wait is the queue's, a long one the sweep's; the queue never brings the event too early.
+    const [, later] = outbox.queue.sent;
+    if (seconds > 120) expect(later).toBeUndefined();
+    else
+      expect(later).toEqual({
+        body: { applicationId: outbox.application.id, eventId: event },
+        delaySeconds: Math.ceil(waitSeconds),
+      });
+    outbox.now = row.dueAt - 1;
+    expect(await outbox.sweep()).toEqual([]);
+    outbox.now = row.dueAt + 3000;
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("after a Retry-After that names a moment", async () => {
+    const { waitSeconds } = await deliverOnce(() =>
+      answer(503, { "Retry-After": new Date(Date.now() + 600_000).toUTCString() }),
+    );
+    expect(waitSeconds).toBeGreaterThan(590);
+    expect(waitSeconds).toBeLessThan(610);
+  });
+
+  test.each([301, 302, 303, 307, 308])("after a redirect (%d), which is not followed", async (status) => {
+    const elsewhere = receiver();
+    const { endpoint, row } = await deliverOnce(() => answer(status, { Location: elsewhere.url }));
+    expect(row).toMatchObject({ state: "pending", attempts: 1, lastStatus: status });
+    expect(endpoint.received.map(({ redirect }) => redirect)).toEqual(["manual"]);
+    expect(elsewhere.received).toEqual([]);
+  });
+
+  it("14 times in all; then the event is exhausted, kept, never sent by itself, and can be replayed", async () => {
+    const { endpoint, outbox, event, row } = await deliverOnce(() => answer(500, {}, "out of order"));
+    const start = row.createdAt;
+    for (let attempt = 2; attempt <= 14; attempt++) {
+      outbox.now = (await outbox.event(event)).dueAt;
+      await outbox.deliver(event);
+    }
+    const exhausted = { state: "exhausted", attempts: 14, lastStatus: 500, lastResponse: "out of order" };
+    expect(await outbox.event(event)).toMatchObject({ ...exhausted, payload: row.payload });
+    const hours = (outbox.now - start) / 3_600_000;
+    expect(hours).toBeGreaterThan(77);
+    expect(hours).toBeLessThan(77.7 * 1.1);
+    outbox.now += DAY;
+    await outbox.deliver(event);
+    expect(await outbox.sweep()).toEqual([]);
+    expect(endpoint.received).toHaveLength(14);
+    // As `webhook replay` of the administration script does.
+    await outbox.change(event, { state: "pending", attempts: 0, dueAt: outbox.now });
+    expect(await outbox.sweep()).toEqual([event]);
+    await outbox.deliver(event);
+    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1 });
+    endpoint.answering = () => answer(200);
+    outbox.now += DAY;
+    await outbox.deliver(event);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", deliveredAt: outbox.now, attempts: 2 });
+    expect(new Set(endpoint.received.map(({ text }) => text))).toEqual(new Set([row.payload]));
+  });
+});
+
+describe("the URL is checked again at every send (contract section 8)", () => {
+  test.each([
+    ["http://hooks.example.com/", "not-https"],
+    ["https://169.254.169.254/latest/meta-data/", "ip-literal"],
+    ["https://hooks.example.com:8443/", "not-port-443"],
+    ["https://user:password@hooks.example.com/", "user-info"],
+    ["https://db.internal/", "local-name"],
+    ["http://localhost.:8787/", "not-https"],
+  ])("%s, put into D1 by hand, is not called and counts as a failed attempt", async (url, reason) => {
+    const outbox = await Outbox.open({ webhookUrl: url });
+    const event = await outbox.issue();
+    await outbox.deliver(event);
+    expect(globalThis.fetch).not.toHaveBeenCalled();
+    expect(await outbox.event(event)).toMatchObject({
+      state: "pending",
+      attempts: 1,
+      lastOutcome: `refused:${reason}`,
+    });
+    expect(await outbox.endpoint()).toMatchObject({ failures: 1 });
+  });
+
+  it("http://localhost is called while the service runs locally, only then", async () => {
+    const outbox = await Outbox.open({ webhookUrl: "http://localhost:4000/" });
+    const event = await outbox.issue();
+    outbox.context = { ...outbox.context, isLocal: false };
+    await outbox.deliver(event);
+    expect(await outbox.event(event)).toMatchObject({ lastOutcome: "refused:local-only" });
+    outbox.context = { ...outbox.context, isLocal: true };
+    outbox.now += DAY;
+    await outbox.deliver(event);
+    expect(globalThis.fetch).toHaveBeenCalledOnce();
+  });
+});
+
+/** A body in chunks, which the abort of the request ends as it does on the platform. */
+function stream(signal: AbortSignal, pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void) {
+  const state = { read: 0, cancelled: false };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => signal.addEventListener("abort", () => controller.error(signal.reason)),
+      pull: (controller) => {
+        state.read++;
+        pull(controller);
+      },
+      cancel: () => {
+        state.cancelled = true;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { body, state };
+}
+
+describe("the status counts, whatever the body does (contract section 8)", () => {
+  it("an endless body is read up to 16 KiB and cancelled, and 1 KiB of it is kept", async () => {
+    const chunk = new TextEncoder().encode("ä".repeat(512));
+    let endless: ReturnType<typeof stream> | undefined;
+    const { row } = await deliverOnce((_received, _attempt, signal) => {
+      endless = stream(signal, (controller) => controller.enqueue(chunk.slice()));
+      return answer(200, {}, endless.body);
+    });
+    expect(row).toMatchObject({ state: "delivered", lastResponse: "ä".repeat(MAX_RESPONSE_KEPT_BYTES / 2) });
+    expect(endless?.state).toEqual({ read: MAX_RESPONSE_READ_BYTES / chunk.byteLength, cancelled: true });
+  });
+
+  it("a body that hangs after its first bytes costs the time limit, and the event is delivered", async () => {
+    timeoutsAreQuick();
+    const { row } = await deliverOnce((_received, _attempt, signal) => {
+      let begun = false;
+      const { body } = stream(signal, (controller) => {
+        if (!begun) controller.enqueue(new TextEncoder().encode("thanks"));
+        begun = true;
+      });
+      return answer(202, {}, body);
+    });
+    expect(row).toMatchObject({ state: "delivered", lastStatus: 202, lastResponse: "thanks" });
+  });
+
+  it("a body that breaks off changes nothing", async () => {
+    const { row } = await deliverOnce((_received, _attempt, signal) =>
+      answer(200, {}, stream(signal, (controller) => controller.error(new Error("reset"))).body),
+    );
+    expect(row).toMatchObject({ state: "delivered", lastStatus: 200, lastResponse: "" });
+  });
+
+  it("what is kept can be printed on a terminal, and a character is never kept in part", async () => {
+    const text = `\u001b[31m\u0000\r\n\u202eevil${"€".repeat(1000)}`;
+    const { row } = await deliverOnce(() => answer(500, {}, text));
+    expect(row.lastResponse).toMatch(/^ \[31m {4}evil€+$/);
+    const bytes = new TextEncoder().encode(row.lastResponse ?? "").byteLength;
+    expect(bytes).toBeGreaterThan(MAX_RESPONSE_KEPT_BYTES - 3);
+    expect(bytes).toBeLessThanOrEqual(MAX_RESPONSE_KEPT_BYTES);
+  });
+});
+
+describe("nothing that was sent in secret is kept or logged (contract section 9)", () => {
+  const DISGUISES: [string, (value: string) => string][] = [
+    ["as they are", (value) => value],
+    ["in JSON as PHP writes it", (value) => value.replaceAll("/", "\\/")],
+    ["in JSON as .NET writes it", (value) => value.replaceAll("+", "\\u002B")],
+    ["in a URL", encodeURIComponent],
+    ["in HTML", (value) => value.replaceAll("=", "&#61;").replaceAll("+", "&#43;").replaceAll("/", "&#x2F;")],
+    ["between spaces", (value) => value.replaceAll(/[+/=,]/g, " ")],
+  ];
+
+  /** Runs of letters and digits that give a signature away. */
+  const tellingPieces = (signature: string) => signature.split(/[^A-Za-z0-9]+/).filter((piece) => piece.length > 3);
+
+  function sentSignatures({ received }: Receiver): string[] {
+    return received.flatMap(({ headers }) => [headers.get("signature") ?? "", headers.get("webhook-signature") ?? ""]);
+  }
+
+  test.each(DISGUISES)("an answer that shows our headers %s is kept without the signatures", async (_, disguise) => {
+    const endpoint = receiver(({ headers }) =>
+      answer(
+        500,
+        {},
+        `You sent ${[...headers].map(([name, value]) => `${name}: ${disguise(value)}`).join("; ")} - no.`,
+      ),
+    );
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const { row } = await makeSecret(await testSealer(), outbox.application.id);
+    const added = { ...row, applicationId: outbox.application.id, role: "added" as const, createdAt: 1 };
+    await drizzle(env.DB).insert(applicationSecret).values(added);
+    const event = await outbox.issue();
+    await outbox.deliver(event);
+    const kept = (await outbox.event(event)).lastResponse ?? "";
+    expect(kept).toContain(`You sent content-type: ${disguise("application/json")}; signature: `);
+    expect(kept).toContain(event);
+    expect(kept).toMatch(/ - no\.$/);
+    const pieces = sentSignatures(endpoint).flatMap(tellingPieces);
+    expect(pieces.length).toBeGreaterThanOrEqual(3);
+    for (const piece of pieces) expect(kept).not.toContain(piece);
+  });
+
+  it("neither logs nor queue messages hold a secret, a signature, a URL, a user or a device", async () => {
+    timeoutsAreQuick();
+    const secretPath = "c0ffee-token";
+    const outcomes: Answering[] = [() => answer(500), breaks, hangs, () => answer(302), () => answer(200)];
+    const endpoint = receiver((received, attempt, signal) => {
+      const outcome = outcomes[attempt - 1] ?? breaks;
+      return outcome(received, attempt, signal);
+    });
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue("alice-4711", '{"deviceModel":"Pixel 12"}');
+    for (const _ of outcomes) {
+      await outbox.deliver(event);
+      outbox.now += DAY;
+      await outbox.sweep();
+    }
+    await outbox.setUrl(`https://10.0.0.1/${secretPath}`);
+    await outbox.deliver(await outbox.issue("alice-4711b"));
+    await outbox.setUrl(endpoint.url);
+    vi.spyOn(outbox.context.custody, "webhookKey").mockRejectedValue(new Error("sealed by another key"));
+    await outbox.deliver(await outbox.issue("alice-4711c"));
+    const said = [...lines, ...outbox.queue.sent.map((message) => JSON.stringify(message))].join("\n");
+    expect(said).toContain('"event":"delivery"');
+    expect(said).toContain('"event":"delivery-not-recorded"');
+    const { secret } = outbox.application;
+    const taboo = [secret, endpoint.url, new URL(endpoint.url).host, secretPath, "alice-4711", "Pixel", "device of"];
+    for (const text of [...taboo, ...sentSignatures(endpoint)]) expect(said).not.toContain(text);
+    for (const { body } of outbox.queue.sent) expect(Object.keys(body).sort()).toEqual(["applicationId", "eventId"]);
+    expect(JSON.stringify(await outbox.events())).not.toContain(secret);
+  });
+});

@@ -1,0 +1,361 @@
+import { env } from "cloudflare:workers";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha1 } from "@noble/hashes/legacy.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { drizzle } from "drizzle-orm/d1";
+import { Webhook } from "standardwebhooks";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { makeSecret } from "../../src/applications/issuing.ts";
+import { toBase64 } from "../../src/applications/sealing.ts";
+import { DELIVERY_LEASE_SECONDS } from "../../src/limits.ts";
+import { Database } from "../../src/storage/database.ts";
+import { applicationSecret } from "../../src/storage/schema.ts";
+import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { call, requestBadge } from "../support/http.ts";
+import { messagesOf, Outbox } from "../support/outbox.ts";
+import { answer, hangs, type Received, useReceivers } from "../support/receivers.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+
+const receiver = useReceivers();
+const LEASE = DELIVERY_LEASE_SECONDS * 1000;
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** What a careful receiver does: the published Standard Webhooks verifier, and HMACs of another library. */
+function expectSigned(received: Received, secrets: readonly string[]): void {
+  const { headers, bytes, text } = received;
+  const content = utf8(`${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${text}`);
+  const entries = secrets.map((secret) => `v1,${toBase64(hmac(sha256, utf8(secret), content))}`);
+  expect(headers.get("webhook-signature")).toBe(entries.join(" "));
+  expect(headers.get("signature")).toBe(toBase64(hmac(sha1, utf8(secrets[0] ?? ""), bytes)));
+  for (const secret of secrets) {
+    const trio = Object.fromEntries([...headers].filter(([name]) => name.startsWith("webhook-")));
+    expect(new Webhook(toBase64(utf8(secret))).verify(text, trio)).toEqual(JSON.parse(text));
+  }
+}
+
+describe("a new badge is told to the application's server (contract section 8)", () => {
+  it("with the exact bytes that were stored, signed twice, in the headers that the contract names", async () => {
+    const endpoint = receiver();
+    const application = await createApplication({ webhookUrl: endpoint.url });
+    const body = { userId: "Zoë 🚪", metadata: { os: "iOS", osVersion: "27" } };
+    const { badgeId } = (await requestBadge(application, "device", body)).body;
+    await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), { timeout: 10_000 });
+    const [received] = endpoint.received;
+    const [row] = await eventRows(application);
+    if (received === undefined || row === undefined) throw new Error("no event");
+    expect(received.text).toBe(row.payload);
+    const { createdAt } = JSON.parse(row.payload);
+    const event = { id: row.id, event: "badge:created", createdAt, data: { id: badgeId, ...body } };
+    expect(received.text).toBe(JSON.stringify(event));
+    expect(createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(row.id).toMatch(/^evt_/);
+    expect([...received.headers.keys()]).toEqual([
+      "content-type",
+      "signature",
+      "webhook-id",
+      "webhook-signature",
+      "webhook-timestamp",
+    ]);
+    expect(received.headers.get("content-type")).toBe("application/json");
+    expect(received.headers.get("webhook-id")).toBe(row.id);
+    expectSigned(received, [application.secret]);
+    await vi.waitFor(async () => {
+      expect((await eventRows(application))[0]).toMatchObject({ state: "delivered", attempts: 1, lastStatus: 204 });
+    });
+  });
+
+  it("once for a badge: not when it is asked for again, not when a number is reserved, and once for a claim", async () => {
+    const application = await createApplication({ webhookUrl: receiver().url });
+    const headers = { applicationid: application.id, udid: "device" };
+    const first = await requestBadge(application, "device", { userId: "alice" });
+    await requestBadge(application, "device", { userId: "alice", metadata: { os: "iOS" } });
+    const expiresAt = new Date(Date.now() + 60_000).toISOString();
+    const { body: invitation } = await call("POST", "/v1/invitation", { headers, body: { expiresAt } });
+    expect(await eventRows(application)).toHaveLength(1);
+    for (const _ of [1, 2])
+      await requestBadge(application, "device", { userId: "alice", invitationToken: invitation.id });
+    const [, claimed, ...others] = await eventRows(application);
+    expect(others).toEqual([]);
+    expect(JSON.parse(claimed?.payload ?? "").data).toMatchObject({
+      id: invitation.badgeId,
+      invitationId: invitation.id,
+      replacedBadgeId: first.body.badgeId,
+    });
+  });
+
+  it("in one transaction with the badge: where the event cannot be written, there is no badge either", async () => {
+    const application = await createApplication({ webhookUrl: receiver().url });
+    await env.DB.prepare(`CREATE TRIGGER no_events BEFORE INSERT ON webhook_event
+      WHEN NEW.application_id = '${application.id}' BEGIN SELECT RAISE(ABORT, 'no events'); END`).run();
+    const failed = await requestBadge(application, "device", { userId: "alice" });
+    expect(failed.status).toBe(503);
+    expect(await badgeRows(application)).toEqual([]);
+    await env.DB.prepare("DROP TRIGGER no_events").run();
+    expect((await requestBadge(application, "device", { userId: "alice" })).status).toBe(201);
+    expect([await badgeRows(application), await eventRows(application)]).toMatchObject([[{}], [{}]]);
+  });
+
+  it("but not without a URL: then nothing is sent and nothing queues up", async () => {
+    const outbox = await Outbox.open({});
+    await outbox.issue();
+    expect(await outbox.events()).toEqual([]);
+    expect(outbox.queue.sent).toEqual([]);
+    expect(await outbox.sweep()).toEqual([]);
+  });
+});
+
+describe("two live secrets overlap, so a receiver can change from one to the other (contract sections 8 and 9)", () => {
+  async function addSecret({ id }: TestApplication, role: "added" | "previous"): Promise<string> {
+    const { row, secret } = await makeSecret(await testSealer(), id);
+    await drizzle(env.DB)
+      .insert(applicationSecret)
+      .values({ ...row, applicationId: id, role, createdAt: 1 });
+    return secret;
+  }
+
+  it.each(["added", "previous"] as const)(
+    "the current one makes Signature and comes first in webhook-signature, the %s one comes second",
+    async (role) => {
+      const endpoint = receiver();
+      const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+      const other = await addSecret(outbox.application, role);
+      await outbox.deliver(await outbox.issue());
+      const [received] = endpoint.received;
+      if (received === undefined) throw new Error("nothing came");
+      expectSigned(received, [outbox.application.secret, other]);
+    },
+  );
+});
+
+describe("an event is sent until one attempt succeeds (contract section 8: at least once)", () => {
+  it("with the same ID and the same bytes on every attempt, each signed at its own time", async () => {
+    const endpoint = receiver((_, attempt) => answer(attempt < 4 ? 500 : 200));
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue("Zoë", '{"os":"ünïcode"}');
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      await outbox.deliver(event);
+      outbox.now = (await outbox.event(event)).dueAt;
+    }
+    expect(endpoint.received).toHaveLength(4);
+    expect(new Set(endpoint.received.map(({ text }) => text)).size).toBe(1);
+    expect(new Set(endpoint.received.map(({ headers }) => headers.get("webhook-id")))).toEqual(new Set([event]));
+    expect(new Set(endpoint.received.map(({ headers }) => headers.get("webhook-timestamp"))).size).toBe(4);
+    // The verifier refuses what is five minutes ahead of its own clock, so only the first two are its business.
+    for (const received of endpoint.received.slice(0, 2)) expectSigned(received, [outbox.application.secret]);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 4 });
+  });
+
+  it("and never again after it, however often and in whatever order messages come", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const events = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
+    await outbox.deliver(...events.toReversed(), ...events, ...events);
+    for (const _ of [1, 2]) await outbox.deliver(...events);
+    outbox.now += 90 * 24 * 3_600_000;
+    await outbox.deliver(...events);
+    expect(await outbox.sweep()).toEqual([]);
+    expect(endpoint.received.map(({ headers }) => headers.get("webhook-id")).sort()).toEqual(events.toSorted());
+    for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
+  });
+
+  it("once at a time: of many consumers that get its message at one moment, one sends it", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    await Promise.all(Array.from({ length: 10 }, () => outbox.consume(event, event)));
+    await outbox.settle();
+    expect(endpoint.received).toHaveLength(1);
+  });
+
+  it("also when its message was lost: the sweep finds it, but leaves a new event to its own message", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    expect(outbox.queue.sent.map(({ body }) => body.eventId)).toEqual([event]);
+    expect(await outbox.sweep()).toEqual([]);
+    outbox.now += 60_000;
+    expect(await outbox.sweep()).toEqual([event]);
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(1);
+    expect(await outbox.sweep()).toEqual([]);
+  });
+
+  it("also when the queue takes no messages: the badge is issued all the same", async () => {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+    vi.spyOn(outbox.queue, "send").mockRejectedValue(new Error("Queue is overloaded"));
+    const event = await outbox.issue();
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("wake-up-lost"));
+    outbox.now += 60_000;
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("and a message that is none of ours is dropped, without harm to those beside it", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const error = vi.spyOn(console, "error").mockImplementation(() => {});
+    const ours = { applicationId: outbox.application.id, eventId: await outbox.issue() };
+    const { consumeWakeUps } = await import("../../src/webhooks/consumer.ts");
+    await consumeWakeUps(
+      outbox.context,
+      messagesOf([null, "text", { applicationId: 1 }, ours, { ...ours, eventId: "evt_x" }]),
+    );
+    await outbox.settle();
+    expect(endpoint.received).toHaveLength(1);
+    expect(error).toHaveBeenCalledTimes(3);
+  });
+});
+
+describe("a process that dies loses no event (contract section 8)", () => {
+  /** The consumer dies where `around` throws: no error of D1's that is worth another try. */
+  async function dying(around: AroundTrip) {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    const whole = outbox.context;
+    outbox.context = { ...whole, db: new Database(aroundD1(env.DB, around)) };
+    await outbox.consume(event).catch(() => undefined);
+    await outbox.settle();
+    outbox.context = whole;
+    return { endpoint, outbox, event };
+  }
+  const isRecord = (sql: string | undefined): boolean => sql?.startsWith('update "webhook_event"') === true;
+
+  it("before it has claimed: the queue brings the message again", async () => {
+    const { endpoint, outbox, event } = await dying(() => Promise.reject(new Error("dead")));
+    expect(endpoint.received).toHaveLength(0);
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(1);
+  });
+
+  it("between the claim and the send: sent when the lease is over, not before", async () => {
+    const { endpoint, outbox, event } = await dying(async (_, send) => {
+      await send();
+      throw new Error("dead");
+    });
+    expect(endpoint.received).toHaveLength(0);
+    outbox.now += LEASE - 1;
+    await outbox.deliver(event);
+    expect(await outbox.sweep()).toEqual([]);
+    expect(endpoint.received).toHaveLength(0);
+    outbox.now += 1;
+    expect(await outbox.sweep()).toEqual([event]);
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(1);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
+  });
+
+  it("between the send and its record: sent again when the lease is over, with the same ID", async () => {
+    const { endpoint, outbox, event } = await dying(([statement], send) =>
+      isRecord(statement?.sql) ? Promise.reject(new Error("dead")) : send(),
+    );
+    expect(endpoint.received).toHaveLength(1);
+    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 0 });
+    outbox.now += LEASE;
+    expect(await outbox.sweep()).toEqual([event]);
+    await outbox.deliver(event);
+    expect(endpoint.received.map(({ headers }) => headers.get("webhook-id"))).toEqual([event, event]);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
+  });
+
+  it.each([
+    ["the process died", "dead"],
+    ["D1's answer was lost, so that the record is repeated", "Network connection lost"],
+  ])("after the record, when %s: sent once and counted once", async (_, message) => {
+    let records = 0;
+    const { endpoint, outbox, event } = await dying(async ([statement], send) => {
+      const result = await send();
+      if (isRecord(statement?.sql) && ++records === 1) throw new Error(message);
+      return result;
+    });
+    outbox.now += LEASE;
+    expect(await outbox.sweep()).toEqual([]);
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(1);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
+  });
+
+  it("and one that comes back late changes nothing that was recorded meanwhile, unless it brings a success", async () => {
+    const late: ((response: Response) => void)[] = [];
+    const endpoint = receiver((_, attempt) =>
+      attempt <= 2 ? new Promise<Response>((resolve) => late.push(resolve)) : answer(500),
+    );
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    const start = outbox.now;
+    for (const attempt of [0, 1, 2]) {
+      outbox.now = start + attempt * LEASE;
+      await outbox.consume(event);
+      await vi.waitFor(() => expect(endpoint.received).toHaveLength(attempt + 1));
+    }
+    await vi.waitFor(async () => expect(await outbox.event(event)).toMatchObject({ attempts: 1, lastStatus: 500 }));
+    late[0]?.(answer(503));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1, lastStatus: 500 });
+    late[1]?.(answer(200));
+    await outbox.settle();
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastStatus: 200 });
+  });
+});
+
+describe("a slow receiver delays nobody else's events (contract section 8)", () => {
+  it("the consumer is done when it has claimed; every event's first attempt starts without waiting for another's", async () => {
+    const [hanging, healthy] = [receiver(hangs), receiver()];
+    const giveUp = new AbortController();
+    vi.spyOn(AbortSignal, "timeout").mockReturnValue(giveUp.signal);
+    const [slow, quick] = [
+      await Outbox.open({ webhookUrl: hanging.url }),
+      await Outbox.open({ webhookUrl: healthy.url }),
+    ];
+    const wakeUps = [];
+    for (const outbox of [slow, slow, slow, slow, quick]) {
+      wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
+    }
+    const { consumeWakeUps } = await import("../../src/webhooks/consumer.ts");
+    let trips = 0;
+    const d1 = aroundD1(env.DB, (_, send) => {
+      trips++;
+      return send();
+    });
+    await consumeWakeUps({ ...slow.context, db: new Database(d1) }, messagesOf(wakeUps));
+    expect(trips).toBe(1);
+    await vi.waitFor(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
+    await vi.waitFor(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));
+    expect((await slow.events()).map(({ attempts }) => attempts)).toEqual([0, 0, 0, 0]);
+    giveUp.abort();
+    await slow.settle();
+    expect(await slow.events()).toMatchObject(Array.from({ length: 4 }, () => ({ lastOutcome: "timeout" })));
+  });
+
+  it("a sweep takes some of every application, whatever the backlog of one", async () => {
+    const { findDueEvents } = await import("../../src/storage/webhook-backlog.ts");
+    const [dead, other] = [
+      await Outbox.open({ webhookUrl: receiver().url }),
+      await Outbox.open({ webhookUrl: receiver().url }),
+    ];
+    for (let count = 0; count < 8; count++) {
+      dead.now += 1;
+      await dead.issue();
+    }
+    other.now = dead.now + 1000;
+    const waiting = await other.issue();
+    const now = dead.now + 60_000;
+    const found = await findDueEvents(dead.context.db, { now, createdBefore: now, perApplication: 5, limit: 100 });
+    const of = ({ application: { id } }: Outbox) => found.filter(({ applicationId }) => applicationId === id);
+    expect(of(dead).map(({ eventId }) => eventId)).toEqual((await dead.events()).slice(0, 5).map(({ id }) => id));
+    expect(of(other).map(({ eventId }) => eventId)).toEqual([waiting]);
+    const limited = await findDueEvents(dead.context.db, {
+      now,
+      createdBefore: now,
+      perApplication: 5,
+      limit: found.length - 4,
+    });
+    expect(limited.map(({ eventId }) => eventId)).toContain(waiting);
+  });
+});

@@ -1,0 +1,272 @@
+import { createMessageBatch } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Database } from "../../src/storage/database.ts";
+import { consumeDeadLetters } from "../../src/webhooks/consumer.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { Outbox } from "../support/outbox.ts";
+import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
+
+const receiver = useReceivers();
+const HOUR = 3_600_000;
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+async function failing(status = 500): Promise<{ endpoint: Receiver; outbox: Outbox }> {
+  const endpoint = receiver(() => answer(status));
+  return { endpoint, outbox: await Outbox.open({ webhookUrl: endpoint.url }) };
+}
+
+/** An endpoint that said 410 to one event. */
+async function gone(): Promise<{ endpoint: Receiver; outbox: Outbox; event: string }> {
+  const { endpoint, outbox } = await failing(410);
+  const event = await outbox.issue();
+  await outbox.deliver(event);
+  return { endpoint, outbox, event };
+}
+
+/** New events that fail, one after each wait. */
+async function failAfter(outbox: Outbox, hours: readonly number[]): Promise<void> {
+  for (const wait of hours) {
+    outbox.now += wait * HOUR;
+    await outbox.deliver(await outbox.issue());
+  }
+}
+
+const times = (count: number, hours: number): number[] => Array.from({ length: count }, () => hours);
+const idsOf = ({ received }: Receiver): (string | null)[] => received.map(({ headers }) => headers.get("webhook-id"));
+const states = async (outbox: Outbox): Promise<string[]> => (await outbox.events()).map(({ state }) => state);
+
+describe("a dead endpoint is held, and its events are kept (contract section 8)", () => {
+  it("at once after 410: the event waits with its endpoint, so do those after it, and nothing is sent", async () => {
+    const { endpoint, outbox, event } = await gone();
+    expect(await outbox.event(event)).toMatchObject({ state: "held", attempts: 1, lastStatus: 410 });
+    expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
+    const later = await outbox.issue();
+    expect(await states(outbox)).toEqual(["held", "held"]);
+    outbox.now += 1000 * HOUR;
+    await outbox.deliver(event, later);
+    expect(await outbox.sweep()).toEqual([]);
+    expect(await states(outbox)).toEqual(["held", "held"]);
+    expect(endpoint.received).toHaveLength(1);
+  });
+
+  it.each<[string, number[], boolean]>([
+    ["after 120 hours and 10 attempts", [0, ...times(8, 1), 112], true],
+    ["not before 120 hours, however many attempts", [0, ...times(12, 9.9)], false],
+    ["not before the 10th attempt, however many hours", [0, ...times(8, 50)], false],
+  ])("with nothing but failures: %s", async (_, hours, isHeld) => {
+    const { outbox } = await failing();
+    await failAfter(outbox, hours);
+    const { failures, heldAt } = await outbox.endpoint();
+    expect(failures).toBe(hours.length);
+    expect(heldAt).toBe(isHeld ? outbox.now : null);
+    const next = await outbox.issue();
+    expect(await outbox.event(next)).toMatchObject({ state: isHeld ? "held" : "pending" });
+  });
+
+  it("and what was waiting for its next attempt is held when that is due, not lost", async () => {
+    const { endpoint, outbox } = await failing();
+    await failAfter(outbox, [0, ...times(8, 1), 112]);
+    endpoint.received.length = 0;
+    outbox.now += 11 * HOUR;
+    const due = await outbox.sweep();
+    expect(due).toHaveLength(10);
+    await outbox.deliver(...due);
+    expect(await states(outbox)).toEqual(Array(10).fill("held"));
+    expect(endpoint.received).toEqual([]);
+  });
+
+  it("but one success in between starts the count anew", async () => {
+    const { endpoint, outbox } = await failing();
+    await failAfter(outbox, times(9, 10));
+    endpoint.answering = () => answer(200);
+    await failAfter(outbox, [10]);
+    expect(await outbox.endpoint()).toEqual({ failingSince: null, failures: 0, heldAt: null });
+    endpoint.answering = () => answer(500);
+    await failAfter(outbox, times(9, 10));
+    expect(await outbox.endpoint()).toMatchObject({ failures: 9, heldAt: null });
+  });
+
+  it("and attempts that fail at one moment count as one", async () => {
+    const { outbox } = await failing();
+    const events = [];
+    for (let count = 0; count < 5; count++) events.push(await outbox.issue());
+    await outbox.deliver(...events);
+    expect((await outbox.endpoint()).failures).toBe(1);
+    expect((await outbox.events()).map(({ attempts }) => attempts)).toEqual(times(5, 1));
+  });
+});
+
+describe("a test event shows whether a held endpoint works again (contract sections 8 and 10)", () => {
+  it("it is sent though the endpoint is held; 2xx releases what was held, the oldest first", async () => {
+    const { endpoint, outbox, event } = await gone();
+    const held = [event];
+    for (let count = 0; count < 4; count++) {
+      outbox.now += 1000;
+      held.push(await outbox.issue());
+    }
+    endpoint.answering = () => answer(200);
+    endpoint.received.length = 0;
+    outbox.now += HOUR;
+    const test = await outbox.addTestEvent();
+    outbox.now += 5000;
+    expect(await outbox.sweep()).toEqual([test]);
+    await outbox.deliver(test);
+    expect(idsOf(endpoint)).toEqual([test]);
+    expect(await outbox.event(test)).toMatchObject({ state: "delivered", attempts: 1, lastStatus: 200 });
+    expect(await outbox.endpoint()).toEqual({ failingSince: null, failures: 0, heldAt: null });
+    const due = await outbox.sweep();
+    expect(due).toEqual(held);
+    for (const one of due) await outbox.deliver(one);
+    expect(idsOf(endpoint)).toEqual([test, ...held]);
+    expect(await outbox.events()).toMatchObject(times(6, 1).map((attempts) => ({ state: "delivered", attempts })));
+  });
+
+  it.each([500, 410, 302])("anything else (%d) releases nothing, and it is not sent a second time", async (status) => {
+    const { endpoint, outbox, event } = await gone();
+    endpoint.answering = () => answer(status);
+    const test = await outbox.addTestEvent();
+    await outbox.deliver(test, test);
+    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 1, lastStatus: status });
+    outbox.now += 1000 * HOUR;
+    expect(await outbox.sweep()).toEqual([]);
+    expect(await outbox.event(event)).toMatchObject({ state: "held" });
+    expect(idsOf(endpoint)).toEqual([event, test]);
+    await outbox.setUrl(endpoint.url);
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("it goes before all that waits", async () => {
+    const { outbox, event } = await gone();
+    outbox.now += 1000;
+    const later = await outbox.issue();
+    await outbox.setUrl(receiver().url);
+    outbox.now += HOUR;
+    const test = await outbox.addTestEvent();
+    outbox.now += 5000;
+    expect(await outbox.sweep()).toEqual([test, event, later]);
+  });
+
+  it("it fails once on an endpoint that is not held, too, where 410 holds as ever", async () => {
+    const { outbox } = await failing(410);
+    const test = await outbox.addTestEvent();
+    await outbox.deliver(test);
+    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", lastStatus: 410 });
+    expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
+  });
+
+  it("it ends without an attempt when the URL was removed meanwhile", async () => {
+    const { endpoint, outbox } = await failing(200);
+    const test = await outbox.addTestEvent();
+    await outbox.setUrl(null);
+    await outbox.deliver(test);
+    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 0, lastOutcome: "no-url" });
+    expect(endpoint.received).toEqual([]);
+  });
+});
+
+describe("an administrator sets the URL (contract sections 8 and 10)", () => {
+  it("anew: what was held goes to the new endpoint, with all its attempts before it", async () => {
+    const { endpoint, outbox, event } = await gone();
+    const later = await outbox.issue();
+    const other = receiver();
+    await outbox.setUrl(other.url);
+    outbox.now += 60_000;
+    expect((await outbox.sweep()).toSorted()).toEqual([event, later].toSorted());
+    expect(await outbox.events()).toMatchObject(times(2, 0).map((attempts) => ({ state: "pending", attempts })));
+    await outbox.deliver(event, later);
+    expect(await states(outbox)).toEqual(["delivered", "delivered"]);
+    expect(endpoint.received).toHaveLength(1);
+    expect(idsOf(other).sort()).toEqual([event, later].toSorted());
+  });
+
+  it("anew while an attempt runs: how the old endpoint answered says nothing of the new one", async () => {
+    const { endpoint, outbox } = await failing();
+    let finish = () => {};
+    endpoint.answering = () => new Promise((resolve) => (finish = () => resolve(answer(410))));
+    const event = await outbox.issue();
+    await outbox.consume(event);
+    await vi.waitFor(() => expect(endpoint.received).toHaveLength(1));
+    const other = receiver();
+    await outbox.setUrl(other.url);
+    finish();
+    await outbox.settle();
+    expect(await outbox.endpoint()).toEqual({ failingSince: null, failures: 0, heldAt: null });
+    outbox.now += 60_000;
+    await outbox.deliver(...(await outbox.sweep()));
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered" });
+    expect(idsOf(other)).toEqual([event]);
+  });
+
+  it("to none: nothing more is sent, what was waiting is kept, and goes out when there is a URL again", async () => {
+    const { endpoint, outbox } = await failing();
+    const [tried, untried] = [await outbox.issue(), await outbox.issue()];
+    await outbox.deliver(tried);
+    await outbox.setUrl(null);
+    await outbox.issue("nobody is told");
+    outbox.now += HOUR;
+    await outbox.deliver(...(await outbox.sweep()));
+    expect(await states(outbox)).toEqual(["held", "held"]);
+    expect(await outbox.sweep()).toEqual([]);
+    expect(endpoint.received).toHaveLength(1);
+    endpoint.answering = () => answer(200);
+    await outbox.setUrl(endpoint.url);
+    await outbox.deliver(...(await outbox.sweep()));
+    expect(await states(outbox)).toEqual(["delivered", "delivered"]);
+    expect(idsOf(endpoint).slice(1).sort()).toEqual([tried, untried].toSorted());
+  });
+
+  it("and the sweep releases one endpoint's events whatever another has, some of each at a time", async () => {
+    const { releaseHeldEvents } = await import("../../src/storage/webhook-backlog.ts");
+    const [one, two, held] = [await gone(), await gone(), await gone()];
+    for (const { outbox } of [one, two, held]) for (let count = 0; count < 3; count++) await outbox.issue();
+    await one.outbox.setUrl(one.endpoint.url);
+    await two.outbox.setUrl(two.endpoint.url);
+    expect(await releaseHeldEvents(one.outbox.context.db, 3)).toBe(6);
+    expect(await releaseHeldEvents(one.outbox.context.db, 3)).toBe(2);
+    expect(await releaseHeldEvents(one.outbox.context.db, 3)).toBe(0);
+    expect(await states(held.outbox)).toEqual(Array(4).fill("held"));
+  });
+});
+
+describe("a message that the queue gave up on (contract section 8)", () => {
+  const deadLetters = (outbox: Outbox, eventId: string) => {
+    const body = { applicationId: outbox.application.id, eventId };
+    return createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]);
+  };
+
+  it("is logged and marked, and the sweep sends its event all the same", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    const error = vi.spyOn(console, "error").mockImplementation(() => {});
+    await consumeDeadLetters(outbox.context, deadLetters(outbox, event));
+    expect(error).toHaveBeenCalledExactlyOnceWith(
+      JSON.stringify({ level: "error", event: "dead-letter", application: outbox.application.id, eventId: event }),
+    );
+    expect(await outbox.event(event)).toMatchObject({ state: "pending", lastOutcome: "dead-lettered" });
+    outbox.now += 60_000;
+    expect(await outbox.sweep()).toEqual([event]);
+    await outbox.deliver(event);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
+    await consumeDeadLetters(outbox.context, deadLetters(outbox, event));
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
+  });
+
+  it("comes again while D1 cannot be asked, in either queue", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const event = await outbox.issue();
+    const whole = outbox.context;
+    const down = aroundD1(env.DB, () => Promise.reject(new Error("D1 DB is overloaded")));
+    outbox.context = { ...whole, db: new Database(down) };
+    await expect(outbox.consume(event)).rejects.toThrow("D1 is unavailable");
+    await expect(consumeDeadLetters(outbox.context, deadLetters(outbox, event))).rejects.toThrow("D1 is unavailable");
+    outbox.context = whole;
+    await outbox.deliver(event);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered" });
+  });
+});
