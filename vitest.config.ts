@@ -21,6 +21,8 @@ const sealingKeys = [newSealingKey(), newSealingKey()] as const;
  */
 export default defineConfig({
   test: {
+    // vitest leaves a core free, which on two cores is half the machine.
+    maxWorkers: 2,
     projects: [
       {
         plugins: [

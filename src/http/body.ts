@@ -8,17 +8,19 @@ import type { HttpEnv } from "./environment.ts";
  * empty or blank count as missing (contract section 2).
  */
 export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
-  const bytes = await c.req.arrayBuffer();
+  const bytes = await c.req.raw.arrayBuffer();
   if (bytes.byteLength === 0) return {};
   const body = parseJson(bytes);
   if (!isObject(body)) throw new Refusal("body-not-json");
   return withoutMissing(body);
 }
 
+/** JSON is UTF-8 (RFC 8259 section 8.1); other bytes are refused, not guessed at. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
 function parseJson(bytes: ArrayBuffer): unknown {
   try {
-    // JSON is UTF-8 (RFC 8259 section 8.1); other bytes are refused, not guessed at.
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+    const text = utf8.decode(bytes);
     return text.trim() === "" ? {} : JSON.parse(text);
   } catch {
     throw new Refusal("body-not-json");

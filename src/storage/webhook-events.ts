@@ -1,8 +1,8 @@
-import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { z } from "zod";
 import { DELIVERY_LEASE_SECONDS } from "../limits.ts";
 import type { Database } from "./database.ts";
-import { application, webhookEvent } from "./schema.ts";
+import { webhookEvent } from "./schema.ts";
 
 export interface EventId {
   applicationId: string;
@@ -119,93 +119,18 @@ export async function claimEvents(
   };
 }
 
-/** What is kept of an attempt, for `webhook list` and `webhook test`. */
-export interface AttemptRecord {
-  status: number | null;
-  /** One word. */
-  outcome: string;
-  response: string | null;
-  milliseconds: number;
-}
-
-export type NextState =
-  | { state: "delivered"; deliveredAt: number }
-  | { state: "pending"; dueAt: number }
-  | { state: "exhausted" }
-  | { state: "held" };
-
-export interface HealthChange {
-  /** As it was when the event was claimed. */
-  before: Endpoint;
-  failingSince: number | null;
-  failures: number;
-  heldAt: number | null;
-}
-
-/** Records an attempt and what it says of the endpoint, in one transaction. */
-export async function recordAttempt(
-  db: Database,
-  claimed: ClaimedEvent,
-  attempt: AttemptRecord,
-  next: NextState,
-  health: HealthChange | null,
-): Promise<void> {
-  await db.run(async (orm): Promise<void> => {
-    const event = orm
-      .update(webhookEvent)
-      .set({
-        state: next.state,
-        attempts: claimed.attempts + 1,
-        lastStatus: attempt.status,
-        lastOutcome: attempt.outcome,
-        lastResponse: attempt.response,
-        lastMilliseconds: attempt.milliseconds,
-        ...(next.state === "pending" && { dueAt: next.dueAt }),
-        ...(next.state === "delivered" && { deliveredAt: next.deliveredAt }),
-      })
-      .where(and(isEvent(claimed), isStillOurs(claimed, next)));
-    if (!health) {
-      await event;
-      return;
-    }
-    const { before, failingSince, failures, heldAt } = health;
-    const endpoint = orm
-      .update(application)
-      .set({ webhookFailingSince: failingSince, webhookFailures: failures, webhookHeldAt: heldAt })
-      .where(
-        and(
-          eq(application.id, before.applicationId),
-          // An endpoint that was set anew meanwhile starts afresh.
-          eq(application.webhookUrl, before.url),
-          isNewsOf(health),
-        ),
-      );
-    await orm.batch([event, endpoint]);
-  });
-}
-
-const isEvent = ({ applicationId, eventId }: EventId) =>
-  and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, eventId));
-
-/** A success counts whoever reports it, so nothing is sent after it; a failure only from the holder of the lease. */
-function isStillOurs({ leaseUntil }: ClaimedEvent, { state }: NextState): SQL | undefined {
-  if (state === "delivered") return sql`${webhookEvent.state} <> 'delivered'`;
-  return and(eq(webhookEvent.state, "pending"), eq(webhookEvent.dueAt, leaseUntil));
-}
-
-/** Attempts that fail at one moment count as one; a success or a hold is news whatever was counted meanwhile. */
-function isNewsOf({ before, failures, heldAt }: HealthChange): SQL | undefined {
-  if (failures === 0) return undefined;
-  if (heldAt !== null && before.heldAt === null) return isNull(application.webhookHeldAt);
-  return and(eq(application.webhookFailures, before.failures), isNull(application.webhookHeldAt));
-}
-
 /** Notes on an event that its wake-up ended in the dead-letter queue; it stays due, so the sweep finds it. */
 export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
   await db.run((orm) =>
     orm
       .update(webhookEvent)
       .set({ lastOutcome: "dead-lettered" })
-      .where(and(isEvent({ applicationId, eventId }), eq(webhookEvent.state, "pending"))),
+      .where(
+        and(
+          eq(webhookEvent.applicationId, applicationId),
+          eq(webhookEvent.id, eventId),
+          eq(webhookEvent.state, "pending"),
+        ),
+      ),
   );
 }

@@ -1,20 +1,13 @@
 import type { Context } from "../context.ts";
-import { MAX_QUEUE_DELAY_SECONDS } from "../limits.ts";
+import { MAX_QUEUE_BATCH_MESSAGES, MAX_QUEUE_DELAY_SECONDS } from "../limits.ts";
 import { log } from "../log.ts";
-import {
-  type AttemptRecord,
-  type ClaimedEvent,
-  claimEvents,
-  type Endpoint,
-  type EventId,
-  type HealthChange,
-  type NextState,
-  recordAttempt,
-} from "../storage/webhook-events.ts";
+import { GroupCommit } from "../numbers/group-commit.ts";
+import { type HealthChange, type MadeAttempt, type NextState, recordAttempts } from "../storage/webhook-attempts.ts";
+import { type ClaimedEvent, claimEvents, type Endpoint, type EventId } from "../storage/webhook-events.ts";
 import { type Attempt, attemptDelivery } from "./attempt.ts";
 import { type AttemptOutcome, afterAttempt, decide, maxAttemptsOf, type NextStep } from "./policy.ts";
 import { signWebhook } from "./signature.ts";
-import { sendWakeUp } from "./wake-up.ts";
+import { type DelayedWakeUp, sendWakeUps } from "./wake-up.ts";
 
 /**
  * Claims the events that are due and starts sending them. The sending is deferred: the queue's next batch does not wait
@@ -26,24 +19,45 @@ import { sendWakeUp } from "./wake-up.ts";
  */
 export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
   const { events, endpoints } = await claimEvents(context.db, ids, context.now());
+  const finisher: Finisher = new GroupCommit(MAX_QUEUE_BATCH_MESSAGES, (ended) => finish(context, ended));
   for (const event of events) {
     const endpoint = endpoints.get(event.applicationId);
-    if (endpoint) context.defer(deliver(context, event, endpoint));
+    if (endpoint) context.defer(deliver(context, finisher, event, endpoint));
   }
 }
 
-async function deliver(context: Context, event: ClaimedEvent, endpoint: Endpoint): Promise<void> {
+interface EndedAttempt {
+  event: ClaimedEvent;
+  endpoint: Endpoint;
+  attempt: Attempt;
+  step: NextStep;
+}
+
+/** Finishes together what ends together: when a receiver that hangs is given up, all of its attempts end at once. */
+type Finisher = GroupCommit<EndedAttempt, "finished">;
+
+async function deliver(context: Context, finisher: Finisher, event: ClaimedEvent, endpoint: Endpoint): Promise<void> {
   try {
     const attempt = await send(context, event, endpoint);
     const { attempts: attemptsBefore } = event;
     const maxAttempts = maxAttemptsOf(event.event);
     const step = decide({ attemptsBefore, outcome: attempt.outcome, random: Math.random(), maxAttempts });
-    await record(context, event, endpoint, attempt, step);
-    await wakeLater(context, event, step);
+    await finisher.add({ event, endpoint, attempt, step });
   } catch (error) {
     const { applicationId, eventId } = event;
     log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
   }
+}
+
+async function finish(context: Context, ended: readonly EndedAttempt[]): Promise<"finished"[]> {
+  const now = context.now();
+  await recordAttempts(
+    context.db,
+    ended.map((one) => toRecord(one, now)),
+  );
+  for (const one of ended) logAttempt(context, one);
+  await sendWakeUps(context.queue, ended.flatMap(toWakeUp));
+  return ended.map(() => "finished");
 }
 
 async function send(context: Context, event: ClaimedEvent, endpoint: Endpoint): Promise<Attempt> {
@@ -63,32 +77,33 @@ async function send(context: Context, event: ClaimedEvent, endpoint: Endpoint): 
   return attemptDelivery({ url: endpoint.url, headers, body, isLocal });
 }
 
-async function record(
-  context: Context,
-  event: ClaimedEvent,
-  endpoint: Endpoint,
-  attempt: Attempt,
-  step: NextStep,
-): Promise<void> {
-  const now = context.now();
-  const record: AttemptRecord = {
-    status: attempt.outcome.kind === "answered" ? attempt.outcome.status : null,
-    outcome: wordFor(attempt.outcome),
-    response: attempt.response,
-    milliseconds: attempt.milliseconds,
+function toRecord({ event, endpoint, attempt, step }: EndedAttempt, now: number): MadeAttempt {
+  const { outcome, response, milliseconds } = attempt;
+  return {
+    claimed: event,
+    endpoint,
+    attempt: { status: statusOf(outcome), outcome: wordFor(outcome), response, milliseconds },
+    next: nextState(event, step, now),
+    health: healthChange(endpoint, step, now),
   };
-  await recordAttempt(context.db, event, record, nextState(event, step, now), healthChange(endpoint, step, now));
+}
+
+function logAttempt({ db }: Context, { event, attempt, step }: EndedAttempt): void {
   log("info", {
     event: "delivery",
     application: event.applicationId,
     eventId: event.eventId,
     attempt: event.attempts + 1,
-    status: record.status,
-    outcome: record.outcome,
+    status: statusOf(attempt.outcome),
+    outcome: wordFor(attempt.outcome),
     next: step.kind,
-    milliseconds: record.milliseconds,
-    d1RoundTrips: context.db.roundTrips,
+    milliseconds: attempt.milliseconds,
+    d1RoundTrips: db.roundTrips,
   });
+}
+
+function statusOf(outcome: AttemptOutcome): number | null {
+  return outcome.kind === "answered" ? outcome.status : null;
 }
 
 function wordFor(outcome: AttemptOutcome): string {
@@ -113,13 +128,12 @@ function nextState({ event }: ClaimedEvent, step: NextStep, now: number): NextSt
 function healthChange(before: Endpoint, step: NextStep, now: number): HealthChange | null {
   const isHealthy = before.failingSince === null && before.heldAt === null;
   if (step.kind === "delivered" && isHealthy) return null;
-  return { before, ...afterAttempt(before, step, now) };
+  return afterAttempt(before, step, now);
 }
 
 /** A short wait is the queue's; a long one is left to the sweep, which asks D1. */
-async function wakeLater(context: Context, { applicationId, eventId }: EventId, step: NextStep): Promise<void> {
-  if (step.kind !== "retry") return;
+function toWakeUp({ event: { applicationId, eventId }, step }: EndedAttempt): DelayedWakeUp[] {
+  if (step.kind !== "retry") return [];
   const delaySeconds = Math.ceil(step.afterMilliseconds / 1000);
-  if (delaySeconds <= MAX_QUEUE_DELAY_SECONDS)
-    await sendWakeUp(context.queue, { applicationId, eventId }, delaySeconds);
+  return delaySeconds <= MAX_QUEUE_DELAY_SECONDS ? [{ body: { applicationId, eventId }, delaySeconds }] : [];
 }

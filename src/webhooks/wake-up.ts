@@ -6,11 +6,30 @@ export const wakeUp = z.object({ applicationId: z.string(), eventId: z.string() 
 
 export type WakeUp = z.infer<typeof wakeUp>;
 
+export interface DelayedWakeUp {
+  body: WakeUp;
+  delaySeconds: number;
+}
+
 /** Sends a wake-up. That it is lost is no loss: the sweep finds the event within a minute. */
-export async function sendWakeUp(queue: Queue<WakeUp>, message: WakeUp, delaySeconds = 0): Promise<void> {
+export async function sendWakeUp(queue: Queue<WakeUp>, message: WakeUp): Promise<void> {
   try {
-    await queue.send(message, delaySeconds > 0 ? { delaySeconds } : {});
+    await queue.send(message);
   } catch (error) {
-    log("warn", { event: "wake-up-lost", application: message.applicationId, eventId: message.eventId, error });
+    noteLost(message, error);
   }
+}
+
+/** The same for some at once, each with its own delay. */
+export async function sendWakeUps(queue: Queue<WakeUp>, messages: readonly DelayedWakeUp[]): Promise<void> {
+  if (messages.length === 0) return;
+  try {
+    await queue.sendBatch(messages);
+  } catch (error) {
+    for (const { body } of messages) noteLost(body, error);
+  }
+}
+
+function noteLost({ applicationId, eventId }: WakeUp, error: unknown): void {
+  log("warn", { event: "wake-up-lost", application: applicationId, eventId, error });
 }

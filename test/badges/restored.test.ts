@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { SKIP_CHUNK_NUMBERS } from "../../src/limits.ts";
 import { Ledger } from "../../src/numbers/ledger.ts";
 import { allocatorOf, aroundObjectD1, leasesOf, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -54,9 +55,9 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
   });
 
   it("is passed over together with all that follow: the second number is good, however long the run", async () => {
-    const application = await createApplication({ size: 3000 });
+    const application = await createApplication({ size: 2 * SKIP_CHUNK_NUMBERS });
     expect((await ask(application, "first")).status).toBe(201);
-    const next = await withLedger(application, (ledger) => ledger.peekFresh(1101));
+    const next = await withLedger(application, (ledger) => ledger.peekFresh(SKIP_CHUNK_NUMBERS + 10));
     await insertForeign(next.slice(0, -1));
     let writes = 0;
     await aroundObjectD1(application, () => (statements, send) => {
@@ -68,14 +69,14 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
   });
 
   it("is passed over by fifty devices at once, and what lies between is used", async () => {
-    const application = await createApplication({ size: 2000 });
+    const application = await createApplication({ size: 2 * SKIP_CHUNK_NUMBERS });
     expect((await ask(application, "first")).status).toBe(201);
-    const next = await withLedger(application, (ledger) => ledger.peekFresh(700));
-    const taken = next.filter((_, place) => place !== 650);
+    const next = await withLedger(application, (ledger) => ledger.peekFresh(SKIP_CHUNK_NUMBERS + 20));
+    const taken = next.filter((_, place) => place !== SKIP_CHUNK_NUMBERS + 10);
     await insertForeign(taken);
     const numbers = expectDifferent(await askMany(application, 50, "device"), application);
     expect(numbers.filter((number) => taken.includes(number))).toEqual([]);
-    expect(numbers).toContain(next[650]);
+    expect(numbers).toContain(next[SKIP_CHUNK_NUMBERS + 10]);
   });
 });
 
@@ -100,12 +101,12 @@ describe("an object that was restored to an older state (contract section 1)", (
           sql.exec("UPDATE segment SET used = ?", segment.used ?? 0);
         });
     });
-    const since = await askMany(application, 150, "since");
+    const since = await askMany(application, 100, "since");
     await restore();
     await evictDurableObject(allocatorOf(application));
-    const after = await askMany(application, 60, "after");
+    const after = await askMany(application, 30, "after");
     expectDifferent([...before, ...since, ...after], application);
-    const again = await Promise.all([askMany(application, 10, "before"), askMany(application, 150, "since")]);
+    const again = await Promise.all([askMany(application, 10, "before"), askMany(application, 100, "since")]);
     expect(again.flat().map(({ status, body }) => [status, body.badgeId])).toEqual(
       [...before, ...since].map(({ body }) => [200, body.badgeId]),
     );
@@ -148,6 +149,18 @@ describe("a lease whose badge never came", () => {
     const late = await ask(application, "gone");
     expect(late.status).toBe(201);
     expect(numberOf(late)).not.toBe(number);
+  });
+
+  it("is taken back by a later alarm when it was young at the first", async () => {
+    const application = await createApplication();
+    const number = numberOf(await ask(application, "device"));
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1_800_000 });
+    const young = await leaseInVain(application, "gone");
+    vi.useRealTimers();
+    await passHours(application, 1);
+    expect(await leasesOf(application)).toMatchObject([{ number }, { number: young }]);
+    await passHours(application, 2.1);
+    expect(await leasesOf(application)).toMatchObject([{ number }]);
   });
 
   it("is kept when its badge is in D1 after all: the object died before it heard of it", async () => {

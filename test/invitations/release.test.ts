@@ -12,7 +12,7 @@ import { requestBadge } from "../support/http.ts";
 import { claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { forEveryDeath, runDying } from "./support/death.ts";
-import { interleave } from "./support/interleaving.ts";
+import { interleave, seededSchedule } from "./support/interleaving.ts";
 import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
 import { orm, RECORDED_EVENTS, readInvitation, readLedger, readRows } from "./support/storage.ts";
@@ -130,7 +130,7 @@ describe("sweeps beside each other (contract section 5)", () => {
         revokeInvitation(context, await loaded(context, application), revoked.token, { kind: "server" }),
       );
       moveClock(SECOND);
-      await interleave(seed, Date.now, [sweep, sweep, sweep]);
+      await interleave(seededSchedule(seed), Date.now, [sweep, sweep, sweep]);
       await sweepNow();
       const { ledger } = await expectConsistent(application);
       expect(ledger.free.toSorted(), `seed ${seed}`).toEqual([expired.number, revoked.number].toSorted());

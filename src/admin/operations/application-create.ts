@@ -1,11 +1,12 @@
 import { and, desc, eq, lte, ne, notExists, sql } from "drizzle-orm";
+import type { Sealer } from "../../applications/issuing.ts";
+import { makeDeviceKey, makeSecret, makeSigningKey } from "../../applications/issuing.ts";
 import { newApplicationId } from "../../identifiers.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../storage/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database, Orm } from "../platform/database.ts";
-import { makeDeviceKey, makeSecret, makeSigningKey } from "./credentials.ts";
 import { defaultRange, explicitRange, type NumberRange, shownRange } from "./number-range.ts";
-import { newestSealer, type Sealer } from "./sealer.ts";
+import { newestSealer } from "./sealer.ts";
 
 export interface NewApplication {
   name: string;

@@ -1,11 +1,11 @@
 import { and, asc, count, eq, exists, lt, ne, notExists, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import { makeSecret, type NewSecret } from "../../applications/issuing.ts";
 import { application, applicationSecret, sealingKey } from "../../storage/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
-import { makeSecret, type NewSecret } from "./credentials.ts";
 import { newestSealer } from "./sealer.ts";
 
 /** A secret as the commands print it: never the secret itself. */

@@ -1,10 +1,10 @@
 import { and, between, count, desc, eq, isNotNull, sql } from "drizzle-orm";
+import { makeSigningKey, type NewSigningKey } from "../../applications/issuing.ts";
 import { application, badge, sealingKey, signingKey } from "../../storage/schema.ts";
 import { Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
-import { makeSigningKey, type NewSigningKey } from "./credentials.ts";
 import { newestSealer } from "./sealer.ts";
 
 /** A signing key as the commands print it. */

@@ -66,6 +66,7 @@ export class Allocator extends DurableObject<FloorEnv> {
         confirmed INTEGER NOT NULL
       );
       CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
+      CREATE INDEX IF NOT EXISTS free_longest ON free (freed_at, id);
     `);
   }
 
@@ -100,7 +101,7 @@ export class Allocator extends DurableObject<FloorEnv> {
     const held = sql.exec<{ number: number }>("SELECT number FROM lease WHERE holder = ?", holder).toArray()[0];
     if (held) return held.number;
     const free = sql
-      .exec<{ id: number; number: number }>("SELECT id, number FROM free ORDER BY id LIMIT 1")
+      .exec<{ id: number; number: number }>("SELECT id, number FROM free ORDER BY freed_at, id LIMIT 1")
       .toArray()[0];
     if (free) sql.exec("DELETE FROM free WHERE id = ?", free.id);
     const number = free?.number ?? this.#fresh(first, last);

@@ -1,4 +1,7 @@
-/** The service's own statements, by hand: the same tables, rows and indexes (src/storage). */
+/**
+ * The service's own statements, by hand: the same tables, rows and indexes. What changes in src/storage changes here, or
+ * the benchmark compares two designs.
+ */
 
 export const SELECT_APPLICATION = `
   SELECT id, first_number, last_number, sealed_device_key, signature_lifetime_seconds,
@@ -61,7 +64,7 @@ export const INSERT_EVENTS = `
 export const INSERT_RESERVATIONS = `
   INSERT INTO badge (number, application_id, invitation)
   SELECT row ->> 'number', ?2, row ->> 'invitation' FROM (SELECT value AS row FROM json_each(?1))
-  WHERE true
+  WHERE NOT EXISTS (SELECT 1 FROM invitation WHERE digest = row ->> 'invitation')
   ON CONFLICT DO NOTHING`;
 
 export const INSERT_INVITATIONS = `

@@ -1,0 +1,101 @@
+import type { Database } from "./database.ts";
+import type { ClaimedEvent, Endpoint } from "./webhook-events.ts";
+
+/** What is kept of an attempt, for `webhook list` and `webhook test`. */
+export interface AttemptRecord {
+  status: number | null;
+  /** One word. */
+  outcome: string;
+  response: string | null;
+  milliseconds: number;
+}
+
+/** Times are milliseconds. */
+export type NextState =
+  | { state: "delivered"; deliveredAt: number }
+  | { state: "pending"; dueAt: number }
+  | { state: "exhausted" }
+  | { state: "held" };
+
+export interface HealthChange {
+  failingSince: number | null;
+  failures: number;
+  heldAt: number | null;
+}
+
+export interface MadeAttempt {
+  claimed: ClaimedEvent;
+  /** As it was when the event was claimed. */
+  endpoint: Endpoint;
+  attempt: AttemptRecord;
+  next: NextState;
+  /** Null when there is nothing to note. */
+  health: HealthChange | null;
+}
+
+/** A success counts whoever reports it, so nothing is sent after it; a failure only from the holder of the lease. */
+const RECORD_ATTEMPTS = `
+  UPDATE webhook_event SET
+    state = made ->> 'state',
+    attempts = made ->> 'attempts',
+    due_at = coalesce(made ->> 'dueAt', due_at),
+    delivered_at = coalesce(made ->> 'deliveredAt', delivered_at),
+    last_status = made ->> 'status',
+    last_outcome = made ->> 'outcome',
+    last_response = made ->> 'response',
+    last_milliseconds = made ->> 'milliseconds'
+  FROM (SELECT value AS made FROM json_each(?1))
+  WHERE application_id = made ->> 'applicationId' AND id = made ->> 'eventId'
+    AND iif(made ->> 'state' = 'delivered', state <> 'delivered',
+      state = 'pending' AND due_at = made ->> 'leaseUntil')`;
+
+/**
+ * A success or a hold is news whatever was counted meanwhile; another failure only when nobody else counted one. An
+ * endpoint that was set anew meanwhile starts afresh.
+ */
+const RECORD_HEALTH = `
+  UPDATE application SET
+    webhook_failing_since = health ->> 'failingSince',
+    webhook_failures = health ->> 'failures',
+    webhook_held_at = health ->> 'heldAt'
+  FROM (SELECT value AS health FROM json_each(?1))
+  WHERE id = health ->> 'applicationId' AND webhook_url = health ->> 'url'
+    AND (health ->> 'failures' = 0
+      OR webhook_held_at IS NULL AND (health ->> 'isNewlyHeld' OR webhook_failures = health ->> 'failuresBefore'))`;
+
+/** Records attempts of one claim and what they say of their endpoints, in one transaction. */
+export async function recordAttempts(db: Database, made: readonly MadeAttempt[]): Promise<void> {
+  const events = made.map(({ claimed: { applicationId, eventId, leaseUntil, attempts }, attempt, next }) => ({
+    applicationId,
+    eventId,
+    leaseUntil,
+    attempts: attempts + 1,
+    ...attempt,
+    ...next,
+  }));
+  const health = [...newestHealth(made)].map(([{ applicationId, url, failures: failuresBefore, heldAt }, change]) => ({
+    applicationId,
+    url,
+    failuresBefore,
+    isNewlyHeld: heldAt === null && change.heldAt !== null,
+    ...change,
+  }));
+  await db.run((_, d1) =>
+    d1.batch([
+      d1.prepare(RECORD_ATTEMPTS).bind(JSON.stringify(events)),
+      ...(health.length === 0 ? [] : [d1.prepare(RECORD_HEALTH).bind(JSON.stringify(health))]),
+    ]),
+  );
+}
+
+/** Attempts that end at one moment count as one: a success if one is among them, or else a hold, or else a failure. */
+function newestHealth(made: readonly MadeAttempt[]): Map<Endpoint, HealthChange> {
+  const newest = new Map<Endpoint, HealthChange>();
+  for (const { endpoint, health } of made) {
+    const known = newest.get(endpoint);
+    if (health && (!known || weightOf(health) > weightOf(known))) newest.set(endpoint, health);
+  }
+  return newest;
+}
+
+const weightOf = ({ failures, heldAt }: HealthChange): number => (failures === 0 ? 2 : heldAt !== null ? 1 : 0);
