@@ -9,6 +9,8 @@ export interface Plan {
   rounds: number;
   /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
   seconds: number;
+  /** No further round is begun that would end after this. One is always run. */
+  limitSeconds: number;
 }
 
 /** One measurement: one side, one operation, one round. */
@@ -61,18 +63,28 @@ export class Bench {
    * is first rotates: what disturbs the machine for a while disturbs all of them.
    */
   async run(): Promise<Measurement[]> {
+    const startedAt = performance.now();
+    const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
     const counts = new Map<Operation, number>();
     for (const operation of OPERATIONS) counts.set(operation, await this.#warmUp(operation));
     const measurements: Measurement[] = [];
+    let longestRound = 0;
     for (let round = 0; round < this.#plan.rounds; round++) {
-      for (const [place, operation] of OPERATIONS.entries()) {
-        for (const contestant of rotated(this.#contestants, round + place)) {
-          const count = counts.get(operation) ?? TRIAL_CALLS;
-          const measured = await this.#measure(operation, contestant, count);
-          measurements.push({ round, ...measured });
-          const where = `round ${round + 1} of ${this.#plan.rounds}`;
-          this.#progress(`${where}  ${describe(measured)}`);
-        }
+      const roundStart = elapsedSeconds();
+      if (round > 0 && roundStart + longestRound > this.#plan.limitSeconds) break;
+      measurements.push(...(await this.#runRound(round, counts)));
+      longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
+    }
+    return measurements;
+  }
+
+  async #runRound(round: number, counts: ReadonlyMap<Operation, number>): Promise<Measurement[]> {
+    const measurements: Measurement[] = [];
+    for (const [place, operation] of OPERATIONS.entries()) {
+      for (const contestant of rotated(this.#contestants, round + place)) {
+        const measured = await this.#measure(operation, contestant, counts.get(operation) ?? TRIAL_CALLS);
+        measurements.push({ round, ...measured });
+        this.#progress(`round ${round + 1} of ${this.#plan.rounds}  ${describe(measured)}`);
       }
     }
     return measurements;

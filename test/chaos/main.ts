@@ -32,6 +32,7 @@ if (values.help) {
     seed,
     clients: Number(values.clients),
     maxLifeMilliseconds: 4000,
+    drains: true,
     say: (line) => process.stdout.write(`${line}\n`),
   });
   process.stdout.write(

@@ -5,7 +5,7 @@ import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 /** Milliseconds: two browsers' worth of work on a busy machine. */
-const LIMIT = 120_000;
+const LIMIT = 240_000;
 
 const executablePath = findChromium();
 if (executablePath === null) {
@@ -68,6 +68,8 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
   let browser: Browser;
   let desktop: Page;
   let phone: Page;
+  /** The whole page, as it is on the phone. */
+  let reading: { headings: string[]; widest: number };
   /** Of both pages, from their first moment to their last. */
   const foreignRequests: string[] = [];
   const complaints: string[] = [];
@@ -76,6 +78,7 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     browser = await chromium.launch({ executablePath: executablePath ?? "", args: CHROMIUM_FLAGS });
     desktop = await open({ width: 1440, height: 900 });
     phone = await open({ width: 390, height: 844 });
+    reading = await readAll(phone);
   }, LIMIT);
 
   afterAll(async () => {
@@ -103,15 +106,12 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     expect(await desktop.title()).toContain("Badge Distribution Service");
     const { paths, webhooks } = openApiDocument(Date.now());
     const routes = Object.values({ ...paths, ...webhooks }).flatMap((item) => Object.values(item));
-    const { headings } = await readAll(desktop);
-    for (const { summary } of routes) expect(headings).toContain(summary);
-    for (const chapter of ["Errors", "Limits", "Versions", "Decisions"]) expect(headings).toContain(chapter);
+    for (const { summary } of routes) expect(reading.headings).toContain(summary);
+    for (const chapter of ["Errors", "Limits", "Versions", "Decisions"]) expect(reading.headings).toContain(chapter);
   });
 
-  it("fits a phone of 390 px from top to bottom", async () => {
-    const { headings, widest } = await readAll(phone);
-    expect(headings).toContain("Get a badge number");
-    expect(widest).toBe(390);
+  it("fits a phone of 390 px from top to bottom", () => {
+    expect(reading.widest).toBe(390);
   });
 
   it("gets a badge of the running service when a call is tried, on a desktop and on a phone", async () => {

@@ -1,8 +1,13 @@
 import { installGlobals } from "./platform/globals.ts";
 import { type SeedResult, simulate } from "./simulation.ts";
 
-/** Seeds between two looks at the clock. */
+/** Time between two lines of progress. */
 const PROGRESS_MILLISECONDS = 5000;
+
+/** Every so many seeds one is run twice. */
+const REPEATED_SEEDS = 50;
+
+const NOT_REPEATED = { invariant: "one seed is one history", detail: "Its second run took other steps." };
 
 export interface Campaign {
   first: number;
@@ -25,6 +30,7 @@ export async function runCampaign({ first, seeds, traceLines, say }: Campaign): 
     const result = await simulate(seed, traceLines);
     steps += result.steps;
     if (result.breach) return result;
+    if (seed % REPEATED_SEEDS === 0 && !(await repeats(result))) return { ...result, breach: NOT_REPEATED };
     if (seeds === 1) say(`seed ${seed}: ${result.steps} steps, digest ${result.digest}`);
     const isLast = seed === first + seeds - 1;
     if (performance.now() - toldAt < PROGRESS_MILLISECONDS && !isLast) continue;
@@ -34,4 +40,8 @@ export async function runCampaign({ first, seeds, traceLines, say }: Campaign): 
     say(`${done} of ${seeds} seeds, ${perSecond.toFixed(1)} a second, ${steps} steps`);
   }
   return null;
+}
+
+async function repeats({ seed, digest }: SeedResult): Promise<boolean> {
+  return (await simulate(seed, 0)).digest === digest;
 }

@@ -1,7 +1,7 @@
 import { registerHooks } from "node:module";
 import { parseArgs } from "node:util";
 
-const HELP = `Usage: npm run simulate -- [--seeds N] [--seed N] [--trace N]
+const HELP = `Usage: npm run simulate -- [--seeds N] [--first N] [--seed N] [--trace N]
 
 Runs the core of the service in a world where time, chance, storage, queues, the
 network and the death of processes are decided by a seed, and checks after every
@@ -10,7 +10,7 @@ answer that the service kept its promises. The same seed is the same history.
 Options:
   --seeds N   how many seeds, one after the other (1000)
   --first N   the first of them (1)
-  --seed N    one seed only
+  --seed N    this seed only; prints the digest of its history
   --trace N   steps to show of a seed that fails (60)
   --help
 `;
@@ -25,28 +25,32 @@ const { values } = parseArgs({
   },
 });
 
-/** What only workerd has comes from a file beside this one. Set before anything of the service is loaded. */
-registerHooks({
-  resolve: (specifier, context, next) =>
-    specifier === "cloudflare:workers"
-      ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
-      : next(specifier, context),
-});
-
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-if (values.help) {
-  process.stdout.write(HELP);
-} else {
+if (values.help) process.stdout.write(HELP);
+else process.exitCode = await run();
+
+/** @returns the exit code */
+async function run(): Promise<number> {
+  // What only workerd has comes from a file beside this one. Set before anything of the service is loaded.
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      specifier === "cloudflare:workers"
+        ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
+        : next(specifier, context),
+  });
   const { runCampaign } = await import("./campaign.ts");
-  const traceLines = Number(values.trace);
-  const one = values.seed === undefined ? null : Number(values.seed);
-  const range = one === null ? { first: Number(values.first), seeds: Number(values.seeds) } : { first: one, seeds: 1 };
-  const failed = await runCampaign({ ...range, traceLines, say });
-  if (failed) {
-    for (const line of failed.trace) say(line);
-    say(`\nSeed ${failed.seed} broke a promise: ${failed.breach?.invariant}.`);
-    say(`${failed.breach?.detail}\n\nTo repeat it: npm run simulate -- --seed ${failed.seed}`);
-    process.exitCode = 1;
-  }
+  const { seed, seeds, first, trace } = values;
+  const range = seed === undefined ? { first: whole(first), seeds: whole(seeds) } : { first: whole(seed), seeds: 1 };
+  const failed = await runCampaign({ ...range, traceLines: whole(trace), say });
+  if (!failed) return 0;
+  for (const line of failed.trace) say(line);
+  say(`\nSeed ${failed.seed} broke a promise: ${failed.breach?.invariant}.`);
+  say(`${failed.breach?.detail}\n\nTo repeat it: npm run simulate -- --seed ${failed.seed}`);
+  return 1;
+}
+
+function whole(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new Error(`${text} is not a whole number`);
+  return Number(text);
 }

@@ -36,7 +36,7 @@ const RANGE_DISTANCE = 1_000_000;
 export function makePlan(dice: Dice): Plan {
   const thinkMilliseconds = dice.oneOf([30, 30, 30, 2 * SECOND, 2 * SECOND, MINUTE, 2 * HOUR] as const);
   return {
-    applications: Array.from({ length: dice.chance(0.25) ? 2 : 1 }, (_, place) => planApplication(dice, place)),
+    applications: Array.from({ length: dice.chance(0.15) ? 2 : 1 }, (_, place) => planApplication(dice, place)),
     thinkMilliseconds,
     napChance: dice.oneOf([0, 0.05] as const),
     acts: dice.between(2, 4),

@@ -136,12 +136,15 @@ describe("no answer costs more because there are more badges", () => {
   /** Rows read and written by each kind of call, as D1 bills them. */
   type Cost = Record<string, { rowsRead: number; rowsWritten: number }>;
 
-  /** Issued badges of the application, outside its range. */
+  /**
+   * Issued badges of the application, outside its range. Their devices come after every real one: a search by device
+   * reads one row more, if there is one, to see that it is done.
+   */
   async function fill({ id }: { id: string }, from: number, to: number): Promise<void> {
     await env.DB.prepare(
       `WITH RECURSIVE place (n) AS (SELECT CAST(?2 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
        INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn)
-       SELECT 5000000000 + n, ?1, 'device-' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 1, 1 FROM place`,
+       SELECT 5000000000 + n, ?1, '~' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 1, 1 FROM place`,
     )
       .bind(id, from, to)
       .run();

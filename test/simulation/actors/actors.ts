@@ -50,6 +50,14 @@ export class Actors {
     await Promise.all(lives);
   }
 
+  /** The administrator sets some URLs anew, so that what is held there is sent; elsewhere it stays held. */
+  mendEndpoints(): void {
+    const { dice, administrator } = this.#world;
+    for (const { application } of this.#parties) {
+      if (dice.of(`endpoint of ${application.id}`).chance(0.5)) administrator.setUrl(application);
+    }
+  }
+
   /** In the end everybody asks once more. */
   async askAgain(): Promise<void> {
     for (const party of this.#parties) await askEverythingAgain(this.#world, party);

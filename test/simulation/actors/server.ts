@@ -13,6 +13,7 @@ export class Server {
   readonly #application: ApplicationPlan;
   readonly #devices: readonly Device[];
   readonly #tokens: string[] = [];
+  #firstSecret: string | undefined;
 
   constructor(parts: { world: World; dice: Dice; application: ApplicationPlan; devices: readonly Device[] }) {
     this.#world = parts.world;
@@ -53,7 +54,8 @@ export class Server {
 
   async #page(page: { userId: string | null; cursor: string | null; perPage: number }) {
     for (let tries = 0; tries < MAX_PAGE_TRIES; tries++) {
-      const outcome = await this.#world.clients.page(this.#credentials(), page);
+      const credentials = { applicationId: this.#application.id, secret: this.#currentSecret() };
+      const outcome = await this.#world.clients.page(credentials, page);
       if (outcome.kind === "granted") return outcome.granted;
     }
     return null;
@@ -81,7 +83,14 @@ export class Server {
     if (outcome.kind === "lost" && this.#dice.chance(0.7)) await this.#world.clients.revoke(request);
   }
 
+  #currentSecret(): string {
+    return this.#world.administrator.secretOf(this.#application);
+  }
+
+  /** Mostly the current secret; sometimes the first one, which may be retired by now. */
   #credentials(): { applicationId: string; secret: string } {
-    return { applicationId: this.#application.id, secret: this.#world.administrator.secretOf(this.#application) };
+    const current = this.#currentSecret();
+    this.#firstSecret ??= current;
+    return { applicationId: this.#application.id, secret: this.#dice.chance(0.15) ? this.#firstSecret : current };
   }
 }

@@ -4,7 +4,7 @@ import type { Row } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
 
 /** What must be true of an application when nothing is under way and nothing is due. */
-export async function checkAtRest(world: World): Promise<void> {
+export function checkAtRest(world: World): void {
   for (const application of world.plan.applications) {
     const rows = readRows(world, application);
     checkInvitations(world, rows);

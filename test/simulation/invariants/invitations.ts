@@ -20,11 +20,6 @@ export class Invitations {
     this.#clockErrorMilliseconds = parts.clockErrorMilliseconds;
   }
 
-  /** The end that somebody was told of. */
-  endOf(token: string): End | undefined {
-    return this.#ends.get(token);
-  }
-
   checkClaim(attempt: BadgeAttempt): void {
     const { request, outcome } = attempt;
     const invitation = this.#invitation(request.applicationId, request.token);

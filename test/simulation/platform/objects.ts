@@ -14,6 +14,12 @@ interface LiveObject {
   allocator: Allocator;
 }
 
+/** Looks at an object just when it answers a call. */
+export type Observer = (
+  name: string,
+  call: { method: string; parameters: readonly unknown[]; answer: unknown },
+) => void;
+
 /** Databases of objects of earlier seeds, emptied. */
 const spare: Sqlite[] = [];
 
@@ -23,17 +29,19 @@ export class ObjectHost {
   readonly #env: Env;
   readonly #dice: Dice;
   readonly #clockError: () => number;
+  readonly #observe: Observer;
   readonly #databases: Sqlite[] = [];
   readonly #storages = new Map<string, ObjectStorage>();
   readonly #live = new Map<string, LiveObject>();
   #made = 0;
 
   /** @param clockError milliseconds by which the next machine's clock is ahead */
-  constructor(parts: { platform: Platform; env: Env; dice: Dice; clockError: () => number }) {
+  constructor(parts: { platform: Platform; env: Env; dice: Dice; clockError: () => number; observe: Observer }) {
     this.#platform = parts.platform;
     this.#env = parts.env;
     this.#dice = parts.dice;
     this.#clockError = parts.clockError;
+    this.#observe = parts.observe;
   }
 
   /** One call of a method, at the object. @throws an error with `retryable` when the object dies at it */
@@ -45,7 +53,11 @@ export class ObjectHost {
         reject(Object.assign(error, { retryable: this.#dice.chance(0.8) }));
       });
       const result = process.run(async () => Reflect.apply(Reflect.get(allocator, method), allocator, parameters));
-      result.then(resolve, reject).finally(forget);
+      const observed = result.then((answer) => {
+        this.#observe(name, { method, parameters, answer });
+        return answer;
+      });
+      observed.then(resolve, reject).finally(forget);
     });
   }
 

@@ -39,13 +39,13 @@ export class Sqlite {
 
   /** All of it or nothing. */
   transaction<T>(work: () => T): T {
-    this.#db.exec("BEGIN IMMEDIATE");
+    this.run("BEGIN");
     try {
       const result = work();
-      this.#db.exec("COMMIT");
+      this.run("COMMIT");
       return result;
     } catch (error) {
-      this.#db.exec("ROLLBACK");
+      this.run("ROLLBACK");
       throw error;
     }
   }
@@ -91,14 +91,18 @@ function toInput(value: unknown): SQLInputValue {
 }
 
 const BOUND_LIMIT = /LIMIT \?(\d*)/i;
+const withoutLimit = new Set<string>();
 
 /**
  * Writes bound LIMITs into the statement: SQLite looks at their values when it plans, so with bound ones it parses and
  * plans anew at every call, which takes ten times as long as to run it on these small tables.
  */
 function writeLimits(sql: string, parameters: readonly unknown[]): { sql: string; parameters: readonly unknown[] } {
-  const found = BOUND_LIMIT.exec(sql);
-  if (!found) return { sql, parameters };
+  const found = withoutLimit.has(sql) ? null : BOUND_LIMIT.exec(sql);
+  if (!found) {
+    withoutLimit.add(sql);
+    return { sql, parameters };
+  }
   const [text, digits] = found;
   const place = digits ? Number(digits) - 1 : sql.slice(0, found.index).split("?").length - 1;
   const written = sql.replace(text, `LIMIT ${Number(parameters[place])}`);

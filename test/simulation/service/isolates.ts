@@ -12,7 +12,7 @@ import { Process } from "../platform/process.ts";
 import { ReadyCustody } from "./custody.ts";
 
 /** Isolates that run at once, at most. */
-const MAX_ISOLATES = 3;
+const MAX_ISOLATES = 2;
 
 /** What an isolate keeps between requests, as `src/context.ts` makes it. */
 interface Isolate {

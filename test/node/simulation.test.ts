@@ -1,0 +1,23 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const PROJECT = join(import.meta.dirname, "../..");
+
+/** `npm run simulate`. Its output names the seed that failed, the promise that was broken, and the last steps. */
+function simulate(...words: string[]): Promise<{ code: number | null; output: string }> {
+  const parameters = ["--disable-warning=ExperimentalWarning", "test/simulation/main.ts", ...words];
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, parameters, { cwd: PROJECT }, (_error, stdout, stderr) =>
+      resolve({ code: child.exitCode, output: stdout + stderr }),
+    );
+  });
+}
+
+describe("the core, whatever fails and in whatever order (contract sections 1, 4, 5, 8 and 9)", () => {
+  // Every fiftieth seed is run twice and must have the same history.
+  it("keeps its promises for 200 seeds", async () => {
+    const { code, output } = await simulate("--seeds", "200");
+    expect(code, output).toBe(0);
+  }, 180_000);
+});
