@@ -15,9 +15,35 @@ function newSealingKey(): { publicKey: string; privateKey: string } {
 
 const sealingKeys = [newSealingKey(), newSealingKey()] as const;
 
+/** Tests of functions alone. They share one runtime, because starting one for each file takes longer than the tests. */
+const PURE = [
+  "test/client/verify-webhook.test.ts",
+  "test/invitations/lifecycle.test.ts",
+  "test/numbers/{group-commit,permutation}.test.ts",
+  "test/verify/*.test.ts",
+  "test/webhooks/{policy,signature,url-guard}.test.ts",
+];
+
+/** Runs tests inside workerd, on the bindings of wrangler.toml. */
+async function workerd() {
+  return cloudflareTest({
+    wrangler: { configPath: "./wrangler.toml" },
+    remoteBindings: false,
+    miniflare: {
+      bindings: {
+        SEALING_KEY_1: sealingKeys[0].privateKey,
+        SEALING_KEY_2: sealingKeys[1].privateKey,
+        TEST_SEALING_PUBLIC_KEYS: sealingKeys.map(({ publicKey }) => publicKey),
+        TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+      },
+    },
+  });
+}
+
 /**
- * Two kinds of tests. `workers`: inside workerd, with a real D1, real Durable Objects and queues. `node`: outside, on
- * the programs a person runs (the administration script, `npm start`, the published verifier).
+ * Three kinds of tests. `workers`: inside workerd, with a real D1, real Durable Objects and queues. `pure`: inside workerd
+ * too, without storage. `node`: outside, on the programs a person runs (the administration script, `npm start`, the
+ * published verifier).
  */
 export default defineConfig({
   test: {
@@ -25,27 +51,18 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       {
-        plugins: [
-          cloudflareTest({
-            wrangler: { configPath: "./wrangler.toml" },
-            remoteBindings: false,
-            miniflare: {
-              bindings: {
-                SEALING_KEY_1: sealingKeys[0].privateKey,
-                SEALING_KEY_2: sealingKeys[1].privateKey,
-                TEST_SEALING_PUBLIC_KEYS: sealingKeys.map(({ publicKey }) => publicKey),
-                TEST_MIGRATIONS: await readD1Migrations("./migrations"),
-              },
-            },
-          }),
-        ],
+        plugins: [await workerd()],
         test: {
           name: "workers",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/node/**"],
+          exclude: ["test/node/**", ...PURE],
           setupFiles: ["./test/support/setup.ts"],
           testTimeout: 30_000,
         },
+      },
+      {
+        plugins: [await workerd()],
+        test: { name: "pure", include: PURE, isolate: false, testTimeout: 30_000 },
       },
       { test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 } },
     ],

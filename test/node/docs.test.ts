@@ -83,7 +83,7 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
 
   afterAll(async () => {
     await browser?.close();
-  });
+  }, LIMIT);
 
   async function open(viewport: { width: number; height: number }): Promise<Page> {
     const context = await browser.newContext({ viewport });
