@@ -13,11 +13,13 @@ const SIDES: readonly SideName[] = ["service", "floor", "peer"];
  * Builds and starts the three sides, each with its applications.
  *
  * @param directory for bundles and state
+ * @param inspect starts them with inspectors, for profiles
  * @param started gets each side as soon as it runs, to be stopped whatever happens next
  */
 export async function prepareContestants(
   directory: string,
   webhookUrl: string,
+  inspect: boolean,
   started: (side: Side) => void,
 ): Promise<Contestant[]> {
   for (const name of SIDES) mkdirSync(join(directory, name), { recursive: true });
@@ -34,7 +36,7 @@ export async function prepareContestants(
   for (const name of SIDES) {
     const isPeer = name === "peer";
     const secrets: Record<string, string> = isPeer ? {} : { SEALING_KEY_1: sealingKey.privateKey };
-    const side = await start(name, directory, secrets, isPeer ? peerTables : tables);
+    const side = await start(name, directory, secrets, isPeer ? peerTables : tables, inspect);
     started(side);
     const maker = isPeer ? peerApplications(side.database) : serviceApplications(side.database, sealer);
     contestants.push({ side, clients: newClients(await createApplications(maker, webhookUrl)) });

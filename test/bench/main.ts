@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { chart } from "./chart.ts";
 import { prepareContestants } from "./contestants.ts";
 import { LoadGenerator } from "./load.ts";
+import { OPERATIONS } from "./operations.ts";
 import { startReceiver } from "./receiver.ts";
 import { type OperationResult, summarize } from "./results.ts";
 import { Bench, type Plan } from "./rounds.ts";
@@ -45,6 +46,7 @@ interface Options {
   quick: boolean;
   json?: string;
   svg?: string;
+  profile?: string;
 }
 
 const note = (line: string): void => {
@@ -57,15 +59,33 @@ async function main(options: Options): Promise<void> {
   const load = new LoadGenerator();
   const receiver = await startReceiver();
   const sides: Side[] = [];
-  try {
-    note("Building the three Workers and starting them …");
-    const contestants = await prepareContestants(directory, receiver.url, (side) => sides.push(side));
-    const results = summarize(await new Bench(load, contestants, plan, note).run());
-    report(results, plan, load.highestUtilization, options);
-  } finally {
+  const stop = async () => {
     await Promise.allSettled([...sides.map((side) => side.stop()), load.close()]);
     receiver.close();
     rmSync(directory, { recursive: true, force: true });
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => void stop().finally(() => process.exit(1)));
+  }
+  try {
+    note("Building the three Workers and starting them …");
+    const inspect = options.profile !== undefined;
+    const contestants = await prepareContestants(directory, receiver.url, inspect, (side) => sides.push(side));
+    const bench = new Bench(load, contestants, plan, note);
+    if (options.profile === undefined) report(summarize(await bench.run()), plan, load.highestUtilization, options);
+    else await writeProfiles(bench, options.profile);
+  } finally {
+    await stop();
+  }
+}
+
+async function writeProfiles(bench: Bench, name: string): Promise<void> {
+  const operation = OPERATIONS.find((each) => each.name === name);
+  if (!operation) throw new Error(`no operation is named ${name}`);
+  for (const [side, profile] of await bench.profile(operation)) {
+    const file = `${side}-${name.replaceAll(/[^a-z0-9]+/g, "-")}.cpuprofile`;
+    writeFileSync(file, profile);
+    note(`wrote ${file}`);
   }
 }
 
@@ -92,7 +112,12 @@ const program = new Command("npm run bench --")
   .description(DESCRIPTION)
   .option("--quick", "fewer and shorter rounds: under two minutes", false)
   .option("--json <file>", "write every figure to a file")
-  .option("--svg <file>", "write a chart to a file");
+  .option("--svg <file>", "write a chart to a file")
+  .addOption(
+    new Option("--profile <operation>", "measure nothing, but write a CPU profile of each side's Worker").choices(
+      OPERATIONS.map(({ name }) => name),
+    ),
+  );
 
 try {
   await main(program.parse().opts<Options>());

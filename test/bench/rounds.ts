@@ -1,5 +1,6 @@
 import type { LoadGenerator } from "./load.ts";
 import { type Clients, OPERATIONS, type Operation } from "./operations.ts";
+import { profile } from "./profile.ts";
 import type { Side, SideName } from "./side.ts";
 import { percentile } from "./statistics.ts";
 
@@ -38,6 +39,8 @@ export class WrongAnswer extends Error {}
 const TRIAL_CALLS = 128;
 /** Fewer calls than this a client say nothing about the slowest in a hundred. */
 const LEAST_CALLS_A_CLIENT = 3;
+/** A profile has as many calls as this many measurements. */
+const PROFILED_MEASUREMENTS = 3;
 
 /** Runs operations against the sides and checks every answer. */
 export class Bench {
@@ -76,6 +79,18 @@ export class Bench {
       longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
     }
     return measurements;
+  }
+
+  /** Warms one operation up, then records a profile of each side. @returns the profiles by side */
+  async profile(operation: Operation): Promise<Map<SideName, string>> {
+    const count = PROFILED_MEASUREMENTS * (await this.#warmUp(operation));
+    const profiles = new Map<SideName, string>();
+    for (const contestant of this.#contestants) {
+      const work = async () =>
+        this.#progress(`profiling     ${describe(await this.#measure(operation, contestant, count))}`);
+      profiles.set(contestant.side.name, await profile(contestant.side, work));
+    }
+    return profiles;
   }
 
   async #runRound(round: number, counts: ReadonlyMap<Operation, number>): Promise<Measurement[]> {

@@ -33,6 +33,8 @@ export interface Side {
   database: SideDatabase;
   /** CPU time that its workerd has used so far, in milliseconds; null where /proc does not tell. */
   cpuMilliseconds(): number | null;
+  /** Where its runtime can be inspected; only of a side that was started with an inspector. */
+  inspectorUrl(): Promise<URL>;
   stop(): Promise<void>;
 }
 
@@ -55,12 +57,14 @@ export async function build(name: SideName, directory: string): Promise<string> 
  * deliveries are no part of an answer, and locally they would use the one thread that answers.
  *
  * @param schema SQL files for its D1
+ * @param inspect starts it with an inspector, which makes it slower
  */
 export async function start(
   name: SideName,
   directory: string,
   secrets: Record<string, string>,
   schema: readonly string[],
+  inspect: boolean,
 ): Promise<Side> {
   const wrangler = loadWrangler();
   const config = join(PROJECT, SOURCES[name].config);
@@ -86,6 +90,7 @@ export async function start(
       logRequests: false,
       cf: false,
       telemetry: { enabled: false },
+      ...(inspect && { inspectorPort: 0 }),
     }),
   );
   const { port } = await miniflare.unsafeGetDirectURL(name).catch(async (error) => {
@@ -105,6 +110,7 @@ export async function start(
       batch: (statements) => database.batch(statements),
     },
     cpuMilliseconds: () => cpuMilliseconds(runtime.pidFile),
+    inspectorUrl: () => miniflare.getInspectorURL(),
     stop: () => miniflare.dispose(),
   };
 }

@@ -28,7 +28,7 @@ const { values } = parseArgs({
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 if (values.help) process.stdout.write(HELP);
-else process.exitCode = await run();
+else process.exitCode = await run().catch(explain);
 
 /** @returns the exit code */
 async function run(): Promise<number> {
@@ -50,7 +50,14 @@ async function run(): Promise<number> {
   return 1;
 }
 
+/** @returns the exit code */
+function explain(error: unknown): number {
+  if (!(error instanceof RangeError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  return 2;
+}
+
 function whole(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new Error(`${text} is not a whole number`);
+  if (!/^\d{1,9}$/.test(text)) throw new RangeError(`${text} is not a whole number`);
   return Number(text);
 }

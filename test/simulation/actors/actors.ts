@@ -41,11 +41,16 @@ export class Actors {
 
   /** Everybody does what they do, at once. */
   async act(): Promise<void> {
-    const { acts } = this.#world.plan;
+    const { acts, thinkMilliseconds } = this.#world.plan;
+    // Devices come a little later, so that some are invited before they have a badge.
     const lives = this.#parties.flatMap(({ application, devices, server }) => [
-      ...devices.map(({ udid }, place) => this.#live(`${udid} ${application.id}`, acts, () => devices[place]?.act())),
-      this.#live(`server of ${application.id}`, 2 * acts, () => server.act()),
-      this.#live(`administrator of ${application.id}`, acts >> 1, () => this.#world.administrator.act(application)),
+      ...devices.map((device) =>
+        this.#live(`${device.udid} ${application.id}`, { acts, comesAfter: thinkMilliseconds }, () => device.act()),
+      ),
+      this.#live(`server of ${application.id}`, { acts: 2 * acts, comesAfter: 0 }, () => server.act()),
+      this.#live(`administrator of ${application.id}`, { acts: acts >> 1, comesAfter: 0 }, () =>
+        this.#world.administrator.act(application),
+      ),
     ]);
     await Promise.all(lives);
   }
@@ -63,9 +68,14 @@ export class Actors {
     for (const party of this.#parties) await askEverythingAgain(this.#world, party);
   }
 
-  async #live(name: string, acts: number, act: () => Promise<void> | undefined): Promise<void> {
+  async #live(
+    name: string,
+    { acts, comesAfter }: { acts: number; comesAfter: number },
+    act: () => Promise<void>,
+  ): Promise<void> {
     const { dice, timeline, plan } = this.#world;
     const own = dice.of(`times of ${name}`);
+    await timeline.sleep(comesAfter);
     for (let count = 0; count < acts; count++) {
       const nap = own.chance(plan.napChance) ? own.below(4 * HOUR) : 0;
       await timeline.sleep(nap + own.below(plan.thinkMilliseconds));

@@ -5,6 +5,9 @@ import type { World } from "../world.ts";
 
 /** How often a device asks again what nobody answered. */
 const MAX_REPEATS = 3;
+/** Older invitations are mostly over. */
+const NEWEST_TOKENS = 3;
+const UNKNOWN_TOKEN = "inv_that-nobody-created";
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
 export class Device {
@@ -57,9 +60,14 @@ export class Device {
   #badgeRequest(): BadgeAttempt["request"] {
     const { id: applicationId } = this.#application;
     const userId = this.#dice.oneOf(this.#userIds);
-    const token = this.#dice.chance(0.6) ? (this.#dice.pick(this.#tokens) ?? null) : null;
+    const token = this.#dice.chance(0.6) ? this.#chooseToken() : null;
     const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
     return { applicationId, udid: this.udid, userId, token, metadata };
+  }
+
+  #chooseToken(): string | null {
+    if (this.#dice.chance(0.03)) return UNKNOWN_TOKEN;
+    return this.#dice.pick(this.#tokens.slice(-NEWEST_TOKENS)) ?? null;
   }
 
   async #ask(request: BadgeAttempt["request"]): Promise<void> {

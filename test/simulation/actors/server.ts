@@ -24,7 +24,7 @@ export class Server {
 
   async act(): Promise<void> {
     const what = this.#dice.below(10);
-    if (what < 5) return this.#invite();
+    if (what < 5 || this.#tokens.length === 0) return this.#invite();
     if (what < 8) return this.#revoke();
     await this.walk(this.#dice.chance(0.3) ? "alice" : null);
   }

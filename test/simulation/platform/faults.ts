@@ -6,8 +6,8 @@ export type Part = (typeof PARTS)[number];
 
 /**
  * What can go wrong with a call. `before`: it fails without an effect. `after`: it takes effect, then fails. `late`: it
- * fails, and takes effect a while later. `silent`: it takes effect or not, is never answered, and in the end its caller
- * dies. `death-before`, `death-after`: its caller dies at that moment. `twice`: it arrives a second time.
+ * fails, and takes effect a while later. `silent`: it takes effect or not and is never answered; in the end its caller
+ * dies, unless it only waits for the network. `death-before`, `death-after`: its caller dies at that moment. `twice`: it arrives a second time.
  */
 export const FAULTS = ["before", "after", "late", "silent", "death-before", "death-after", "twice"] as const;
 export type Fault = (typeof FAULTS)[number];

@@ -6,7 +6,7 @@ import { Process, requireProcess } from "./process.ts";
 import { Sqlite } from "./sqlite.ts";
 import { standIn } from "./stand-in.ts";
 
-/** How long the runtime waits before it runs an alarm again whose object died at it, in milliseconds. */
+/** How long the runtime waits before it runs an alarm again that failed, or whose object died at it, in milliseconds. */
 const ALARM_RETRY_MILLISECONDS = 2000;
 
 interface LiveObject {
@@ -122,14 +122,13 @@ export class ObjectHost {
     const { process, allocator } = this.#enliven(name);
     trace.add(process.name, "alarm");
     storage.takeAlarm();
-    let isOver = false;
-    process.onDeath(() => {
-      if (!isOver) timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(name, storage));
-    });
+    const again = () => timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(name, storage));
+    const forget = process.onDeath(again);
     process
       .run(() => allocator.alarm())
-      .finally(() => {
-        isOver = true;
+      .then(forget, () => {
+        forget();
+        again();
       });
   }
 }
@@ -152,6 +151,7 @@ function call(name: string, method: string, parameters: readonly unknown[]): Pro
     part: "object",
     what: `object ${method}`,
     effect: () => objects.invoke(name, method, parameters),
+    told: (result) => JSON.stringify(result) ?? "done",
     error: () => {
       const kind = serviceDice.oneOf([{ retryable: true }, { retryable: true }, { overloaded: true }, {}]);
       return Object.assign(new Error("The call to the object failed."), kind);

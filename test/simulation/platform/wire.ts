@@ -20,6 +20,8 @@ export interface Call<Result> {
   effect(): Result | Promise<Result>;
   /** What the caller sees when the call fails. */
   error(): Error;
+  /** The answer in words, for the trace. */
+  told?(result: Result): string;
 }
 
 /**
@@ -112,12 +114,15 @@ export class Wire {
     this.#trace.add(caller.name, call.what);
     const outcome = new Promise<Result>((resolve) => resolve(call.effect()));
     outcome.then(
-      () => then(outcome),
+      (result) => {
+        if (call.told) this.#trace.add(caller.name, `${call.what}: ${call.told(result)}`);
+        then(outcome);
+      },
       () => then(outcome),
     );
   }
 
-  #strike(reject: (error: Error) => void, call: Call<unknown>): void {
+  #strike<Result>(reject: (error: Error) => void, call: Call<Result>): void {
     this.#faults.strike();
     reject(call.error());
   }
