@@ -1,8 +1,10 @@
+import { exports } from "cloudflare:workers";
 import { Custody } from "./applications/custody.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { SealingKeys } from "./applications/sealing-keys.ts";
 import { AllocatorClient } from "./numbers/client.ts";
 import { Database } from "./storage/database.ts";
+import type { Sender } from "./webhooks/sender.ts";
 import type { WakeUp } from "./webhooks/wake-up.ts";
 
 /** What an isolate keeps between requests. */
@@ -17,6 +19,7 @@ export interface Context extends Isolate {
   db: Database;
   allocator: AllocatorClient;
   queue: Queue<WakeUp>;
+  sender: Sender;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   /** Whether this is local development, where http://localhost webhook URLs are allowed. */
@@ -36,6 +39,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
     db: new Database(env.DB),
     allocator: new AllocatorClient(env.ALLOCATOR),
     queue: env.WEBHOOKS,
+    sender: exports.WebhookSender,
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     isLocal: env.ENVIRONMENT === "local",

@@ -79,6 +79,12 @@ export const SLOW_RETRY_SECONDS = 60;
 export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
 /** How long a claimed event is kept from other consumers: the attempt's time and the time to record it, with room. */
 export const DELIVERY_LEASE_SECONDS = 60;
+/** Webhooks that one invocation sends at once. Six connections may wait for an answer (Workers: Limits). */
+export const CONNECTIONS_OF_A_SENDER = 5;
+/** Senders that one batch of the queue calls: an invocation may call 32 others (Service bindings: Limits). */
+export const MAX_SENDERS = 30;
+/** How long the record of an ended attempt waits for others of the same claim. */
+export const GATHER_MILLISECONDS = 100;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_RESPONSE_KEPT_BYTES = 1024;
 /** Nothing but failures for this long, and at least this many of them, holds the endpoint. */

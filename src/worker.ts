@@ -4,6 +4,7 @@ import { sweep } from "./sweep.ts";
 import { consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./numbers/allocator.ts";
+export { WebhookSender } from "./webhooks/sender.ts";
 
 /** The dead-letter queues of wrangler.toml have this in their names. */
 const DEAD_LETTERS = "-dead";

@@ -71,6 +71,7 @@ const MIN_TELLING_CHARACTERS = 4;
  * their letters and digits stay as they are, so those are what is taken out.
  */
 function kept(text: string, headers: Record<string, string>): string {
+  if (text === "") return "";
   const pieces = [headers.Signature, headers["webhook-signature"]]
     .flatMap((value) => value?.split(/[^A-Za-z0-9]+/) ?? [])
     .filter((piece) => piece.length >= MIN_TELLING_CHARACTERS)

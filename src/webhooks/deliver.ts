@@ -1,55 +1,79 @@
 import type { Context } from "../context.ts";
-import { MAX_QUEUE_BATCH_MESSAGES, MAX_QUEUE_DELAY_SECONDS } from "../limits.ts";
+import { CONNECTIONS_OF_A_SENDER, MAX_QUEUE_DELAY_SECONDS, MAX_SENDERS } from "../limits.ts";
 import { log } from "../log.ts";
-import { GroupCommit } from "../numbers/group-commit.ts";
 import { type HealthChange, type MadeAttempt, type NextState, recordAttempts } from "../storage/webhook-attempts.ts";
 import { type ClaimedEvent, claimEvents, type Endpoint, type EventId } from "../storage/webhook-events.ts";
-import { type Attempt, attemptDelivery } from "./attempt.ts";
+import type { Attempt } from "./attempt.ts";
+import { Gathering } from "./gathering.ts";
 import { type AttemptOutcome, afterAttempt, decide, maxAttemptsOf, type NextStep } from "./policy.ts";
-import { signWebhook } from "./signature.ts";
+import type { Delivery } from "./sender.ts";
 import { type DelayedWakeUp, sendWakeUps } from "./wake-up.ts";
 
 /**
- * Claims the events that are due and starts sending them. The sending is deferred: the queue's next batch does not wait
- * for a slow receiver, and the platform gives deferred work 30 s, of which an attempt takes half at most. Should this
- * process die before it has recorded an attempt, the claim's lease runs out and the sweep sends the event again: at
- * least once, never zero times.
+ * Claims the events that are due and starts sending them, each beside a few others of its application in an invocation
+ * of its own. Nothing waits for a slow receiver: not the other events, and not the queue's next batch, because the
+ * sending is deferred; the platform gives deferred work 30 s, of which an attempt takes half at most. Should this process
+ * die before it has recorded an attempt, the claim's lease runs out and the sweep sends the event again: at least once,
+ * never zero times.
  *
  * @throws Unavailable when D1 cannot be asked; nothing was claimed then
  */
 export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
   const { events, endpoints } = await claimEvents(context.db, ids, context.now());
-  const finisher: Finisher = new GroupCommit(MAX_QUEUE_BATCH_MESSAGES, (ended) => finish(context, ended));
-  for (const event of events) {
+  const deliveries = events.flatMap((event): Delivery[] => {
     const endpoint = endpoints.get(event.applicationId);
-    if (endpoint) context.defer(deliver(context, finisher, event, endpoint));
-  }
+    return endpoint ? [{ event, endpoint }] : [];
+  });
+  const parts = dealOut(deliveries);
+  const attempts: Attempts = new Gathering(parts.length, (ended) => finish(context, ended.flat()));
+  for (const part of parts) context.defer(deliverPart(context, attempts, part));
 }
 
-interface EndedAttempt {
-  event: ClaimedEvent;
-  endpoint: Endpoint;
+interface EndedAttempt extends Delivery {
   attempt: Attempt;
   step: NextStep;
 }
 
-/** Finishes together what ends together: when a receiver that hangs is given up, all of its attempts end at once. */
-type Finisher = GroupCommit<EndedAttempt, "finished">;
+/** When a receiver that hangs is given up, all of its attempts end at about one moment: D1 hears of them at once. */
+type Attempts = Gathering<EndedAttempt[]>;
 
-async function deliver(context: Context, finisher: Finisher, event: ClaimedEvent, endpoint: Endpoint): Promise<void> {
+/** Parts of one sender each: of one application where so many senders may be called, so no record waits for another's. */
+function dealOut(deliveries: readonly Delivery[]): Delivery[][] {
+  const applications = [...Map.groupBy(deliveries, ({ event }) => event.applicationId).values()];
+  const apart = applications.flatMap(inParts);
+  return apart.length <= MAX_SENDERS ? apart : inParts(applications.flat());
+}
+
+function inParts(deliveries: readonly Delivery[]): Delivery[][] {
+  const count = Math.ceil(deliveries.length / CONNECTIONS_OF_A_SENDER);
+  return Array.from({ length: count }, (_, part) =>
+    deliveries.slice(part * CONNECTIONS_OF_A_SENDER, (part + 1) * CONNECTIONS_OF_A_SENDER),
+  );
+}
+
+async function deliverPart(context: Context, attempts: Attempts, part: readonly Delivery[]): Promise<void> {
   try {
-    const attempt = await send(context, event, endpoint);
-    const { attempts: attemptsBefore } = event;
-    const maxAttempts = maxAttemptsOf(event.event);
-    const step = decide({ attemptsBefore, outcome: attempt.outcome, random: Math.random(), maxAttempts });
-    await finisher.add({ event, endpoint, attempt, step });
+    const made = await context.sender.send(part);
+    await attempts.add(part.flatMap((delivery, place) => ended(delivery, made[place])));
   } catch (error) {
-    const { applicationId, eventId } = event;
-    log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
+    for (const { event } of part) {
+      const { applicationId, eventId } = event;
+      log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
+    }
   }
 }
 
-async function finish(context: Context, ended: readonly EndedAttempt[]): Promise<"finished"[]> {
+/** Nothing where no attempt was made: the lease runs out, and the sweep wakes the event again. */
+function ended(delivery: Delivery, attempt: Attempt | null | undefined): EndedAttempt[] {
+  if (!attempt) return [];
+  const { attempts: attemptsBefore, event } = delivery.event;
+  const maxAttempts = maxAttemptsOf(event);
+  const step = decide({ attemptsBefore, outcome: attempt.outcome, random: Math.random(), maxAttempts });
+  return [{ ...delivery, attempt, step }];
+}
+
+async function finish(context: Context, ended: readonly EndedAttempt[]): Promise<void> {
+  if (ended.length === 0) return;
   const now = context.now();
   await recordAttempts(
     context.db,
@@ -57,24 +81,6 @@ async function finish(context: Context, ended: readonly EndedAttempt[]): Promise
   );
   for (const one of ended) logAttempt(context, one);
   await sendWakeUps(context.queue, ended.flatMap(toWakeUp));
-  return ended.map(() => "finished");
-}
-
-async function send(context: Context, event: ClaimedEvent, endpoint: Endpoint): Promise<Attempt> {
-  const { custody, isLocal } = context;
-  const body = new TextEncoder().encode(event.payload);
-  const secrets = endpoint.secrets.map(async (secret) => ({
-    sha1: await custody.webhookKey(event.applicationId, secret.id, secret, "SHA-1"),
-    sha256: await custody.webhookKey(event.applicationId, secret.id, secret, "SHA-256"),
-  }));
-  const timestampSeconds = Math.floor(context.now() / 1000);
-  const headers = await signWebhook({
-    eventId: event.eventId,
-    timestampSeconds,
-    body,
-    secrets: await Promise.all(secrets),
-  });
-  return attemptDelivery({ url: endpoint.url, headers, body, isLocal });
 }
 
 function toRecord({ event, endpoint, attempt, step }: EndedAttempt, now: number): MadeAttempt {

@@ -36,7 +36,10 @@ export async function prepareContestants(
   for (const name of SIDES) {
     const isPeer = name === "peer";
     const secrets: Record<string, string> = isPeer ? {} : { SEALING_KEY_1: sealingKey.privateKey };
-    const side = await start(name, directory, secrets, isPeer ? peerTables : tables, inspect);
+    const side = await start(name, directory, secrets, isPeer ? peerTables : tables, {
+      inspects: inspect,
+      consumes: false,
+    });
     started(side);
     const maker = isPeer ? peerApplications(side.database) : serviceApplications(side.database, sealer);
     contestants.push({ side, clients: newClients(await createApplications(maker, webhookUrl)) });

@@ -1,27 +1,13 @@
-import { once } from "node:events";
-import { Agent, type IncomingMessage, request } from "node:http";
+import { Agent } from "node:http";
 import { performance } from "node:perf_hooks";
 import { parentPort } from "node:worker_threads";
-
-/** One HTTP call, ready to be sent. */
-export interface Call {
-  method: "GET" | "POST";
-  path: string;
-  headers: Record<string, string>;
-  body?: string;
-}
+import { type Answer, type Call, send } from "./send.ts";
 
 /** Calls to one server by a number of clients; each client sends its next call when its last was answered. */
 export interface Burst {
   port: number;
   clients: number;
   calls: readonly Call[];
-}
-
-export interface Answer {
-  /** 0: there was none, and `body` says why. */
-  status: number;
-  body: string;
 }
 
 export interface BurstResult {
@@ -62,26 +48,4 @@ async function run({ port, clients, calls }: Burst): Promise<BurstResult> {
   const { utilization } = performance.eventLoopUtilization(loop);
   agent.destroy();
   return { answers, latencies, seconds, utilization };
-}
-
-async function send(agent: Agent, port: number, call: Call): Promise<Answer> {
-  const { method, path, headers, body } = call;
-  const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
-  const sent = request({ agent, host: "127.0.0.1", port, method, path, headers: { ...headers, ...length } });
-  try {
-    sent.end(body);
-    const [response]: IncomingMessage[] = await once(sent, "response");
-    return response ? await read(response) : { status: 0, body: "no response" };
-  } catch (error) {
-    // workerd gave the connection up for idle at the moment it was used again (Node: `request.reusedSocket`).
-    const isUnsent = error instanceof Error && "code" in error && error.code === "ECONNRESET" && sent.reusedSocket;
-    return isUnsent ? send(agent, port, call) : { status: 0, body: String(error) };
-  }
-}
-
-async function read(response: IncomingMessage): Promise<Answer> {
-  const chunks: Buffer[] = [];
-  response.on("data", (chunk: Buffer) => chunks.push(chunk));
-  await once(response, "end");
-  return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() };
 }

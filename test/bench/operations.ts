@@ -1,7 +1,7 @@
 import { compactVerify, importSPKI } from "jose";
 import { z } from "zod";
 import type { Applications, BenchApplication } from "./applications.ts";
-import type { Answer, Call } from "./load-thread.ts";
+import type { Answer, Call } from "./send.ts";
 
 /** What the clients of one side know: they remember what they were answered, and hold the side to it. */
 export interface Clients {

@@ -145,7 +145,7 @@ export class Bench {
     const result = await this.#load.send({ port: side.port, clients: this.#plan.connections, calls });
     for (const [place, { check }] of expectations.entries()) {
       try {
-        await check(result.answers[place] ?? { status: 0, body: "not sent" });
+        await check(result.answers[place] ?? { status: 0, body: "not sent", retryAfter: null });
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new WrongAnswer(`${side.name}, ${operation.name}: ${reason}`);

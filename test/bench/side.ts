@@ -22,6 +22,14 @@ const SOURCES: Record<SideName, { config: string; entry: string[] }> = {
 /** Calls are made to the rate limits, which never refuse: the load comes from few devices and one address. */
 const UNREACHED_LIMIT = 1_000_000_000;
 
+/** How a side runs. */
+export interface Running {
+  /** With an inspector, which makes it slower. */
+  inspects: boolean;
+  /** Whether it consumes its queue. */
+  consumes: boolean;
+}
+
 /** D1 of a side, as Node reaches it. */
 export type SideDatabase = Pick<Awaited<ReturnType<Miniflare["getD1Database"]>>, "prepare" | "batch">;
 
@@ -33,6 +41,8 @@ export interface Side {
   database: SideDatabase;
   /** CPU time that its workerd has used so far, in milliseconds; null where /proc does not tell. */
   cpuMilliseconds(): number | null;
+  /** Memory that its workerd has now, in megabytes; null where /proc does not tell. */
+  memoryMegabytes(): number | null;
   /** Where its runtime can be inspected; only of a side that was started with an inspector. */
   inspectorUrl(): Promise<URL>;
   stop(): Promise<void>;
@@ -53,23 +63,22 @@ export async function build(name: SideName, directory: string): Promise<string> 
 }
 
 /**
- * Starts a built Worker with the bindings of its wrangler.toml. Wake-ups are sent to the queue and nobody consumes them:
- * deliveries are no part of an answer, and locally they would use the one thread that answers.
+ * Starts a built Worker with the bindings of its wrangler.toml. Wake-ups are sent to the queue and nobody consumes them,
+ * unless asked to: deliveries are no part of an answer, and locally they would use the one thread that answers.
  *
  * @param schema SQL files for its D1
- * @param inspect starts it with an inspector, which makes it slower
  */
 export async function start(
   name: SideName,
   directory: string,
   secrets: Record<string, string>,
   schema: readonly string[],
-  inspect: boolean,
+  { inspects, consumes }: Running,
 ): Promise<Side> {
   const wrangler = loadWrangler();
   const config = join(PROJECT, SOURCES[name].config);
   const { workerOptions } = wrangler.unstable_getMiniflareWorkerOptions(config);
-  const { modulesRules: _, queueConsumers: __, assets: ___, ratelimits, ...options } = workerOptions;
+  const { modulesRules: _, assets: __, ratelimits, ...options } = workerOptions;
   const unlimited = Object.keys(ratelimits ?? {}).map((binding) => [
     binding,
     { namespace_id: binding, simple: { limit: UNREACHED_LIMIT, period: RATE_LIMIT_WINDOW_SECONDS } },
@@ -90,7 +99,8 @@ export async function start(
       logRequests: false,
       cf: false,
       telemetry: { enabled: false },
-      ...(inspect && { inspectorPort: 0 }),
+      ...(inspects && { inspectorPort: 0 }),
+      ...(!consumes && { queueConsumers: {} }),
     }),
   );
   const { port } = await miniflare.unsafeGetDirectURL(name).catch(async (error) => {
@@ -110,6 +120,7 @@ export async function start(
       batch: (statements) => database.batch(statements),
     },
     cpuMilliseconds: () => cpuMilliseconds(runtime.pidFile),
+    memoryMegabytes: () => memoryMegabytes(runtime.pidFile),
     inspectorUrl: () => miniflare.getInspectorURL(),
     stop: () => miniflare.dispose(),
   };
@@ -136,4 +147,12 @@ function cpuMilliseconds(pidFile: string): number | null {
   const pid = readFileSync(pidFile, "utf8").trim();
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Resident memory of a process: proc(5), VmRSS of `status`, in units of 1024 bytes. */
+function memoryMegabytes(pidFile: string): number | null {
+  if (process.platform !== "linux") return null;
+  const pid = readFileSync(pidFile, "utf8").trim();
+  const resident = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return resident === undefined ? null : Math.round(Number(resident) / 1024);
 }

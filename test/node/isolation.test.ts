@@ -89,7 +89,7 @@ describe("a receiver that hangs delays nobody else's events (contract section 8)
     await issueBadges(hanging, HANGING_EVENTS);
     await issueBadges(healthy, HEALTHY_EVENTS);
     const arrivals = () => [count("hanging arrived"), count("healthy arrived")];
-    // All of the hanging ones at once, though a batch of the queue has five.
+    // All of the hanging ones at once, though a sender has five.
     const all = () => expect(arrivals()).toEqual([HANGING_EVENTS, HEALTHY_EVENTS]);
     await vi.waitFor(all, { timeout: 30_000, interval: 20 });
     expect(happened).not.toContain("hanging answered");

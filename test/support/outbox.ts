@@ -9,6 +9,7 @@ import { newEventId } from "../../src/identifiers.ts";
 import { application, webhookEvent } from "../../src/storage/schema.ts";
 import { sweep } from "../../src/sweep.ts";
 import { consumeWakeUps } from "../../src/webhooks/consumer.ts";
+import { sendAll } from "../../src/webhooks/sender.ts";
 import type { WakeUp } from "../../src/webhooks/wake-up.ts";
 import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
@@ -50,7 +51,8 @@ export class Outbox {
   private constructor(made: TestApplication) {
     this.application = made;
     const { context, deferred } = testContext({ queue: this.queue, now: () => this.now });
-    this.context = context;
+    // In this test's own invocation, where its receivers are.
+    this.context = { ...context, sender: { send: (deliveries) => sendAll(this.context, deliveries) } };
     this.#deferred = deferred;
   }
 

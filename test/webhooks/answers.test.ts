@@ -273,7 +273,7 @@ describe("nothing that was sent in secret is kept or logged (contract section 9)
     await outbox.deliver(await outbox.issue("alice-4711c"));
     const said = [...lines, ...outbox.queue.sent.map((message) => JSON.stringify(message))].join("\n");
     expect(said).toContain('"event":"delivery"');
-    expect(said).toContain('"event":"delivery-not-recorded"');
+    expect(said).toContain('"event":"delivery-not-sent"');
     const { secret } = outbox.application;
     const taboo = [secret, endpoint.url, new URL(endpoint.url).host, secretPath, "alice-4711", "Pixel", "device of"];
     for (const text of [...taboo, ...sentSignatures(endpoint)]) expect(said).not.toContain(text);

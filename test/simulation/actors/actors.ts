@@ -48,7 +48,7 @@ export class Actors {
         this.#live(`${device.udid} ${application.id}`, { acts, comesAfter: thinkMilliseconds }, () => device.act()),
       ),
       this.#live(`server of ${application.id}`, { acts: 2 * acts, comesAfter: 0 }, () => server.act()),
-      this.#live(`administrator of ${application.id}`, { acts: acts >> 1, comesAfter: 0 }, () =>
+      this.#live(`administrator of ${application.id}`, { acts, comesAfter: 0 }, () =>
         this.#world.administrator.act(application),
       ),
     ]);

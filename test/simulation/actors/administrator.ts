@@ -32,6 +32,8 @@ export class Administrator {
     this.#rotateKey(application);
     const secret = await this.#insertSecret(application, "current");
     credentials.promoted(secret);
+    // Some are in the middle of a rotation when the seed begins.
+    for (let steps = this.#dice.below(3); steps > 0; steps--) await this.#rotateSecret(application);
   }
 
   /** The secret that the application's server uses. */

@@ -15,6 +15,7 @@ export async function askEverythingAgain(world: World, party: Party): Promise<vo
   await world.timeline.sleep(60_000);
   await askForBadges(world, party);
   await readList(world, party);
+  await party.server.trySecrets();
   await useUpRange(world, party);
 }
 

@@ -13,7 +13,7 @@ export class Server {
   readonly #application: ApplicationPlan;
   readonly #devices: readonly Device[];
   readonly #tokens: string[] = [];
-  #firstSecret: string | undefined;
+  readonly #secrets = new Set<string>();
 
   constructor(parts: { world: World; dice: Dice; application: ApplicationPlan; devices: readonly Device[] }) {
     this.#world = parts.world;
@@ -83,14 +83,23 @@ export class Server {
     if (outcome.kind === "lost" && this.#dice.chance(0.7)) await this.#world.clients.revoke(request);
   }
 
-  #currentSecret(): string {
-    return this.#world.administrator.secretOf(this.#application);
+  /** Tries every secret that it ever used, retired ones too. */
+  async trySecrets(): Promise<void> {
+    const { id: applicationId } = this.#application;
+    const firstBadge = { userId: null, cursor: null, perPage: 1 };
+    for (const secret of this.#secrets) await this.#world.clients.page({ applicationId, secret }, firstBadge);
   }
 
-  /** Mostly the current secret; sometimes the first one, which may be retired by now. */
+  #currentSecret(): string {
+    const secret = this.#world.administrator.secretOf(this.#application);
+    this.#secrets.add(secret);
+    return secret;
+  }
+
+  /** Mostly the current secret; sometimes one from before, which may be retired by now. */
   #credentials(): { applicationId: string; secret: string } {
     const current = this.#currentSecret();
-    this.#firstSecret ??= current;
-    return { applicationId: this.#application.id, secret: this.#dice.chance(0.15) ? this.#firstSecret : current };
+    const secret = this.#dice.chance(0.15) ? (this.#dice.pick([...this.#secrets]) ?? current) : current;
+    return { applicationId: this.#application.id, secret };
   }
 }

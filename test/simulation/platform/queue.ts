@@ -5,7 +5,7 @@ import { requireProcess } from "./process.ts";
 import { standIn } from "./stand-in.ts";
 
 /** As wrangler.toml has it. */
-const MAX_BATCH_MESSAGES = 5;
+const MAX_BATCH_MESSAGES = 12;
 const MAX_RETRIES = 5;
 const RETRY_DELAY_MILLISECONDS = 10_000;
 

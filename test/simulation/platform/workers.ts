@@ -1,5 +1,6 @@
 /** What the service imports from `cloudflare:workers`, on Node. */
-export class DurableObject {
+
+class Entry {
   readonly ctx: unknown;
   readonly env: unknown;
 
@@ -8,3 +9,9 @@ export class DurableObject {
     this.env = env;
   }
 }
+
+export class DurableObject extends Entry {}
+export class WorkerEntrypoint extends Entry {}
+
+/** Nobody calls an entrypoint here: `service/isolates.ts` makes the context. */
+export const exports = {};

@@ -4,7 +4,9 @@ import type { Context } from "../../../src/context.ts";
 import { AllocatorClient } from "../../../src/numbers/client.ts";
 import { Database } from "../../../src/storage/database.ts";
 import { sweep } from "../../../src/sweep.ts";
+import type { Attempt } from "../../../src/webhooks/attempt.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../../src/webhooks/consumer.ts";
+import { type Delivery, sendAll } from "../../../src/webhooks/sender.ts";
 import type { Dice } from "../dice.ts";
 import { env, unlimited } from "../platform/bindings.ts";
 import type { Platform } from "../platform/platform.ts";
@@ -72,6 +74,13 @@ export class Isolates {
     this.#dice.pick(this.#isolates)?.process.die();
   }
 
+  /** Another invocation sends, in whatever isolate. */
+  async #send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
+    const sent = await this.enter((context) => sendAll(context, deliveries));
+    if (sent === null) throw new Error("The isolate that was sending is gone.");
+    return sent.result;
+  }
+
   #choose(): Isolate {
     this.#isolates = this.#isolates.filter(({ process }) => process.isAlive);
     const wantsNew = this.#isolates.length === 0 || (this.#isolates.length < MAX_ISOLATES && this.#dice.chance(0.1));
@@ -98,6 +107,7 @@ export class Isolates {
       db: new Database(env.DB),
       allocator: new AllocatorClient(env.ALLOCATOR),
       queue: env.WEBHOOKS,
+      sender: { send: (deliveries) => this.#send(deliveries) },
       deviceLimit: unlimited,
       clientIpLimit: unlimited,
       isLocal: false,

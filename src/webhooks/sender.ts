@@ -1,0 +1,64 @@
+import { WorkerEntrypoint } from "cloudflare:workers";
+import { type Context, createContext } from "../context.ts";
+import { log } from "../log.ts";
+import type { ClaimedEvent, Endpoint } from "../storage/webhook-events.ts";
+import { type Attempt, attemptDelivery } from "./attempt.ts";
+import { signWebhook } from "./signature.ts";
+
+/** An event and where it goes. */
+export interface Delivery {
+  event: ClaimedEvent;
+  endpoint: Endpoint;
+}
+
+/** What sends webhooks for the consumer of the queue. */
+export interface Sender {
+  /**
+   * Sends each once, side by side.
+   *
+   * @returns what came of each, in the same order; null where none could be made, because a secret could not be opened
+   */
+  send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]>;
+}
+
+/**
+ * Sends webhooks in an invocation of its own, because connections are counted by invocation: six may wait for an answer,
+ * and a call from one entrypoint of a Worker to another is none of them (Workers: Limits; Service bindings: Limits).
+ */
+export class WebhookSender extends WorkerEntrypoint<Env> implements Sender {
+  send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
+    return sendAll(
+      createContext(this.env, (work) => this.ctx.waitUntil(work)),
+      deliveries,
+    );
+  }
+}
+
+export function sendAll(context: Context, deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
+  return Promise.all(
+    deliveries.map((delivery) =>
+      send(context, delivery).catch((error) => {
+        const { applicationId, eventId } = delivery.event;
+        log("error", { event: "delivery-not-sent", application: applicationId, eventId, error });
+        return null;
+      }),
+    ),
+  );
+}
+
+async function send(context: Context, { event, endpoint }: Delivery): Promise<Attempt> {
+  const { custody, isLocal } = context;
+  const body = new TextEncoder().encode(event.payload);
+  const secrets = endpoint.secrets.map(async (secret) => ({
+    sha1: await custody.webhookKey(event.applicationId, secret.id, secret, "SHA-1"),
+    sha256: await custody.webhookKey(event.applicationId, secret.id, secret, "SHA-256"),
+  }));
+  const timestampSeconds = Math.floor(context.now() / 1000);
+  const headers = await signWebhook({
+    eventId: event.eventId,
+    timestampSeconds,
+    body,
+    secrets: await Promise.all(secrets),
+  });
+  return attemptDelivery({ url: endpoint.url, headers, body, isLocal });
+}
