@@ -8,6 +8,7 @@ import worker from "../../src/worker.ts";
 import { passHours } from "../badges/support.ts";
 import { aroundObjectD1, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
@@ -48,14 +49,16 @@ async function createCaller(application: TestApplication, around: AroundTrip) {
       }),
     revoke: ({ body }: Answer) =>
       send("PATCH", `/v1/invitation/${body.id}/revoke`, { ...serverHeaders(application), udid: "server" }),
+    /** A call that is to be refused. */
+    refused: async (call: Promise<Answer>) => expect(await call.catch(() => "refused")).toBe("refused"),
     sweep: () => sweep(testContext({ db: new Database(bindings.DB), queue: bindings.WEBHOOKS }).context),
     /** Brings the queue's messages to the consumer. */
-    async consume(): Promise<void> {
+    async consume(queue = "badge-webhooks"): Promise<void> {
       const batch = messages
         .splice(0)
         .map((body, id) => ({ id: String(id), timestamp: new Date(), attempts: 1, body }));
       const execution = createExecutionContext();
-      await worker.queue(createMessageBatch("badge-webhooks", batch), { ...env, ...bindings }, execution);
+      await worker.queue(createMessageBatch(queue, batch), { ...env, ...bindings }, execution);
       await waitOnExecutionContext(execution);
     },
   };
@@ -94,6 +97,49 @@ describe("every statement finds its rows by an index", () => {
     vi.useRealTimers();
     expect(statements.size).toBeGreaterThan(6);
     for (const scan of await scansOf(statements)) expect(scan).toMatch(/^SCAN (application|sealing_key)\b/);
+  });
+
+  it("in what is rare: a full range, an invitation that nobody swept, failures, a dead letter, re-sealing", async () => {
+    const [application, other] = [
+      await createApplication({ size: 1, webhookUrl: "https://hooks.example/badges" }),
+      await createApplication({ webhookUrl: "https://hooks.example/badges" }),
+    ];
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const statements = new Map<string, Statement>();
+    const full = await createCaller(application, keepIn(statements));
+    const caller = await createCaller(other, keepIn(statements));
+    await full.invite(60);
+    const invited = await caller.invite(60);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 120_000 });
+    await full.badge("device", { userId: "alice" });
+    await caller.refused(caller.badge("device", { userId: "bob", invitationToken: invited.body.id }));
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response(null, { status: 500 }));
+    await full.consume();
+    await full.consume("badge-webhooks-dead");
+    await env.DB.batch(
+      [1, 2].map((version) =>
+        env.DB.prepare("INSERT INTO sealing_key VALUES (?1, ?2, 0)").bind(
+          version,
+          env.TEST_SEALING_PUBLIC_KEYS[version - 1] ?? "",
+        ),
+      ),
+    );
+    await caller.sweep();
+    vi.useRealTimers();
+    const seen = [...statements.keys()].join("\n");
+    for (const part of [
+      /AND application_id = \?3/,
+      /application_id = \?2/,
+      /SET state = 'expired', ended_at = expires_at_time\s+WHERE digest = \?1/,
+      /UPDATE application SET\s+webhook_failing_since/,
+      /"last_outcome" = \?/,
+      /update "application_secret" set "sealed"/,
+      /update "signing_key" set "sealed"/,
+      /update "application" set "sealed_device_key"/,
+    ]) {
+      expect(seen).toMatch(part);
+    }
+    for (const scan of await scansOf(statements)) expect(scan).toMatch(/^SCAN (application|sealing_key)/);
   });
 
   function keepIn(statements: Map<string, Statement>): AroundTrip {
@@ -154,9 +200,8 @@ describe("no answer costs more because there are more badges", () => {
     let spent = { rowsRead: 0, rowsWritten: 0 };
     const caller = await createCaller(application, async (statements, send) => {
       const result = await send();
-      for (const { rows_read, rows_written } of await billsOf(statements, result)) {
-        spent = { rowsRead: spent.rowsRead + rows_read, rowsWritten: spent.rowsWritten + rows_written };
-      }
+      const { rowsRead, rowsWritten } = await billOf(statements, result);
+      spent = { rowsRead: spent.rowsRead + rowsRead, rowsWritten: spent.rowsWritten + rowsWritten };
       return result;
     });
     const cost: Cost = {};
@@ -179,16 +224,4 @@ describe("no answer costs more because there are more badges", () => {
     await take("claim", () => caller.badge(`${name}-2`, { userId: "bob", invitationToken: invited?.body.id }));
     return cost;
   }
-
-  const bill = z.object({ meta: z.object({ rows_read: z.number(), rows_written: z.number() }) });
-  const bills = z.union([z.array(bill).min(1), bill.transform((one) => [one])]);
-
-  /** What D1 said it read and wrote. Bare rows come without; then the same statement is asked again for its bill. */
-  async function billsOf(statements: readonly Statement[], result: unknown) {
-    const told = bills.safeParse(result);
-    const asked = told.success ? told.data : bills.parse(await env.DB.batch(statements.map(prepare)));
-    return asked.map(({ meta }) => meta);
-  }
-
-  const prepare = ({ sql, parameters }: Statement) => env.DB.prepare(sql).bind(...parameters);
 });

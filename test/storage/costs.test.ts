@@ -1,0 +1,189 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { COSTS, type Cost, MANY } from "../scale/cost.ts";
+import { createApplication } from "../support/application.ts";
+import { serverHeaders } from "../support/http.ts";
+import { Meter } from "../support/meter.ts";
+
+const WITH_WEBHOOK = { webhookUrl: "https://hooks.example/badges" };
+
+beforeEach(async () => {
+  answering(204);
+  await addLastApplication();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+/** Comes after every real one: a search by application reads one row more, if there is one, to see that it is done. */
+async function addLastApplication(): Promise<void> {
+  await env.DB.batch([
+    env.DB.prepare(
+      `INSERT OR IGNORE INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version,
+         created_at) VALUES ('~', 'Last', 1, 1, '', 1, 0)`,
+    ),
+    env.DB.prepare(
+      `INSERT OR IGNORE INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
+       VALUES ('~', '~', 'current', '', '', 1, 0)`,
+    ),
+  ]);
+}
+
+/** What all receivers answer. */
+function answering(status: number): void {
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response(null, { status }));
+}
+
+const times = (count: number, run: (place: number) => Promise<unknown>) =>
+  Promise.all(Array.from({ length: count }, (_, place) => run(place)));
+
+/** An application that this isolate knows, with its keys opened and some hundred badges, and a meter on its calls. */
+async function open(columns: Parameters<typeof createApplication>[0] = {}) {
+  const application = await createApplication(columns);
+  const meter = new Meter(application);
+  const call = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
+    const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    const answer = await meter.request(new Request(`https://badges.example${path}`, init));
+    expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
+    return answer.body;
+  };
+  const device = (udid: string) => ({ applicationid: application.id, udid });
+  const server = serverHeaders(application);
+  const opened = {
+    application,
+    meter,
+    badge: (udid: string, body: unknown = { userId: "alice" }) => call("POST", "/v1/badge", device(udid), body),
+    sign: (udid: string) => call("POST", "/v1/badge/sign", device(udid), { base64: "aGVsbG8=" }),
+    page: () => call("GET", "/v1/badges?per_page=100", server),
+    revoke: (id: unknown) => call("PATCH", `/v1/invitation/${id}/revoke`, server),
+    async invite(seconds = 600): Promise<unknown> {
+      const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
+      return (await call("POST", "/v1/invitation", device("server"), { expiresAt })).id;
+    },
+    /** The same, without the calls that only prepare what is to be measured. */
+    measure: (act: () => Promise<unknown>): Promise<Cost> => meter.measure(act),
+  };
+  await opened.measure(async () => {
+    await opened.badge("known");
+    await opened.sign("known");
+    await meter.deliver();
+  });
+  await fill(application);
+  return opened;
+}
+
+/** Badges of other devices. They come after every real one: a search by device reads one row more, if there is one. */
+async function fill({ id, firstNumber }: { id: string; firstNumber: number }): Promise<void> {
+  await env.DB.prepare(
+    `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 299)
+     INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn)
+     SELECT 5000000000 + ?2 + n, ?1, '~' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 10, 1 FROM place`,
+  )
+    .bind(id, firstNumber)
+    .run();
+}
+
+describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => {
+  beforeEach(async () => {
+    const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
+    await env.DB.prepare("INSERT OR IGNORE INTO sealing_key (version, public_key, created_at) VALUES (1, ?1, 0)")
+      .bind(publicKey)
+      .run();
+  });
+
+  const countApplications = async (): Promise<number> =>
+    (await env.DB.prepare("SELECT id FROM application").all()).results.length;
+
+  const idleSweep = async (): Promise<Cost> => ({
+    ...COSTS.idleSweep,
+    d1RowsRead: COSTS.idleSweep.d1RowsRead + COSTS.idleSweepOfApplication.d1RowsRead * (await countApplications()),
+  });
+
+  it("a sweep that finds nothing reads some rows, and some of each application", async () => {
+    const { measure, meter } = await open();
+    expect(await measure(() => meter.sweep())).toEqual(await idleSweep());
+    await times(5, () => createApplication());
+    expect(await measure(() => meter.sweep())).toEqual(await idleSweep());
+  });
+
+  it("invitations that end together go back in one step", async () => {
+    const { measure, meter, invite } = await open();
+    await measure(() => times(MANY, () => invite(60)));
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 120_000 });
+    const cost = await measure(() => meter.sweep());
+    const idle = await idleSweep();
+    expect(cost).toEqual({
+      ...COSTS.manyExpiries,
+      invocations: idle.invocations,
+      d1RoundTrips: idle.d1RoundTrips + COSTS.manyExpiries.d1RoundTrips,
+      d1RowsRead: idle.d1RowsRead + COSTS.manyExpiries.d1RowsRead,
+    });
+  });
+
+  it("the alarm reads each new lease twice, and asks D1 nothing", async () => {
+    const { measure, meter, badge } = await open();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_001 });
+    await measure(() => meter.ring());
+    await measure(() => times(MANY, (place) => badge(`device-${place}`)));
+    vi.setSystemTime(Date.now() + 3_600_001);
+    expect(await measure(() => meter.ring())).toEqual(COSTS.alarm);
+  });
+});
+
+describe("what a request costs (contract sections 2 to 5)", () => {
+  it("a badge: new, asked for again, with newer metadata, signed with, listed", async () => {
+    const { badge, sign, page, measure } = await open(WITH_WEBHOOK);
+    expect(await measure(() => badge("new"))).toEqual(COSTS.newBadgeWithWebhook);
+    expect(await measure(() => badge("new"))).toEqual(COSTS.existingBadge);
+    expect(await measure(() => badge("new", { userId: "alice", metadata: { os: "iOS" } }))).toEqual(
+      COSTS.newerMetadata,
+    );
+    expect(await measure(() => sign("new"))).toEqual(COSTS.signature);
+    expect(await measure(() => page())).toEqual(COSTS.pageOf100);
+  });
+
+  it("a new badge of an application that hears of none", async () => {
+    const { badge, measure } = await open();
+    expect(await measure(() => badge("new"))).toEqual(COSTS.newBadge);
+  });
+
+  it("badges that are issued together write as many rows each", async () => {
+    const { badge, measure } = await open();
+    const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS.newBadge;
+    expect(await measure(() => times(MANY, (place) => badge(`device-${place}`)))).toMatchObject({
+      d1RowsWritten: MANY * d1RowsWritten,
+      objectRowsWritten: MANY * objectRowsWritten,
+      objectCalls: MANY * objectCalls,
+    });
+  });
+
+  it("an invitation: created, claimed, revoked", async () => {
+    const { badge, invite, revoke, measure } = await open(WITH_WEBHOOK);
+    let id: unknown;
+    const create = async () => {
+      id = await invite();
+    };
+    expect(await measure(create)).toEqual(COSTS.createInvitation);
+    const claim = () => badge("guest", { userId: "guest", invitationToken: id });
+    expect(await measure(claim)).toEqual(COSTS.claimInvitation);
+    await measure(create);
+    expect(await measure(() => revoke(id))).toEqual(COSTS.revokeInvitation);
+  });
+});
+
+describe("what a webhook costs (contract section 8)", () => {
+  it.each([
+    { status: 204, one: COSTS.delivery, many: COSTS.manyDeliveries },
+    { status: 500, one: COSTS.failedAttempt, many: COSTS.manyFailedAttempts },
+  ])("answered with $status: one in a batch, and some in a batch", async ({ status, one, many }) => {
+    for (const [count, cost] of [[1, one] as const, [MANY, many] as const]) {
+      const { badge, meter, measure } = await open(WITH_WEBHOOK);
+      await measure(() => times(count, (place) => badge(`device-${place}`)));
+      answering(status);
+      expect(await measure(() => meter.deliver())).toEqual(cost);
+      answering(204);
+    }
+  });
+});

@@ -1,0 +1,30 @@
+import { env } from "cloudflare:workers";
+import { z } from "zod";
+import type { Statement } from "./d1.ts";
+
+const bill = z.object({ meta: z.object({ rows_read: z.number(), rows_written: z.number() }) });
+const bills = z.union([z.array(bill).min(1), bill.transform((one) => [one])]);
+
+/** What one round trip read and wrote. */
+export interface Bill {
+  rowsRead: number;
+  rowsWritten: number;
+}
+
+/**
+ * What D1 said that a round trip read and wrote, as it is billed. Bare rows come without; then the statement, which
+ * reads only, is asked again for its bill.
+ */
+export async function billOf(statements: readonly Statement[], result: unknown): Promise<Bill> {
+  const told = bills.safeParse(result);
+  const asked = told.success ? told.data : bills.parse(await env.DB.batch(statements.map(prepareRead)));
+  return {
+    rowsRead: asked.reduce((sum, { meta }) => sum + meta.rows_read, 0),
+    rowsWritten: asked.reduce((sum, { meta }) => sum + meta.rows_written, 0),
+  };
+}
+
+function prepareRead({ sql, parameters }: Statement): D1PreparedStatement {
+  if (!/^\s*select\b/i.test(sql)) throw new Error("only a statement that reads may be asked twice");
+  return env.DB.prepare(sql).bind(...parameters);
+}

@@ -1,0 +1,128 @@
+import {
+  createExecutionContext,
+  createScheduledController,
+  runDurableObjectAlarm,
+  runInDurableObject,
+  waitOnExecutionContext,
+} from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { vi } from "vitest";
+import worker from "../../src/worker.ts";
+import { type Cost, NOTHING } from "../scale/cost.ts";
+import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";
+import { billOf } from "./bill.ts";
+import { callWith, UNLIMITED } from "./bindings.ts";
+import { type AroundTrip, aroundD1 } from "./d1.ts";
+import type { Answer } from "./http.ts";
+import { messagesOf } from "./outbox.ts";
+import { queueThat } from "./queue.ts";
+
+/** The Worker and the object of one application, with a meter on all that the platform bills. */
+export class Meter {
+  readonly #application: { id: string };
+  readonly #bindings: Partial<Env>;
+  #cost: Cost = NOTHING;
+  #messages: unknown[] = [];
+
+  constructor(application: { id: string }) {
+    this.#application = application;
+    this.#bindings = {
+      DEVICE_LIMIT: UNLIMITED,
+      CLIENT_IP_LIMIT: UNLIMITED,
+      DB: aroundD1(env.DB, this.#aroundTrip),
+      ALLOCATOR: aroundAllocators((_, go) => {
+        this.#add({ objectCalls: 1 });
+        return go();
+      }),
+      WEBHOOKS: queueThat((message) => {
+        this.#add({ queueOperations: 1 });
+        this.#messages.push(message);
+      }),
+    };
+  }
+
+  /** What everything that `act` does costs, all together. */
+  async measure(act: () => Promise<unknown>): Promise<Cost> {
+    this.#cost = NOTHING;
+    await aroundObjectD1(this.#application, () => this.#aroundTrip);
+    const stopObject = await this.#meterObject();
+    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+    lines.mockClear();
+    await act();
+    this.#add({ logLines: lines.mock.calls.length, ...(await stopObject()) });
+    return this.#cost;
+  }
+
+  request(request: Request): Promise<Answer> {
+    this.#add({ invocations: 1 });
+    return callWith(this.#bindings, request);
+  }
+
+  /** The queue brings what was sent to it, in one batch. A message that is brought is read and deleted. */
+  async deliver(): Promise<void> {
+    const messages = this.forget();
+    this.#add({ invocations: 1, queueOperations: 2 * messages.length });
+    const execution = createExecutionContext();
+    await worker.queue(messagesOf(messages), { ...env, ...this.#bindings }, execution);
+    await waitOnExecutionContext(execution);
+  }
+
+  /** @returns what was sent to the queue, which brings it no more */
+  forget(): unknown[] {
+    return this.#messages.splice(0);
+  }
+
+  async sweep(): Promise<void> {
+    this.#add({ invocations: 1 });
+    const execution = createExecutionContext();
+    await worker.scheduled(createScheduledController(), { ...env, ...this.#bindings }, execution);
+    await waitOnExecutionContext(execution);
+  }
+
+  /** The object's alarm rings. It is billed like a call. */
+  async ring(): Promise<void> {
+    this.#add({ objectCalls: 1 });
+    await runDurableObjectAlarm(allocatorOf(this.#application));
+  }
+
+  readonly #aroundTrip: AroundTrip = async (statements, send) => {
+    const result = await send();
+    const { rowsRead, rowsWritten } = await billOf(statements, result);
+    this.#add({ d1RoundTrips: 1, d1RowsRead: rowsRead, d1RowsWritten: rowsWritten });
+    return result;
+  };
+
+  /** Keeps every cursor of the object's SQLite; what it read and wrote is known when it has ended. */
+  async #meterObject(): Promise<() => Promise<Pick<Cost, "objectRowsRead" | "objectRowsWritten">>> {
+    const stub = allocatorOf(this.#application);
+    const exec = await runInDurableObject(stub, (_, { storage }) => vi.spyOn(storage.sql, "exec"));
+    exec.mockClear();
+    return () =>
+      runInDurableObject(stub, () => {
+        const cursors = exec.mock.results.flatMap(({ type, value }) => (type === "return" ? [value] : []));
+        exec.mockRestore();
+        return {
+          objectRowsRead: cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0),
+          objectRowsWritten: cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0),
+        };
+      });
+  }
+
+  #add(more: Partial<Cost>): void {
+    this.#cost = plus(this.#cost, { ...NOTHING, ...more });
+  }
+}
+
+function plus(one: Cost, other: Cost): Cost {
+  return {
+    invocations: one.invocations + other.invocations,
+    d1RoundTrips: one.d1RoundTrips + other.d1RoundTrips,
+    d1RowsRead: one.d1RowsRead + other.d1RowsRead,
+    d1RowsWritten: one.d1RowsWritten + other.d1RowsWritten,
+    objectCalls: one.objectCalls + other.objectCalls,
+    objectRowsRead: one.objectRowsRead + other.objectRowsRead,
+    objectRowsWritten: one.objectRowsWritten + other.objectRowsWritten,
+    queueOperations: one.queueOperations + other.queueOperations,
+    logLines: one.logLines + other.logLines,
+  };
+}
