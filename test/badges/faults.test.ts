@@ -15,23 +15,35 @@ beforeEach(() => {
 });
 
 /** Before: it never happened. After: it happened, and the answer was lost. */
-const MOMENTS = ["before", "after"] as const;
-type Moment = (typeof MOMENTS)[number];
+type Moment = "before" | "after";
 
-/** How often it fails, with what the platform says then. */
-const KINDS = {
-  "once, retryably": { times: 1, error: Object.assign(new Error("Network connection lost."), { retryable: true }) },
-  "for as long as one request tries": {
-    times: PLATFORM_TRIES,
-    error: Object.assign(new Error("Network connection lost."), { retryable: true }),
-  },
-  "once, for good": { times: 1, error: new Error("D1_ERROR: no such table: badge") },
-} as const;
-type Kind = keyof typeof KINDS;
+/** A fault: what the platform says, how often, and whether the service's own tries get over it. */
+interface Kind {
+  name: string;
+  times: number;
+  error: Error;
+  isOvercome: boolean;
+}
+
+const LOST = Object.assign(new Error("Network connection lost."), { retryable: true });
+
+const KINDS: readonly Kind[] = [
+  { name: "once, retryably", times: 1, error: LOST, isOvercome: true },
+  { name: "for as long as one request tries", times: PLATFORM_TRIES, error: LOST, isOvercome: false },
+  { name: "once, for good", times: 1, error: new Error("D1_ERROR: no such table: badge"), isOvercome: false },
+];
+
+const MOMENTS: readonly Moment[] = ["before", "after"];
+const CASES = MOMENTS.flatMap((moment) => KINDS.map((kind) => ({ moment, kind })));
+
+/** What the client is answered, one try after the other, when the first one's work was done or not. */
+function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[] {
+  if (isOvercome) return [201, 200];
+  return isDone ? [503, 200, 200] : [503, 201, 200];
+}
 
 /** Fails what it is put around, as often and as the kind says; everything that follows goes through. */
-function failing(kind: Kind, moment: Moment): <Result>(act: () => Promise<Result>) => Promise<Result> {
-  const { times, error } = KINDS[kind];
+function failing({ times, error }: Kind, moment: Moment): <Result>(act: () => Promise<Result>) => Promise<Result> {
   let failures = 0;
   return async (act) => {
     if (failures >= times) return act();
@@ -61,49 +73,55 @@ async function askUntilAnswered(application: TestApplication, bindings: Partial<
 
 const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status);
 
-const CASES = MOMENTS.flatMap((moment) => (Object.keys(KINDS) as Kind[]).map((kind) => ({ moment, kind })));
-
 describe("a request that fails half-way, tried again by the client (contract section 1)", () => {
-  const NOTHING_DONE = { "once, retryably": [201, 200], other: [503, 201, 200] };
-  const DONE = { "once, retryably": [201, 200], other: [503, 200, 200] };
-  const expected = (outcome: typeof DONE, kind: Kind) => (kind === "once, retryably" ? outcome[kind] : outcome.other);
+  const LOOKS = [
+    { what: "which application that is", text: 'from "application"' },
+    { what: "whether there is a badge", text: 'from "badge"' },
+  ];
 
-  it.each(CASES)("D1 fails $moment it answers whether there is a badge: $kind", async ({ moment, kind }) => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const DB = aroundD1(env.DB, failingTrips('from "badge"', kind, moment));
-    const answers = await askUntilAnswered(application, { DB });
-    expect(statusesOf(answers)).toEqual(expected(NOTHING_DONE, kind));
-    await expectOneBadge(application, answers);
-  });
+  it.each(LOOKS.flatMap((look) => CASES.map((fault) => ({ ...look, ...fault }))))(
+    "D1 fails $moment it answers $what: $kind.name",
+    async ({ text, moment, kind }) => {
+      const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+      const DB = aroundD1(env.DB, failingTrips(text, kind, moment));
+      const answers = await askUntilAnswered(application, { DB });
+      expect(statusesOf(answers)).toEqual(expectedStatuses(kind, false));
+      await expectOneBadge(application, answers);
+    },
+  );
 
-  it.each(CASES)("the object is lost $moment it did its work: $kind", async ({ moment, kind }) => {
+  it.each(CASES)("the object is lost $moment it did its work: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const ALLOCATOR = aroundAllocators(callsLost(application, kind, moment));
     const answers = await askUntilAnswered(application, { ALLOCATOR });
-    expect(statusesOf(answers)).toEqual(expected(moment === "before" ? NOTHING_DONE : DONE, kind));
+    expect(statusesOf(answers)).toEqual(expectedStatuses(kind, moment === "after"));
     await expectOneBadge(application, answers);
   });
 
-  it.each(CASES)("D1 fails $moment it writes the badge: $kind", async ({ moment, kind }) => {
+  it.each(CASES)("D1 fails $moment it writes the badge: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     await aroundObjectD1(application, () => failingTrips("INSERT INTO badge", kind, moment));
     const answers = await askUntilAnswered(application);
-    expect(statusesOf(answers)).toEqual(expected(moment === "before" ? NOTHING_DONE : DONE, kind));
+    expect(statusesOf(answers)).toEqual(expectedStatuses(kind, moment === "after"));
     await expectOneBadge(application, answers);
   });
 
-  it.each(CASES)("D1 writes, its answer is lost, and it fails $moment it says so: $kind", async ({ moment, kind }) => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const loseAnswer = failingTrips("INSERT INTO badge", "once, retryably", "after");
-    const loseConflicts = failingTrips("AS own_event", kind, moment);
-    await aroundObjectD1(
-      application,
-      () => (statements, send) => loseAnswer(statements, () => loseConflicts(statements, send)),
-    );
-    const answers = await askUntilAnswered(application);
-    expect(statusesOf(answers)).toEqual(expected(DONE, kind));
-    await expectOneBadge(application, answers);
-  });
+  it.each(CASES)(
+    "D1 writes, its answer is lost, and it fails $moment it says so: $kind.name",
+    async ({ moment, kind }) => {
+      const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+      const once = { name: "once", times: 1, error: LOST, isOvercome: true };
+      const loseAnswer = failingTrips("INSERT INTO badge", once, "after");
+      const loseConflicts = failingTrips("AS own_event", kind, moment);
+      await aroundObjectD1(
+        application,
+        () => (statements, send) => loseAnswer(statements, () => loseConflicts(statements, send)),
+      );
+      const answers = await askUntilAnswered(application);
+      expect(statusesOf(answers)).toEqual(expectedStatuses(kind, true));
+      await expectOneBadge(application, answers);
+    },
+  );
 
   it("the queue takes no wake-up: the event stays due, for the sweep", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
@@ -228,13 +246,13 @@ describe("a badge that another request has written meanwhile (contract section 1
     await expectOneBadge(application, [...winners, raced]);
   });
 
-  it.each(CASES)("D1 fails $moment it stores newer metadata: $kind", async ({ moment, kind }) => {
+  it.each(CASES)("D1 fails $moment it stores newer metadata: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const first = await requestQuietly(application, "device", { userId: "alice" });
     const DB = aroundD1(env.DB, failingTrips('update "badge"', kind, moment));
     const ask = () => requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { DB });
     const answers = [first, await ask(), await ask()];
-    expect(statusesOf(answers)).toEqual([201, kind === "once, retryably" ? 200 : 503, 200]);
+    expect(statusesOf(answers)).toEqual([201, kind.isOvercome ? 200 : 503, 200]);
     expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);
     await expectOneBadge(application, answers);
   });

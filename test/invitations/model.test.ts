@@ -5,6 +5,7 @@ import { invitation } from "../../src/storage/schema.ts";
 import { createApplication } from "../support/application.ts";
 import { SECOND, useStandingClock } from "./support/clock.ts";
 import { COMMANDS, expectLedgerAsModel } from "./support/commands.ts";
+import { copier } from "./support/copies.ts";
 import { useQuietLog } from "./support/log.ts";
 import { Model } from "./support/model.ts";
 import { orm, RECORDED_EVENTS } from "./support/storage.ts";
@@ -20,17 +21,14 @@ const RUNS = 300;
  */
 describe("any history of badges and invitations (contract sections 1, 2 and 5)", () => {
   it("hands out no number twice, reissues none that was issued, frees what ended, and reuses it first", async () => {
+    const copy = copier(await createApplication(RECORDED_EVENTS));
     const setup = fc.record({
       size: fc.integer({ min: 2, max: 8 }),
       reuseAfter: fc.constantFrom(0, 0, 2 * SECOND),
     });
     const history = fc.commands(COMMANDS, { maxCommands: 25, size: "max" });
     const property = fc.asyncProperty(setup, history, async ({ size, reuseAfter }, commands) => {
-      const application = await createApplication({
-        size,
-        reuseAfterSeconds: reuseAfter / SECOND,
-        ...RECORDED_EVENTS,
-      });
+      const application = await copy(size, reuseAfter / SECOND);
       const model = new Model(size, reuseAfter);
       await fc.asyncModelRun(() => ({ model, real: application }), commands);
       await expectLedgerAsModel(model, application);

@@ -1,8 +1,8 @@
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/http/openapi/document.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
-import { type RunningService, startService } from "./support/service.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Milliseconds: two browsers' worth of work on a busy machine. */
 const LIMIT = 240_000;
@@ -12,15 +12,15 @@ if (executablePath === null) {
   console.warn("SKIPPED: there is no Chromium on this machine, so /docs is not looked at (CHROMIUM_PATH names one)");
 }
 
-let service: RunningService;
+let service: Harness;
 
 beforeAll(async () => {
-  service = await startService();
+  vi.stubEnv("WRANGLER_LOG", "error");
+  service = await startHarness();
 }, LIMIT);
 
 afterAll(async () => {
-  await service?.stop();
-  service?.remove();
+  await service?.close();
 });
 
 describe("/docs over HTTP (contract sections 6 and 11)", () => {
@@ -120,7 +120,7 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
       const route = page.getByRole("region", { name: "Get a badge number" });
       await route.getByRole("button", { name: /^Test Request/ }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByLabel("Value", { exact: true }).first().fill(service.demo.applicationId);
+      await dialog.getByLabel("Value", { exact: true }).first().fill(service.applicationId);
       const answered = page.waitForResponse(`${service.origin}/v1/badge`);
       await dialog.getByRole("button", { name: "Send" }).first().click();
       const answer = await answered;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/numbers/permutation.ts";
 
-// On Node, because it is a pure function asked half a million times; test/numbers/permutation.test.ts sees to it that
+// On Node, because it is a pure function asked some hundred thousand times; test/numbers/permutation.test.ts sees to it that
 // workerd gives the same numbers.
 
 const MAX_SIZE = Number.MAX_SAFE_INTEGER;
