@@ -35,6 +35,8 @@ async function workerd() {
         SEALING_KEY_2: sealingKeys[1].privateKey,
         TEST_SEALING_PUBLIC_KEYS: sealingKeys.map(({ publicKey }) => publicKey),
         TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+        // What test/fuzz is asked for on the command line: workerd has no environment variables.
+        TEST_FUZZ: { requests: process.env.FUZZ_REQUESTS ?? "", seed: process.env.FUZZ_SEED ?? "" },
       },
     },
   });

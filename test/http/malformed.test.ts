@@ -1,10 +1,8 @@
-import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import fc, { type Arbitrary } from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, requestBadge, serverHeaders } from "../support/http.ts";
+import { everythingStored } from "../support/stored.ts";
 import { STATUS_OF_CODE } from "./support/codes.ts";
 import { callWith, UNLIMITED } from "./support/direct.ts";
 import { ascii, inParallel } from "./support/draft.ts";
@@ -24,21 +22,6 @@ function make({ method, path, headers, body, isChunked }: MalformedCall): Promis
   return callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED }, request);
 }
 
-const tableNames = z.array(z.object({ name: z.string() }));
-
-/** All rows of all tables, and what the application's object keeps. */
-async function everythingStored({ id }: TestApplication): Promise<unknown> {
-  const tables = await env.DB.prepare(
-    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\' AND name NOT LIKE 'sqlite%'",
-  ).all();
-  const names = tableNames.parse(tables.results).map(({ name }) => name);
-  const rows = await env.DB.batch(names.map((name) => env.DB.prepare(`SELECT * FROM ${name}`)));
-  const leases = await runInDurableObject(env.ALLOCATOR.getByName(id), (_, state) =>
-    ["lease", "free", "segment"].map((table) => state.storage.sql.exec(`SELECT * FROM ${table}`).toArray()),
-  );
-  return { names, rows: rows.map(({ results }) => results), leases };
-}
-
 /** @returns what is wrong with an answer, or nothing */
 function faultOf(call: MalformedCall, { status, body, headers }: Answer): string | null {
   if (status === 200 && call.mayBeGranted === true) {
@@ -54,7 +37,7 @@ function faultOf(call: MalformedCall, { status, body, headers }: Answer): string
 
 async function expectRefused(application: TestApplication, calls: Arbitrary<MalformedCall>): Promise<void> {
   const seed = Math.floor(Math.random() * 2 ** 31);
-  const before = await everythingStored(application);
+  const before = await everythingStored([application]);
   const faults: string[] = [];
   await inParallel(fc.sample(calls, { numRuns: CALLS_PER_ROUTE, seed }), async (call) => {
     const answer = await make(call);
@@ -66,7 +49,7 @@ async function expectRefused(application: TestApplication, calls: Arbitrary<Malf
     );
   });
   expect(faults.slice(0, 5), `seed ${seed}`).toEqual([]);
-  expect(await everythingStored(application), `seed ${seed}`).toEqual(before);
+  expect(await everythingStored([application]), `seed ${seed}`).toEqual(before);
 }
 
 /** An application that has something to lose. */

@@ -1,0 +1,75 @@
+import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
+import type { OpenApiDocument, Operation } from "../../src/http/openapi/types.ts";
+import { STATUS_OF_CODE } from "../http/support/codes.ts";
+import { type Exchange, expectDocumented } from "../support/documented.ts";
+import type { FuzzRequest } from "./requests.ts";
+
+/** What a request of a sound form is never answered: nothing is wrong with its form. */
+const FAULTS_OF_FORM = [400, 401, 405, 413, 422, 429];
+
+/** @returns what is wrong with an answer, whatever the request was; nothing when all is well */
+export function faultsOfAnswer(request: FuzzRequest, exchange: Exchange): string[] {
+  const { method, status, headers, body } = exchange;
+  const faults: string[] = [];
+  if (status >= 500) faults.push("a fault of the service's own");
+  if (request.isSound && (FAULTS_OF_FORM.includes(status) || body === '{"error":"NOT_FOUND"}')) {
+    faults.push("a sound request is refused for its form");
+  }
+  if (!headers.has("x-request-id")) faults.push("no X-Request-Id");
+  if (status >= 400 && headers.get("cache-control") !== "no-store") faults.push("an error that may be kept");
+  if (status >= 400 && method !== "HEAD") faults.push(...faultsOfError(status, body));
+  try {
+    expectDocumented(exchange);
+  } catch (error) {
+    faults.push(String(error));
+  }
+  return faults;
+}
+
+function faultsOfError(status: number, body: string): string[] {
+  const code = /^\{"error":"(\w+)"\}$/.exec(body)?.[1];
+  if (code === undefined) return ["not an error body"];
+  return STATUS_OF_CODE.get(code) === status ? [] : ["not of the error table"];
+}
+
+/**
+ * What the service granted although the document does not allow it: a form that validation let through.
+ *
+ * @param request to this operation, answered 2xx
+ */
+export function faultsOfGranted(
+  request: FuzzRequest,
+  operation: Operation,
+  { components }: Pick<OpenApiDocument, "components">,
+): string[] {
+  const { searchParams } = new URL(request.path, "https://badges.example");
+  const has = (name: string) => (request.headers[name] ?? "").trim() !== "";
+  const isNamed = operation.security.some((schemes) => Object.keys(schemes).every(has));
+  const integers = (operation.parameters ?? []).filter(({ schema }) => schema.type === "integer");
+  const wrong = integers.filter(({ name, schema: { minimum = 0 } }) =>
+    searchParams.getAll(name).some((text) => !/^\d+$/.test(text) || BigInt(text) < minimum),
+  );
+  return [
+    ...(operation.security.length > 0 && !isNamed ? ["granted without its credentials"] : []),
+    ...wrong.map(({ name }) => `granted with ${name}=${searchParams.getAll(name)}`),
+    ...faultsOfGrantedBody(request.body, operation, components.schemas),
+  ];
+}
+
+function faultsOfGrantedBody(
+  body: FuzzRequest["body"],
+  { requestBody }: Operation,
+  schemas: OpenApiDocument["components"]["schemas"],
+): string[] {
+  const schema = requestBody?.content["application/json"]?.schema;
+  if (schema === undefined) return [];
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body ?? undefined);
+  const whole: JsonSchema = JSON.parse(JSON.stringify({ ...schema, components: { schemas } }));
+  const { valid, errors } = new Validator(whole, "2020-12").validate(JSON.parse(text, withoutMissing));
+  return valid ? [] : errors.map(({ instanceLocation, error }) => `granted with ${instanceLocation} ${error}`);
+}
+
+/** Fields that are null, empty or blank count as missing (contract section 2). */
+function withoutMissing(_name: string, value: unknown): unknown {
+  return value === null || (typeof value === "string" && value.trim() === "") ? undefined : value;
+}

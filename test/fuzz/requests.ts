@@ -1,0 +1,218 @@
+import fc, { type Arbitrary } from "fast-check";
+import type { Json, OpenApiDocument, Operation, Parameter } from "../../src/http/openapi/types.ts";
+import { MAX_BODY_BYTES } from "../../src/limits.ts";
+import { type Values, valuesOf } from "./values.ts";
+
+/** A request as it is sent. */
+export interface FuzzRequest {
+  method: string;
+  /** With the query. */
+  path: string;
+  headers: Record<string, string>;
+  body: string | Uint8Array<ArrayBuffer> | null;
+  /** Whether the body is sent without saying its length. */
+  isChunked: boolean;
+  /** Whether every part is as the document says, so that nothing can be wrong with its form. */
+  isSound: boolean;
+}
+
+/** What the generator knows of the service's state: values that mean something, by place. */
+export interface Known {
+  /** Headers that go together, by the name of the header. The first are those of an application that may do everything. */
+  credentials: readonly Readonly<Record<string, string>>[];
+  udids: readonly string[];
+  /** By name of a parameter or of a field. */
+  values: Readonly<Record<string, readonly string[]>>;
+}
+
+/** One part of a request; sound, or odd in some way. */
+interface Part<Value> {
+  value: Value;
+  isSound: boolean;
+}
+
+const SOUND_WEIGHT = 6;
+
+function partOf<Value>(sound: Arbitrary<Value>, odd: Arbitrary<Value>, weight = SOUND_WEIGHT): Arbitrary<Part<Value>> {
+  return fc.oneof(
+    { weight, arbitrary: sound.map((value) => ({ value, isSound: true })) },
+    { weight: 1, arbitrary: odd.map((value) => ({ value, isSound: false })) },
+  );
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY"];
+
+/** Requests to one operation of the document, by its own description of them. */
+export function requestsTo(
+  { components }: Pick<OpenApiDocument, "components">,
+  { template, method, operation }: { template: string; method: string; operation: Operation },
+  known: Known,
+): Arbitrary<FuzzRequest> {
+  const knownValues = (name: string) => known.values[name] ?? [];
+  const { parameters = [], requestBody } = operation;
+  const ofParameter = ({ name, schema }: Parameter) => valuesOf(schema, components.schemas, knownValues, name);
+  const schema = requestBody?.content["application/json"]?.schema;
+  return fc
+    .record({
+      method: partOf(fc.constant(method), fc.constantFrom(...METHODS), 12),
+      path: pathsOf(template, parameters, ofParameter),
+      query: queriesOf(parameters, ofParameter),
+      headers: headersOf(operation, known),
+      idle: idleHeaders,
+      body: schema ? bodiesOf(valuesOf(schema, components.schemas, knownValues)) : noBodies,
+      isChunked: fc.boolean(),
+    })
+    .map(({ method: verb, path, query, headers, idle, body, isChunked }) => ({
+      method: verb.value,
+      path: query.value === "" ? path.value : `${path.value}?${query.value}`,
+      headers: { ...idle, ...headers.value },
+      body: ["GET", "HEAD"].includes(verb.value) ? null : body.value,
+      isChunked,
+      isSound: [verb, path, query, headers, body].every((part) => part.isSound),
+    }));
+}
+
+/** A path segment in forms that routers and decoders disagree about. */
+const oddSegment = fc.oneof(
+  fc.constantFrom(
+    "%",
+    "%%",
+    "%zz",
+    "%C0%AF",
+    "%ED%A0%80",
+    "%F0%9F",
+    "..",
+    "%2e%2e",
+    ".",
+    "%00",
+    "a%0d%0ab",
+    "%E2%80%AE",
+  ),
+  fc.constantFrom("", "/", "a/b", "a%2Fb", "+", ";a=1", "x".repeat(5000), "%41".repeat(300)),
+  fc.string({ unit: fc.constantFrom("%", "2", "F", "0", ".", "/", "\\", "+", ":", "@", "%25"), maxLength: 12 }),
+);
+
+const asText = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value));
+const encoded = (value: Json): string => encodeURIComponent(asText(value).toWellFormed());
+
+function pathsOf(
+  template: string,
+  parameters: readonly Parameter[],
+  valuesFor: (parameter: Parameter) => Values,
+): Arbitrary<Part<string>> {
+  const filled = parameters
+    .filter((parameter) => parameter.in === "path")
+    .map((parameter) => {
+      const { sound, odd } = valuesFor(parameter);
+      const isSegment = (text: string) => !["", ".", ".."].includes(text);
+      const segment = partOf(sound.map(encoded).filter(isSegment), fc.oneof(odd.map(encoded), oddSegment), 3);
+      return segment.map(({ value, isSound }) => ({ name: parameter.name, value, isSound }));
+    });
+  const tails = partOf(fc.constant(""), fc.constantFrom("/", "//", "/x", "%20", ".", ";", "%00"), 30);
+  return fc.tuple(tails, ...filled).map(([tail, ...segments]) => ({
+    value: `${segments.reduce((path, { name, value }) => path.replace(`{${name}}`, () => value), template)}${tail.value}`,
+    isSound: tail.isSound && segments.every(({ isSound }) => isSound),
+  }));
+}
+
+function queriesOf(
+  parameters: readonly Parameter[],
+  valuesFor: (parameter: Parameter) => Values,
+): Arbitrary<Part<string>> {
+  const pairs = parameters
+    .filter((parameter) => parameter.in === "query")
+    .map((parameter) => {
+      const { sound, odd } = valuesFor(parameter);
+      const pair = (value: Json) => `${parameter.name}=${encoded(value)}`;
+      const twice = fc.tuple(sound, sound).map(([one, other]) => `${pair(one)}&${pair(other)}`);
+      const raw = oddSegment.map((text) => `${parameter.name}=${text}`);
+      return partOf(fc.oneof(fc.constant(""), sound.map(pair)), fc.oneof(odd.map(pair), twice, raw), 4);
+    });
+  const idle = fc.constantFrom("", "", "", "x=1", "=", "&&", "__proto__=1", "PER_PAGE=0", "applicationid=x", "%00=%00");
+  return fc.tuple(idle, ...pairs).map(([extra, ...parts]) => ({
+    value: [...parts.map(({ value }) => value), extra].filter((text) => text !== "").join("&"),
+    isSound: parts.every(({ isSound }) => isSound),
+  }));
+}
+
+/** Any bytes that a header can carry, and blanks. */
+const oddHeader: Arbitrary<string | null> = fc.oneof(
+  fc.constantFrom(null, "", " ", "\t", "__proto__", "null", "x".repeat(255), "x".repeat(256), "y".repeat(4000)),
+  fc
+    .array(fc.integer({ min: 1, max: 126 }), { maxLength: 20 })
+    .map((codes) => String.fromCharCode(...codes).replaceAll(/[\r\n]/g, ",")),
+);
+
+/** The headers that say who calls: of one alternative of the operation all schemes, right or odd. */
+function headersOf({ security }: Operation, known: Known): Arbitrary<Part<Record<string, string>>> {
+  const [own = {}, ...others] = known.credentials;
+  if (security.length === 0) return fc.constant({ value: {}, isSound: true });
+  const alternative = fc.constantFrom(...security.map((schemes) => Object.keys(schemes)));
+  const credentials = partOf(fc.constant(own), fc.constantFrom(own, ...others), 8);
+  const udid = partOf(fc.constantFrom(...known.udids), fc.constantFrom("u".repeat(256), "a\u0001b", "\u007f"), 15);
+  const fault = fc.oneof(
+    { weight: SOUND_WEIGHT, arbitrary: fc.constant(null) },
+    { weight: 1, arbitrary: fc.tuple(fc.nat(), oddHeader) },
+  );
+  return fc
+    .record({ alternative, credentials, udid, fault })
+    .map(({ alternative: names, credentials, udid, fault }) => {
+      const given: Record<string, string> = { ...credentials.value, udid: udid.value };
+      const headers = Object.fromEntries(names.map((name) => [name, given[name] ?? ""]));
+      const isSound = credentials.isSound && udid.isSound;
+      if (fault === null) return { value: headers, isSound };
+      const [place, text] = fault;
+      const { [names[place % names.length] ?? ""]: _, ...rest } = headers;
+      return {
+        value: text === null ? rest : { ...headers, [names[place % names.length] ?? ""]: text },
+        isSound: false,
+      };
+    });
+}
+
+/** Headers that make no request right or wrong. */
+const idleHeaders = fc.dictionary(
+  fc.constantFrom(
+    "content-type",
+    "accept",
+    "x-request-id",
+    "authorization",
+    "cookie",
+    "origin",
+    "if-none-match",
+    "range",
+  ),
+  oddHeader.map((text) => text ?? "application/json"),
+  { maxKeys: 2 },
+);
+
+const noBodies: Arbitrary<Part<FuzzRequest["body"]>> = fc
+  .constantFrom(null, "{}")
+  .map((value) => ({ value, isSound: true }));
+
+const encoder = new TextEncoder();
+
+function bodiesOf({ sound, odd }: Values): Arbitrary<Part<FuzzRequest["body"]>> {
+  const text = sound.map((value) => JSON.stringify(value));
+  const brokenText = fc.oneof(
+    fc.tuple(text, fc.nat()).map(([whole, at]) => whole.slice(0, at % whole.length)),
+    fc.tuple(text, fc.constantFrom("}", "x", "\0", ",", "\ufeff")).map(([whole, junk]) => whole + junk),
+    fc.integer({ min: 10, max: 3000 }).map((depth) => "[".repeat(depth) + "]".repeat(depth)),
+    fc.constantFrom("", " ", "{}", "null", '"text"', "0", '{"__proto__":{}}', '{"constructor":{"prototype":1}}'),
+    // At the limit of a body and over it: blanks make no JSON wrong.
+    fc
+      .tuple(text, fc.constantFrom(MAX_BODY_BYTES, MAX_BODY_BYTES + 1, 3 * MAX_BODY_BYTES))
+      .map(([whole, bytes]) => whole + " ".repeat(Math.max(0, bytes - encoder.encode(whole).byteLength))),
+  );
+  const notUtf8 = fc.tuple(text, fc.constantFrom(0x80, 0xc0, 0xff)).map(([whole, byte]) => {
+    const bytes = new Uint8Array(encoder.encode(`{"note":"?",${whole.slice(1)}`));
+    bytes[bytes.indexOf("?".charCodeAt(0))] = byte;
+    return bytes;
+  });
+  const oddBody = fc.oneof(
+    { weight: 6, arbitrary: odd.map((value) => JSON.stringify(value)) },
+    { weight: 3, arbitrary: brokenText },
+    { weight: 1, arbitrary: notUtf8 },
+  );
+  return partOf<FuzzRequest["body"]>(text, oddBody, 2);
+}

@@ -1,0 +1,88 @@
+import { env } from "cloudflare:workers";
+import { expect } from "vitest";
+import {
+  CREATOR,
+  claimedInvitation,
+  expiredInvitation,
+  invite,
+  revokedInvitation,
+} from "../http/support/invitations.ts";
+import { page } from "../http/support/pages.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import type { Known } from "./requests.ts";
+
+/** Some applications that have something to lose. */
+export interface World {
+  applications: readonly TestApplication[];
+  /** What a generator of requests to an operation should know. */
+  knownTo(operationId: string): Known;
+}
+
+/** More numbers than any run asks for: none is refused for want of numbers. */
+const SIZE = 1_000_000;
+/** Events are recorded and held: nothing is sent. */
+const HELD = { size: SIZE, webhookUrl: "https://hooks.example/", webhookHeldAt: 1 };
+const USERS = ["alice", "a/b ?&#%", "\u{1f600} \u00e9", "../badges"];
+const UDIDS = [
+  "phone",
+  "tablet",
+  " ~".repeat(100).trim(),
+  ...Array.from({ length: 20 }, (_, place) => `device-${place}`),
+];
+
+export async function createWorld(): Promise<World> {
+  const main = await createApplication({ ...HELD, signatureLifetimeSeconds: 300 });
+  const other = await createApplication(HELD);
+  const strict = await createApplication({ ...HELD, requireSecret: true });
+  const disabled = await createApplication({ ...HELD, disabledAt: Date.now() });
+  const applications = [main, other, strict, disabled];
+  for (const userId of USERS) expect((await requestBadge(main, "phone", { userId })).status).toBe(201);
+  const tokens = await invitationsOf(main, other);
+  // Those that are claimed can be revoked no more.
+  const tokensToRevoke = await invitationsOf(main, other);
+  const { next } = await page(main, "?per_page=1");
+  if (next === null) throw new Error("several badges have a second page");
+  const shared = {
+    userId: [...USERS, "bob"],
+    invitationToken: tokens,
+    cursor: [next],
+    applicationId: [main.id, disabled.id],
+  };
+  const ids: Record<string, readonly string[]> = {
+    listUserBadges: [...USERS, "nobody"],
+    revokeInvitation: tokensToRevoke,
+  };
+  return {
+    applications,
+    knownTo: (operationId) => ({
+      credentials: [
+        ...applications.map((application) => serverHeaders(application)),
+        { applicationid: main.id, applicationsecret: other.secret },
+        { applicationid: "app_unknown", applicationsecret: main.secret },
+      ],
+      // Half of the revocations that name no secret are the creator's.
+      udids: operationId === "revokeInvitation" ? [...UDIDS, ...UDIDS.map(() => CREATOR)] : UDIDS,
+      values: { ...shared, id: ids[operationId] ?? [] },
+    }),
+  };
+}
+
+/** Tokens of invitations in every state, many of them pending, and of another application's. */
+async function invitationsOf(main: TestApplication, other: TestApplication): Promise<string[]> {
+  const secret = { applicationsecret: main.secret };
+  const pending = await Promise.all(Array.from({ length: 50 }, () => invite(main, undefined, secret)));
+  const ended = [await claimedInvitation(main), await revokedInvitation(main), await endedByTime(main)];
+  return [...pending, ...ended, await invite(other)].map(({ id }) => id);
+}
+
+/** An expired invitation that storage knows as expired: whoever notices the end first writes it down. */
+async function endedByTime(application: TestApplication): Promise<{ id: string }> {
+  const { id } = await expiredInvitation(application);
+  const headers = serverHeaders(application);
+  expect((await call("PATCH", `/v1/invitation/${id}/revoke`, { headers })).status).toBe(410);
+  await env.DB.prepare("UPDATE invitation SET released_at = ?1 WHERE state = 'expired' AND released_at IS NULL")
+    .bind(Date.now())
+    .run();
+  return { id };
+}
