@@ -96,6 +96,8 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 export const SWEEP_CHUNK_ROWS = 500;
 /** Time one sweep spends before it leaves the rest to the next minute. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
+/** Leases or badges that one chunk of a reconciliation looks at. */
+export const RECONCILE_CHUNK_ROWS = 500;
 /** Sealed values that one chunk re-seals: each costs some milliseconds of RSA. */
 export const RESEAL_CHUNK_ROWS = 50;
 /** Most events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */

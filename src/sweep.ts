@@ -1,3 +1,4 @@
+import { reconcileSome } from "./applications/reconciling.ts";
 import { resealSome } from "./applications/resealing.ts";
 import type { Context } from "./context.ts";
 import { expireSome, releaseSome } from "./invitations/expire.ts";
@@ -18,6 +19,7 @@ interface Done {
   invitationsExpired: number;
   numbersReleased: number;
   valuesResealed: number;
+  chunksReconciled: number;
 }
 
 /** One chunk of one kind of work. @returns whether there may be more */
@@ -35,8 +37,16 @@ export async function sweep(context: Context): Promise<void> {
     invitationsExpired: 0,
     numbersReleased: 0,
     valuesResealed: 0,
+    chunksReconciled: 0,
   };
-  const parts = { releaseEvents, wakeEvents, expireInvitations, releaseNumbers: releaseNumbers(), resealValues };
+  const parts = {
+    releaseEvents,
+    wakeEvents,
+    expireInvitations,
+    releaseNumbers: releaseNumbers(),
+    resealValues,
+    reconcile,
+  };
   const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
   const didAnything = Object.values(done).some((count) => count > 0);
   if (!didAnything && isFinished) return;
@@ -109,6 +119,12 @@ function releaseNumbers(): Part {
     applicationsAfter = goOnAfter ?? "";
     return goOnAfter !== null;
   };
+}
+
+async function reconcile(context: Context, done: Done): Promise<boolean> {
+  const didSome = await reconcileSome(context);
+  if (didSome) done.chunksReconciled++;
+  return didSome;
 }
 
 async function resealValues({ db, sealingKeys }: Context, done: Done): Promise<boolean> {

@@ -4,6 +4,8 @@ import type { Context } from "../context.ts";
 import { digestOf } from "../digest.ts";
 import { newEventId } from "../identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
+import { log } from "../log.ts";
+import type { ClaimStanding } from "../numbers/ledger.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge } from "../storage/badges.ts";
@@ -56,20 +58,36 @@ export async function claimInvitation(
 /** @returns false when something moved since the request looked */
 async function claimNow(context: Context, claim: Claim): Promise<boolean> {
   const { applicationId, digest, number, eventId } = claim;
-  if (!(await context.allocator.holds(applicationId, digest, number))) return refuseGivenBack(context, claim);
+  const standing = await context.allocator.mayClaim(applicationId, digest, number, claim);
+  if (standing !== "held") return refuseLost(context, claim, standing);
   const written = await writeClaim(context.db, claim);
-  if (written?.eventPending) context.defer(sendWakeUp(context.queue, { applicationId, eventId }));
-  return written !== null;
+  if (!written) return false;
+  context.defer(noteClaim(context, claim));
+  if (written.eventPending) context.defer(sendWakeUp(context.queue, { applicationId, eventId }));
+  return true;
 }
 
 /**
- * A number goes back after D1 says why, so by now D1 does, and the next decision gives the reason. If it still says
- * pending, D1 was restored to an older state: the number went back before that and may long be somebody else's.
+ * The object remembers who claimed, should D1 be restored to a time before: then nobody else gets the number, not even
+ * when the invitation is revoked or expires. That a note is lost matters only together with such a restoration.
  */
-async function refuseGivenBack({ db }: Context, { applicationId, digest }: Claim): Promise<false> {
-  const invitation = await findInvitation(db, applicationId, digest);
-  if (invitation?.state === "pending") throw new Refusal("invitation-revoked");
-  return false;
+async function noteClaim({ allocator }: Context, claim: Claim): Promise<void> {
+  const { applicationId, digest, number } = claim;
+  try {
+    await allocator.noteClaim(applicationId, digest, number, claim);
+  } catch (error) {
+    log("warn", { event: "claim-not-noted", application: applicationId, error });
+  }
+}
+
+/**
+ * The object hears of an invitation's end after D1 does, so by now D1 says why, and the next decision gives the reason. If
+ * it still says pending, D1 was restored to an older state, and the number is somebody else's or may be.
+ */
+async function refuseLost(context: Context, claim: Claim, standing: ClaimStanding): Promise<false> {
+  const invitation = await findInvitation(context.db, claim.applicationId, claim.digest);
+  if (invitation?.state !== "pending") return false;
+  throw new Refusal(standing === "given-back" ? "invitation-revoked" : "invitation-claimed");
 }
 
 function toClaim(

@@ -18,9 +18,10 @@ import {
 import { Database } from "../storage/database.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
+import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeases } from "./adoption.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
-import { Ledger, type NumberRange, type UnconfirmedLease } from "./ledger.ts";
+import { type ClaimStanding, Ledger, type NumberRange, type UnconfirmedLease } from "./ledger.ts";
 
 /** What the object needs to know of its application to lease a number. */
 export interface AllocationRules {
@@ -35,6 +36,11 @@ export interface IssueRequest {
   signingKeyId: number;
   eventId: string;
   issuedAt: number;
+}
+
+export interface UserDeviceName {
+  device: string;
+  userId: string;
 }
 
 export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
@@ -73,9 +79,41 @@ export class Allocator extends DurableObject<Env> {
     return this.#allocate(rules, holder, (number) => ({ kind: "reserve", number, ...request }));
   }
 
-  /** Whether an invitation still has its number here: D1 may have been restored to a time before it was given back. */
-  holds(invitation: string, number: number): boolean {
-    return this.#ledger.holds(holderKey({ kind: "invitation", invitation }), number);
+  /** Whether D1 may give an invitation's number to this user device: it may have been restored to an older state. */
+  mayClaim(invitation: string, number: number, { device, userId }: UserDeviceName): ClaimStanding {
+    return this.#ledger.mayClaim(
+      holderKey({ kind: "invitation", invitation }),
+      number,
+      holderKey({ kind: "device", device, userId }),
+    );
+  }
+
+  /** Notes that D1 gave an invitation's number to this user device. */
+  noteClaim(invitation: string, number: number, { device, userId }: UserDeviceName): void {
+    this.#ledger.noteClaim(
+      holderKey({ kind: "invitation", invitation }),
+      number,
+      holderKey({ kind: "device", device, userId }),
+    );
+  }
+
+  /** Which of these invitations do not have their number here any more. */
+  whichGaveBack(invitations: readonly { digest: string; number: number }[]): string[] {
+    return invitations
+      .filter(({ digest, number }) => {
+        const holder = holderKey({ kind: "invitation", invitation: digest });
+        return this.#ledger.mayClaim(holder, number, "") === "given-back";
+      })
+      .map(({ digest }) => digest);
+  }
+
+  /** Takes over what D1 knows of its numbers, after this object was restored. @returns how many leases changed */
+  adopt(badges: readonly KnownBadge[]): number {
+    return adoptBadges(this.ctx.storage.sql, badges, Date.now());
+  }
+
+  invitationLeases(after: number, limit: number): InvitationLeases {
+    return listInvitationLeases(this.ctx.storage.sql, after, limit);
   }
 
   /** Takes back the numbers of ended invitations, each free since its invitation's end. Repeated, it does nothing. */

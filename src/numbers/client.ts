@@ -1,6 +1,17 @@
 import { retryPlatform } from "../platform.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
-import type { AllocationResult, AllocationRules, Allocator, IssueRequest, ReserveRequest } from "./allocator.ts";
+import type { InvitationLeases, KnownBadge } from "./adoption.ts";
+import type {
+  AllocationResult,
+  AllocationRules,
+  Allocator,
+  IssueRequest,
+  ReserveRequest,
+  UserDeviceName,
+} from "./allocator.ts";
+import type { ClaimStanding } from "./ledger.ts";
+
+type Stub = DurableObjectStub<Allocator>;
 
 /** Calls an application's object. Each may be repeated; each try gets a stub of its own, because a broken one stays broken. */
 export class AllocatorClient {
@@ -11,24 +22,48 @@ export class AllocatorClient {
   }
 
   issue(applicationId: string, rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
-    return retryPlatform("allocator", async () => await this.#namespace.getByName(applicationId).issue(rules, request));
+    return this.#call(applicationId, async (stub) => await stub.issue(rules, request));
   }
 
   reserve(applicationId: string, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
-    return retryPlatform(
-      "allocator",
-      async () => await this.#namespace.getByName(applicationId).reserve(rules, request),
-    );
+    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request));
   }
 
-  holds(applicationId: string, invitation: string, number: number): Promise<boolean> {
-    return retryPlatform(
-      "allocator",
-      async () => await this.#namespace.getByName(applicationId).holds(invitation, number),
-    );
+  mayClaim(
+    applicationId: string,
+    invitation: string,
+    number: number,
+    { device, userId }: UserDeviceName,
+  ): Promise<ClaimStanding> {
+    return this.#call(applicationId, async (stub) => await stub.mayClaim(invitation, number, { device, userId }));
+  }
+
+  async noteClaim(
+    applicationId: string,
+    invitation: string,
+    number: number,
+    { device, userId }: UserDeviceName,
+  ): Promise<void> {
+    await this.#call(applicationId, async (stub) => await stub.noteClaim(invitation, number, { device, userId }));
   }
 
   async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {
-    await retryPlatform("allocator", async () => await this.#namespace.getByName(applicationId).release([...ended]));
+    await this.#call(applicationId, async (stub) => await stub.release([...ended]));
+  }
+
+  whichGaveBack(applicationId: string, invitations: { digest: string; number: number }[]): Promise<string[]> {
+    return this.#call(applicationId, async (stub) => await stub.whichGaveBack(invitations));
+  }
+
+  adopt(applicationId: string, badges: KnownBadge[]): Promise<number> {
+    return this.#call(applicationId, async (stub) => await stub.adopt(badges));
+  }
+
+  invitationLeases(applicationId: string, after: number, limit: number): Promise<InvitationLeases> {
+    return this.#call(applicationId, async (stub) => await stub.invitationLeases(after, limit));
+  }
+
+  #call<Result>(applicationId: string, act: (stub: Stub) => Promise<Result>): Promise<Result> {
+    return retryPlatform("allocator", () => act(this.#namespace.getByName(applicationId)));
   }
 }

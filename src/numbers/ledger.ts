@@ -1,5 +1,6 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
+import { createTables } from "./ledger-tables.ts";
 import { createPermutation, PERMUTATION_KEY_BYTES } from "./permutation.ts";
 
 /** A number range, both ends included. */
@@ -9,6 +10,9 @@ export interface NumberRange {
 }
 
 export type Lease = { kind: "leased"; number: number } | { kind: "exhausted" };
+
+/** What an object says of an invitation's number: D1 may have been restored to an older state. */
+export type ClaimStanding = "held" | "given-back" | "claimed-by-another";
 
 export interface UnconfirmedLease {
   id: number;
@@ -30,21 +34,7 @@ export class Ledger {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec(`
-      CREATE TABLE IF NOT EXISTS permutation_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
-      CREATE TABLE IF NOT EXISTS segment (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL);
-      CREATE TABLE IF NOT EXISTS lease (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        holder TEXT NOT NULL UNIQUE,
-        number INTEGER NOT NULL,
-        leased_at INTEGER NOT NULL,
-        confirmed INTEGER NOT NULL
-      );
-      CREATE TABLE IF NOT EXISTS reclaim (id INTEGER PRIMARY KEY CHECK (id = 1), scanned_through INTEGER NOT NULL);
-      INSERT OR IGNORE INTO reclaim (id, scanned_through) VALUES (1, 0);
-      CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
-      CREATE INDEX IF NOT EXISTS free_longest ON free (freed_at, id);
-    `);
+    createTables(sql);
   }
 
   /**
@@ -71,18 +61,31 @@ export class Ledger {
     this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
   }
 
-  /** Whether the holder has exactly this number. */
-  holds(holder: string, number: number): boolean {
-    return this.#first("SELECT number FROM lease WHERE holder = ?", holder)?.number === number;
+  /** Whether a claimant may have the number of this holder, an invitation. */
+  mayClaim(holder: string, number: number, claimant: string): ClaimStanding {
+    const held = this.#first("SELECT number, claimed_by FROM lease WHERE holder = ?", holder);
+    if (held?.number !== number) return "given-back";
+    return held.claimed_by === null || held.claimed_by === claimant ? "held" : "claimed-by-another";
+  }
+
+  /** Notes who claimed: should D1 forget it, nobody else gets the number. Repeated, it does nothing. */
+  noteClaim(holder: string, number: number, claimant: string): void {
+    this.#sql.exec(
+      "UPDATE lease SET claimed_by = ? WHERE holder = ? AND number = ? AND claimed_by IS NULL",
+      claimant,
+      holder,
+      number,
+    );
   }
 
   /**
-   * Ends a lease; its number joins the free ones, in line by the time it was freed. Repeated, it does nothing.
+   * Ends a lease; its number joins the free ones, in line by the time it was freed. Repeated, it does nothing. Nor does it
+   * when the number was claimed: D1 was restored to before that, and now says that the invitation ended unclaimed.
    *
    * @param freedAt milliseconds; it may lie back, when an invitation's end is noticed late
    */
   release(holder: string, freedAt: number): boolean {
-    const released = this.#first("DELETE FROM lease WHERE holder = ? RETURNING number", holder);
+    const released = this.#first("DELETE FROM lease WHERE holder = ? AND claimed_by IS NULL RETURNING number", holder);
     if (!released) return false;
     this.#free(integer(released.number), freedAt);
     return true;

@@ -199,6 +199,26 @@ export const webhookEvent = sqliteTable(
   ],
 );
 
+/** A request of an administrator to bring D1 and an application's object in line after one of them was restored. */
+export const reconciliation = sqliteTable(
+  "reconciliation",
+  {
+    applicationId: text("application_id").primaryKey(),
+    /** Which of the two is older than it was. */
+    restored: text("restored", { enum: ["d1", "object"] }).notNull(),
+    requestedAt: integer("requested_at").notNull(),
+    /** What is walked through, and how far the walk is: a lease's ID, or a badge number. */
+    step: text("step", { enum: ["leases", "badges"] }).notNull(),
+    through: integer("through").notNull(),
+    /** Rows and leases looked at, and those that had to be changed. */
+    checked: integer("checked").notNull().default(0),
+    changed: integer("changed").notNull().default(0),
+    finishedAt: integer("finished_at"),
+  },
+  // The sweep: what is still to be done?
+  (table) => [index("reconciliation_open").on(table.requestedAt).where(sql`finished_at IS NULL`)],
+);
+
 export const applicationRelations = relations(application, ({ many }) => ({
   secrets: many(applicationSecret),
   signingKeys: many(signingKey),

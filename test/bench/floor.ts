@@ -218,8 +218,9 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   const [invitation] = invitations?.results ?? [];
   if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
   const { number } = invitation;
-  const isHeld = await env.ALLOCATOR.getByName(application.id).holds(digest, number);
-  if (!isHeld) throw new Error("the object knows the invitations it reserved for");
+  const claimant = `device:${device}:${userId}`;
+  const mayClaim = await env.ALLOCATOR.getByName(application.id).mayClaim(digest, number, claimant);
+  if (!mayClaim) throw new Error("the object knows the invitations it reserved for");
   const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);
   const { id: keyId, publicKey } = newestKey(application);
   const results = await d1.batch<{ event_state: string | null }>([
@@ -233,6 +234,7 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   ]);
   const ours = results.at(-1)?.results[0];
   if (!ours) throw new Error("a benchmark's claim meets no other");
+  execution.waitUntil(env.ALLOCATOR.getByName(application.id).noteClaim(digest, number, claimant));
   if (ours.event_state === "pending") {
     execution.waitUntil(env.WEBHOOKS.send({ applicationId: application.id, eventId }));
   }

@@ -1,10 +1,8 @@
-import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { Application } from "../../src/applications/registry.ts";
 import { issueBadge } from "../../src/badges/issue.ts";
 import type { Context } from "../../src/context.ts";
 import { revokeInvitation } from "../../src/invitations/revoke.ts";
-import { badge, invitation, webhookEvent } from "../../src/storage/schema.ts";
 import { sweep } from "../../src/sweep.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -15,7 +13,7 @@ import { forEveryDeath, runDying } from "./support/death.ts";
 import { interleave, seededSchedule } from "./support/interleaving.ts";
 import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
-import { orm, RECORDED_EVENTS, readInvitation, readLedger, readRows } from "./support/storage.ts";
+import { RECORDED_EVENTS, readInvitation, readRows } from "./support/storage.ts";
 
 useQuietLog();
 useStandingClock();
@@ -256,43 +254,5 @@ describe("a range that is used up (contract sections 1 and 5)", () => {
     moveClock(SECOND);
     expect(await nextNumber(exhausted)).toBe("503 NUMBERS_EXHAUSTED");
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
-  });
-});
-
-describe("D1 restored to before a revocation (contract section 5)", () => {
-  /** Puts back what D1 had; what came to be since then is gone. */
-  async function restore(application: TestApplication, before: Awaited<ReturnType<typeof readRows>>): Promise<void> {
-    await orm.batch([
-      orm.delete(badge).where(eq(badge.applicationId, application.id)),
-      orm.delete(invitation).where(eq(invitation.applicationId, application.id)),
-      orm.delete(webhookEvent).where(eq(webhookEvent.applicationId, application.id)),
-      orm.insert(badge).values(before.badges),
-      orm.insert(invitation).values(before.invitations),
-    ]);
-  }
-
-  it("does not let the token claim a number that somebody else has by now", async () => {
-    const application = await createApplication({ size: 3 });
-    const { token, number } = await invite(application);
-    const before = await readRows(application);
-    await revoke(application, token);
-    expect(await nextNumber(application, "somebody's")).toBe(number);
-    await restore(application, before);
-    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
-    expect(await listedNumbers(application)).toEqual([]);
-    // Whoever asks now gets a number that nobody had.
-    expect(await nextNumber(application)).not.toBe(number);
-    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
-  });
-
-  it("does not bring the token back to life while its number is free", async () => {
-    const application = await createApplication({ size: 3 });
-    const { token } = await invite(application);
-    const before = await readRows(application);
-    await revoke(application, token);
-    await restore(application, before);
-    expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
-    expect(outcome(await revoke(application, token))).toBe("200");
-    expect((await readLedger(application)).free).toHaveLength(1);
   });
 });

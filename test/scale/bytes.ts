@@ -85,9 +85,9 @@ const text = (random: Random, length: number): string =>
 /** The object makes its tables itself. */
 function ledgerTables(): string {
   const script = /CREATE TABLE IF NOT EXISTS permutation_key[^`]*/.exec(
-    readFileSync(join(PROJECT, "src/numbers/ledger.ts"), "utf8"),
+    readFileSync(join(PROJECT, "src/numbers/ledger-tables.ts"), "utf8"),
   );
-  if (!script) throw new Error("src/numbers/ledger.ts no longer makes its tables in one script");
+  if (!script) throw new Error("src/numbers/ledger-tables.ts no longer makes its tables in one script");
   return script[0];
 }
 

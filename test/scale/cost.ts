@@ -78,8 +78,9 @@ export const COSTS = {
     d1RoundTrips: 2,
     d1RowsRead: 10,
     d1RowsWritten: 8,
-    objectCalls: 1,
-    objectRowsRead: 1,
+    objectCalls: 2,
+    objectRowsRead: 2,
+    objectRowsWritten: 1,
     queueOperations: 1,
   },
   revokeInvitation: {
@@ -98,7 +99,7 @@ export const COSTS = {
   failedAttempt: { ...BATCH, d1RowsRead: 25, d1RowsWritten: 5, queueOperations: 3, logLines: 1 },
   manyFailedAttempts: { ...BATCH, d1RowsRead: 310, d1RowsWritten: 81, queueOperations: 60, logLines: 20 },
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 8, d1RowsRead: 16 },
+  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 9, d1RowsRead: 17 },
   idleSweepOfApplication: { ...NOTHING, d1RowsRead: 4 },
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
   manyExpiries: {

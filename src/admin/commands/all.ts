@@ -4,6 +4,7 @@ import { addApplicationCommands } from "./application.ts";
 import { addBadgeCommands } from "./badge.ts";
 import { addInitCommand } from "./init.ts";
 import { addKeyCommands } from "./key.ts";
+import { addReconcileCommand } from "./reconcile.ts";
 import { addSealingKeyCommands } from "./sealing-key.ts";
 import { addSecretCommands } from "./secret.ts";
 import { addWebhookCommands } from "./webhook.ts";
@@ -17,6 +18,7 @@ export function createAdminProgram(): Command {
   addWebhookCommands(program);
   addBadgeCommands(program);
   addSealingKeyCommands(program);
+  addReconcileCommand(program);
   addInitCommand(program);
   return program;
 }

@@ -63,7 +63,7 @@ export class Allocator extends DurableObject<FloorEnv> {
         holder TEXT NOT NULL UNIQUE,
         number INTEGER NOT NULL,
         leased_at INTEGER NOT NULL,
-        confirmed INTEGER NOT NULL
+        confirmed INTEGER NOT NULL, claimed_by TEXT
       );
       CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
       CREATE INDEX IF NOT EXISTS free_longest ON free (freed_at, id);
@@ -89,10 +89,19 @@ export class Allocator extends DurableObject<FloorEnv> {
     return number;
   }
 
-  holds(invitation: string, number: number): boolean {
-    const sql = this.ctx.storage.sql;
-    return (
-      sql.exec("SELECT number FROM lease WHERE holder = ?", `invitation:${invitation}`).toArray()[0]?.number === number
+  mayClaim(invitation: string, number: number, claimant: string): boolean {
+    const [held] = this.ctx.storage.sql
+      .exec("SELECT number, claimed_by FROM lease WHERE holder = ?", `invitation:${invitation}`)
+      .toArray();
+    return held?.number === number && (held.claimed_by === null || held.claimed_by === claimant);
+  }
+
+  noteClaim(invitation: string, number: number, claimant: string): void {
+    this.ctx.storage.sql.exec(
+      "UPDATE lease SET claimed_by = ? WHERE holder = ? AND number = ? AND claimed_by IS NULL",
+      claimant,
+      `invitation:${invitation}`,
+      number,
     );
   }
 

@@ -48,8 +48,8 @@ class InterceptedAllocator extends AllocatorClient {
     return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.reserve(...call));
   }
 
-  override holds(...call: Parameters<Client["holds"]>): ReturnType<Client["holds"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.holds(...call));
+  override mayClaim(...call: Parameters<Client["mayClaim"]>): ReturnType<Client["mayClaim"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.mayClaim(...call));
   }
 
   override release(...call: Parameters<Client["release"]>): ReturnType<Client["release"]> {

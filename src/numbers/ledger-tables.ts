@@ -1,0 +1,24 @@
+/**
+ * The tables of an application's object, made and brought up to date by whoever comes first. Objects live on for years:
+ * what is here is only ever added to.
+ */
+export function createTables(sql: SqlStorage): void {
+  sql.exec(`
+    CREATE TABLE IF NOT EXISTS permutation_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
+    CREATE TABLE IF NOT EXISTS segment (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS lease (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      holder TEXT NOT NULL UNIQUE,
+      number INTEGER NOT NULL,
+      leased_at INTEGER NOT NULL,
+      confirmed INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS reclaim (id INTEGER PRIMARY KEY CHECK (id = 1), scanned_through INTEGER NOT NULL);
+    INSERT OR IGNORE INTO reclaim (id, scanned_through) VALUES (1, 0);
+    CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
+    CREATE INDEX IF NOT EXISTS free_longest ON free (freed_at, id);
+  `);
+  // The user device that claimed the invitation which holds the lease.
+  const known = sql.exec("SELECT name FROM pragma_table_info('lease') WHERE name = 'claimed_by'").toArray();
+  if (known.length === 0) sql.exec("ALTER TABLE lease ADD COLUMN claimed_by TEXT");
+}

@@ -1,0 +1,96 @@
+import { and, asc, eq, gt, inArray, isNull, lte, sql } from "drizzle-orm";
+import { z } from "zod";
+import type { Database } from "./database.ts";
+import type { EndedInvitation } from "./invitations.ts";
+import { application, badge, invitation, reconciliation } from "./schema.ts";
+
+export type Reconciliation = typeof reconciliation.$inferSelect & { lastNumber: number };
+
+/** The oldest reconciliation that is not finished. */
+export function findOpenReconciliation(db: Database): Promise<Reconciliation | undefined> {
+  return db.run(async (orm) => {
+    const found = await orm
+      .select({ reconciliation, lastNumber: application.lastNumber })
+      .from(reconciliation)
+      .innerJoin(application, eq(application.id, reconciliation.applicationId))
+      .where(isNull(reconciliation.finishedAt))
+      .orderBy(asc(reconciliation.requestedAt))
+      .limit(1)
+      .get();
+    return found && { ...found.reconciliation, lastNumber: found.lastNumber };
+  });
+}
+
+/** Notes how far a reconciliation is; does nothing when another sweep was faster, or when it was asked for anew. */
+export async function writeReconciliation(
+  db: Database,
+  before: Reconciliation,
+  after: Pick<Reconciliation, "step" | "through" | "checked" | "changed" | "finishedAt">,
+): Promise<void> {
+  const { step, through, checked, changed, finishedAt } = after;
+  await db.run((orm) =>
+    orm
+      .update(reconciliation)
+      .set({ step, through, checked, changed, finishedAt })
+      .where(
+        and(
+          eq(reconciliation.applicationId, before.applicationId),
+          eq(reconciliation.requestedAt, before.requestedAt),
+          eq(reconciliation.step, before.step),
+          eq(reconciliation.through, before.through),
+        ),
+      ),
+  );
+}
+
+/** An application's badges and reservations by number: `after` < number <= `last`. */
+export function listNumbers(db: Database, { applicationId, lastNumber, through }: Reconciliation, limit: number) {
+  return db.run((orm) =>
+    orm
+      .select({
+        number: badge.number,
+        device: badge.device,
+        userId: badge.userId,
+        invitation: badge.invitation,
+      })
+      .from(badge)
+      .where(and(gt(badge.number, through), lte(badge.number, lastNumber), eq(badge.applicationId, applicationId)))
+      .orderBy(asc(badge.number))
+      .limit(limit),
+  );
+}
+
+/** Those of the invitations that are revoked or expired. */
+export async function findEnded(db: Database, digests: readonly string[]): Promise<EndedInvitation[]> {
+  const rows = await db.run((orm) =>
+    orm
+      .select({ applicationId: invitation.applicationId, digest: invitation.digest, endedAt: invitation.endedAt })
+      .from(invitation)
+      .where(
+        and(
+          sql`${invitation.digest} IN (SELECT value FROM json_each(${JSON.stringify(digests)}))`,
+          inArray(invitation.state, ["revoked", "expired"]),
+        ),
+      ),
+  );
+  return rows.flatMap(({ endedAt, ...ended }) => (endedAt === null ? [] : [{ ...ended, endedAt }]));
+}
+
+const REVOKE_GIVEN_BACK = `
+  UPDATE invitation SET state = 'revoked', ended_at = ?2, released_at = ?2
+  WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'pending'
+  RETURNING digest`;
+
+const DELETE_RESERVATIONS = `
+  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
+    AND (number, invitation) IN (SELECT number, digest FROM invitation
+      WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'revoked')`;
+
+/** Ends pending invitations whose numbers the allocator has back already. @returns how many */
+export async function writeGivenBack(db: Database, digests: readonly string[], now: number): Promise<number> {
+  const list = JSON.stringify(digests);
+  const [revoked] = await db.run((_, d1) =>
+    d1.batch([d1.prepare(REVOKE_GIVEN_BACK).bind(list, now), d1.prepare(DELETE_RESERVATIONS).bind(list)]),
+  );
+  return z.array(z.object({ digest: z.string() })).parse(revoked?.results).length;
+}
