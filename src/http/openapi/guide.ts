@@ -154,6 +154,11 @@ const DECISIONS: readonly [string, string, string][] = [
     "Doors go on checking the signatures that exist.",
   ],
   [
+    "Users named `.` or `..`?",
+    "They get badges, and `GET /v1/badges` lists them; `/v1/users/{id}/badges` cannot name them.",
+    "Whoever parses a URL resolves such segments, percent-encoded or not (URL Standard), so the service never sees them.",
+  ],
+  [
     "Other methods?",
     "`HEAD` works where `GET` does. `OPTIONS` answers preflights on device routes and the key set, which web pages of any origin may call; server-side routes have no CORS.",
     "A secret has no place in a web page.",
