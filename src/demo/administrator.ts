@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
-import { z } from "zod";
+import * as z from "zod";
 import { ADMIN, oneLine } from "../admin/mistake.ts";
 import { PROJECT } from "../admin/platform/paths.ts";
 import { DemoFailure } from "./failure.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { type JwkSet, verifyBadgeSignature } from "../verify/badge-signature.ts";
 import { must } from "./failure.ts";
 import type { Narrator } from "./narrator.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { eq } from "drizzle-orm";
-import { z } from "zod";
+import * as z from "zod";
 import { createApplication } from "../admin/operations/application-create.ts";
 import type { Database } from "../admin/platform/database.ts";
 import type { LocalState } from "../admin/platform/paths.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import {
   DEFAULT_PER_PAGE,
   MAX_CLIENT_SIGNATURE_BYTES,

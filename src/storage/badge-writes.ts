@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Database } from "./database.ts";
 
 /** A badge to be written, together with the event that tells of it. */

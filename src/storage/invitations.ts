@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, sql } from "drizzle-orm";
-import { z } from "zod";
+import * as z from "zod";
 import type { Database } from "./database.ts";
 import { badge, invitation } from "./schema.ts";
 

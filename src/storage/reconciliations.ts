@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, lte, sql } from "drizzle-orm";
-import { z } from "zod";
+import * as z from "zod";
 import type { Database } from "./database.ts";
 import type { EndedInvitation } from "./invitations.ts";
 import { application, badge, invitation, reconciliation } from "./schema.ts";

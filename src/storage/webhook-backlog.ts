@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Database } from "./database.ts";
 import type { EventId } from "./webhook-events.ts";
 

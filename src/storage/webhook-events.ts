@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import { z } from "zod";
+import * as z from "zod";
 import { DELIVERY_LEASE_SECONDS } from "../limits.ts";
 import type { Database } from "./database.ts";
 import { webhookEvent } from "./schema.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { log } from "../log.ts";
 
 /** A message of the queue: look at this event now. It carries IDs only; D1 says what there is to do. */

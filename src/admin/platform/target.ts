@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { Mistake } from "../mistake.ts";
 import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";

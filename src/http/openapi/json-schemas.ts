@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { badgeRequest, invitationRequest, metadata, signRequest } from "../schemas.ts";
 import {
   badge,
