@@ -15,7 +15,11 @@ function newSealingKey(): { publicKey: string; privateKey: string } {
 
 const sealingKeys = [newSealingKey(), newSealingKey()] as const;
 
-/** Tests of functions alone. They share one runtime, because starting one for each file takes longer than the tests. */
+/** How much random tests try: see test/support/effort.ts. */
+const effort = process.env.TEST_EFFORT ?? "short";
+if (effort !== "short" && effort !== "full") throw new Error(`TEST_EFFORT is short or full, not ${effort}`);
+
+/** Tests of functions alone: they need no storage, and no time to make it. */
 const PURE = [
   "test/client/verify-webhook.test.ts",
   "test/invitations/lifecycle.test.ts",
@@ -46,16 +50,22 @@ async function workerd() {
  * Three kinds of tests. `workers`: inside workerd, with a real D1, real Durable Objects and queues. `pure`: inside workerd
  * too, without storage. `node`: outside, on the programs a person runs (the administration script, `npm start`, the
  * published verifier).
+ *
+ * On each core the files of one kind share a runtime, or a Node: to start one for each, and to load the service or wrangler
+ * into it, takes longer than most of them. All the same test/support/setup.ts gives every file inside workerd storage of its
+ * own, and test/node/support/setup.ts gives every file outside the environment as it was.
  */
 export default defineConfig({
   test: {
     // vitest leaves a core free, which on two cores is half the machine.
     maxWorkers: 2,
+    provide: { effort },
     projects: [
       {
         plugins: [await workerd()],
         test: {
           name: "workers",
+          isolate: false,
           include: ["test/**/*.test.ts"],
           exclude: ["test/node/**", ...PURE],
           setupFiles: ["./test/support/setup.ts"],
@@ -66,7 +76,16 @@ export default defineConfig({
         plugins: [await workerd()],
         test: { name: "pure", include: PURE, isolate: false, testTimeout: 30_000 },
       },
-      { test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 } },
+      {
+        test: {
+          name: "node",
+          include: ["test/node/**/*.test.ts"],
+          isolate: false,
+          setupFiles: ["./test/node/support/setup.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 });

@@ -7,6 +7,7 @@ import type { Operation } from "../../src/http/openapi/types.ts";
 import { ascii, inParallel } from "../http/support/draft.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import type { Exchange } from "../support/documented.ts";
+import { byEffort } from "../support/effort.ts";
 import { everythingStored } from "../support/stored.ts";
 import { unexplainedChanges } from "./changes.ts";
 import { faultsOfAnswer, faultsOfGranted } from "./judge.ts";
@@ -18,7 +19,7 @@ import { createWorld, type World } from "./world.ts";
  * The long form, or a failure once more: `FUZZ_REQUESTS=1000 FUZZ_SEED=… npx vitest run --project workers test/fuzz`. It
  * also prints how many requests to each operation had which answer.
  */
-const REQUESTS = Number(env.TEST_FUZZ.requests || 100);
+const REQUESTS = Number(env.TEST_FUZZ.requests || byEffort(100, 1000));
 const SEED = Number(env.TEST_FUZZ.seed || Math.floor(Math.random() * 2 ** 31));
 const REPEATED = `FUZZ_SEED=${SEED} FUZZ_REQUESTS=${REQUESTS}`;
 /** Storage is compared before and after so many requests. */

@@ -1,15 +1,16 @@
 import fc, { type Arbitrary } from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { byEffort } from "../support/effort.ts";
 import { type Answer, requestBadge, serverHeaders } from "../support/http.ts";
 import { everythingStored } from "../support/stored.ts";
 import { STATUS_OF_CODE } from "./support/codes.ts";
-import { callWith, UNLIMITED } from "./support/direct.ts";
 import { ascii, inParallel } from "./support/draft.ts";
 import { hoursAhead, invite } from "./support/invitations.ts";
 import { type MalformedCall, malformedCalls, notThe, notUdid, oddSegment } from "./support/malformed-calls.ts";
 
-const CALLS_PER_ROUTE = 500;
+const CALLS_PER_ROUTE = byEffort(500, 5000);
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
@@ -68,7 +69,7 @@ const reading = (path: string, headers: Record<string, string>): MalformedCall =
   mayBeGranted: true,
 });
 
-describe("500 malformed calls (contract sections 6 and 7) are refused with a code and change nothing", () => {
+describe(`${CALLS_PER_ROUTE} malformed calls (contract sections 6 and 7) are refused with a code and change nothing`, () => {
   it("of POST /v1/badge", async () => {
     const { application } = await prepare();
     const { id } = application;

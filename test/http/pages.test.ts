@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../src/limits.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { byEffort } from "../support/effort.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { inParallel, outcome } from "./support/draft.ts";
 import { invite } from "./support/invitations.ts";
@@ -166,7 +167,7 @@ describe("paging while badges are issued (contract section 4)", () => {
         }
       },
     );
-    await fc.assert(run, { numRuns: 8 });
+    await fc.assert(run, { numRuns: byEffort(4, 80) });
   });
 
   it("shows each of them once also when others are being issued at that very moment", async () => {
@@ -224,7 +225,7 @@ describe("what is listed (contract section 4)", () => {
       minLength: 10,
       maxLength: 10,
     });
-    await fc.assert(fc.asyncProperty(userIds, expectFound), { numRuns: 3 });
+    await fc.assert(fc.asyncProperty(userIds, expectFound), { numRuns: byEffort(2, 30) });
   });
 });
 

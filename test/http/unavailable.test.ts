@@ -2,8 +2,8 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { APPLICATION_CACHE_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "../../src/limits.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
-import { callWith } from "./support/direct.ts";
 import { outcome } from "./support/draft.ts";
 import { hoursAhead, type Invitation, invite } from "./support/invitations.ts";
 

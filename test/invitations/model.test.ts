@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, it } from "vitest";
 import { invitation } from "../../src/storage/schema.ts";
 import { createApplication } from "../support/application.ts";
+import { byEffort } from "../support/effort.ts";
 import { SECOND, useStandingClock } from "./support/clock.ts";
 import { COMMANDS, expectLedgerAsModel } from "./support/commands.ts";
 import { copier } from "./support/copies.ts";
@@ -13,7 +14,7 @@ import { orm, RECORDED_EVENTS } from "./support/storage.ts";
 useQuietLog();
 useStandingClock();
 
-const RUNS = 300;
+const RUNS = byEffort(60, 600);
 
 /**
  * Random histories of small applications against a model of the contract. A failure prints its seed and path, with which

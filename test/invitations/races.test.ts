@@ -9,6 +9,7 @@ import { revokeInvitation } from "../../src/invitations/revoke.ts";
 import { Refusal } from "../../src/refusal.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { byEffort } from "../support/effort.ts";
 import { HOUR } from "./support/clock.ts";
 import { interleave, interruptingSchedule, type Schedule, seededSchedule } from "./support/interleaving.ts";
 import { expectConsistent, isLive } from "./support/invariants.ts";
@@ -201,10 +202,10 @@ describe("requests at one moment (contract sections 2 and 5)", () => {
   const pairs = ACTS.flatMap((one, place) => ACTS.slice(place).map((other) => [one, other] as const));
 
   it.each(pairs)("%s and %s, step by step in random order: both come out as in one order", async (...acts) => {
-    await expectSomeOrder(acts, 2);
+    await expectSomeOrder(acts, byEffort(2, 40));
   });
 
   it("claims, claims by another, revocations, expiry and plain requests come out as in some order", async () => {
-    await expectSomeOrder([...ACTS, "claim", "revoke"], 30);
+    await expectSomeOrder([...ACTS, "claim", "revoke"], byEffort(15, 300));
   });
 });

@@ -8,6 +8,7 @@ import type { Command } from "commander";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { createAdminProgram } from "../../src/admin/commands/all.ts";
 import { run } from "../../src/admin/program.ts";
+import { byEffort } from "../support/effort.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
@@ -51,7 +52,7 @@ async function adminJson(...words: string[]) {
 
 describe("the administration script", () => {
   it("creates applications on a fresh clone, from several processes at once, and prints what the contract says", async () => {
-    const names = ["A", "B", "C", "D"];
+    const names = byEffort(["A", "B"], ["A", "B", "C", "D"]);
     const runs = await Promise.all(names.map((name) => admin(["application", "create", "--name", name, "--json"])));
     expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(names.map(() => ({ code: 0, stderr: "" })));
     const made = runs.map(({ stdout }) => JSON.parse(stdout));
@@ -63,7 +64,7 @@ describe("the administration script", () => {
       expect(each.applicationSecret).toMatch(/^bdss_/);
     }
     const firsts = made.map(({ firstNumber }) => firstNumber).sort();
-    expect(firsts).toEqual([1_000_000_000, 1_010_000_000, 1_020_000_000, 1_030_000_000]);
+    expect(firsts).toEqual(names.map((_, place) => 1_000_000_000 + place * 10_000_000));
   }, 120_000);
 
   it("leads an application through its life, with JSON and with text", async () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/numbers/permutation.ts";
+import { byEffort } from "../support/effort.ts";
 
 // On Node, because it is a pure function asked some hundred thousand times; test/numbers/permutation.test.ts sees to it that
 // workerd gives the same numbers.
@@ -40,9 +41,12 @@ function edgeIndexes(size: number): number[] {
   return edges.filter((index) => index >= 0 && index < size);
 }
 
+/** Every size up to this is gone through. */
+const SMALL = byEffort(250, 1000);
+
 describe("every number of a range comes exactly once (contract section 1)", () => {
-  it("for every size up to 400, every index", () => {
-    for (let size = 1; size <= 400; size++) {
+  it(`for every size up to ${SMALL}, every index`, () => {
+    for (let size = 1; size <= SMALL; size++) {
       const places = orderOf(keyOf(size % 256), size);
       const sorted = Int32Array.from(places).sort();
       expect(sorted.every((place, rank) => place === rank) && sorted.length === size, `size ${size}`).toBe(true);
@@ -54,10 +58,10 @@ describe("every number of a range comes exactly once (contract section 1)", () =
   });
 
   it("for any key and any size up to 2,000, every index", () => {
-    const size = fc.integer({ min: 401, max: 2000 });
+    const size = fc.integer({ min: SMALL + 1, max: 2000 });
     fc.assert(
       fc.property(anyKey, size, (key, size) => expectInjective(key, size, new Array(size).keys())),
-      { numRuns: 40 },
+      { numRuns: byEffort(20, 400) },
     );
   });
 
@@ -78,7 +82,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
       fc.property(sized, ({ key, size, indexes }) => {
         expectInjective(key, size, [...edgeIndexes(size), ...indexes]);
       }),
-      { numRuns: 3000 },
+      { numRuns: byEffort(1000, 30_000) },
     );
   });
 
@@ -155,7 +159,7 @@ describe("nobody can tell the next number from the numbers seen (contract sectio
         expect(agreeing).toBeLessThan(5);
         expect(createPermutation(key.slice(), size)(7)).toBe(ours(7));
       }),
-      { numRuns: 20 },
+      { numRuns: byEffort(20, 200) },
     );
   });
 

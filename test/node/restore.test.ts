@@ -2,6 +2,7 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { byEffort } from "../support/effort.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 /** Starts, stops and sweeps of the local service. */
@@ -17,6 +18,7 @@ let service: RunningService;
 let application: z.infer<typeof created>;
 
 beforeAll(async () => {
+  if (byEffort(true, false)) return;
   service = await startService();
   const words = ["--name", "Restored", "--first", String(FIRST), "--last", String(LAST), "--json"];
   application = created.parse(JSON.parse((await service.admin("application", "create", ...words)).stdout));
@@ -96,7 +98,8 @@ async function useUp(prefix: string): Promise<string[]> {
   }
 }
 
-describe("D1 and the objects restored to different moments (contract section 1)", () => {
+// In the default suite, test/invitations/restored.test.ts says the same of rows that are put back.
+describe.skipIf(byEffort(true, false))("D1 and the objects restored to different moments (contract section 1)", () => {
   it("no number is reissued either way, and reconcile brings back what one of them forgot", {
     timeout: LIMIT,
   }, async () => {

@@ -1,6 +1,9 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { byEffort } from "../support/effort.ts";
+
+const SEEDS = byEffort(200, 2000);
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -16,8 +19,12 @@ function simulate(...words: string[]): Promise<{ code: number | null; output: st
 
 describe("the core, whatever fails and in whatever order (contract sections 1, 4, 5, 8 and 9)", () => {
   // Every fiftieth seed is run twice and must have the same history.
-  it("keeps its promises for 200 seeds", async () => {
-    const { code, output } = await simulate("--seeds", "200");
-    expect(code, output).toBe(0);
-  }, 180_000);
+  it(
+    `keeps its promises for ${SEEDS} seeds`,
+    async () => {
+      const { code, output } = await simulate("--seeds", String(SEEDS));
+      expect(code, output).toBe(0);
+    },
+    byEffort(180_000, 600_000),
+  );
 });

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { decodeBase64Url } from "../../src/verify/encoding.ts";
+import { byEffort } from "../support/effort.ts";
 import { answerOf, BAD_SIGNATURES, CASES, expectationsOf, GOOD, SIGNING_KEY } from "../verify/vectors.ts";
 import { acceptedByJose, acceptedByNodeCrypto, acceptedByOpenssl, hasOpenssl } from "./verify-judges.ts";
 
@@ -47,7 +48,7 @@ describe("whatever the input", () => {
           ok: false,
         });
       }),
-      { numRuns: 2000 },
+      { numRuns: byEffort(2000, 20_000) },
     );
   });
 
@@ -63,6 +64,7 @@ describe("whatever the input", () => {
       fc.asyncProperty(fc.constantFrom(...GOOD), text, async (vector, jwt) => {
         expect(await verifyBadgeSignature(jwt, expectationsOf(vector))).toMatchObject({ ok: false });
       }),
+      { numRuns: byEffort(100, 1000) },
     );
   });
 
@@ -87,7 +89,7 @@ describe("whatever the input", () => {
         });
         expect(result.ok).toBe(isAcceptable(value));
       }),
-      { numRuns: 1000 },
+      { numRuns: byEffort(1000, 10_000) },
     );
   });
 
@@ -100,7 +102,7 @@ describe("whatever the input", () => {
         const decoded = decodeBase64Url(candidate);
         expect(decoded === null ? null : [...decoded]).toEqual(expected);
       }),
-      { numRuns: 1000 },
+      { numRuns: byEffort(1000, 10_000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GroupCommit } from "../../src/numbers/group-commit.ts";
+import { byEffort } from "../support/effort.ts";
 
 /** A writer whose groups wait until the test lets them through, one after the other. */
 function createWriter() {
@@ -182,7 +183,7 @@ describe("whatever comes when", () => {
           expect(results).toMatchObject([failed.has(item) ? { status: "rejected" } : own]);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: byEffort(100, 3000) },
     );
   });
 });

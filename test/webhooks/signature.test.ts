@@ -6,6 +6,7 @@ import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
 import { fromBase64, toBase64 } from "../../src/applications/sealing.ts";
 import { signWebhook, type WebhookSecret } from "../../src/webhooks/signature.ts";
+import { byEffort } from "../support/effort.ts";
 
 const EVENT_ID = "evt_01k5gqz3v0abcdefghjkmnpqrs";
 const utf8 = (text: string): Uint8Array<ArrayBuffer> => new Uint8Array(new TextEncoder().encode(text));
@@ -32,7 +33,7 @@ const anyText = fc.string({ unit: "binary", maxLength: 100 });
 const anySecret = fc.string({ unit: "binary", minLength: 1, maxLength: 100 });
 
 describe("A receiver can check every webhook (contract section 8)", () => {
-  it("with the Standard Webhooks library and with a plain HMAC-SHA1, for 1,000 payloads of any characters", async () => {
+  it("with the Standard Webhooks library and with a plain HMAC-SHA1, for at least 1,000 payloads of any characters", async () => {
     await fc.assert(
       fc.asyncProperty(anySecret, fc.dictionary(anyText, anyText), async (secret, data) => {
         const payload = { event: "badge:created", ...data };
@@ -41,7 +42,7 @@ describe("A receiver can check every webhook (contract section 8)", () => {
         expect(JSON.stringify(verify(secret, text, headers))).toBe(JSON.stringify(JSON.parse(text)));
         expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8(secret), utf8(text))));
       }),
-      { numRuns: 1000 },
+      { numRuns: byEffort(1000, 10_000) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { MAX_WEBHOOK_URL_CHARACTERS } from "../../src/limits.ts";
 import { checkWebhookUrl, describeUrlRefusal, type UrlRefusal } from "../../src/webhooks/url-guard.ts";
+import { byEffort } from "../support/effort.ts";
 
 /**
  * By reason; below each trick are its URLs, or the hosts to put between `https://` and `/hook`. `␠` stands for a space
@@ -176,7 +177,7 @@ describe("What was allowed when it was set is allowed when it is sent (contract 
           if (check.ok) expect(check.url.href).toMatch(/^https:\/\/[a-z0-9_-]+(\.[a-z0-9_-]+)+\.?\/[^#]*$/);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: byEffort(1000, 20_000) },
     );
   });
 });

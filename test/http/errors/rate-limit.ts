@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/limits.ts";
 import wrangler from "../../../wrangler.toml?raw";
 import { createApplication, type TestApplication } from "../../support/application.ts";
+import { callWith } from "../../support/bindings.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
-import { callWith } from "../support/direct.ts";
 import { inParallel, outcome } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
 
