@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { Application } from "../../src/applications/registry.ts";
 import { issueBadge } from "../../src/badges/issue.ts";
 import type { Context } from "../../src/context.ts";
+import { createInvitation } from "../../src/invitations/create.ts";
+import { releaseSome } from "../../src/invitations/expire.ts";
 import { revokeInvitation } from "../../src/invitations/revoke.ts";
 import { sweep } from "../../src/sweep.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -10,6 +12,7 @@ import { requestBadge } from "../support/http.ts";
 import { claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { forEveryDeath, runDying } from "./support/death.ts";
+import { interceptedContext } from "./support/intercepted.ts";
 import { interleave, seededSchedule } from "./support/interleaving.ts";
 import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
@@ -82,6 +85,25 @@ describe("a number goes back exactly once, wherever the service dies (contract s
     expect(deaths).toBeGreaterThan(5);
   });
 
+  it("when the invitation ends before the object answers that it was made", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    let isRepeated = false;
+    const context = interceptedContext(async (target, call) => {
+      if (target.part === "allocator" && !isRepeated) {
+        isRepeated = true;
+        await call();
+        moveClock(SECOND);
+        await sweepNow();
+      }
+      return call();
+    });
+    const expiresAt = ahead(SECOND);
+    const request = { device: "a device", expiresAt, expiresAtTime: Date.parse(expiresAt) };
+    const { id, number } = await createInvitation(context, await loaded(context, application), request);
+    expect(outcome(await claim(application, "device", "alice", id))).toBe("410 EXPIRED_INVITATION");
+    await expectReleased(application, id, number);
+  });
+
   /** Nobody has it, it is free once, and the next device that asks gets it. */
   async function expectReleased(application: TestApplication, token: string, number: number): Promise<void> {
     expect(await readInvitation(token)).toMatchObject({ releasedAt: expect.any(Number) });
@@ -135,6 +157,24 @@ describe("sweeps beside each other (contract section 5)", () => {
       const numbers = [await nextNumber(application), await nextNumber(application)];
       expect(numbers.toSorted()).toEqual([expired.number, revoked.number].toSorted());
     }
+  });
+});
+
+describe("a chunk of numbers that were not given back (contract section 5)", () => {
+  it("is followed by more of the same applications, unless their object fails", async () => {
+    await sweepNow();
+    const application = await createApplication(RECORDED_EVENTS);
+    const { token } = await invite(application);
+    await runDying({ call: 2, when: "before" }, async (context) =>
+      revokeInvitation(context, await loaded(context, application), token, { kind: "server" }),
+    );
+    const failing = interceptedContext((target, call) => {
+      if (target.part === "allocator") throw new Error("no answer");
+      return call();
+    });
+    expect(await releaseSome(failing, "")).toEqual({ released: 0, goOnAfter: application.id });
+    expect(await releaseSome(testContext().context, "")).toEqual({ released: 1, goOnAfter: "" });
+    expect(await releaseSome(testContext().context, "")).toEqual({ released: 0, goOnAfter: null });
   });
 });
 
@@ -241,6 +281,8 @@ describe("a range that is used up (contract sections 1 and 5)", () => {
     moveClock(1);
     const second = await invite(application, ahead(SECOND));
     expect(second.number).toBe(first.number);
+    // Noted, so neither a sweep nor another request gives it back again.
+    expect(await readInvitation(first.token)).toMatchObject({ state: "expired", releasedAt: Date.now() });
     moveClock(SECOND);
     expect(await nextNumber(application)).toBe(first.number);
     expect(outcome(await claim(application, "device", "alice", first.token))).toBe("410 EXPIRED_INVITATION");

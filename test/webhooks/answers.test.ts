@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
-import { beforeEach, describe, expect, it, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { makeSecret } from "../../src/applications/issuing.ts";
 import { MAX_RESPONSE_KEPT_BYTES, MAX_RESPONSE_READ_BYTES } from "../../src/limits.ts";
 import { applicationSecret } from "../../src/storage/schema.ts";
@@ -208,6 +208,21 @@ describe("the status counts, whatever the body does (contract section 8)", () =>
     const bytes = new TextEncoder().encode(row.lastResponse ?? "").byteLength;
     expect(bytes).toBeGreaterThan(MAX_RESPONSE_KEPT_BYTES - 3);
     expect(bytes).toBeLessThanOrEqual(MAX_RESPONSE_KEPT_BYTES);
+  });
+});
+
+describe("what is kept of an attempt (contract section 10)", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("is also how long it took, in milliseconds", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { row } = await deliverOnce(() => {
+      vi.setSystemTime(Date.now() + 1234);
+      return answer(500);
+    });
+    expect(row.lastMilliseconds).toBe(1234);
   });
 });
 

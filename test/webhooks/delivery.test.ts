@@ -208,6 +208,10 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     await outbox.settle();
     expect(endpoint.received).toHaveLength(1);
     expect(error).toHaveBeenCalledTimes(3);
+    const { db } = outbox.context;
+    const before = db.roundTrips;
+    await consumeWakeUps(outbox.context, messagesOf([null]));
+    expect(db.roundTrips, "alone, it asks D1 nothing").toBe(before);
   });
 });
 

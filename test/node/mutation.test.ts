@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { mutantsOf } from "../mutation/mutants.ts";
+import { draw } from "../mutation/sample.ts";
+import { mutateSql } from "../mutation/sql.ts";
+
+const mutated = (text: string): string[] =>
+  mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
+
+describe("the mutants of a text", () => {
+  it.each<[string, string[]]>([
+    ["const a = b < c;", ["const a = b <= c;", "const a = b >= c;"]],
+    ["const a = b && !c;", ["const a = b || !c;", "const a = b && c;"]],
+    ["const a: number = 7;", ["const a: number = (8);", "const a: number = (6);"]],
+    ["const a = true;", ["const a = false;"]],
+    ['const a = { kind: "b" };', ['const a = { kind: "" };']],
+    ["if (a) b();", ["if (true) b();", "if (false) b();", "if (a) ;"]],
+    ["const a = Math.min(b, c);", ["const a = Math.max(b, c);"]],
+  ])("%s", (text, expected) => {
+    expect(mutated(text)).toEqual(expected);
+  });
+
+  it("leave alone what only the compiler or a person reads", () => {
+    expect(mutated('import a from "b"; type C = "d" | 1; throw new Error(e ? "f" : "g");')).toEqual([]);
+  });
+
+  it("change conditions, order and joints of a query", () => {
+    const sql = "SELECT a FROM b WHERE c <= ?1 AND d IS NULL ORDER BY a LIMIT 1";
+    const queries = mutateSql(sql).map(({ from, to, replacement }) => sql.slice(0, from) + replacement + sql.slice(to));
+    expect(queries).toEqual([
+      "SELECT a FROM b WHERE c <= ?1 AND d IS NULL  LIMIT 1",
+      "SELECT a FROM b WHERE c < ?1 AND d IS NULL ORDER BY a LIMIT 1",
+      "SELECT a FROM b WHERE c <= ?1 OR d IS NULL ORDER BY a LIMIT 1",
+      "SELECT a FROM b WHERE c <= ?1 AND d IS NOT NULL ORDER BY a LIMIT 1",
+    ]);
+  });
+});
+
+describe("a draw of mutants", () => {
+  const mutants = ["long.ts", "short.ts"].flatMap((file) =>
+    mutantsOf(file, file === "long.ts" ? "a = [1, 2, 3, 4, 5];" : "a = [1];"),
+  );
+
+  it("takes evenly of every file, and the same for a seed", () => {
+    const drawn = draw(mutants, 6, 1);
+    const files = Array.from({ length: 3 }, () => ["long.ts", "short.ts"]).flat();
+    expect(drawn.map(({ file }) => file)).toEqual(files);
+    expect(draw(mutants, 6, 1)).toEqual(drawn);
+    expect(draw(mutants, 6, 2)).not.toEqual(drawn);
+  });
+
+  it("is everything where there is not more", () => {
+    expect(draw(mutants, 1000, 1)).toHaveLength(mutants.length);
+  });
+});
