@@ -52,6 +52,13 @@ export type AllocationResult =
   | { kind: "exhausted" }
   | { kind: "unavailable" };
 
+/** A number that somebody asks for, and what D1 is to hold of it. */
+interface Allocation {
+  rules: AllocationRules;
+  holder: string;
+  write(number: number): BadgeWrite;
+}
+
 /**
  * One application's object; its name is the application ID. It knows which number is leased to which holder, and writes
  * the badges being issued at one moment to D1 in one batch. Every call may be repeated: the lease by its holder, the
@@ -59,24 +66,25 @@ export type AllocationResult =
  */
 export class Allocator extends DurableObject<Env> {
   readonly #ledger = new Ledger(this.ctx.storage.sql);
-  readonly #group = new GroupCommit<BadgeWrite, WriteResult>(MAX_GROUP_BADGES, (writes) =>
-    writeBadges(new Database(this.env.DB), this.#applicationId, writes),
+  readonly #group = new GroupCommit<Allocation, AllocationResult | null>(MAX_GROUP_BADGES, (group) =>
+    this.#allocateAll(group),
   );
   #alarmIsSet = false;
   #skipping: Promise<void> | null = null;
 
   issue(rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
     const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
-    return this.#allocate(rules, holder, (number) => {
+    const write = (number: number): BadgeWrite => {
       const { eventId, userId, metadata, issuedAt } = request;
       const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
       return { kind: "issue", number, ...request, payload };
-    });
+    };
+    return this.#allocate({ rules, holder, write });
   }
 
   reserve(rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
     const holder = holderKey({ kind: "invitation", invitation: request.invitation });
-    return this.#allocate(rules, holder, (number) => ({ kind: "reserve", number, ...request }));
+    return this.#allocate({ rules, holder, write: (number) => ({ kind: "reserve", number, ...request }) });
   }
 
   /** Whether D1 may give an invitation's number to this user device: it may have been restored to an older state. */
@@ -146,19 +154,11 @@ export class Allocator extends DurableObject<Env> {
     if (this.#alarmIsSet) await this.#setAlarm();
   }
 
-  async #allocate(
-    rules: AllocationRules,
-    holder: string,
-    write: (number: number) => BadgeWrite,
-  ): Promise<AllocationResult> {
+  async #allocate(allocation: Allocation): Promise<AllocationResult> {
     try {
       for (let attempt = 0; attempt < MAX_LEASE_ATTEMPTS; attempt++) {
-        const lease = this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, Date.now());
-        if (lease.kind === "exhausted") return lease;
-        await this.#ensureAlarm();
-        const result = await this.#group.add(write(lease.number));
-        const settled = this.#apply(holder, lease.number, result);
-        if (settled) return settled;
+        const result = await this.#group.add(allocation);
+        if (result) return result;
         await this.#skipTaken();
       }
       return { kind: "unavailable" };
@@ -166,6 +166,34 @@ export class Allocator extends DurableObject<Env> {
       if (error instanceof Unavailable) return { kind: "unavailable" };
       throw error;
     }
+  }
+
+  /**
+   * Leases, writes and confirms for a group. What is noted here before the first `await` and after the last one is one
+   * transaction of the object's storage for all of the group, and for the one before it under load: a commit each would
+   * cost more than all else.
+   *
+   * @returns for each, in the same order, its result, or null when another number must be tried
+   */
+  async #allocateAll(group: readonly Allocation[]): Promise<(AllocationResult | null)[]> {
+    const now = Date.now();
+    const leases = group.map(({ holder, rules }) =>
+      this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, now),
+    );
+    const writes = group.flatMap(({ write }, place) => {
+      const lease = leases[place];
+      return lease?.kind === "leased" ? [write(lease.number)] : [];
+    });
+    if (writes.length === 0) return group.map(() => ({ kind: "exhausted" }));
+    await this.#ensureAlarm();
+    const results = (await writeBadges(new Database(this.env.DB), this.#applicationId, writes)).values();
+    return group.map(({ holder }, place) => {
+      const lease = leases[place];
+      if (lease?.kind !== "leased") return { kind: "exhausted" };
+      const { value: result } = results.next();
+      if (!result) throw new Error("a lease was written without a result");
+      return this.#apply(holder, lease.number, result);
+    });
   }
 
   /** Brings the ledger in line with what D1 said. @returns null when another number must be tried */

@@ -1,7 +1,7 @@
 /**
- * Gathers what is to be written at one moment: while one group is being written the next one fills, and an item that
- * comes when nothing is being written goes at once. D1 runs one transaction at a time, so under load a group costs
- * little more than a single row.
+ * Gathers what is to be written at one moment: while one group is being written the next one fills. An item that comes
+ * when nothing is being written waits for nothing but one turn of the event loop, so that calls which arrived together go
+ * together. D1 runs one transaction at a time, so under load a group costs little more than a single row.
  */
 export class GroupCommit<Item, Result> {
   readonly #write: (items: readonly Item[]) => Promise<readonly Result[]>;
@@ -25,6 +25,7 @@ export class GroupCommit<Item, Result> {
 
   async #drain(): Promise<void> {
     this.#writing = true;
+    await scheduler.wait(0);
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, this.#maxItems);
       try {

@@ -1,5 +1,6 @@
 import { type AnyColumn, and, asc, desc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import * as z from "zod";
 import { type Database, prepared } from "./database.ts";
 import { badge } from "./schema.ts";
 
@@ -122,10 +123,13 @@ export async function updateBadge(db: Database, number: number, metadata: string
 
 const pageColumns = {
   number: badge.number,
-  userId: sql<string>`${badge.userId}`.as("user_id"),
+  userId: badge.userId,
   metadata: badge.metadata,
-  position: sql<number>`${badge.position}`.as("position"),
+  position: badge.position,
 };
+
+/** A row as D1 gives it, in the order of `pageColumns`: what Drizzle does with a thousand of them costs a third of the page. */
+const pageRows = z.array(z.tuple([z.number(), z.string(), z.string().nullable(), z.number()]));
 
 const selectPage = prepared((orm) =>
   orm
@@ -161,11 +165,13 @@ const selectUserPage = prepared((orm) =>
 );
 
 /** Issued badges after a position, oldest first; of one user when `userId` is given. One round trip. */
-export function listBadges(
+export async function listBadges(
   db: Database,
   page: { applicationId: string; userId: string | null; after: number; limit: number },
 ): Promise<ListedBadge[]> {
   const { userId, ...rest } = page;
-  if (userId === null) return db.run((orm) => selectPage(orm).all(rest));
-  return db.run((orm) => selectUserPage(orm).all({ ...rest, userId }));
+  const rows = await db.run((orm) =>
+    userId === null ? selectPage(orm).values(rest) : selectUserPage(orm).values({ ...rest, userId }),
+  );
+  return pageRows.parse(rows).map(([number, userId, metadata, position]) => ({ number, userId, metadata, position }));
 }

@@ -39,8 +39,15 @@ interface Waiting {
   kind: "issue" | "reserve";
   /** Event ID or digest of the token: what `RETURNING` names. */
   id: string;
-  row: object;
-  done: PromiseWithResolvers<{ written: boolean; eventPending: boolean }>;
+  holder: string;
+  range: NumberRange;
+  row(number: number): object;
+  done: PromiseWithResolvers<Written>;
+}
+
+interface Written {
+  number: number;
+  eventPending: boolean;
 }
 
 const MAX_GROUP = 100;
@@ -70,23 +77,16 @@ export class Allocator extends DurableObject<FloorEnv> {
     `);
   }
 
-  async issue(range: NumberRange, request: IssueRequest): Promise<{ number: number; eventPending: boolean }> {
+  issue(range: NumberRange, request: IssueRequest): Promise<Written> {
     const holder = `device:${request.device}:${request.userId}`;
-    const number = this.#lease(holder, range);
-    await this.#ensureAlarm();
-    const payload = badgeCreated(number, request);
-    const { eventPending } = await this.#write("issue", request.eventId, { ...request, number, payload });
-    this.#confirm(holder);
-    return { number, eventPending };
+    const row = (number: number) => ({ ...request, number, payload: badgeCreated(number, request) });
+    return this.#allocate({ kind: "issue", id: request.eventId, holder, range, row });
   }
 
   async reserve(range: NumberRange, request: ReserveRequest): Promise<number> {
     const holder = `invitation:${request.invitation}`;
-    const number = this.#lease(holder, range);
-    await this.#ensureAlarm();
-    await this.#write("reserve", request.invitation, { ...request, number });
-    this.#confirm(holder);
-    return number;
+    const row = (number: number) => ({ ...request, number });
+    return (await this.#allocate({ kind: "reserve", id: request.invitation, holder, range, row })).number;
   }
 
   mayClaim(invitation: string, number: number, claimant: string): boolean {
@@ -166,41 +166,48 @@ export class Allocator extends DurableObject<FloorEnv> {
     // No lease of a benchmark grows an hour old.
   }
 
-  #write(kind: Waiting["kind"], id: string, row: object): Promise<{ written: boolean; eventPending: boolean }> {
-    const done = Promise.withResolvers<{ written: boolean; eventPending: boolean }>();
-    this.#waiting.push({ kind, id, row, done });
+  #allocate(asked: Omit<Waiting, "done">): Promise<Written> {
+    const done = Promise.withResolvers<Written>();
+    this.#waiting.push({ ...asked, done });
     if (!this.#writing) void this.#drain();
     return done.promise;
   }
 
   async #drain(): Promise<void> {
     this.#writing = true;
+    await scheduler.wait(0);
     while (this.#waiting.length > 0) await this.#writeGroup(this.#waiting.splice(0, MAX_GROUP));
     this.#writing = false;
   }
 
   async #writeGroup(group: readonly Waiting[]): Promise<void> {
     try {
-      const statements = [
-        ...this.#statements(group, "issue", INSERT_BADGES, INSERT_EVENTS),
-        ...this.#statements(group, "reserve", INSERT_RESERVATIONS, INSERT_INVITATIONS),
-      ];
-      const results = await this.env.DB.batch<{ written?: string }>(statements);
+      const leased = group.map((asked) => ({ ...asked, number: this.#lease(asked.holder, asked.range) }));
+      await this.#ensureAlarm();
+      const results = await this.env.DB.batch<{ written?: string }>([
+        ...this.#statements(leased, "issue", INSERT_BADGES, INSERT_EVENTS),
+        ...this.#statements(leased, "reserve", INSERT_RESERVATIONS, INSERT_INVITATIONS),
+      ]);
       const written = new Set<string | undefined>();
       for (const { results: rows } of results) for (const row of rows) written.add(row.written);
       const issues = group.some(({ kind }) => kind === "issue");
       const events = new Set(issues ? results[1]?.results.map((row) => row.written) : []);
-      for (const { id, done } of group) {
-        if (written.has(id)) done.resolve({ written: true, eventPending: events.has(id) });
-        else done.reject(new Error("a benchmark's badge was not written"));
+      for (const { id, holder, number, done } of leased) {
+        if (!written.has(id)) throw new Error("a benchmark's badge was not written");
+        this.#confirm(holder);
+        done.resolve({ number, eventPending: events.has(id) });
       }
     } catch (error) {
       for (const { done } of group) done.reject(error);
     }
   }
 
-  #statements(group: readonly Waiting[], wanted: Waiting["kind"], ...queries: readonly string[]) {
-    const rows = group.filter(({ kind }) => kind === wanted).map(({ row }) => row);
+  #statements(
+    group: readonly (Waiting & { number: number })[],
+    wanted: Waiting["kind"],
+    ...queries: readonly string[]
+  ) {
+    const rows = group.filter(({ kind }) => kind === wanted).map(({ row, number }) => row(number));
     if (rows.length === 0) return [];
     const json = JSON.stringify(rows);
     return queries.map((query) => this.env.DB.prepare(query).bind(json, this.ctx.id.name));
