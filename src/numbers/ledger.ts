@@ -30,6 +30,7 @@ export interface UnconfirmedLease {
  */
 export class Ledger {
   readonly #sql: SqlStorage;
+  readonly #permutations = new Map<number, (index: number) => number>();
   #permutationKey: Uint8Array | undefined;
 
   constructor(sql: SqlStorage) {
@@ -207,11 +208,16 @@ export class Ledger {
     this.#sql.exec("UPDATE segment SET used = used + ? WHERE first = ?", count, segment.first);
   }
 
-  #permutation(segment: Segment): (index: number) => number {
+  /** Made once for each segment, of which neither place nor size ever changes. */
+  #permutation({ first, size }: Segment): (index: number) => number {
+    const known = this.#permutations.get(first);
+    if (known) return known;
     this.#permutationKey ??= this.#loadPermutationKey();
     // A key of its own for each segment: two of one size must not have one order.
-    const key = hmac(sha256, this.#permutationKey, new TextEncoder().encode(String(segment.first)));
-    return createPermutation(key, segment.size);
+    const key = hmac(sha256, this.#permutationKey, new TextEncoder().encode(String(first)));
+    const permutation = createPermutation(key, size);
+    this.#permutations.set(first, permutation);
+    return permutation;
   }
 
   /** The application's key, made by whoever comes first. */

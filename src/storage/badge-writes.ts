@@ -146,23 +146,32 @@ async function insertAll(
   applicationId: string,
   writes: readonly BadgeWrite[],
 ): Promise<{ written: Set<string>; events: Set<string> }> {
-  const badges = JSON.stringify(writes.filter(({ kind }) => kind === "issue"));
-  const reservations = JSON.stringify(writes.filter(({ kind }) => kind === "reserve"));
-  const issues = writes.some(({ kind }) => kind === "issue");
-  const reserves = writes.some(({ kind }) => kind === "reserve");
+  const issues = writes.filter((write) => write.kind === "issue");
+  const reservations = writes.filter((write) => write.kind === "reserve");
+  const badges = issues.map(({ payload: _, ...badge }) => badge);
+  const events = issues.map(({ number, eventId, payload, issuedAt }) => ({ number, eventId, payload, issuedAt }));
+  const statements = [
+    ...(issues.length > 0
+      ? [
+          { sql: INSERT_BADGES, rows: badges },
+          { sql: INSERT_EVENTS, rows: events },
+        ]
+      : []),
+    ...(reservations.length > 0
+      ? [INSERT_RESERVATIONS, INSERT_INVITATIONS].map((sql) => ({ sql, rows: reservations }))
+      : []),
+  ];
   const results = await db.run((_, d1) =>
-    d1.batch([
-      ...(issues ? [INSERT_BADGES, INSERT_EVENTS].map((sql) => d1.prepare(sql).bind(badges, applicationId)) : []),
-      ...(reserves
-        ? [INSERT_RESERVATIONS, INSERT_INVITATIONS].map((sql) => d1.prepare(sql).bind(reservations, applicationId))
-        : []),
-    ]),
+    d1.batch(statements.map(({ sql, rows }) => d1.prepare(sql).bind(JSON.stringify(rows), applicationId))),
   );
-  const ids = (place: number) => writtenRows.parse(results[place]?.results ?? []).map(({ written }) => written);
-  const issued = issues ? ids(0) : [];
-  const events = issues ? ids(1) : [];
-  const reserved = reserves ? ids(issues ? 3 : 1) : [];
-  return { written: new Set([...issued, ...reserved]), events: new Set(events) };
+  const ids = (wanted: string) => {
+    const place = statements.findIndex(({ sql }) => sql === wanted);
+    return writtenRows.parse(results[place]?.results ?? []).map(({ written }) => written);
+  };
+  return {
+    written: new Set([...ids(INSERT_BADGES), ...ids(INSERT_INVITATIONS)]),
+    events: new Set(ids(INSERT_EVENTS)),
+  };
 }
 
 async function selectConflicts(

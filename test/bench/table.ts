@@ -12,7 +12,7 @@ export function tables(results: readonly OperationResult[]): string {
       [`${times(ratio)} ${range(ratioSpread)}`, 18],
       [times(p99Ratio), 8],
       [cpuRatio === null ? "-" : times(cpuRatio), 8],
-      [peerRatio === null ? "-" : times(peerRatio), 12],
+      [peerRatio === null ? "-" : times(peerRatio), 14],
     ]),
   );
   const figures = results.map(({ name, service, floor, peer }) =>
@@ -27,7 +27,7 @@ export function tables(results: readonly OperationResult[]): string {
       ["service/floor", 18],
       ["p99", 8],
       ["CPU", 8],
-      ["service/peer", 12],
+      ["service/peer", 14],
     ]),
     ...ratios,
     "",

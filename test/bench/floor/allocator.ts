@@ -41,7 +41,8 @@ interface Waiting {
   id: string;
   holder: string;
   range: NumberRange;
-  row(number: number): object;
+  /** What each of its two statements writes. */
+  rows(number: number): [object, object];
   done: PromiseWithResolvers<Written>;
 }
 
@@ -79,14 +80,21 @@ export class Allocator extends DurableObject<FloorEnv> {
 
   issue(range: NumberRange, request: IssueRequest): Promise<Written> {
     const holder = `device:${request.device}:${request.userId}`;
-    const row = (number: number) => ({ ...request, number, payload: badgeCreated(number, request) });
-    return this.#allocate({ kind: "issue", id: request.eventId, holder, range, row });
+    const { eventId, issuedAt } = request;
+    const rows = (number: number): [object, object] => [
+      { ...request, number },
+      { number, eventId, payload: badgeCreated(number, request), issuedAt },
+    ];
+    return this.#allocate({ kind: "issue", id: eventId, holder, range, rows });
   }
 
   async reserve(range: NumberRange, request: ReserveRequest): Promise<number> {
     const holder = `invitation:${request.invitation}`;
-    const row = (number: number) => ({ ...request, number });
-    return (await this.#allocate({ kind: "reserve", id: request.invitation, holder, range, row })).number;
+    const rows = (number: number): [object, object] => [
+      { ...request, number },
+      { ...request, number },
+    ];
+    return (await this.#allocate({ kind: "reserve", id: request.invitation, holder, range, rows })).number;
   }
 
   mayClaim(invitation: string, number: number, claimant: string): boolean {
@@ -207,10 +215,12 @@ export class Allocator extends DurableObject<FloorEnv> {
     wanted: Waiting["kind"],
     ...queries: readonly string[]
   ) {
-    const rows = group.filter(({ kind }) => kind === wanted).map(({ row, number }) => row(number));
+    const rows = group.filter(({ kind }) => kind === wanted).map(({ rows, number }) => rows(number));
     if (rows.length === 0) return [];
-    const json = JSON.stringify(rows);
-    return queries.map((query) => this.env.DB.prepare(query).bind(json, this.ctx.id.name));
+    return queries.map((query, place) => {
+      const json = JSON.stringify(rows.map((two) => two[place]));
+      return this.env.DB.prepare(query).bind(json, this.ctx.id.name);
+    });
   }
 }
 
