@@ -7,7 +7,7 @@ import { Credentials } from "./invariants/credentials.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
 import { Holders } from "./invariants/holders.ts";
 import { Invitations } from "./invariants/invitations.ts";
-import { checkConfirmed } from "./invariants/leases.ts";
+import { LeaseCheck } from "./invariants/leases.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Signatures } from "./invariants/signatures.ts";
 import { Verdict } from "./invariants/verdict.ts";
@@ -66,7 +66,8 @@ export class World implements Platform {
     const clockDice = dice.of("clocks");
     const clockError = () => clockDice.between(-this.plan.clockErrorMilliseconds, this.plan.clockErrorMilliseconds);
     this.isolates = new Isolates({ platform: this, dice: dice.of("isolates"), clockError });
-    const observe: Observer = (name, call) => checkConfirmed(this.verdict, this.objects.storageOf(name), call);
+    const leases = new LeaseCheck(this.verdict);
+    const observe: Observer = (name, call) => leases.observe(this.objects.storageOf(name), call);
     this.objects = new ObjectHost({ platform: this, env, dice: dice.of("objects"), clockError, observe });
     const consumer = (batch: MessageBatch) => this.isolates.consume(batch);
     this.queue = new QueueServer({ platform: this, dice: dice.of("queue"), consumer });
