@@ -50,7 +50,7 @@ export function fieldLines(fields: Readonly<Record<string, string | number | und
 export function tableLines(header: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) {
   if (rows.length === 0) return empty;
   const widths = header.map((name, column) =>
-    Math.max(name.length, ...rows.map((row) => String(row[column] ?? "").length)),
+    Math.max(name.length, ...rows.map((row) => columnsOf(plain(String(row[column] ?? ""))))),
   );
   const line = (cells: readonly (string | number)[]) =>
     cells
@@ -60,9 +60,26 @@ export function tableLines(header: readonly string[], rows: readonly (readonly (
   return [bold(line(header)), ...rows.map(line)].join("\n");
 }
 
-/** Shortens a text to a width. */
-export const shorten = (text: string, width: number): string =>
-  text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+/** Characters that take two columns of a terminal (Unicode Annex 11), as far as names and device models have them. */
+const WIDE =
+  /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u;
+const NO_WIDTH = /\p{Mark}/u;
+
+const columnsOf = (text: string): number =>
+  [...text].reduce((sum, one) => sum + (NO_WIDTH.test(one) ? 0 : WIDE.test(one) ? 2 : 1), 0);
+
+/** Shortens a text to so many columns. */
+export function shorten(text: string, columns: number): string {
+  if (columnsOf(text) <= columns) return text;
+  let kept = "";
+  for (const one of text) {
+    if (columnsOf(kept + one) > columns - 1) break;
+    kept += one;
+  }
+  return `${kept}…`;
+}
+
+const padded = (text: string, columns: number): string => text + " ".repeat(Math.max(0, columns - columnsOf(text)));
 
 const LABEL_COLUMNS = 28;
 const COUNT_COLUMNS = 12;
@@ -74,7 +91,7 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
   return counts
     .map(({ label, count }) => {
       const bar = process.stdout.isTTY ? "█".repeat(Math.round((count / most) * room)) || (count > 0 ? "▏" : "") : "";
-      const start = `  ${shorten(plain(label), LABEL_COLUMNS).padEnd(LABEL_COLUMNS)}${shownNumber(count).padStart(COUNT_COLUMNS)}`;
+      const start = `  ${padded(shorten(plain(label), LABEL_COLUMNS), LABEL_COLUMNS)}${shownNumber(count).padStart(COUNT_COLUMNS)}`;
       return `${start}  ${faint(bar)}`.trimEnd();
     })
     .join("\n");
@@ -85,5 +102,5 @@ export const shownNumber = (count: number): string => count.toLocaleString("en-U
 
 function pad(cell: string | number, width: number): string {
   const text = plain(String(cell));
-  return typeof cell === "number" ? text.padStart(width) : text.padEnd(width);
+  return typeof cell === "number" ? text.padStart(width) : padded(text, width);
 }

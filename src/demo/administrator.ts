@@ -7,8 +7,8 @@ import { DemoFailure } from "./failure.ts";
 import type { Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";
 
-/** Numbers the story needs: two users of a phone, a visitor who comes, and one who does not. */
-const DEMO_RANGE_SIZE = 4;
+/** More than the story needs, so that one sees that they come in no order. */
+const DEMO_RANGE_SIZE = 100;
 /** Far above the ranges that applications get by themselves. */
 const FIRST_DEMO_NUMBER = 8_000_000_000_000_000;
 const MAX_RANGE_TRIES = 5;
@@ -30,7 +30,7 @@ export async function createApplication(narrator: Narrator, webhookUrl: string):
   for (let tries = 1; ; tries++) {
     const first = FIRST_DEMO_NUMBER + Date.now() * DEMO_RANGE_SIZE;
     const range = ["--first", String(first), "--last", String(first + DEMO_RANGE_SIZE - 1)];
-    const words = ["application", "create", "--name", "Demo", "--webhook-url", webhookUrl, ...range, "--json"];
+    const words = ["application", "create", "--name", "Demo story", "--webhook-url", webhookUrl, ...range, "--json"];
     narrator.sent(`${ADMIN} ${words.join(" ")}`);
     const { code, stdout, stderr } = await runAdmin(words);
     if (code === 0) {

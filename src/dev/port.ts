@@ -20,7 +20,7 @@ function portText(words: string[]): string | undefined {
   try {
     return parseArgs({ args: words, options: { port: { type: "string" } } }).values.port;
   } catch {
-    throw new Mistake(`The only option is --port, as in ${USAGE}`);
+    throw new Mistake(`npm start serves on port ${DEFAULT_PORT}; its only option is another port, as in ${USAGE}`);
   }
 }
 

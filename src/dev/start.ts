@@ -101,6 +101,7 @@ async function stop(): Promise<void> {
   if (stopping || service === undefined) process.exit(0);
   stopping = true;
   await service.stop();
+  process.stderr.write("Stopped. npm start goes on with the same data.\n");
   process.exit(0);
 }
 

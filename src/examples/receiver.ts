@@ -29,7 +29,12 @@ const server = createServer((request, response) => {
 
 /** @returns the status to answer: 2xx means that the event is here for good; after anything else it comes again */
 function receive(request: IncomingMessage, body: Buffer): number {
-  if (!isGenuine(request, body)) return 401;
+  if (!isGenuine(request, body)) {
+    console.error(
+      `refused: not signed with ${secrets.length === 1 ? "this secret" : "one of these secrets"}, or too old`,
+    );
+    return 401;
+  }
   const { id, event, data }: { id: string; event: string; data: object } = JSON.parse(body.toString());
   if (handled.has(id)) return 204;
   // The service waits 15 s for an answer: work that takes longer goes into a queue of yours.
@@ -79,6 +84,10 @@ if (secrets.length === 0) {
   console.error("Set APPLICATION_SECRET to the application's secret.");
   process.exit(1);
 }
+server.on("error", ({ message }) => {
+  console.error(`${message}: choose another PORT.`);
+  process.exit(1);
+});
 server.listen(port, () => {
   const address = server.address();
   console.log(`Waiting for webhooks on http://localhost:${typeof address === "object" ? address?.port : port}/`);

@@ -93,7 +93,7 @@ export function describeUrlRefusal(reason: UrlRefusal): string {
     case "local-only":
       return "A webhook URL on localhost works only while the service runs locally: give a public https URL.";
     case "not-https":
-      return "The webhook URL does not start with https://: give an https URL.";
+      return "The webhook URL does not start with https://: give an https URL (only a local service takes http, on localhost).";
     case "ip-literal":
       return "The webhook URL's host is an IP address: give a host name.";
     case "malformed-host":

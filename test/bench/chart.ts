@@ -1,7 +1,7 @@
 import type { OperationResult } from "./results.ts";
 
 const WIDTH = 760;
-const LEFT = 220;
+const LEFT = 250;
 const RIGHT = 70;
 const TOP = 64;
 const BAR = 11;
@@ -12,11 +12,13 @@ const BOTTOM = 28;
 const STYLE = `
   text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #24292f }
   .faint { fill: #57606a; font-size: 12px }
+  .value { fill: #ffffff; font-size: 10px }
   .service { fill: #0969da } .peer { fill: #8c959f }
   .floor { stroke: #cf222e; stroke-width: 1.5; stroke-dasharray: 4 3 } .floor-text { fill: #cf222e; font-size: 12px }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } .faint { fill: #9198a1 }
-    .service { fill: #4493f8 } .peer { fill: #6e7681 }
+    .value { fill: #ffffff; font-size: 10px }
+  .service { fill: #4493f8 } .peer { fill: #6e7681 }
     .floor { stroke: #f85149 } .floor-text { fill: #f85149 }
   }`;
 
@@ -57,7 +59,7 @@ function bar(side: "service" | "peer", share: number, y: number, scale: number):
   const width = share * scale;
   return [
     `<rect class="${side}" x="${LEFT}" y="${y}" width="${px(width)}" height="${BAR}" rx="2"/>`,
-    `<text class="faint" x="${px(LEFT + width + 6)}" y="${y + BAR - 1}">${share.toFixed(2)}</text>`,
+    `<text class="value" x="${LEFT + 6}" y="${y + BAR - 2}">${share.toFixed(2)}</text>`,
   ];
 }
 

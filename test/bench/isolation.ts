@@ -14,22 +14,24 @@ import { send } from "./send.ts";
 import { build, start } from "./side.ts";
 import { median, percentile } from "./statistics.ts";
 
-const DESCRIPTION = `Measures what a webhook receiver that hangs costs another application's receiver
-(contract section 8: a slow or dead receiver delays nobody else's events).
+const DESCRIPTION = `Measures what a webhook receiver that hangs costs another application's
+receiver (contract section 8: a slow or dead receiver delays nobody else's
+events).
 
 An application whose receiver answers at once gets 100 badges:
 
   alone          nothing else happens
-  behind a good  right after another application, whose receiver answers at once
-  one            too, got 500 badges: their webhooks are still being sent
-  behind a       right after an application whose receiver hangs for 15 s got 500
-  hanging one    badges
+  behind a good  right after another application, whose receiver answers
+  one            at once too, got 500 badges: their webhooks are being sent
+  behind a       right after an application whose receiver hangs for 15 s
+  hanging one    got 500 badges
   while it hangs all of those 500 webhooks have been sent, and none is answered
 
 What is shown is the time from the answer of a badge to the arrival of its
-webhook. Locally one thread does everything, D1, queue and Worker alike, so 500
-events cost time whoever receives them; what hanging costs is the difference
-between the second and the third, and between the first and the last.`;
+webhook. Locally one thread does everything, D1, queue and Worker alike, so
+500 events cost time whoever receives them; what hanging costs is the
+difference between the second and the third, and between the first and the
+last.`;
 
 const HEALTHY_BADGES = 100;
 const OTHER_BADGES = 500;

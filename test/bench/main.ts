@@ -19,8 +19,8 @@ const BUSY_GENERATOR = 0.7;
 
 const DESCRIPTION = `Measures what the service's own code costs, and what its design gains.
 
-Three Workers run on the same runtime, each in a process of its own with a D1 of
-its own on disk, and answer the same calls of 64 clients:
+Three Workers run on the same runtime, each in a process of its own with a D1
+of its own on disk, and answer the same calls of 64 clients:
 
   service  src/worker.ts, built as for a deployment
   floor    test/bench/floor.ts, the smallest hand-written Worker that makes the
@@ -29,21 +29,22 @@ its own on disk, and answer the same calls of 64 clients:
            a counter row and a unique index, webhooks sent after the answer
 
 A round measures every operation on every side; the sides follow each other
-directly, who is first rotates. What is shown are medians over the rounds, with
-the smallest and the largest ratio of a single round in brackets.
+directly, who is first rotates. What is shown are medians over the rounds,
+with the smallest and the largest ratio of a single round in brackets.
 
 Ratios are the result, absolute times are not: D1, objects, queues and rate
-limits are simulated locally, on the one thread of each runtime, and cost every
-side the same. The CPU ratio hardly changes when others use the machine.
+limits are simulated locally, on the one thread of each runtime, and cost
+every side the same. The CPU ratio hardly changes when others use the machine.
 
 Every answer is checked: its status, that no badge number comes twice, that a
 device keeps its number and that signatures verify. Rate limits are asked and
-never refuse. The queue takes wake-ups and nobody consumes them; the peer sends
-its webhooks while it is measured, hence the rows without a webhook. The service
-writes one log line a request (discarded here), floor and peer write none.`;
+never refuse. The queue takes wake-ups and nobody consumes them; the peer
+sends its webhooks while it is measured, hence the rows without a webhook. The
+service writes one log line a request (discarded here), floor and peer write
+none.`;
 
 interface Options {
-  quick: boolean;
+  quick?: boolean;
   json?: string;
   svg?: string;
   profile?: string;
@@ -110,7 +111,7 @@ function report(results: readonly OperationResult[], plan: Plan, generatorBusy: 
 
 const program = new Command("npm run bench --")
   .description(DESCRIPTION)
-  .option("--quick", "fewer and shorter rounds: under two minutes", false)
+  .option("--quick", "fewer and shorter rounds: under two minutes")
   .option("--json <file>", "write every figure to a file")
   .option("--svg <file>", "write a chart to a file")
   .addOption(

@@ -11,6 +11,7 @@ Options:
   --kills N     how often it is killed (25)
   --seed N      repeats the choices of an earlier run (random)
   --clients N   clients that call at once (8)
+  --help        show this page
 `;
 
 const { values } = parseArgs({

@@ -146,8 +146,8 @@ describe("the command line of npm start", () => {
     [["--port", "0"], '"0" is not a port: give a number from 1 to 65535'],
     [["--port", "65536"], '"65536" is not a port'],
     [["--port", "http"], '"http" is not a port'],
-    [["--port"], "The only option is --port"],
-    [["8788"], "The only option is --port"],
+    [["--port"], "its only option is another port"],
+    [["8788"], "its only option is another port"],
   ])("%j is a mistake told in one line", async (words, line) => {
     const { code, stdout, stderr } = await program("start", words, "/nowhere");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import type { Side } from "../bench/side.ts";
 import { failures, summary } from "./report.ts";
 import { type Plan, runOverload } from "./run.ts";
@@ -10,18 +10,19 @@ import { startBuilt } from "./service.ts";
 const DESCRIPTION = `Offers the service ten times what it can do, and looks whether it keeps its
 promises meanwhile and its speed afterwards.
 
-The built Worker runs in a process of its own, with its state on disk. First 64
-connections find out what rate it sustains, and a light load how fast it answers.
-Then calls become due at ten times that rate, whether it answers or not: half are
-new phones, the others have a badge and sign, or ask for it once more. A phone
-that finds no connection gives up after a second, one that waits for its answer
-after ten.
+The built Worker runs in a process of its own, with its state on disk. First
+64 connections find out what rate it sustains, and a light load how fast it
+answers. Then calls become due at ten times that rate, whether it answers or
+not: half are new phones, the others have a badge and sign, or ask for it once
+more. A phone that finds no connection gives up after a second, one that waits
+for its answer after ten.
 
 It fails (exit code 1) when an answer is neither 2xx nor 429 or 503 with
 Retry-After; when a phone's number changes, two phones get one number, or a
-signature is another number's or does not verify; when within ten seconds the p99
-of the light load is not 1.5 times what it was and 20 ms, or less; and when D1
-then has not exactly one badge and one event for each phone that was answered.`;
+signature is another number's or does not verify; when within ten seconds the
+p99 of the light load is not 1.5 times what it was and 20 ms, or less; and
+when D1 then has not exactly one badge and one event for each phone that was
+answered.`;
 
 interface Options extends Plan {
   json?: string;
@@ -73,7 +74,11 @@ const program = new Command("npm run overload --")
   .option("--factor <n>", "how many times the sustainable rate is offered", positive, 10)
   .option("--connections <n>", "connections of the overload, at most", positive, 1000)
   .option("--timeout-seconds <n>", "how long a phone waits for an answer under overload", positive, 10)
-  .option("--seed <n>", "repeats the choices of an earlier run", Number, Math.floor(Math.random() * 2 ** 31))
+  .addOption(
+    new Option("--seed <n>", "repeats the choices of an earlier run")
+      .argParser(Number)
+      .default(Math.floor(Math.random() * 2 ** 31), "another each time"),
+  )
   .option("--json <file>", "write every figure to a file");
 
 try {

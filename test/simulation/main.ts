@@ -12,7 +12,7 @@ Options:
   --first N   the first of them (1)
   --seed N    this seed only; prints the digest of its history
   --trace N   steps to show of a seed that fails (60)
-  --help
+  --help      show this page
 `;
 
 const { values } = parseArgs({

@@ -33,5 +33,5 @@ export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
     shownNumber(badges),
     createdAt?.slice(0, 10) ?? "",
   ]);
-  return tableLines(["KEY ID", "", "BADGES", "CREATED"], rows, "There are no signing keys.");
+  return tableLines(["KEY ID", "USE", "BADGES", "CREATED"], rows, "There are no signing keys.");
 }

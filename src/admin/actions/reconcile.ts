@@ -15,7 +15,7 @@ export async function reconcile(
     const done = await watchReconciliation(
       database,
       requestedAt,
-      ({ open, checked }) => output.note(`${open} applications to go, ${shownNumber(checked)} looked at.`),
+      ({ open, checked }) => output.note(`Applications to go: ${open}; ${shownNumber(checked)} looked at.`),
       patienceMilliseconds,
     );
     const rows = done.map(({ applicationId, checked, changed }) => [

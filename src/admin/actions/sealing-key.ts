@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { Mistake } from "../mistake.ts";
+import { ADMIN, Mistake } from "../mistake.ts";
 import { shownNumber, tableLines } from "../output.ts";
 import { type Session, withSession } from "../session.ts";
 
@@ -16,7 +16,7 @@ export async function list(command: Command): Promise<void> {
       createdAt ?? "",
     ]);
     output.result(keys, () =>
-      tableLines(["VERSION", "", "VALUES", "CREATED"], rows, "There are no sealing keys yet: run init."),
+      tableLines(["VERSION", "USE", "VALUES", "CREATED"], rows, `There are no sealing keys yet: run ${ADMIN} init.`),
     );
   });
 }
@@ -26,9 +26,16 @@ export async function rotate(command: Command): Promise<void> {
   await withSession(command, async (session) => {
     const { output } = session;
     const version = await makeNext(session);
-    output.result({ version }, () => `Sealing key ${version} is the newest. Next: sealing-key reseal.`);
+    output.result({ version }, () => rotatedText(version, session));
   });
 }
+
+const rotatedText = (version: number, session: Session): string =>
+  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${ADMIN} sealing-key reseal`;
+
+/** wrangler reads local keys only when it starts. */
+const restarts = ({ place }: Session): string =>
+  "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
 
 async function makeNext({ database, output, place }: Session): Promise<number> {
   if ("local" in place) {
@@ -54,12 +61,12 @@ export async function remove(version: number, command: Command): Promise<void> {
   await withSession(command, async (session) => {
     const { newestVersion, removeSealingKey } = await operations();
     if (version > (await newestVersion(session.database))) {
-      throw new Mistake(`There is no sealing key ${version}: see sealing-key list.`);
+      throw new Mistake(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
     }
     // The row first: as long as D1 names the key, something may be sealed to it.
     await removeSealingKey(session.database, version);
     await removePrivateHalf(session, version);
-    session.output.result({ removed: version }, () => `Sealing key ${version} is removed.`);
+    session.output.result({ removed: version }, () => `Sealing key ${version} is removed.${restarts(session)}`);
   });
 }
 

@@ -30,9 +30,12 @@ export async function list(id: string, command: Command): Promise<void> {
 export async function promote(id: string, command: Command): Promise<void> {
   await withSession(command, async ({ database, output }) => {
     const secrets = await (await operations()).promoteSecret(database, id);
-    output.result(secrets, () => `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now.`);
+    output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id)}`);
   });
 }
+
+const promotedText = (id: string): string =>
+  `Webhooks are signed with the new secret now. When nobody uses the other one any more:\n${ADMIN} secret retire ${id}`;
 
 /** `secret retire` */
 export async function retire(id: string, secretId: string | undefined, command: Command): Promise<void> {

@@ -15,7 +15,7 @@ export async function test(id: string, waitMilliseconds: number, command: Comman
     const result = await testEndpoint(database, id, waitMilliseconds);
     output.result(result, () => testText(result));
     if (result.delivered) return;
-    throw new Mistake("The endpoint did not take the test event: a receiver answers 2xx within 15 seconds.");
+    throw new Mistake(refusalText(result.status));
   });
 }
 
@@ -58,6 +58,12 @@ function eventTable(events: readonly ListedEvent[]): string {
   ]);
   return tableLines(["EVENT ID", "EVENT", "STATE", "TRY", "LAST", "CREATED"], rows, "There are no such events.");
 }
+
+/** A 401 is what a receiver says that checks with another secret: the first mistake that is made. */
+const refusalText = (status: number | null): string =>
+  status === 401
+    ? "The endpoint refused the test event (401): does it check with this application's secret?"
+    : "The endpoint did not take the test event: a receiver answers 2xx within 15 seconds.";
 
 function testText({ eventId, url, delivered, status, outcome, milliseconds, response }: TestResult): string {
   return fieldLines({

@@ -34,7 +34,7 @@ function addRotate(group: Command): void {
     .summary("make the next sealing key")
     .description(
       "Makes the next sealing key: what is sealed from now on is sealed to it. Locally the private half goes into " +
-        ".wrangler/sealing-keys.env, and a running npm start takes it up. With --env it becomes a Worker secret, by " +
+        ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
         "wrangler secret put, and is never on this computer's disk.",
     )
     .addHelpText("after", examples("sealing-key rotate", "sealing-key rotate --env production"))

@@ -1,6 +1,6 @@
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
 import { application } from "../../storage/schema.ts";
-import { Mistake } from "../mistake.ts";
+import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { overlapLine, selectNeighbour } from "./application-create.ts";
 import {
@@ -39,7 +39,7 @@ export async function updateApplication(
 ): Promise<ShownApplication> {
   assertApplicationId(id);
   if (Object.values(changes).every((value) => value === undefined)) {
-    throw new Mistake("Nothing to change: give at least one option, see --help.");
+    throw new Mistake(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
   const [updated, , [row], [neighbour]] = await database.run((orm) =>
     orm.batch([

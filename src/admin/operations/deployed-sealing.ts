@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { and, eq, sql } from "drizzle-orm";
 import { generateSealingKey } from "../../applications/sealing.ts";
 import { sealingKey } from "../../storage/schema.ts";
-import { Mistake } from "../mistake.ts";
+import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { newestVersion } from "./sealing-keys.ts";
 
@@ -53,7 +53,7 @@ async function claimVersion(database: Database, version: number, claim: string):
   );
   if (rows[0]?.publicKey === claim) return;
   throw new Mistake(
-    `Another administrator makes or has just made sealing key ${version}: see sealing-key list, and try again in ${CLAIM_MINUTES} minutes if it does not appear.`,
+    `Another administrator makes or has just made sealing key ${version}: see ${ADMIN} sealing-key list, and try again in ${CLAIM_MINUTES} minutes if it does not appear.`,
   );
 }
 

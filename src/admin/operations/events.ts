@@ -57,7 +57,9 @@ const EVENT_ID = /^evt_[0-9a-z]{26}$/;
  */
 export async function replayEvent(database: Database, eventId: string): Promise<{ id: string; applicationId: string }> {
   if (!EVENT_ID.test(eventId)) {
-    throw new Mistake(`"${eventId}" is not an event ID, which looks like evt_…: see ${ADMIN} webhook list.`);
+    throw new Mistake(
+      `"${eventId}" is not an event ID, which looks like evt_…: ${ADMIN} webhook list app_… shows them.`,
+    );
   }
   // By way of the applications, since events are found by application and ID.
   const [found] = await database.run((orm) =>
@@ -66,7 +68,8 @@ export async function replayEvent(database: Database, eventId: string): Promise<
       .from(application)
       .innerJoin(webhookEvent, and(eq(webhookEvent.applicationId, application.id), eq(webhookEvent.id, eventId))),
   );
-  if (found === undefined) throw new Mistake(`There is no event ${eventId}: see ${ADMIN} webhook list.`);
+  if (found === undefined)
+    throw new Mistake(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows those there are.`);
   assertTakesEvents(found.application);
   const applicationId = found.application.id;
   await database.run((orm) =>

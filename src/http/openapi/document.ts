@@ -36,7 +36,7 @@ export function openApiDocument(now: number): OpenApiDocument {
       description: guide(),
     },
     jsonSchemaDialect: "https://json-schema.org/draft/2020-12/schema",
-    servers: [{ url: "/", description: "The service that this document came from: {base_url}." }],
+    servers: [{ url: "/", description: "The service that this document came from." }],
     security: [],
     tags: TAGS,
     paths: {
