@@ -6,7 +6,7 @@ import { withFreedNumbers } from "../invitations/expire.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge, type UserDevice } from "../storage/badges.ts";
-import { sendWakeUp } from "../webhooks/wake-up.ts";
+import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
 
 /** Gives a user device its badge number: the one it has, the one its invitation reserved, or a new one. */
@@ -39,7 +39,7 @@ async function issueNew(
   );
   switch (result.kind) {
     case "written":
-      if (result.eventPending) context.defer(sendWakeUp(context.queue, { applicationId: application.id, eventId }));
+      context.defer(sendWakeUps(context.queue, application.id, result.wakeUps));
       return { kind: "created", number: result.number, publicKey };
     case "existing":
       return answerRaced(context, userDevice, metadata);

@@ -18,7 +18,7 @@ import {
   writeExpiry,
 } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
-import { sendWakeUp } from "../webhooks/wake-up.ts";
+import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { decideClaim } from "./lifecycle.ts";
 
 /**
@@ -63,7 +63,7 @@ async function claimNow(context: Context, claim: Claim): Promise<boolean> {
   const written = await writeClaim(context.db, claim);
   if (!written) return false;
   context.defer(noteClaim(context, claim));
-  if (written.eventPending) context.defer(sendWakeUp(context.queue, { applicationId, eventId }));
+  if (written.eventPending) context.defer(sendWakeUps(context.queue, applicationId, [eventId]));
   return true;
 }
 

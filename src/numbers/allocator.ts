@@ -45,9 +45,12 @@ export interface UserDeviceName {
 
 export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
 
-/** Business outcomes are values: an exception would cross RPC as a fault of the object. */
+/**
+ * Business outcomes are values: an exception would cross RPC as a fault of the object. One caller of each group is given
+ * the IDs of all events that the group wrote and the queue is to hear of, so that one message batch does for all.
+ */
 export type AllocationResult =
-  | { kind: "written"; number: number; eventPending: boolean }
+  | { kind: "written"; number: number; wakeUps: readonly string[] }
   | { kind: "existing"; number: number }
   | { kind: "exhausted" }
   | { kind: "unavailable" };
@@ -186,13 +189,19 @@ export class Allocator extends DurableObject<Env> {
     });
     if (writes.length === 0) return group.map(() => ({ kind: "exhausted" }));
     await this.#ensureAlarm();
-    const results = (await writeBadges(new Database(this.env.DB), this.#applicationId, writes)).values();
+    const results = await writeBadges(new Database(this.env.DB), this.#applicationId, writes);
+    let wakeUps = pendingEvents(writes, results);
+    const remaining = results.values();
     return group.map(({ holder }, place) => {
       const lease = leases[place];
       if (lease?.kind !== "leased") return { kind: "exhausted" };
-      const { value: result } = results.next();
+      const { value: result } = remaining.next();
       if (!result) throw new Error("a lease was written without a result");
-      return this.#apply(holder, lease.number, result);
+      const settled = this.#apply(holder, lease.number, result);
+      if (settled?.kind !== "written") return settled;
+      const written = { ...settled, wakeUps };
+      wakeUps = [];
+      return written;
     });
   }
 
@@ -201,7 +210,7 @@ export class Allocator extends DurableObject<Env> {
     switch (result.kind) {
       case "written":
         this.#ledger.confirm(holder, number);
-        return result;
+        return { kind: "written", number: result.number, wakeUps: [] };
       case "existing":
         if (result.number === number) this.#ledger.confirm(holder, number);
         else this.#giveUp(holder, number, result.leasedNumberTaken);
@@ -271,4 +280,12 @@ export class Allocator extends DurableObject<Env> {
   #setAlarm(): Promise<void> {
     return this.ctx.storage.setAlarm(Date.now() + LEASE_RECLAIM_SECONDS * 1000);
   }
+}
+
+function pendingEvents(writes: readonly BadgeWrite[], results: readonly WriteResult[]): readonly string[] {
+  return writes.flatMap((write, place) => {
+    const result = results[place];
+    const isPending = result?.kind === "written" && result.eventPending;
+    return write.kind === "issue" && isPending ? [write.eventId] : [];
+  });
 }

@@ -7,7 +7,7 @@ import type { Attempt } from "./attempt.ts";
 import { Gathering } from "./gathering.ts";
 import { type AttemptOutcome, afterAttempt, decide, maxAttemptsOf, type NextStep } from "./policy.ts";
 import type { Delivery } from "./sender.ts";
-import { type DelayedWakeUp, sendWakeUps } from "./wake-up.ts";
+import { type DelayedWakeUp, sendDelayed } from "./wake-up.ts";
 
 /**
  * Claims the events that are due and starts sending them, each beside a few others of its application in an invocation
@@ -80,7 +80,7 @@ async function finish(context: Context, ended: readonly EndedAttempt[]): Promise
     ended.map((one) => toRecord(one, now)),
   );
   for (const one of ended) logAttempt(context, one);
-  await sendWakeUps(context.queue, ended.flatMap(toWakeUp));
+  await sendDelayed(context.queue, ended.flatMap(toWakeUp));
 }
 
 function toRecord({ event, endpoint, attempt, step }: EndedAttempt, now: number): MadeAttempt {

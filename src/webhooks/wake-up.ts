@@ -11,17 +11,16 @@ export interface DelayedWakeUp {
   delaySeconds: number;
 }
 
-/** Sends a wake-up. That it is lost is no loss: the sweep finds the event within a minute. */
-export async function sendWakeUp(queue: Queue<WakeUp>, message: WakeUp): Promise<void> {
-  try {
-    await queue.send(message);
-  } catch (error) {
-    noteLost(message, error);
-  }
+/** Sends wake-ups. That one is lost is no loss: the sweep finds the event within a minute. */
+export function sendWakeUps(queue: Queue<WakeUp>, applicationId: string, eventIds: readonly string[]): Promise<void> {
+  return sendDelayed(
+    queue,
+    eventIds.map((eventId) => ({ body: { applicationId, eventId }, delaySeconds: 0 })),
+  );
 }
 
-/** The same for some at once, each with its own delay. */
-export async function sendWakeUps(queue: Queue<WakeUp>, messages: readonly DelayedWakeUp[]): Promise<void> {
+/** The same, each with a delay of its own. */
+export async function sendDelayed(queue: Queue<WakeUp>, messages: readonly DelayedWakeUp[]): Promise<void> {
   if (messages.length === 0) return;
   try {
     await queue.sendBatch(messages);

@@ -135,7 +135,7 @@ async function badge(call: Call): Promise<Response> {
   const { id: signingKeyId, publicKey } = newestKey(application);
   const issuedAt = Date.now();
   const eventId = newEventId(issuedAt);
-  const { number, eventPending } = await env.ALLOCATOR.getByName(application.id).issue(application.range, {
+  const { number, wakeUps } = await env.ALLOCATOR.getByName(application.id).issue(application.range, {
     device,
     userId,
     metadata,
@@ -143,7 +143,10 @@ async function badge(call: Call): Promise<Response> {
     eventId,
     issuedAt,
   });
-  if (eventPending) execution.waitUntil(env.WEBHOOKS.send({ applicationId: application.id, eventId }));
+  if (wakeUps.length > 0) {
+    const applicationId = application.id;
+    execution.waitUntil(env.WEBHOOKS.sendBatch(wakeUps.map((id) => ({ body: { applicationId, eventId: id } }))));
+  }
   return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
 }
 

@@ -188,9 +188,10 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
   it("also when the queue takes no messages: the badge is issued all the same", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
-    vi.spyOn(outbox.queue, "send").mockRejectedValue(new Error("Queue is overloaded"));
+    vi.spyOn(outbox.queue, "sendBatch").mockRejectedValue(new Error("Queue is overloaded"));
     const event = await outbox.issue();
     expect(warn).toHaveBeenCalledWith(expect.stringContaining("wake-up-lost"));
+    vi.restoreAllMocks();
     outbox.now += 60_000;
     expect(await outbox.sweep()).toEqual([event]);
   });

@@ -118,7 +118,7 @@ describe("80 hours with a receiver that comes and goes, and a queue that loses a
 
     const rows = await outbox.events();
     expect(rows).toHaveLength(EVENTS);
-    expect(attempts.length, "a run without trouble proves nothing").toBeGreaterThan(2 * EVENTS);
+    expect(attempts.length, "a run without trouble proves nothing").toBeGreaterThan(EVENTS);
     for (const row of rows)
       expectInvariants(
         row,
@@ -129,12 +129,14 @@ describe("80 hours with a receiver that comes and goes, and a queue that loses a
 
 function expectInvariants(row: EventRow, attempts: readonly Attempt[]): void {
   const successes = attempts.filter(({ status }) => status === 200);
-  // The receiver works in the end, so all arrive: once, as the last attempt.
-  expect(row.state).toBe("delivered");
-  expect(successes).toHaveLength(1);
-  expect(attempts.at(-1)).toBe(successes[0]);
+  // It arrives once, as the last attempt, unless the receiver was out of order at all of its times.
+  const isDelivered = successes.length > 0;
+  expect(row.state).toBe(isDelivered ? "delivered" : "exhausted");
+  expect(successes).toEqual(isDelivered ? attempts.slice(-1) : []);
   expect(row.attempts).toBe(attempts.length);
-  expect(attempts.length).toBeLessThanOrEqual(RETRY_DELAYS_SECONDS.length + 1);
+  const mostAttempts = RETRY_DELAYS_SECONDS.length + 1;
+  if (isDelivered) expect(attempts.length).toBeLessThanOrEqual(mostAttempts);
+  else expect(attempts).toHaveLength(mostAttempts);
   expect((attempts[0]?.at ?? Number.NaN) - row.createdAt).toBeLessThanOrEqual(12 * MINUTE);
   attempts.forEach(({ at, status }, index) => {
     const next = attempts[index + 1];

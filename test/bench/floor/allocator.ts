@@ -48,7 +48,8 @@ interface Waiting {
 
 interface Written {
   number: number;
-  eventPending: boolean;
+  /** Events of the whole group, told to one of its callers. */
+  wakeUps: string[];
 }
 
 const MAX_GROUP = 100;
@@ -200,10 +201,12 @@ export class Allocator extends DurableObject<FloorEnv> {
       for (const { results: rows } of results) for (const row of rows) written.add(row.written);
       const issues = group.some(({ kind }) => kind === "issue");
       const events = new Set(issues ? results[1]?.results.map((row) => row.written) : []);
+      let wakeUps = leased.map(({ id }) => id).filter((id) => events.has(id));
       for (const { id, holder, number, done } of leased) {
         if (!written.has(id)) throw new Error("a benchmark's badge was not written");
         this.#confirm(holder);
-        done.resolve({ number, eventPending: events.has(id) });
+        done.resolve({ number, wakeUps });
+        wakeUps = [];
       }
     } catch (error) {
       for (const { done } of group) done.reject(error);
