@@ -62,6 +62,8 @@ function misuseLine(program: Command, words: readonly string[], { code, message 
   if (code === "commander.help") return `Say which: ${command.commands.map((each) => each.name()).join(", ")}; ${help}`;
   const text = oneLine(message)
     .replace(/^error: /, "")
+    .replace(/^command-argument value '(.*)' is invalid for argument '(.*)'\. /, '"$1" does not fit <$2>. ')
+    .replace(/^option '(?:-., )?(--[\w-]+).*' argument '(.*)' is invalid\. /, '"$2" does not fit $1. ')
     .replace(/[.:]$/, "");
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}; ${help}`;
 }

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { MAX_GROUP_BADGES } from "../../src/limits.ts";
 import { Allocator } from "../../src/numbers/allocator.ts";
 import worker from "../../src/worker.ts";
+import { invite } from "../http/support/invitations.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -111,6 +112,16 @@ describe("what an answer costs, in round trips", () => {
       callWith(bindings, badgeRequest(application, "new", { userId: "bob" })),
     );
     expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 0 });
+  });
+
+  it("a claimed invitation of an application without webhooks: no wake-up", async () => {
+    const application = await createApplication();
+    await requestQuietly(application, "device", { userId: "alice" });
+    const { id: invitationToken } = await invite(application);
+    const trips = await countTrips(application, (bindings) =>
+      callWith(bindings, badgeRequest(application, "new", { userId: "bob", invitationToken })),
+    );
+    expect(trips).toEqual({ worker: 2, object: 2, fromObject: 0, queue: 0 });
   });
 
   it("newer metadata, or another user's turn on the device: one more to D1", async () => {

@@ -63,7 +63,7 @@ const REFUSED_BY_REASON: Record<Exclude<UrlRefusal, "local-only">, string> = {
     # hosts: a host that is no host name
     localhost.. 127.0.0.1.. hooks..example.com .example.com hooks.example.com.. -a.example.com a-.example.com
     xn--localhost- printer.xn--local- *.example.com a,b.example.com localhost,.example.com a$.example.com
-    a;b.example.com (a).example.com a=b.example.com ${"a".repeat(64)}.example.com ${"a.".repeat(126)}example`,
+    a;b.example.com (a).example.com a=b.example.com ${"a".repeat(64)}.example.com ${"a.".repeat(126)}example ${"a.".repeat(123)}examples`,
   malformed: `
     # hosts: what the parser refuses
     256.1.1.1 1.2.3.4.5 4294967296 0x100000000 08.0.0.1 hooks.example.0x7f hooks.example.1 [::1 ::1 [fe80::1%25eth0]
@@ -112,7 +112,7 @@ const ALLOWED = [
     https://a-1.example.com/ https://1.example.com/ https://127.0.0.1.example.com/ https://localhost.example.com/
     https://local.example/ https://internal.example/ https://notlocal.example/ https://mylocal.nolocal/ https://x.internals/
     https://hooks.example.com/@user https://hooks.example.com/?to=a@b https://hooks.example.com/?next=http://localhost
-    https://hooks.example.com/%23 https://hooks.example.com//a https://${"a".repeat(63)}.example.com/`),
+    https://hooks.example.com/%23 https://hooks.example.com//a https://${"a".repeat(63)}.example.com/ https://${"a.".repeat(123)}example/`),
   longUrl(MAX_WEBHOOK_URL_CHARACTERS),
 ];
 

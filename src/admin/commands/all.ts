@@ -20,5 +20,7 @@ export function createAdminProgram(): Command {
   addSealingKeyCommands(program);
   addReconcileCommand(program);
   addInitCommand(program);
+  // --help is the one way to a page.
+  for (const group of program.commands) group.helpCommand(false);
   return program;
 }
