@@ -57,8 +57,8 @@ async function workerd() {
  */
 export default defineConfig({
   test: {
-    // vitest leaves a core free, which on two cores is half the machine.
-    maxWorkers: 2,
+    // vitest leaves a core free, which on two cores is half the machine; and many tests wait for a process of their own.
+    maxWorkers: 3,
     provide: { effort },
     projects: [
       {

@@ -7,8 +7,8 @@ import { DemoFailure } from "./failure.ts";
 import type { Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";
 
-/** More than the story needs, so that one sees that they come in no order. */
-const DEMO_RANGE_SIZE = 100;
+/** Numbers the story needs: two users of a phone, a visitor who comes, and one who does not. */
+const DEMO_RANGE_SIZE = 4;
 /** Far above the ranges that applications get by themselves. */
 const FIRST_DEMO_NUMBER = 8_000_000_000_000_000;
 const MAX_RANGE_TRIES = 5;

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { sweep } from "../../src/sweep.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { byEffort } from "../support/effort.ts";
 import { requestBadge } from "../support/http.ts";
 import { invite } from "./support/calls.ts";
 import { ahead, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
@@ -79,7 +80,7 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
   });
 });
 
-const MANY = 100_000;
+const MANY = byEffort(60_000, 100_000);
 /** Of these the object knows the lease; for the others it is as if it had been restored to an older state. */
 const LEASED = 5_000;
 

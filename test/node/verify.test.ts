@@ -48,7 +48,7 @@ describe("whatever the input", () => {
           ok: false,
         });
       }),
-      { numRuns: byEffort(2000, 20_000) },
+      { numRuns: byEffort(1000, 20_000) },
     );
   });
 
