@@ -41,6 +41,7 @@ const INVITATIONS = vitest("workers", ["invitations/claim", "invitations/invitat
 const RACES = vitest("workers", ["invitations/races"]);
 const RELEASE = vitest("workers", ["invitations/release"]);
 const RESTORED = vitest("workers", ["badges/restored", "badges/faults", "badges/round-trips"]);
+const COSTS = vitest("workers", ["storage/costs"]);
 const RECONCILED = vitest("workers", ["invitations/restored"]);
 const pure = (file: string): Stage => vitest("pure", [file]);
 
@@ -54,7 +55,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/numbers/client.ts": [BADGES, RELEASE, RECONCILED],
   "src/numbers/group-commit.ts": [pure("numbers/group-commit"), BADGES],
   "src/numbers/holder.ts": [BADGES, RESTORED],
-  "src/numbers/ledger.ts": [vitest("workers", ["numbers/ledger", "badges/restored"]), RECONCILED],
+  "src/numbers/ledger.ts": [vitest("workers", ["numbers/ledger", "badges/restored"]), RECONCILED, COSTS],
   "src/numbers/ledger-tables.ts": [vitest("workers", ["numbers/ledger"])],
   "src/numbers/permutation.ts": [
     pure("numbers/permutation"),
@@ -78,7 +79,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/webhooks/wake-up.ts": [WEBHOOKS],
   "src/badges/existing.ts": [BADGES],
   "src/badges/issue.ts": [BADGES],
-  "src/badges/list.ts": [vitest("workers", ["http/pages"]), vitest("workers", ["storage/costs"])],
+  "src/badges/list.ts": [vitest("workers", ["http/pages"]), COSTS],
   "src/badges/sign.ts": [vitest("workers", ["badges/issue", "applications/signing-keys"])],
   "src/storage/badge-writes.ts": [BADGES, RESTORED, RELEASE],
   "src/storage/invitations.ts": [INVITATIONS, RELEASE, RACES],
