@@ -114,14 +114,21 @@ describe("what an answer costs, in round trips", () => {
     expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 0 });
   });
 
-  it("a claimed invitation of an application without webhooks: no wake-up", async () => {
-    const application = await createApplication();
+  it.each([
+    {
+      name: "a claimed invitation: two looks, two calls of the object, and one wake-up",
+      webhookUrl: WEBHOOK_URL,
+      queue: 1,
+    },
+    { name: "a claimed invitation of an application without webhooks: no wake-up", webhookUrl: null, queue: 0 },
+  ])("$name", async ({ webhookUrl, queue }) => {
+    const application = await createApplication({ webhookUrl });
     await requestQuietly(application, "device", { userId: "alice" });
     const { id: invitationToken } = await invite(application);
     const trips = await countTrips(application, (bindings) =>
       callWith(bindings, badgeRequest(application, "new", { userId: "bob", invitationToken })),
     );
-    expect(trips).toEqual({ worker: 2, object: 2, fromObject: 0, queue: 0 });
+    expect(trips).toEqual({ worker: 2, object: 2, fromObject: 0, queue });
   });
 
   it("newer metadata, or another user's turn on the device: one more to D1", async () => {
