@@ -19,6 +19,9 @@ const sealingKeys = [newSealingKey(), newSealingKey()] as const;
 const effort = process.env.TEST_EFFORT ?? "short";
 if (effort !== "short" && effort !== "full") throw new Error(`TEST_EFFORT is short or full, not ${effort}`);
 
+/** Milliseconds, for a test inside workerd. */
+const testTimeout = effort === "full" ? 600_000 : 30_000;
+
 /** Tests of functions alone: they need no storage, and no time to make it. */
 const PURE = [
   "test/client/verify-webhook.test.ts",
@@ -69,12 +72,12 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/node/**", ...PURE],
           setupFiles: ["./test/support/setup.ts"],
-          testTimeout: 30_000,
+          testTimeout,
         },
       },
       {
         plugins: [await workerd()],
-        test: { name: "pure", include: PURE, isolate: false, testTimeout: 30_000 },
+        test: { name: "pure", include: PURE, isolate: false, testTimeout },
       },
       {
         test: {
