@@ -1,27 +1,16 @@
 import { DurableObject } from "cloudflare:workers";
-import {
-  LEASE_RECLAIM_SECONDS,
-  MAX_GROUP_BADGES,
-  MAX_LEASE_ATTEMPTS,
-  RECLAIM_CHUNK_LEASES,
-  SKIP_CHUNK_NUMBERS,
-} from "../limits.ts";
+import { LEASE_RECLAIM_SECONDS, MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../limits.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
-import {
-  type BadgeWrite,
-  findNumbers,
-  type NewReservation,
-  type WriteResult,
-  writeBadges,
-} from "../storage/badge-writes.ts";
+import { type BadgeWrite, type NewReservation, type WriteResult, writeBadges } from "../storage/badge-writes.ts";
 import { Database } from "../storage/database.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeases } from "./adoption.ts";
+import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { badgeHolder, holderKey } from "./holder.ts";
-import { type ClaimStanding, Ledger, type NumberRange, type UnconfirmedLease } from "./ledger.ts";
+import { holderKey } from "./holder.ts";
+import { type ClaimStanding, Ledger, type NumberRange } from "./ledger.ts";
 
 /** What the object needs to know of its application to lease a number. */
 export interface AllocationRules {
@@ -147,12 +136,7 @@ export class Allocator extends DurableObject<Env> {
 
   async #reclaim(): Promise<void> {
     const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
-    const db = new Database(this.env.DB);
-    for (;;) {
-      const leases = this.#ledger.unconfirmed(before, RECLAIM_CHUNK_LEASES);
-      if (leases.length === 0) break;
-      await this.#settle(db, leases, before);
-    }
+    await settleUnconfirmed(new Database(this.env.DB), this.#ledger, before);
     this.#alarmIsSet = this.#ledger.finishScan();
     if (this.#alarmIsSet) await this.#setAlarm();
   }
@@ -235,34 +219,10 @@ export class Allocator extends DurableObject<Env> {
    * and that D1 knows, once for everybody who met one.
    */
   #skipTaken(): Promise<void> {
-    this.#skipping ??= this.#skipKnown().finally(() => {
+    this.#skipping ??= skipKnownNumbers(new Database(this.env.DB), this.#ledger).finally(() => {
       this.#skipping = null;
     });
     return this.#skipping;
-  }
-
-  async #skipKnown(): Promise<void> {
-    const db = new Database(this.env.DB);
-    for (;;) {
-      const next = [this.#ledger.peekFree(SKIP_CHUNK_NUMBERS), this.#ledger.peekFresh(SKIP_CHUNK_NUMBERS)];
-      const known = await findNumbers(db, next.flat());
-      this.#ledger.skipTaken(new Set(known.keys()));
-      if (next.every((numbers) => numbers.length === 0 || numbers.some((number) => !known.has(number)))) return;
-    }
-  }
-
-  async #settle(db: Database, leases: readonly UnconfirmedLease[], before: number): Promise<void> {
-    const known = await findNumbers(
-      db,
-      leases.map(({ number }) => number),
-    );
-    for (const { id, holder, number } of leases) {
-      const badge = known.get(number);
-      const owner = badge && badgeHolder(badge);
-      if (!badge) this.#ledger.reclaim(id, before, Date.now());
-      else if (owner && holderKey(owner) === holder) this.#ledger.confirm(holder, number);
-      else this.#ledger.markTaken(holder, number);
-    }
   }
 
   get #applicationId(): string {

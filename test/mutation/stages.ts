@@ -52,6 +52,7 @@ const pure = (file: string): Stage => vitest("pure", [file]);
 const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/numbers/adoption.ts": [RECONCILED],
   "src/numbers/allocator.ts": [RESTORED, RECONCILED, RELEASE],
+  "src/numbers/comparison.ts": [RESTORED, RELEASE],
   "src/numbers/client.ts": [BADGES, RELEASE, RECONCILED],
   "src/numbers/group-commit.ts": [pure("numbers/group-commit"), BADGES],
   "src/numbers/holder.ts": [BADGES, RESTORED],
