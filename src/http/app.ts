@@ -13,6 +13,20 @@ import { listRoutes } from "./list-routes.ts";
 import { openApiRoutes } from "./openapi-routes.ts";
 import { serviceRoutes } from "./service-routes.ts";
 
+/**
+ * What an API's answers and its one page need (OWASP REST Security Cheat Sheet: HSTS, nosniff, framing). Left out is what
+ * only pages that embed others need, what old browsers and plug-ins asked for, and what would keep other origins away.
+ */
+const SECURITY_HEADERS = {
+  crossOriginResourcePolicy: false,
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  xXssProtection: false,
+};
+
 /** The HTTP side of the service: what every request gets, then one file a resource. */
 export const app = new Hono<HttpEnv>()
   .use(requestId())
@@ -21,7 +35,8 @@ export const app = new Hono<HttpEnv>()
     const context = createContext(c.env, (work) => c.executionCtx.waitUntil(work));
     c.set("context", context);
     await next();
-    if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-store");
+    // Not by `c.header`, which would make the answer anew, as a stream.
+    if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store");
     log("info", {
       event: "request",
       requestId: c.get("requestId"),
@@ -35,7 +50,7 @@ export const app = new Hono<HttpEnv>()
       d1RoundTrips: context.db.roundTrips,
     });
   })
-  .use(secureHeaders({ crossOriginResourcePolicy: false, crossOriginOpenerPolicy: false, xXssProtection: false }))
+  .use(secureHeaders(SECURITY_HEADERS))
   .route("/", badgeRoutes)
   .route("/", listRoutes)
   .route("/", invitationRoutes)

@@ -87,6 +87,15 @@ describe("every answer (contract section 6)", () => {
     }
   });
 
+  it("tells browsers to come back by TLS only, not to guess types, to show it in no frame, to name it to nobody", async () => {
+    for (const [name, { headers }] of await answersOf(application, {})) {
+      expect(`${name} ${headers.get("strict-transport-security")}`).toMatch(/ max-age=[1-9]\d{6,}/);
+      expect(`${name} ${headers.get("x-content-type-options")}`).toBe(`${name} nosniff`);
+      expect(`${name} ${headers.get("x-frame-options")}`).toBe(`${name} SAMEORIGIN`);
+      expect(`${name} ${headers.get("referrer-policy")}`).toBe(`${name} no-referrer`);
+    }
+  });
+
   it("is JSON, and an error has its code and nothing else", async () => {
     for (const [name, { status, body, headers }] of await answersOf(application, {})) {
       if (status === 204) continue;
