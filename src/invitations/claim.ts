@@ -4,19 +4,11 @@ import type { Context } from "../context.ts";
 import { digestOf } from "../digest.ts";
 import { newEventId } from "../identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
-import { log } from "../log.ts";
-import type { ClaimStanding } from "../numbers/ledger.ts";
 import { Unavailable } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
+import { type Reason, Refusal } from "../refusal.ts";
 import { findBadge } from "../storage/badges.ts";
-import {
-  type Claim,
-  findInvitation,
-  findInvitationAndBadge,
-  type StoredInvitation,
-  writeClaim,
-  writeExpiry,
-} from "../storage/invitations.ts";
+import type { Claim } from "../storage/claim-writes.ts";
+import { findInvitation, findInvitationAndBadge, type StoredInvitation, writeExpiry } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { decideClaim } from "./lifecycle.ts";
@@ -50,33 +42,26 @@ export async function claimInvitation(
     if (isOurs) return created(application, invitation.number);
     if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
     const claim = toClaim(context, application, request, { token, digest, eventId, invitation, badgeNumber });
-    if (await claimNow(context, claim)) return created(application, invitation.number);
+    if (await claimNow(context, application.id, claim)) return created(application, invitation.number);
   }
   throw new Unavailable("D1", undefined);
 }
 
 /** @returns false when something moved since the request looked */
-async function claimNow(context: Context, claim: Claim): Promise<boolean> {
-  const { applicationId, digest, number, eventId } = claim;
-  const standing = await context.allocator.mayClaim(applicationId, digest, number, claim);
-  if (standing !== "held") return refuseLost(context, claim, standing);
-  const written = await writeClaim(context.db, claim);
-  if (!written) return false;
-  context.defer(noteClaim(context, claim));
-  if (written.eventPending) context.defer(sendWakeUps(context.queue, applicationId, [eventId]));
-  return true;
-}
-
-/**
- * The object remembers who claimed, should D1 be restored to a time before: then nobody else gets the number, not even
- * when the invitation is revoked or expires. That a note is lost matters only together with such a restoration.
- */
-async function noteClaim({ allocator }: Context, claim: Claim): Promise<void> {
-  const { applicationId, digest, number } = claim;
-  try {
-    await allocator.noteClaim(applicationId, digest, number, claim);
-  } catch (error) {
-    log("warn", { event: "claim-not-noted", application: applicationId, error });
+async function claimNow(context: Context, applicationId: string, claim: Claim): Promise<boolean> {
+  const result = await context.allocator.claim(applicationId, claim);
+  switch (result.kind) {
+    case "written":
+      context.defer(sendWakeUps(context.queue, applicationId, result.wakeUps));
+      return true;
+    case "overtaken":
+      return false;
+    case "given-back":
+      return refuseLost(context, applicationId, claim, "invitation-revoked");
+    case "claimed-by-another":
+      return refuseLost(context, applicationId, claim, "invitation-claimed");
+    case "unavailable":
+      throw new Unavailable("allocator", undefined);
   }
 }
 
@@ -84,10 +69,10 @@ async function noteClaim({ allocator }: Context, claim: Claim): Promise<void> {
  * The object hears of an invitation's end after D1 does, so by now D1 says why, and the next decision gives the reason. If
  * it still says pending, D1 was restored to an older state, and the number is somebody else's or may be.
  */
-async function refuseLost(context: Context, claim: Claim, standing: ClaimStanding): Promise<false> {
-  const invitation = await findInvitation(context.db, claim.applicationId, claim.digest);
+async function refuseLost(context: Context, applicationId: string, claim: Claim, reason: Reason): Promise<false> {
+  const invitation = await findInvitation(context.db, applicationId, claim.digest);
   if (invitation?.state !== "pending") return false;
-  throw new Refusal(standing === "given-back" ? "invitation-revoked" : "invitation-claimed");
+  throw new Refusal(reason);
 }
 
 function toClaim(
@@ -117,7 +102,7 @@ function toClaim(
   });
   const signingKeyId = newestSigningKey(application).id;
   const badge = { number, device, userId, metadata, signingKeyId, replacedNumber };
-  return { applicationId: application.id, digest, eventId, payload, claimedAt, ...badge };
+  return { digest, eventId, payload, claimedAt, ...badge };
 }
 
 function created(application: Application, number: number): IssuedBadge {

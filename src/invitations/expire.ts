@@ -2,7 +2,7 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { SWEEP_CHUNK_ROWS } from "../limits.ts";
 import { log } from "../log.ts";
-import type { AllocationResult, AllocationRules } from "../numbers/allocator.ts";
+import type { AllocationResult, AllocationRules } from "../numbers/allocations.ts";
 import { type EndedInvitation, findUnreleased, writeExpiries, writeReleases } from "../storage/invitations.ts";
 
 /**

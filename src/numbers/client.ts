@@ -1,15 +1,10 @@
 import { retryPlatform } from "../platform.ts";
+import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
 import type { InvitationLeases, KnownBadge } from "./adoption.ts";
-import type {
-  AllocationResult,
-  AllocationRules,
-  Allocator,
-  IssueRequest,
-  ReserveRequest,
-  UserDeviceName,
-} from "./allocator.ts";
-import type { ClaimStanding } from "./ledger.ts";
+import type { AllocationResult, AllocationRules } from "./allocations.ts";
+import type { Allocator, IssueRequest, ReserveRequest } from "./allocator.ts";
+import type { ClaimResult } from "./claims.ts";
 
 type Stub = DurableObjectStub<Allocator>;
 
@@ -29,22 +24,8 @@ export class AllocatorClient {
     return this.#call(applicationId, async (stub) => await stub.reserve(rules, request));
   }
 
-  mayClaim(
-    applicationId: string,
-    invitation: string,
-    number: number,
-    { device, userId }: UserDeviceName,
-  ): Promise<ClaimStanding> {
-    return this.#call(applicationId, async (stub) => await stub.mayClaim(invitation, number, { device, userId }));
-  }
-
-  async noteClaim(
-    applicationId: string,
-    invitation: string,
-    number: number,
-    { device, userId }: UserDeviceName,
-  ): Promise<void> {
-    await this.#call(applicationId, async (stub) => await stub.noteClaim(invitation, number, { device, userId }));
+  claim(applicationId: string, claim: Claim): Promise<ClaimResult | { kind: "unavailable" }> {
+    return this.#call(applicationId, async (stub) => await stub.claim(claim));
   }
 
   async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {

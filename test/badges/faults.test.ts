@@ -1,10 +1,20 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { PLATFORM_TRIES } from "../../src/limits.ts";
 import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1, leasesOf } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
+import { aroundD1 } from "../support/d1.ts";
+import {
+  CASES,
+  expectedStatuses,
+  failing,
+  failingTrips,
+  isAbout,
+  type Kind,
+  LOST,
+  type Moment,
+  statusesOf,
+} from "../support/faults.ts";
 import type { Answer } from "../support/http.ts";
 import { queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
@@ -13,53 +23,6 @@ import { expectOneBadge, requestQuietly, WEBHOOK_URL } from "./support.ts";
 beforeEach(() => {
   for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
 });
-
-/** Before: it never happened. After: it happened, and the answer was lost. */
-type Moment = "before" | "after";
-
-/** A fault: what the platform says, how often, and whether the service's own tries get over it. */
-interface Kind {
-  name: string;
-  times: number;
-  error: Error;
-  isOvercome: boolean;
-}
-
-const LOST = Object.assign(new Error("Network connection lost."), { retryable: true });
-
-const KINDS: readonly Kind[] = [
-  { name: "once, retryably", times: 1, error: LOST, isOvercome: true },
-  { name: "for as long as one request tries", times: PLATFORM_TRIES, error: LOST, isOvercome: false },
-  { name: "once, for good", times: 1, error: new Error("D1_ERROR: no such table: badge"), isOvercome: false },
-];
-
-const MOMENTS: readonly Moment[] = ["before", "after"];
-const CASES = MOMENTS.flatMap((moment) => KINDS.map((kind) => ({ moment, kind })));
-
-/** What the client is answered, one try after the other, when the first one's work was done or not. */
-function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[] {
-  if (isOvercome) return [201, 200];
-  return isDone ? [503, 200, 200] : [503, 201, 200];
-}
-
-/** Fails what it is put around, as often and as the kind says; everything that follows goes through. */
-function failing({ times, error }: Kind, moment: Moment): <Result>(act: () => Promise<Result>) => Promise<Result> {
-  let failures = 0;
-  return async (act) => {
-    if (failures >= times) return act();
-    failures++;
-    if (moment === "after") await act();
-    throw error;
-  };
-}
-
-const isAbout = (statements: readonly Statement[], text: string) => statements.some(({ sql }) => sql.includes(text));
-
-/** Fails the trips to D1 that have this text in them. */
-function failingTrips(text: string, kind: Kind, moment: Moment): AroundTrip {
-  const fail = failing(kind, moment);
-  return (statements, send) => (isAbout(statements, text) ? fail(send) : send());
-}
 
 /** What a phone does: tries until it is answered, and once more at its next start. */
 async function askUntilAnswered(application: TestApplication, bindings: Partial<Env> = {}): Promise<Answer[]> {
@@ -70,8 +33,6 @@ async function askUntilAnswered(application: TestApplication, bindings: Partial<
   await ask();
   return answers;
 }
-
-const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status);
 
 describe("a request that fails half-way, tried again by the client (contract section 1)", () => {
   const LOOKS = [

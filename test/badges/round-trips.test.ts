@@ -116,7 +116,7 @@ describe("what an answer costs, in round trips", () => {
 
   it.each([
     {
-      name: "a claimed invitation: two looks, two calls of the object, and one wake-up",
+      name: "a claimed invitation: one look, one call of the object, one batch, and one wake-up",
       webhookUrl: WEBHOOK_URL,
       queue: 1,
     },
@@ -128,7 +128,7 @@ describe("what an answer costs, in round trips", () => {
     const trips = await countTrips(application, (bindings) =>
       callWith(bindings, badgeRequest(application, "new", { userId: "bob", invitationToken })),
     );
-    expect(trips).toEqual({ worker: 2, object: 2, fromObject: 0, queue });
+    expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue });
   });
 
   it("newer metadata, or another user's turn on the device: one more to D1", async () => {

@@ -9,16 +9,11 @@ import { base64Url, newEventId, newInvitationToken } from "../../src/identifiers
 import { badgeCreated, type FloorEnv, type NumberRange } from "./floor/allocator.ts";
 import {
   type ApplicationRow,
-  CLAIM,
-  INSERT_EVENT,
-  ISSUE_RESERVED,
-  RETIRE_REPLACED,
   SELECT_APPLICATION,
   SELECT_BADGE,
   SELECT_BADGE_NUMBER,
   SELECT_CURRENT_BADGE,
   SELECT_INVITATION,
-  SELECT_OURS,
   SELECT_PAGE,
 } from "./floor/storage.ts";
 
@@ -123,7 +118,7 @@ function newestKey({ signingKeys }: Application): SigningKey {
 }
 
 async function badge(call: Call): Promise<Response> {
-  const { request, env, execution, application, device } = call;
+  const { request, env, application, device } = call;
   const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
   const { userId, invitationToken } = body;
   const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
@@ -143,10 +138,7 @@ async function badge(call: Call): Promise<Response> {
     eventId,
     issuedAt,
   });
-  if (wakeUps.length > 0) {
-    const applicationId = application.id;
-    execution.waitUntil(env.WEBHOOKS.sendBatch(wakeUps.map((id) => ({ body: { applicationId, eventId: id } }))));
-  }
+  sendWakeUps(call, wakeUps);
   return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
 }
 
@@ -208,7 +200,7 @@ async function invite({ request, env, application, device }: Call): Promise<Resp
 }
 
 async function claim(call: Call, body: { userId: string; metadata: string | null; token: string }): Promise<Response> {
-  const { env, execution, application, device } = call;
+  const { env, application, device } = call;
   const { userId, metadata, token } = body;
   const digest = await digestOf(token);
   const claimedAt = Date.now();
@@ -221,25 +213,22 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   const [invitation] = invitations?.results ?? [];
   if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
   const { number } = invitation;
-  const claimant = `device:${device}:${userId}`;
-  const mayClaim = await env.ALLOCATOR.getByName(application.id).mayClaim(digest, number, claimant);
-  if (!mayClaim) throw new Error("the object knows the invitations it reserved for");
   const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);
-  const { id: keyId, publicKey } = newestKey(application);
-  const results = await d1.batch<{ event_state: string | null }>([
-    d1.prepare(CLAIM).bind(digest, eventId, claimedAt, device, userId, application.id, null),
-    d1.prepare(RETIRE_REPLACED).bind(digest, eventId, claimedAt, null),
-    d1
-      .prepare(ISSUE_RESERVED)
-      .bind(digest, eventId, claimedAt, device, userId, application.id, metadata, keyId, number),
-    d1.prepare(INSERT_EVENT).bind(digest, eventId, claimedAt, payload, application.id),
-    d1.prepare(SELECT_OURS).bind(digest, eventId, application.id),
-  ]);
-  const ours = results.at(-1)?.results[0];
-  if (!ours) throw new Error("a benchmark's claim meets no other");
-  execution.waitUntil(env.ALLOCATOR.getByName(application.id).noteClaim(digest, number, claimant));
-  if (ours.event_state === "pending") {
-    execution.waitUntil(env.WEBHOOKS.send({ applicationId: application.id, eventId }));
-  }
+  const { id: signingKeyId, publicKey } = newestKey(application);
+  const badge = { number, device, userId, metadata, signingKeyId, replacedNumber: null };
+  const wakeUps = await env.ALLOCATOR.getByName(application.id).claim({
+    digest,
+    eventId,
+    payload,
+    claimedAt,
+    ...badge,
+  });
+  if (!wakeUps) throw new Error("a benchmark's claim meets no other");
+  sendWakeUps(call, wakeUps);
   return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
+}
+
+function sendWakeUps({ env, execution, application: { id: applicationId } }: Call, eventIds: readonly string[]): void {
+  if (eventIds.length === 0) return;
+  execution.waitUntil(env.WEBHOOKS.sendBatch(eventIds.map((eventId) => ({ body: { applicationId, eventId } }))));
 }

@@ -37,7 +37,7 @@ function vitest(project: keyof typeof MAX_SECONDS, files: readonly string[], isI
 
 const WEBHOOKS = vitest("workers", ["webhooks/delivery", "webhooks/answers", "webhooks/endpoint"]);
 const BADGES = vitest("workers", ["badges/issue", "badges/round-trips", "badges/faults"]);
-const INVITATIONS = vitest("workers", ["invitations/claim", "invitations/invitations"]);
+const INVITATIONS = vitest("workers", ["invitations/claim", "invitations/claim-groups", "invitations/invitations"]);
 const RACES = vitest("workers", ["invitations/races"]);
 const RELEASE = vitest("workers", ["invitations/release"]);
 const RESTORED = vitest("workers", ["badges/restored", "badges/faults", "badges/round-trips"]);
@@ -51,7 +51,9 @@ const pure = (file: string): Stage => vitest("pure", [file]);
  */
 const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/numbers/adoption.ts": [RECONCILED],
+  "src/numbers/allocations.ts": [RESTORED, RELEASE],
   "src/numbers/allocator.ts": [RESTORED, RECONCILED, RELEASE],
+  "src/numbers/claims.ts": [INVITATIONS, BADGES, RECONCILED],
   "src/numbers/comparison.ts": [RESTORED, RELEASE],
   "src/numbers/client.ts": [BADGES, RELEASE, RECONCILED],
   "src/numbers/group-commit.ts": [pure("numbers/group-commit"), BADGES],
@@ -63,6 +65,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
     vitest("workers", ["numbers/ledger"]),
     vitest("node", ["node/permutation"]),
   ],
+  "src/numbers/wake-ups.ts": [BADGES, INVITATIONS],
   "src/invitations/claim.ts": [INVITATIONS, BADGES, RECONCILED, RACES],
   "src/invitations/create.ts": [INVITATIONS, vitest("workers", ["http/unavailable"]), RELEASE],
   "src/invitations/expire.ts": [RELEASE, vitest("workers", ["invitations/sweep"], true)],
@@ -83,6 +86,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/badges/list.ts": [vitest("workers", ["http/pages"]), COSTS],
   "src/badges/sign.ts": [vitest("workers", ["badges/issue", "applications/signing-keys"])],
   "src/storage/badge-writes.ts": [BADGES, RESTORED, RELEASE],
+  "src/storage/claim-writes.ts": [INVITATIONS, BADGES, RACES],
   "src/storage/invitations.ts": [INVITATIONS, RELEASE, RACES],
   "src/storage/webhook-attempts.ts": [WEBHOOKS],
   "src/storage/webhook-events.ts": [WEBHOOKS],

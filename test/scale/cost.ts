@@ -76,9 +76,9 @@ export const COSTS = {
   claimInvitation: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 10,
+    d1RowsRead: 18,
     d1RowsWritten: 8,
-    objectCalls: 2,
+    objectCalls: 1,
     objectRowsRead: 2,
     objectRowsWritten: 1,
     queueOperations: 1,

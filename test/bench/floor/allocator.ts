@@ -2,7 +2,15 @@ import { DurableObject } from "cloudflare:workers";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { createPermutation } from "../../../src/numbers/permutation.ts";
-import { INSERT_BADGES, INSERT_EVENTS, INSERT_INVITATIONS, INSERT_RESERVATIONS } from "./storage.ts";
+import {
+  CLAIM_INVITATIONS,
+  INSERT_BADGES,
+  INSERT_CLAIM_EVENTS,
+  INSERT_EVENTS,
+  INSERT_INVITATIONS,
+  INSERT_RESERVATIONS,
+  ISSUE_RESERVED,
+} from "./storage.ts";
 
 export interface FloorEnv {
   DB: D1Database;
@@ -35,6 +43,25 @@ export interface ReserveRequest {
   createdAt: number;
 }
 
+export interface ClaimRequest {
+  digest: string;
+  number: number;
+  device: string;
+  userId: string;
+  metadata: string | null;
+  signingKeyId: number;
+  eventId: string;
+  payload: string;
+  replacedNumber: number | null;
+  claimedAt: number;
+}
+
+interface WaitingClaim {
+  claim: ClaimRequest;
+  /** The events of the whole group, told to one of its callers, or null for a claim that was not written. */
+  done: PromiseWithResolvers<string[] | null>;
+}
+
 interface Waiting {
   kind: "issue" | "reserve";
   /** Event ID or digest of the token: what `RETURNING` names. */
@@ -59,6 +86,8 @@ const RECLAIM_MILLISECONDS = 3600 * 1000;
 export class Allocator extends DurableObject<FloorEnv> {
   #waiting: Waiting[] = [];
   #writing = false;
+  #waitingClaims: WaitingClaim[] = [];
+  #claiming = false;
   #alarmIsSet = false;
   #permutations = new Map<number, (index: number) => number>();
 
@@ -98,18 +127,60 @@ export class Allocator extends DurableObject<FloorEnv> {
     return (await this.#allocate({ kind: "reserve", id: request.invitation, holder, range, rows })).number;
   }
 
-  mayClaim(invitation: string, number: number, claimant: string): boolean {
-    const [held] = this.ctx.storage.sql
-      .exec("SELECT number, claimed_by FROM lease WHERE holder = ?", `invitation:${invitation}`)
-      .toArray();
-    return held?.number === number && (held.claimed_by === null || held.claimed_by === claimant);
+  claim(claim: ClaimRequest): Promise<string[] | null> {
+    const done = Promise.withResolvers<string[] | null>();
+    this.#waitingClaims.push({ claim, done });
+    if (!this.#claiming) void this.#drainClaims();
+    return done.promise;
   }
 
-  noteClaim(invitation: string, number: number, claimant: string): void {
+  async #drainClaims(): Promise<void> {
+    this.#claiming = true;
+    await scheduler.wait(0);
+    while (this.#waitingClaims.length > 0) await this.#writeClaims(this.#waitingClaims.splice(0, MAX_GROUP));
+    this.#claiming = false;
+  }
+
+  async #writeClaims(group: readonly WaitingClaim[]): Promise<void> {
+    try {
+      const claims = group.map(({ claim }) => claim).filter((claim) => this.#mayClaim(claim));
+      const rows = JSON.stringify(claims.map(({ payload: _, ...row }) => row));
+      const events = claims.map(({ digest, eventId, payload, claimedAt }) => ({ digest, eventId, payload, claimedAt }));
+      const { DB: d1 } = this.env;
+      const application = this.ctx.id.name;
+      const results = await d1.batch<{ written: string }>([
+        d1.prepare(CLAIM_INVITATIONS).bind(rows, application),
+        d1.prepare(INSERT_CLAIM_EVENTS).bind(JSON.stringify(events), application),
+        d1.prepare(ISSUE_RESERVED).bind(rows, application),
+      ]);
+      const [claimed, pending] = results.map(({ results: rows }) => new Set(rows.map(({ written }) => written)));
+      let wakeUps = [...(pending ?? [])];
+      for (const { claim, done } of group) {
+        if (!claimed?.has(claim.eventId)) {
+          done.resolve(null);
+          continue;
+        }
+        this.#noteClaim(claim);
+        done.resolve(wakeUps);
+        wakeUps = [];
+      }
+    } catch (error) {
+      for (const { done } of group) done.reject(error);
+    }
+  }
+
+  #mayClaim({ digest, number, device, userId }: ClaimRequest): boolean {
+    const [held] = this.ctx.storage.sql
+      .exec("SELECT number, claimed_by FROM lease WHERE holder = ?", `invitation:${digest}`)
+      .toArray();
+    return held?.number === number && (held.claimed_by === null || held.claimed_by === `device:${device}:${userId}`);
+  }
+
+  #noteClaim({ digest, number, device, userId }: ClaimRequest): void {
     this.ctx.storage.sql.exec(
       "UPDATE lease SET claimed_by = ? WHERE holder = ? AND number = ? AND claimed_by IS NULL",
-      claimant,
-      `invitation:${invitation}`,
+      `device:${device}:${userId}`,
+      `invitation:${digest}`,
       number,
     );
   }

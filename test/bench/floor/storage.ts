@@ -84,30 +84,40 @@ export const SELECT_BADGE_NUMBER = `
   SELECT number FROM badge
   WHERE application_id = ?1 AND device = ?2 AND user_id = ?3 AND position IS NOT NULL`;
 
-const IS_OURS = "EXISTS (SELECT 1 FROM invitation WHERE digest = ?1 AND claim_event_id = ?2)";
+const CLAIMS = "(SELECT key AS place, value AS row FROM json_each(?1))";
 
-export const CLAIM = `
-  UPDATE invitation SET state = 'claimed', ended_at = ?3, claim_device = ?4, claim_user_id = ?5, claim_event_id = ?2
-  WHERE digest = ?1 AND application_id = ?6 AND state = 'pending' AND expires_at_time > ?3
-    AND ?7 IS (SELECT number FROM badge
-      WHERE application_id = ?6 AND device = ?4 AND user_id = ?5 AND position IS NOT NULL)`;
+const OURS = `${CLAIMS} JOIN invitation AS ours
+    ON ours.digest = row ->> 'digest' AND ours.claim_event_id = row ->> 'eventId'`;
 
-export const RETIRE_REPLACED = `UPDATE badge SET position = NULL, retired_at = ?3 WHERE number = ?4 AND ${IS_OURS}`;
+export const CLAIM_INVITATIONS = `
+  UPDATE invitation SET state = 'claimed', ended_at = row ->> 'claimedAt', claim_device = row ->> 'device',
+    claim_user_id = row ->> 'userId', claim_event_id = row ->> 'eventId'
+  FROM ${CLAIMS}
+  WHERE digest = row ->> 'digest' AND application_id = ?2 AND state = 'pending'
+    AND expires_at_time > row ->> 'claimedAt'
+    AND row ->> 'replacedNumber' IS (SELECT badge.number FROM badge
+      WHERE badge.application_id = ?2 AND badge.device = row ->> 'device' AND badge.user_id = row ->> 'userId'
+        AND badge.position IS NOT NULL)
+  RETURNING claim_event_id AS written`;
 
 export const ISSUE_RESERVED = `
-  UPDATE badge SET device = ?4, user_id = ?5, metadata = ?7, signing_key_id = ?8, event_id = ?2, issued_at = ?3,
-    position = 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?6 AND position IS NOT NULL), 0),
-    turn = 1 + coalesce((SELECT max(turn) FROM badge
-      WHERE application_id = ?6 AND device = ?4 AND position IS NOT NULL AND user_id IS NOT NULL), 0)
-  WHERE number = ?9 AND invitation = ?1 AND position IS NULL AND retired_at IS NULL AND ${IS_OURS}`;
+  UPDATE badge SET device = row ->> 'device', user_id = row ->> 'userId', metadata = row ->> 'metadata',
+    signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
+    position = place + 1 + coalesce((SELECT max(last.position) FROM badge AS last
+      WHERE last.application_id = ?2 AND last.position IS NOT NULL), 0),
+    turn = 1 + coalesce((SELECT max(sibling.turn) FROM badge AS sibling
+      WHERE sibling.application_id = ?2 AND sibling.device = row ->> 'device' AND sibling.position IS NOT NULL
+        AND sibling.user_id IS NOT NULL), 0)
+  FROM ${OURS}
+  WHERE badge.number = row ->> 'number' AND badge.invitation = row ->> 'digest' AND badge.position IS NULL
+    AND badge.retired_at IS NULL`;
 
-export const INSERT_EVENT = `
+export const INSERT_CLAIM_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-  SELECT application.id, ?2, 'badge:created', ?4, iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, ?3
-  FROM application WHERE application.id = ?5 AND application.webhook_url IS NOT NULL AND ${IS_OURS}
-  ON CONFLICT DO NOTHING`;
-
-export const SELECT_OURS = `
-  SELECT webhook_event.state AS event_state FROM invitation
-  LEFT JOIN webhook_event ON webhook_event.application_id = ?3 AND webhook_event.id = ?2
-  WHERE digest = ?1 AND claim_event_id = ?2`;
+  SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
+    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'claimedAt'
+  FROM ${OURS}
+  JOIN application ON application.id = ?2 AND application.webhook_url IS NOT NULL
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING id AS written`;

@@ -48,8 +48,8 @@ class InterceptedAllocator extends AllocatorClient {
     return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.reserve(...call));
   }
 
-  override mayClaim(...call: Parameters<Client["mayClaim"]>): ReturnType<Client["mayClaim"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.mayClaim(...call));
+  override claim(...call: Parameters<Client["claim"]>): ReturnType<Client["claim"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.claim(...call));
   }
 
   override release(...call: Parameters<Client["release"]>): ReturnType<Client["release"]> {

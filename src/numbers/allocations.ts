@@ -1,0 +1,131 @@
+import { MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../limits.ts";
+import type { BadgeWrite, WriteResult } from "../storage/badge-writes.ts";
+import { GroupCommit } from "./group-commit.ts";
+import type { Ledger, NumberRange } from "./ledger.ts";
+import { giveWakeUpsToOne } from "./wake-ups.ts";
+
+/** What the object needs to know of its application to lease a number. */
+export interface AllocationRules {
+  range: NumberRange;
+  reuseAfterSeconds: number;
+}
+
+/** A number that somebody asks for, and what D1 is to hold of it. */
+export interface Allocation {
+  rules: AllocationRules;
+  holder: string;
+  write(number: number): BadgeWrite;
+}
+
+/** Business outcomes are values: an exception would cross RPC as a fault of the object. */
+export type AllocationResult =
+  | { kind: "written"; number: number; wakeUps: readonly string[] }
+  | { kind: "existing"; number: number }
+  | { kind: "exhausted" }
+  | { kind: "unavailable" };
+
+/** What allocations need of D1. */
+export interface AllocationStorage {
+  /** Writes all in one transaction. */
+  write(this: void, writes: readonly BadgeWrite[]): Promise<WriteResult[]>;
+  /** Passes over all numbers that come next and that D1 knows. */
+  skipKnownNumbers(this: void): Promise<void>;
+}
+
+/** Numbers of one application: leased, written to D1 and confirmed in groups. */
+export class Allocations {
+  readonly #ledger: Ledger;
+  readonly #storage: AllocationStorage;
+  readonly #group = new GroupCommit<Allocation, AllocationResult | null>(MAX_GROUP_BADGES, (group) =>
+    this.#allocateAll(group),
+  );
+  #skipping: Promise<void> | null = null;
+
+  constructor(ledger: Ledger, storage: AllocationStorage) {
+    this.#ledger = ledger;
+    this.#storage = storage;
+  }
+
+  /** @throws Unavailable when D1 does not answer */
+  async allocate(allocation: Allocation): Promise<AllocationResult> {
+    for (let attempt = 0; attempt < MAX_LEASE_ATTEMPTS; attempt++) {
+      const result = await this.#group.add(allocation);
+      if (result) return result;
+      await this.#skipTaken();
+    }
+    return { kind: "unavailable" };
+  }
+
+  /**
+   * Leases, writes and confirms for a group. What is noted here before the first `await` and after the last one is one
+   * transaction of the object's storage for all of the group, and for the one before it under load: a commit each would
+   * cost more than all else.
+   *
+   * @returns for each, in the same order, its result, or null when another number must be tried
+   */
+  async #allocateAll(group: readonly Allocation[]): Promise<(AllocationResult | null)[]> {
+    const now = Date.now();
+    const leases = group.map(({ holder, rules }) =>
+      this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, now),
+    );
+    const writes = group.flatMap(({ write }, place) => {
+      const lease = leases[place];
+      return lease?.kind === "leased" ? [write(lease.number)] : [];
+    });
+    if (writes.length === 0) return group.map(() => ({ kind: "exhausted" }));
+    const written = await this.#storage.write(writes);
+    const remaining = written.values();
+    const results = group.map(({ holder }, place): AllocationResult | null => {
+      const lease = leases[place];
+      if (lease?.kind !== "leased") return { kind: "exhausted" };
+      const { value: result } = remaining.next();
+      if (!result) throw new Error("a lease was written without a result");
+      return this.#apply(holder, lease.number, result);
+    });
+    return giveWakeUpsToOne(results, pendingEvents(writes, written));
+  }
+
+  /** Brings the ledger in line with what D1 said. @returns null when another number must be tried */
+  #apply(holder: string, number: number, result: WriteResult): AllocationResult | null {
+    switch (result.kind) {
+      case "written":
+        this.#ledger.confirm(holder, number);
+        return { kind: "written", number: result.number, wakeUps: [] };
+      case "existing":
+        if (result.number === number) this.#ledger.confirm(holder, number);
+        else this.#giveUp(holder, number, result.leasedNumberTaken);
+        return { kind: "existing", number: result.number };
+      case "ended":
+        // Its own number or another that it was leased now: the invitation needs none any more.
+        this.#giveUp(holder, number, result.leasedNumberTaken);
+        return { kind: "existing", number: result.number };
+      case "taken":
+        this.#ledger.markTaken(holder, number);
+        return null;
+    }
+  }
+
+  #giveUp(holder: string, number: number, isTaken: boolean): void {
+    if (isTaken) this.#ledger.markTaken(holder, number);
+    else this.#ledger.release(holder, Date.now());
+  }
+
+  /**
+   * After one taken number others are likely: this object was restored to an older state. Passes over all that come next
+   * and that D1 knows, once for everybody who met one.
+   */
+  #skipTaken(): Promise<void> {
+    this.#skipping ??= this.#storage.skipKnownNumbers().finally(() => {
+      this.#skipping = null;
+    });
+    return this.#skipping;
+  }
+}
+
+function pendingEvents(writes: readonly BadgeWrite[], results: readonly WriteResult[]): readonly string[] {
+  return writes.flatMap((write, place) => {
+    const result = results[place];
+    const isPending = result?.kind === "written" && result.eventPending;
+    return write.kind === "issue" && isPending ? [write.eventId] : [];
+  });
+}

@@ -1,0 +1,172 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { Allocator } from "../../src/numbers/allocator.ts";
+import { inParallel, requestQuietly } from "../badges/support.ts";
+import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { CASES, expectedStatuses, failing, failingTrips, statusesOf } from "../support/faults.ts";
+import type { Answer } from "../support/http.ts";
+import { type Invitation, invite, listedNumbers, outcome } from "./support/calls.ts";
+import { expectConsistent, isLive } from "./support/invariants.ts";
+import { useQuietLog } from "./support/log.ts";
+import { RECORDED_EVENTS, readPayload } from "./support/storage.ts";
+
+useQuietLog();
+
+const claimQuietly = (
+  application: TestApplication,
+  udid: string,
+  userId: string,
+  { token: invitationToken }: Invitation,
+  bindings: Partial<Env> = {},
+): Promise<Answer> => requestQuietly(application, udid, { userId, invitationToken }, bindings);
+
+/** Runs claims that all wait for the first one's write, so that they are one group. @returns how many each batch had */
+async function claimTogether(application: TestApplication, acts: readonly (() => Promise<Answer>)[]) {
+  const batches: number[] = [];
+  const decoy = await invite(application);
+  const claim = vi.spyOn(Allocator.prototype, "claim");
+  await aroundObjectD1(application, () => async (statements, send) => {
+    if (statements[0]?.sql.includes("UPDATE invitation")) {
+      const claims: unknown = JSON.parse(String(statements[0].parameters[0]));
+      batches.push(Array.isArray(claims) ? claims.length : 0);
+    }
+    while (batches.length === 1 && claim.mock.calls.length <= acts.length) await scheduler.wait(1);
+    return send();
+  });
+  const first = claimQuietly(application, "decoy", "decoy", decoy);
+  await vi.waitFor(() => expect(batches).toEqual([1]));
+  const answers = await Promise.all(acts.map((act) => act()));
+  claim.mockRestore();
+  expect((await first).status).toBe(201);
+  return { answers, batches };
+}
+
+describe("claims at one moment (contract section 5)", () => {
+  it("are written in one batch, each with its own number and its own event", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const invitations = await inParallel(20, () => invite(application));
+    const { answers, batches } = await claimTogether(
+      application,
+      invitations.map((invitation, place) => () => claimQuietly(application, `phone-${place}`, "guest", invitation)),
+    );
+    expect(answers.map(({ status, body }) => [status, body.badgeId])).toEqual(
+      invitations.map(({ number }) => [201, String(number)]),
+    );
+    expect(batches).toEqual([1, 20]);
+    const { events } = await expectConsistent(application);
+    expect(events.map((event) => readPayload(event).data.invitationId)).toEqual(
+      expect.arrayContaining(invitations.map(({ token }) => token)),
+    );
+    expect(await listedNumbers(application)).toHaveLength(21);
+  });
+
+  it("of one invitation by several devices: one gets it, all others hear that it was claimed", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const invitation = await invite(application);
+    const { answers } = await claimTogether(
+      application,
+      ["one", "two", "three"].map((udid) => () => claimQuietly(application, udid, "guest", invitation)),
+    );
+    expect(answers.map(outcome).toSorted()).toEqual(["201", "409 CLAIMED_INVITATION", "409 CLAIMED_INVITATION"]);
+    expect((await expectConsistent(application)).events).toHaveLength(2);
+  });
+
+  it("of one invitation by one user device, twice: both are told the number, one as new", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const invitation = await invite(application);
+    const { answers } = await claimTogether(
+      application,
+      [1, 2].map(() => () => claimQuietly(application, "phone", "guest", invitation)),
+    );
+    expect(statusesOf(answers).toSorted()).toEqual([200, 201]);
+    expect(answers.map(({ body }) => body.badgeId)).toEqual([String(invitation.number), String(invitation.number)]);
+    expect((await expectConsistent(application)).events).toHaveLength(2);
+  });
+
+  it("of two invitations by one user device: each replaces the badge before it, and its event says so", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const old = await claimQuietly(application, "phone", "guest", await invite(application));
+    const [one, other] = [await invite(application), await invite(application)];
+    const { answers } = await claimTogether(
+      application,
+      [one, other].map((invitation) => () => claimQuietly(application, "phone", "guest", invitation)),
+    );
+    expect(statusesOf(answers)).toEqual([201, 201]);
+    const { badges, events } = await expectConsistent(application);
+    const replaced = events.flatMap((event) => readPayload(event).data.replacedBadgeId ?? []);
+    expect(replaced[0]).toBe(old.body.badgeId);
+    expect([String(one.number), String(other.number)]).toContain(replaced[1]);
+    expect(badges.filter((row) => isLive(row) && row.userId === "guest")).toHaveLength(1);
+  });
+});
+
+describe("a claim that fails half-way, tried again by the client (contract sections 1 and 5)", () => {
+  /** What a phone does: tries until it is answered, and once more at its next start. */
+  async function claimUntilAnswered(application: TestApplication, bindings: Partial<Env> = {}) {
+    const invitation = await invite(application);
+    const answers: Answer[] = [];
+    const ask = async () => answers.push(await claimQuietly(application, "phone", "guest", invitation, bindings));
+    while (!answers.some(({ status }) => status < 300) && answers.length < 5) await ask();
+    await ask();
+    return { answers, number: invitation.number };
+  }
+
+  /** The number of the invitation and no other, told by one event, and the allocator knows who has it. */
+  async function expectClaimed(
+    application: TestApplication,
+    { answers, number }: { answers: readonly Answer[]; number: number },
+  ): Promise<void> {
+    for (const { status, body } of answers) if (status < 300) expect(body.badgeId).toBe(String(number));
+    expect(await listedNumbers(application)).toEqual([number]);
+    expect((await expectConsistent(application)).events).toHaveLength(1);
+  }
+
+  it.each(CASES)("D1 fails $moment the object writes the claim: $kind.name", async ({ moment, kind }) => {
+    const application = await createApplication(RECORDED_EVENTS);
+    await aroundObjectD1(application, () => failingTrips("UPDATE invitation", kind, moment));
+    const claimed = await claimUntilAnswered(application);
+    expect(statusesOf(claimed.answers)).toEqual(expectedStatuses(kind, moment === "after"));
+    await expectClaimed(application, claimed);
+  });
+
+  it.each(CASES)("the object is lost $moment it did its work: $kind.name", async ({ moment, kind }) => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const fail = failing(kind, moment);
+    const ALLOCATOR = aroundAllocators((method, call) => (method === "claim" ? fail(call) : call()));
+    const claimed = await claimUntilAnswered(application, { ALLOCATOR });
+    expect(statusesOf(claimed.answers)).toEqual(expectedStatuses(kind, moment === "after"));
+    await expectClaimed(application, claimed);
+  });
+
+  it.each([
+    { moment: "before D1 has the claim", statuses: [503, 201, 200] },
+    { moment: "once D1 has the claim", statuses: [503, 200, 200] },
+  ])("the object dies $moment", async ({ moment, statuses }) => {
+    const application = await createApplication(RECORDED_EVENTS);
+    await aroundObjectD1(application, (state) => async (trip, send) => {
+      if (!trip.some(({ sql }) => sql.includes("UPDATE invitation"))) return send();
+      if (moment === "once D1 has the claim") await send();
+      state.abort("the object dies");
+      return send();
+    });
+    const claimed = await claimUntilAnswered(application);
+    expect(statusesOf(claimed.answers)).toEqual(statuses);
+    await expectClaimed(application, claimed);
+  });
+
+  it("writes nothing at all when D1 cannot record the event", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const invitation = await invite(application);
+    await env.DB.prepare(
+      `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
+       BEGIN SELECT RAISE(ABORT, 'refused'); END`,
+    ).run();
+    expect((await claimQuietly(application, "phone", "guest", invitation)).status).toBe(503);
+    const { badges, invitations } = await expectConsistent(application);
+    expect(badges).toMatchObject([{ number: invitation.number, device: null, position: null }]);
+    expect(invitations).toMatchObject([{ state: "pending" }]);
+    await env.DB.prepare("DROP TRIGGER refuse_events").run();
+    expect((await claimQuietly(application, "phone", "guest", invitation)).status).toBe(201);
+  });
+});

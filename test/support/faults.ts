@@ -1,0 +1,57 @@
+import { PLATFORM_TRIES } from "../../src/limits.ts";
+import type { AroundTrip, Statement } from "./d1.ts";
+import type { Answer } from "./http.ts";
+
+/** Before: it never happened. After: it happened, and the answer was lost. */
+export type Moment = "before" | "after";
+
+/** A fault: what the platform says, how often, and whether the service's own tries get over it. */
+export interface Kind {
+  name: string;
+  times: number;
+  error: Error;
+  isOvercome: boolean;
+}
+
+export const LOST = Object.assign(new Error("Network connection lost."), { retryable: true });
+
+const KINDS: readonly Kind[] = [
+  { name: "once, retryably", times: 1, error: LOST, isOvercome: true },
+  { name: "for as long as one request tries", times: PLATFORM_TRIES, error: LOST, isOvercome: false },
+  { name: "once, for good", times: 1, error: new Error("D1_ERROR: no such table: badge"), isOvercome: false },
+];
+
+const MOMENTS: readonly Moment[] = ["before", "after"];
+/** Each kind at each moment. */
+export const CASES = MOMENTS.flatMap((moment) => KINDS.map((kind) => ({ moment, kind })));
+
+/** What the client of a badge is answered, one try after the other, when the first one's work was done or not. */
+export function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[] {
+  if (isOvercome) return [201, 200];
+  return isDone ? [503, 200, 200] : [503, 201, 200];
+}
+
+/** Fails what it is put around, as often and as the kind says; everything that follows goes through. */
+export function failing(
+  { times, error }: Kind,
+  moment: Moment,
+): <Result>(act: () => Promise<Result>) => Promise<Result> {
+  let failures = 0;
+  return async (act) => {
+    if (failures >= times) return act();
+    failures++;
+    if (moment === "after") await act();
+    throw error;
+  };
+}
+
+export const isAbout = (statements: readonly Statement[], text: string) =>
+  statements.some(({ sql }) => sql.includes(text));
+
+/** Fails the trips to D1 that have this text in them. */
+export function failingTrips(text: string, kind: Kind, moment: Moment): AroundTrip {
+  const fail = failing(kind, moment);
+  return (statements, send) => (isAbout(statements, text) ? fail(send) : send());
+}
+
+export const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status);
