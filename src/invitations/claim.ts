@@ -8,7 +8,12 @@ import { Unavailable } from "../platform.ts";
 import { type Reason, Refusal } from "../refusal.ts";
 import { findBadge } from "../storage/badges.ts";
 import type { Claim } from "../storage/claim-writes.ts";
-import { findInvitation, findInvitationAndBadge, type StoredInvitation, writeExpiry } from "../storage/invitations.ts";
+import {
+  findInvitation,
+  findInvitationForDevice,
+  type InvitationForDevice,
+  writeExpiry,
+} from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { decideClaim } from "./lifecycle.ts";
@@ -29,7 +34,7 @@ export async function claimInvitation(
   // One ID for all attempts: a write whose answer was lost is recognized as this request's own.
   const eventId = newEventId(context.now());
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
-    const { invitation, badgeNumber } = await findInvitationAndBadge(db, digest, userDevice);
+    const invitation = await findInvitationForDevice(db, digest, userDevice);
     const isOurs = invitation?.claimEventId === eventId;
     const decision = decideClaim(invitation, request, context.now());
     if (decision.kind === "refuse" || !invitation) {
@@ -41,7 +46,7 @@ export async function claimInvitation(
     }
     if (isOurs) return created(application, invitation.number);
     if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
-    const claim = toClaim(context, application, request, { token, digest, eventId, invitation, badgeNumber });
+    const claim = toClaim(context, application, request, { token, digest, eventId, invitation });
     if (await claimNow(context, application.id, claim)) return created(application, invitation.number);
   }
   throw new Unavailable("D1", undefined);
@@ -79,17 +84,11 @@ function toClaim(
   context: Context,
   application: Application,
   request: BadgeRequest,
-  found: {
-    token: string;
-    digest: string;
-    eventId: string;
-    invitation: StoredInvitation;
-    badgeNumber: number | null;
-  },
+  found: { token: string; digest: string; eventId: string; invitation: InvitationForDevice },
 ): Claim {
-  const { token, digest, eventId, invitation, badgeNumber: replacedNumber } = found;
+  const { token, digest, eventId, invitation } = found;
   const { device, userId, metadata } = request;
-  const { number } = invitation;
+  const { number, badgeNumber: replacedNumber } = invitation;
   const claimedAt = context.now();
   const payload = badgeCreatedPayload({
     eventId,

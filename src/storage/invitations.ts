@@ -1,6 +1,7 @@
-import { and, eq, isNotNull, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, isNotNull, sql } from "drizzle-orm";
 import * as z from "zod";
-import type { Database } from "./database.ts";
+import type { UserDevice } from "./badges.ts";
+import { type Database, prepared } from "./database.ts";
 import { badge, invitation } from "./schema.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
@@ -20,33 +21,38 @@ export function findInvitation(
   );
 }
 
-/** An application's invitation, and the number of the badge that a user device has. One round trip. */
-export async function findInvitationAndBadge(
+export interface InvitationForDevice extends StoredInvitation {
+  /** The number of the badge that the user device has, or null. */
+  badgeNumber: number | null;
+}
+
+const selectInvitationForDevice = prepared((orm) => {
+  const applicationId = sql.placeholder("applicationId");
+  const badgeNumber = orm
+    .select({ number: badge.number })
+    .from(badge)
+    .where(
+      and(
+        eq(badge.applicationId, applicationId),
+        eq(badge.device, sql.placeholder("device")),
+        eq(badge.userId, sql.placeholder("userId")),
+        isNotNull(badge.position),
+      ),
+    );
+  return orm
+    .select({ ...getTableColumns(invitation), badgeNumber: sql<number | null>`(${badgeNumber})`.as("badge_number") })
+    .from(invitation)
+    .where(and(eq(invitation.digest, sql.placeholder("digest")), eq(invitation.applicationId, applicationId)))
+    .prepare();
+});
+
+/** An application's invitation, as a user device that presents it needs it. One round trip. */
+export function findInvitationForDevice(
   db: Database,
   digest: string,
-  userDevice: { applicationId: string; device: string; userId: string },
-): Promise<{ invitation: StoredInvitation | undefined; badgeNumber: number | null }> {
-  const { applicationId, device, userId } = userDevice;
-  const [invitations, badges] = await db.run((orm) =>
-    orm.batch([
-      orm
-        .select()
-        .from(invitation)
-        .where(and(eq(invitation.digest, digest), eq(invitation.applicationId, applicationId))),
-      orm
-        .select({ number: badge.number })
-        .from(badge)
-        .where(
-          and(
-            eq(badge.applicationId, applicationId),
-            eq(badge.device, device),
-            eq(badge.userId, userId),
-            isNotNull(badge.position),
-          ),
-        ),
-    ]),
-  );
-  return { invitation: invitations[0], badgeNumber: badges[0]?.number ?? null };
+  userDevice: UserDevice,
+): Promise<InvitationForDevice | undefined> {
+  return db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
 }
 
 /**

@@ -11,7 +11,6 @@ import {
   type ApplicationRow,
   SELECT_APPLICATION,
   SELECT_BADGE,
-  SELECT_BADGE_NUMBER,
   SELECT_CURRENT_BADGE,
   SELECT_INVITATION,
   SELECT_PAGE,
@@ -205,12 +204,9 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   const digest = await digestOf(token);
   const claimedAt = Date.now();
   const eventId = newEventId(claimedAt);
-  const { DB: d1 } = env;
-  const [invitations] = await d1.batch<{ number: number; state: string }>([
-    d1.prepare(SELECT_INVITATION).bind(digest, application.id),
-    d1.prepare(SELECT_BADGE_NUMBER).bind(application.id, device, userId),
-  ]);
-  const [invitation] = invitations?.results ?? [];
+  const invitation = await env.DB.prepare(SELECT_INVITATION)
+    .bind(digest, application.id, device, userId)
+    .first<{ number: number; state: string }>();
   if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
   const { number } = invitation;
   const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);

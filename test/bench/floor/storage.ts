@@ -78,11 +78,10 @@ export const INSERT_INVITATIONS = `
   ON CONFLICT DO NOTHING
   RETURNING digest AS written`;
 
-export const SELECT_INVITATION = "SELECT * FROM invitation WHERE digest = ?1 AND application_id = ?2";
-
-export const SELECT_BADGE_NUMBER = `
-  SELECT number FROM badge
-  WHERE application_id = ?1 AND device = ?2 AND user_id = ?3 AND position IS NOT NULL`;
+export const SELECT_INVITATION = `
+  SELECT invitation.*, (SELECT number FROM badge
+    WHERE application_id = ?2 AND device = ?3 AND user_id = ?4 AND position IS NOT NULL) AS badge_number
+  FROM invitation WHERE digest = ?1 AND application_id = ?2`;
 
 const CLAIMS = "(SELECT key AS place, value AS row FROM json_each(?1))";
 
