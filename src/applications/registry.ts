@@ -1,9 +1,9 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { BoundedCache } from "../bounded-cache.ts";
 import { isApplicationId } from "../identifiers.ts";
 import { APPLICATION_CACHE_SECONDS, MAX_CACHED_APPLICATIONS } from "../limits.ts";
 import type { NumberRange } from "../numbers/ledger.ts";
-import type { Database } from "../storage/database.ts";
+import { type Database, prepared } from "../storage/database.ts";
 import { application } from "../storage/schema.ts";
 import type { Sealed } from "./custody.ts";
 
@@ -65,14 +65,18 @@ export class ApplicationRegistry {
   }
 }
 
+const selectApplication = prepared((orm) =>
+  orm.query.application
+    .findFirst({
+      where: eq(application.id, sql.placeholder("id")),
+      with: { secrets: true, signingKeys: { orderBy: (key, { asc }) => asc(key.id) } },
+    })
+    .prepare(),
+);
+
 /** One query. */
 async function load(db: Database, id: string): Promise<Application | undefined> {
-  const row = await db.run((orm) =>
-    orm.query.application.findFirst({
-      where: eq(application.id, id),
-      with: { secrets: true, signingKeys: { orderBy: (key, { asc }) => asc(key.id) } },
-    }),
-  );
+  const row = await db.run((orm) => selectApplication(orm).execute({ id }));
   if (!row) return undefined;
   const [firstKey, ...laterKeys] = row.signingKeys;
   if (!firstKey) throw new Error("an application is made together with its first signing key");

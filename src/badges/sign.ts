@@ -1,4 +1,4 @@
-import { SignJWT } from "jose";
+import { CompactSign } from "jose";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
@@ -24,15 +24,17 @@ export async function signBadge(
   if (!badge) throw new Refusal("badge-unknown");
   const key = await signingKeyOf(context, application, badge.signingKeyId);
   const issuedAt = Math.floor(context.now() / 1000);
-  const jwt = new SignJWT({ client_signature: clientSignature })
+  const lifetime = application.signatureLifetimeSeconds;
+  const claims = {
+    client_signature: clientSignature,
+    sub: String(badge.number),
+    aud: application.id,
+    iat: issuedAt,
+    ...(lifetime !== null && { exp: issuedAt + lifetime }),
+  };
+  return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })
-    .setSubject(String(badge.number))
-    .setAudience(application.id)
-    .setIssuedAt(issuedAt);
-  if (application.signatureLifetimeSeconds !== null) {
-    jwt.setExpirationTime(issuedAt + application.signatureLifetimeSeconds);
-  }
-  return jwt.sign(await context.custody.signingKey(application.id, key.kid, key));
+    .sign(await context.custody.signingKey(application.id, key.kid, key));
 }
 
 /** The badge's own key. A key newer than what this isolate remembers of the application is looked up once. */

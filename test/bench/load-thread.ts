@@ -26,9 +26,18 @@ parentPort?.on("message", async (burst: Burst) => {
   parentPort?.postMessage(result, [result.latencies.buffer]);
 });
 
+/** Connections to the server of the last burst, for the next one if that is to the same. */
+let connections: { port: number; agent: Agent } | undefined;
+
+function agentFor(port: number, clients: number): Agent {
+  if (connections?.port === port) return connections.agent;
+  connections?.agent.destroy();
+  connections = { port, agent: new Agent({ keepAlive: true, maxSockets: clients, scheduling: "fifo" }) };
+  return connections.agent;
+}
+
 async function run({ port, clients, calls }: Burst): Promise<BurstResult> {
-  // Connections do not outlive a burst: an idle one may be closed by the server at the moment it is used again.
-  const agent = new Agent({ keepAlive: true, maxSockets: clients, scheduling: "fifo" });
+  const agent = agentFor(port, clients);
   const answers: Answer[] = [];
   const latencies = new Float64Array(calls.length);
   let next = 0;
@@ -46,6 +55,5 @@ async function run({ port, clients, calls }: Burst): Promise<BurstResult> {
   await Promise.all(Array.from({ length: clients }, client));
   const seconds = (performance.now() - startedAt) / 1000;
   const { utilization } = performance.eventLoopUtilization(loop);
-  agent.destroy();
   return { answers, latencies, seconds, utilization };
 }
