@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import { BoundedCache } from "../bounded-cache.ts";
 import { isApplicationId } from "../identifiers.ts";
 import { APPLICATION_CACHE_SECONDS, MAX_CACHED_APPLICATIONS } from "../limits.ts";
-import type { NumberRange } from "../numbers/ledger.ts";
+import type { NumberRange } from "../numbers/fresh-numbers.ts";
 import { type Database, prepared } from "../storage/database.ts";
 import { application } from "../storage/schema.ts";
 import type { Sealed } from "./custody.ts";

@@ -1,13 +1,6 @@
-import { hmac } from "@noble/hashes/hmac.js";
-import { sha256 } from "@noble/hashes/sha2.js";
+import { FreshNumbers, type NumberRange } from "./fresh-numbers.ts";
 import { createTables } from "./ledger-tables.ts";
-import { createPermutation, PERMUTATION_KEY_BYTES } from "./permutation.ts";
-
-/** A number range, both ends included. */
-export interface NumberRange {
-  first: number;
-  last: number;
-}
+import { firstRow, integer, type Row } from "./sql.ts";
 
 export type Lease = { kind: "leased"; number: number } | { kind: "exhausted" };
 
@@ -30,12 +23,12 @@ export interface UnconfirmedLease {
  */
 export class Ledger {
   readonly #sql: SqlStorage;
-  readonly #permutations = new Map<number, (index: number) => number>();
-  #permutationKey: Uint8Array | undefined;
+  readonly #fresh: FreshNumbers;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     createTables(sql);
+    this.#fresh = new FreshNumbers(sql);
   }
 
   /**
@@ -51,7 +44,7 @@ export class Ledger {
       if (held.confirmed === 0) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
       return { kind: "leased", number: integer(held.number) };
     }
-    const number = this.#takeFree(reuseAfterSeconds, now) ?? this.#takeFresh(range);
+    const number = this.#takeFree(reuseAfterSeconds, now) ?? this.#fresh.take(range);
     if (number === null) return { kind: "exhausted" };
     this.#sql.exec("INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 0)", holder, number, now);
     return { kind: "leased", number };
@@ -147,23 +140,14 @@ export class Ledger {
 
   /** The next fresh numbers, without leasing them. */
   peekFresh(count: number): number[] {
-    const segment = this.#openSegment();
-    if (!segment) return [];
-    const place = this.#permutation(segment);
-    const last = Math.min(segment.size, segment.used + count);
-    return Array.from({ length: last - segment.used }, (_, ahead) => segment.first + place(segment.used + ahead));
+    return this.#fresh.peek(count);
   }
 
   /** Passes over those of the numbers that come next that D1 knows: this object was restored to an older state. */
   skipTaken(taken: ReadonlySet<number>): void {
     const list = JSON.stringify([...taken]);
     this.#sql.exec("DELETE FROM free WHERE number IN (SELECT value FROM json_each(?))", list);
-    const segment = this.#openSegment();
-    if (!segment) return;
-    const place = this.#permutation(segment);
-    let index = segment.used;
-    while (index < segment.size && taken.has(segment.first + place(index))) index++;
-    this.#use(segment, index - segment.used);
+    this.#fresh.skip(taken);
   }
 
   #takeFree(reuseAfterSeconds: number, now: number): number | null {
@@ -180,71 +164,11 @@ export class Ledger {
     return integer(free.number);
   }
 
-  #takeFresh(range: NumberRange): number | null {
-    this.#cover(range);
-    const segment = this.#openSegment();
-    if (!segment) return null;
-    this.#use(segment, 1);
-    return segment.first + this.#permutation(segment)(segment.used);
-  }
-
-  /**
-   * A range that grew at its end gets a further segment with an order of its own; the numbers before it keep theirs, so
-   * none comes twice. A caller that knows only the shorter range changes nothing.
-   */
-  #cover({ first, last }: NumberRange): void {
-    const known = this.#first("SELECT min(first) AS first, max(first + size - 1) AS last FROM segment");
-    const end = known?.last == null ? first - 1 : integer(known.last);
-    if (known?.first != null && integer(known.first) !== first) throw new Error("the number range has another start");
-    if (last > end) this.#sql.exec("INSERT INTO segment (first, size, used) VALUES (?, ?, 0)", end + 1, last - end);
-  }
-
-  #openSegment(): Segment | null {
-    const row = this.#first("SELECT first, size, used FROM segment WHERE used < size ORDER BY first LIMIT 1");
-    return row ? { first: integer(row.first), size: integer(row.size), used: integer(row.used) } : null;
-  }
-
-  #use(segment: Segment, count: number): void {
-    this.#sql.exec("UPDATE segment SET used = used + ? WHERE first = ?", count, segment.first);
-  }
-
-  /** Made once for each segment, of which neither place nor size ever changes. */
-  #permutation({ first, size }: Segment): (index: number) => number {
-    const known = this.#permutations.get(first);
-    if (known) return known;
-    this.#permutationKey ??= this.#loadPermutationKey();
-    // A key of its own for each segment: two of one size must not have one order.
-    const key = hmac(sha256, this.#permutationKey, new TextEncoder().encode(String(first)));
-    const permutation = createPermutation(key, size);
-    this.#permutations.set(first, permutation);
-    return permutation;
-  }
-
-  /** The application's key, made by whoever comes first. */
-  #loadPermutationKey(): Uint8Array {
-    const made = crypto.getRandomValues(new Uint8Array(PERMUTATION_KEY_BYTES));
-    this.#sql.exec("INSERT OR IGNORE INTO permutation_key (id, key) VALUES (1, ?)", made);
-    const kept = this.#first("SELECT key FROM permutation_key")?.key;
-    if (!(kept instanceof ArrayBuffer)) throw new Error("the permutation key is not bytes");
-    return new Uint8Array(kept);
-  }
-
   #free(number: number, freedAt: number): void {
     this.#sql.exec("INSERT OR IGNORE INTO free (number, freed_at) VALUES (?, ?)", number, freedAt);
   }
 
-  #first(query: string, ...bindings: SqlStorageValue[]): Record<string, SqlStorageValue> | undefined {
-    return this.#sql.exec(query, ...bindings).toArray()[0];
+  #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {
+    return firstRow(this.#sql, query, ...bindings);
   }
-}
-
-interface Segment {
-  first: number;
-  size: number;
-  used: number;
-}
-
-function integer(value: SqlStorageValue | undefined): number {
-  if (typeof value !== "number") throw new TypeError("expected an integer from the object's storage");
-  return value;
 }

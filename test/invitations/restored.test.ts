@@ -38,7 +38,7 @@ function copyObject(application: TestApplication): Promise<ObjectState> {
   });
 }
 
-/** Puts back what the object had: what its point-in-time recovery does. */
+/** Puts back what the object had: what its point-in-time recovery does, after which the object starts anew. */
 async function restoreObject(application: TestApplication, before: ObjectState): Promise<void> {
   await withLedger(application, (_, { sql }) => {
     for (const table of TABLES) {
@@ -52,6 +52,7 @@ async function restoreObject(application: TestApplication, before: ObjectState):
       }
     }
   });
+  await evictDurableObject(allocatorOf(application));
 }
 
 /** The number that the next device gets, or the refusal. */

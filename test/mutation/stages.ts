@@ -56,6 +56,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/numbers/claims.ts": [INVITATIONS, BADGES, RECONCILED],
   "src/numbers/comparison.ts": [RESTORED, RELEASE],
   "src/numbers/client.ts": [BADGES, RELEASE, RECONCILED],
+  "src/numbers/fresh-numbers.ts": [vitest("workers", ["numbers/ledger", "badges/restored"]), RECONCILED, COSTS],
   "src/numbers/group-commit.ts": [pure("numbers/group-commit"), BADGES],
   "src/numbers/holder.ts": [BADGES, RESTORED],
   "src/numbers/ledger.ts": [vitest("workers", ["numbers/ledger", "badges/restored"]), RECONCILED, COSTS],

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Lease, Ledger, NumberRange } from "../../src/numbers/ledger.ts";
+import type { NumberRange } from "../../src/numbers/fresh-numbers.ts";
+import type { Lease, Ledger } from "../../src/numbers/ledger.ts";
 import { byEffort } from "../support/effort.ts";
 import { createLedgerObject } from "../support/ledger.ts";
 import { createModel, ledgerCommands } from "./ledger-model.ts";

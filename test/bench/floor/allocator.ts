@@ -89,6 +89,7 @@ export class Allocator extends DurableObject<FloorEnv> {
   #waitingClaims: WaitingClaim[] = [];
   #claiming = false;
   #alarmIsSet = false;
+  #isCovered = false;
   #permutations = new Map<number, (index: number) => number>();
 
   constructor(state: DurableObjectState, env: FloorEnv) {
@@ -205,11 +206,14 @@ export class Allocator extends DurableObject<FloorEnv> {
 
   #fresh(first: number, last: number): number {
     const sql = this.ctx.storage.sql;
-    sql.exec("INSERT OR IGNORE INTO segment (first, size, used) VALUES (?, ?, 0)", first, last - first + 1);
+    if (!this.#isCovered) {
+      sql.exec("INSERT OR IGNORE INTO segment (first, size, used) VALUES (?, ?, 0)", first, last - first + 1);
+      this.#isCovered = true;
+    }
     const segment = sql
       .exec<{ first: number; size: number; used: number }>(
-        "UPDATE segment SET used = used + 1 WHERE first = ? RETURNING first, size, used",
-        first,
+        `UPDATE segment SET used = used + 1
+         WHERE first = (SELECT first FROM segment WHERE used < size ORDER BY first LIMIT 1) RETURNING first, size, used`,
       )
       .one();
     return segment.first + this.#permutation(segment)(segment.used - 1);

@@ -1,0 +1,12 @@
+/** One row of an object's storage. */
+export type Row = Record<string, SqlStorageValue>;
+
+/** The first row that a statement gives, all of it read: a cursor must not be left open (Durable Objects: SQL API). */
+export function firstRow(sql: SqlStorage, query: string, ...bindings: SqlStorageValue[]): Row | undefined {
+  return sql.exec(query, ...bindings).toArray()[0];
+}
+
+export function integer(value: SqlStorageValue | undefined): number {
+  if (typeof value !== "number") throw new TypeError("expected an integer from the object's storage");
+  return value;
+}
