@@ -54,6 +54,36 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
     expect(row).toMatchObject({ userId: "mallory" });
   });
 
+  it.each([
+    { isTaken: true, free: 0, fate: "is nobody's here any more" },
+    { isTaken: false, free: 1, fate: "goes back" },
+  ])("leased in vain for a device that D1 knows with another ($isTaken), it $fate", async ({ isTaken, free }) => {
+    const application = await createApplication({ size: 3 });
+    const { firstNumber: first, lastNumber: last } = application;
+    await ask(application, "device");
+    const [badge] = await badgeRows(application);
+    if (!badge?.device) expect.fail("no badge");
+    // The object is restored to before it leased that number.
+    const [next] = await withLedger(application, (ledger, { sql }) => {
+      sql.exec("DELETE FROM lease");
+      return ledger.peekFresh(1);
+    });
+    if (next === undefined) expect.fail("no number");
+    if (isTaken) await insertForeign([next]);
+    const request = {
+      device: badge.device,
+      userId: "alice",
+      metadata: null,
+      signingKeyId: 1,
+      eventId: "evt_0",
+      issuedAt: 0,
+    };
+    const rules = { range: { first, last }, reuseAfterSeconds: 0 };
+    expect(await allocatorOf(application).issue(rules, request)).toEqual({ kind: "existing", number: badge.number });
+    expect(await leasesOf(application)).toEqual([]);
+    expect(await withLedger(application, (ledger) => ledger.peekFree(10))).toHaveLength(free);
+  });
+
   it("is passed over together with all that follow: the second number is good, however long the run", async () => {
     const application = await createApplication({ size: 2 * SKIP_CHUNK_NUMBERS });
     expect((await ask(application, "first")).status).toBe(201);

@@ -174,10 +174,14 @@ describe("nobody waits for what the answer does not need", () => {
     await waitOnExecutionContext(execution);
   });
 
-  it("writes badges that come while another is written in one batch", async () => {
+  it("writes badges that come while another is written in one batch, and wakes each event once", async () => {
     const application = await createKnownApplication();
     const count = 30;
     const batches: number[] = [];
+    const messages: unknown[] = [];
+    const WEBHOOKS = queueThat((message) => {
+      messages.push(message);
+    });
     const issue = vi.spyOn(Allocator.prototype, "issue");
     await aroundObjectD1(application, () => async (statements, send) => {
       batches.push(countBadges(statements[0]?.parameters[0]));
@@ -185,7 +189,7 @@ describe("nobody waits for what the answer does not need", () => {
       while (batches.length === 1 && issue.mock.calls.length < count) await scheduler.wait(1);
       return send();
     });
-    const ask = (udid: string) => requestQuietly(application, udid, { userId: "bob" });
+    const ask = (udid: string) => requestQuietly(application, udid, { userId: "bob" }, { WEBHOOKS });
     const alone = ask("alone");
     await vi.waitFor(() => expect(batches).toEqual([1]));
     const answers = [...(await inParallel(count - 1, (place) => ask(`many-${place}`))), await alone];
@@ -193,6 +197,8 @@ describe("nobody waits for what the answer does not need", () => {
     expect(count).toBeLessThanOrEqual(MAX_GROUP_BADGES);
     issue.mockRestore();
     expect(batches).toEqual([1, count - 1]);
+    expect(messages).toHaveLength(count);
+    expect(new Set(messages.map((message) => JSON.stringify(message))).size).toBe(count);
   });
 
   /** How many badges the JSON parameter of a batch holds. */

@@ -87,7 +87,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/badges/list.ts": [vitest("workers", ["http/pages"]), COSTS],
   "src/badges/sign.ts": [vitest("workers", ["badges/issue", "applications/signing-keys"])],
   "src/storage/badge-writes.ts": [BADGES, RESTORED, RELEASE],
-  "src/storage/claim-writes.ts": [INVITATIONS, BADGES, RACES],
+  "src/storage/claim-writes.ts": [INVITATIONS, BADGES, RACES, vitest("workers", ["storage/plans", "storage/costs"])],
   "src/storage/invitations.ts": [INVITATIONS, RELEASE, RACES],
   "src/storage/webhook-attempts.ts": [WEBHOOKS],
   "src/storage/webhook-events.ts": [WEBHOOKS],

@@ -72,7 +72,7 @@ const program = new Command("npm run overload --")
   .description(DESCRIPTION)
   .option("--seconds <n>", "how long the overload lasts", positive, 60)
   .option("--factor <n>", "how many times the sustainable rate is offered", positive, 10)
-  .option("--connections <n>", "connections of the overload, at most", positive, 1000)
+  .option("--connections <n>", "connections of the overload, at most", positive, 500)
   .option("--timeout-seconds <n>", "how long a phone waits for an answer under overload", positive, 10)
   .addOption(
     new Option("--seed <n>", "repeats the choices of an earlier run")
