@@ -7,6 +7,8 @@ import { percentile } from "./statistics.ts";
 export interface Plan {
   /** Clients that call at once. */
   connections: number;
+  /** Calls that each client makes before a measurement. */
+  unmeasuredCallsAClient: number;
   rounds: number;
   /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
   seconds: number;
@@ -35,11 +37,10 @@ export interface Contestant {
 /** A side gave a wrong answer or none. */
 export class WrongAnswer extends Error {}
 
-/** Calls of the first, unmeasured burst, which only tells how many calls fill the time. */
+/** Calls of the first burst, which warms up and tells how many calls fill the time. */
 const TRIAL_CALLS = 128;
 /** Fewer calls than this a client say nothing about the slowest in a hundred. */
 const LEAST_CALLS_A_CLIENT = 3;
-const UNMEASURED_CALLS_A_CLIENT = 2;
 /** A profile has as many calls as this many measurements. */
 const PROFILED_MEASUREMENTS = 3;
 
@@ -109,14 +110,11 @@ export class Bench {
   /** @returns how many calls a measurement of this operation has, on every side */
   async #warmUp(operation: Operation): Promise<number> {
     const { connections, seconds } = this.#plan;
-    let count = TRIAL_CALLS;
-    for (const contestant of this.#contestants.filter(({ side }) => side.name === "floor")) {
-      const { rps } = await this.#measure(operation, contestant, TRIAL_CALLS);
-      count = Math.max(connections * LEAST_CALLS_A_CLIENT, Math.ceil(rps * seconds));
-    }
+    let count = connections * LEAST_CALLS_A_CLIENT;
     for (const contestant of this.#contestants) {
-      const measured = await this.#measure(operation, contestant, count);
-      this.#progress(`warming up    ${describe(measured)}`);
+      const trial = await this.#measure(operation, contestant, TRIAL_CALLS);
+      if (contestant.side.name === "floor") count = Math.max(count, Math.ceil(trial.rps * seconds));
+      this.#progress(`warming up    ${describe(trial)}`);
     }
     return count;
   }
@@ -127,7 +125,7 @@ export class Bench {
    */
   async #measure(operation: Operation, contestant: Contestant, count: number): Promise<Omit<Measurement, "round">> {
     const { side, clients } = contestant;
-    const unmeasured = this.#plan.connections * UNMEASURED_CALLS_A_CLIENT;
+    const unmeasured = this.#plan.connections * this.#plan.unmeasuredCallsAClient;
     const missing = operation.needs?.missing(clients, unmeasured + count) ?? 0;
     if (operation.needs && missing > 0) await this.#send(operation.needs.operation, contestant, missing);
     await this.#send(operation, contestant, unmeasured);
