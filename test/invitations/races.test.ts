@@ -206,6 +206,6 @@ describe("requests at one moment (contract sections 2 and 5)", () => {
   });
 
   it("claims, claims by another, revocations, expiry and plain requests come out as in some order", async () => {
-    await expectSomeOrder([...ACTS, "claim", "revoke"], byEffort(15, 300));
+    await expectSomeOrder([...ACTS, "claim", "revoke"], byEffort(8, 300));
   });
 });
