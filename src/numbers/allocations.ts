@@ -2,8 +2,8 @@ import { MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../limits.ts";
 import type { BadgeWrite, WriteResult } from "../storage/badge-writes.ts";
 import type { NumberRange } from "./fresh-numbers.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { giveWakeUpsToOne } from "./group-wake-ups.ts";
 import type { Ledger } from "./ledger.ts";
-import { giveWakeUpsToOne } from "./wake-ups.ts";
 
 /** What the object needs to know of its application to lease a number. */
 export interface AllocationRules {

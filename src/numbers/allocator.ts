@@ -61,7 +61,7 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /** Gives a user device the number that an invitation reserved. */
-  claim(claim: Claim): Promise<ClaimResult | { kind: "unavailable" }> {
+  claim(claim: Claim): Promise<ClaimResult> {
     return orUnavailable(this.#claims.claim(claim));
   }
 

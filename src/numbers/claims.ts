@@ -1,9 +1,9 @@
 import { MAX_GROUP_BADGES } from "../limits.ts";
 import type { Claim, ClaimWriteResult } from "../storage/claim-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { giveWakeUpsToOne } from "./group-wake-ups.ts";
 import { holderKey } from "./holder.ts";
 import type { ClaimStanding, Ledger } from "./ledger.ts";
-import { giveWakeUpsToOne } from "./wake-ups.ts";
 
 /**
  * What came of a claim; all but `written` left everything as it was. `given-back` and `claimed-by-another`: the ledger
@@ -12,7 +12,8 @@ import { giveWakeUpsToOne } from "./wake-ups.ts";
 export type ClaimResult =
   | { kind: "written"; wakeUps: readonly string[] }
   | { kind: Exclude<ClaimStanding, "held"> }
-  | { kind: "overtaken" };
+  | { kind: "overtaken" }
+  | { kind: "unavailable" };
 
 /** Claims of one application, written to D1 in groups. The ledger says whose each number is, and hears who got it. */
 export class Claims {
@@ -53,28 +54,36 @@ export class Claims {
     );
   }
 
-  #standingOf({ digest, number, device, userId }: Claim): ClaimStanding {
-    const invitation = holderKey({ kind: "invitation", invitation: digest });
-    return this.#ledger.mayClaim(invitation, number, holderKey({ kind: "device", device, userId }));
+  #standingOf(claim: Claim): ClaimStanding {
+    const { holder, claimant } = partiesOf(claim);
+    return this.#ledger.mayClaim(holder, claim.number, claimant);
   }
 
   /**
    * Who claimed is remembered here, should D1 be restored to a time before: then nobody else gets the number, not even
    * when the invitation is revoked or expires. That a note is lost matters only together with such a restoration.
    */
-  #note({ digest, number, device, userId }: Claim): void {
-    const invitation = holderKey({ kind: "invitation", invitation: digest });
-    this.#ledger.noteClaim(invitation, number, holderKey({ kind: "device", device, userId }));
+  #note(claim: Claim): void {
+    const { holder, claimant } = partiesOf(claim);
+    this.#ledger.noteClaim(holder, claim.number, claimant);
   }
+}
+
+/** The invitation that holds the number and the user device that claims it, by the names that leases have. */
+function partiesOf({ digest, device, userId }: Claim): { holder: string; claimant: string } {
+  return {
+    holder: holderKey({ kind: "invitation", invitation: digest }),
+    claimant: holderKey({ kind: "device", device, userId }),
+  };
 }
 
 /** Of two claims of one invitation, or by one user device, the second is overtaken: what it read is about to change. */
 function withoutRivals(claims: readonly Claim[]): Claim[] {
-  const claimed = new Set<string>();
-  return claims.filter(({ digest, device, userId }) => {
-    const keys = [holderKey({ kind: "invitation", invitation: digest }), holderKey({ kind: "device", device, userId })];
-    const isRival = keys.some((key) => claimed.has(key));
-    for (const key of keys) claimed.add(key);
+  const seen = new Set<string>();
+  return claims.filter((claim) => {
+    const parties = Object.values(partiesOf(claim));
+    const isRival = parties.some((party) => seen.has(party));
+    for (const party of parties) seen.add(party);
     return !isRival;
   });
 }

@@ -24,7 +24,7 @@ export class AllocatorClient {
     return this.#call(applicationId, async (stub) => await stub.reserve(rules, request));
   }
 
-  claim(applicationId: string, claim: Claim): Promise<ClaimResult | { kind: "unavailable" }> {
+  claim(applicationId: string, claim: Claim): Promise<ClaimResult> {
     return this.#call(applicationId, async (stub) => await stub.claim(claim));
   }
 

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { Database } from "./database.ts";
+import { writtenIds } from "./written-ids.ts";
 
 /** A badge to be written, together with the event that tells of it. */
 export interface NewBadge {
@@ -103,8 +104,6 @@ const SELECT_CONFLICTS = `
   LEFT JOIN invitation AS known ON known.digest = row ->> 'invitation'
   ORDER BY place`;
 
-const writtenRows = z.array(z.object({ written: z.string() }));
-
 const conflictRows = z.array(
   z.object({
     own_number: z.number().nullable(),
@@ -166,11 +165,11 @@ async function insertAll(
   );
   const ids = (wanted: string) => {
     const place = statements.findIndex(({ sql }) => sql === wanted);
-    return writtenRows.parse(results[place]?.results ?? []).map(({ written }) => written);
+    return writtenIds(results[place]);
   };
   return {
     written: new Set([...ids(INSERT_BADGES), ...ids(INSERT_INVITATIONS)]),
-    events: new Set(ids(INSERT_EVENTS)),
+    events: ids(INSERT_EVENTS),
   };
 }
 

@@ -1,6 +1,6 @@
-import * as z from "zod";
 import type { NewBadge } from "./badge-writes.ts";
 import type { Database } from "./database.ts";
+import { writtenIds } from "./written-ids.ts";
 
 /** A reserved number to be issued to a user device, which claims the invitation, together with the event that tells of it. */
 export interface Claim extends Omit<NewBadge, "kind" | "issuedAt"> {
@@ -64,8 +64,6 @@ const INSERT_EVENTS = `
 
 const SELECT_OURS = `SELECT ours.claim_event_id AS written FROM ${OURS}`;
 
-const writtenRows = z.array(z.object({ written: z.string() }));
-
 /**
  * Consumes the tokens, retires the badges that the user devices had, issues the reserved ones and records the events, in
  * one transaction and one round trip: of each claim all or nothing. A second round trip asks about claims that were
@@ -93,8 +91,8 @@ export async function writeClaims(
       bound(ISSUE_RESERVED, rows),
     ]);
   });
-  const isClaimed = idsOf(claimed);
-  const isPending = idsOf(inserted);
+  const isClaimed = writtenIds(claimed);
+  const isPending = writtenIds(inserted);
   const passedOver = claims.filter(({ eventId }) => !isClaimed.has(eventId));
   const isRepeated = passedOver.length === 0 ? new Set() : await selectOurs(db, passedOver);
   return claims.map(({ eventId }) => {
@@ -105,8 +103,5 @@ export async function writeClaims(
 
 async function selectOurs(db: Database, claims: readonly Claim[]): Promise<Set<string>> {
   const rows = JSON.stringify(claims.map(({ digest, eventId }) => ({ digest, eventId })));
-  return idsOf(await db.run((_, d1) => d1.prepare(SELECT_OURS).bind(rows).all()));
+  return writtenIds(await db.run((_, d1) => d1.prepare(SELECT_OURS).bind(rows).all()));
 }
-
-const idsOf = (result: D1Result | undefined): Set<string> =>
-  new Set(writtenRows.parse(result?.results ?? []).map(({ written }) => written));

@@ -66,7 +66,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
     vitest("workers", ["numbers/ledger"]),
     vitest("node", ["node/permutation"]),
   ],
-  "src/numbers/wake-ups.ts": [BADGES, INVITATIONS],
+  "src/numbers/group-wake-ups.ts": [BADGES, INVITATIONS],
   "src/invitations/claim.ts": [INVITATIONS, BADGES, RECONCILED, RACES],
   "src/invitations/create.ts": [INVITATIONS, vitest("workers", ["http/unavailable"]), RELEASE],
   "src/invitations/expire.ts": [RELEASE, vitest("workers", ["invitations/sweep"], true)],
