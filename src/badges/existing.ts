@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { type StoredBadge, updateBadge } from "../storage/badges.ts";
+import { makeCurrent, type StoredBadge, updateMetadata } from "../storage/badges.ts";
 
 export interface BadgeRequest {
   /** Keyed digest of the udid. */
@@ -12,13 +12,13 @@ export interface BadgeRequest {
 /** `created` once for a badge, `existing` ever after (contract section 1). */
 export type IssuedBadge = { kind: "created"; number: number; publicKey: string } | { kind: "existing"; number: number };
 
-/** Answering makes the badge the device's current one, and newer metadata takes the place of what is stored. */
+/** A login makes the badge the device's current one, and newer metadata replaces what is stored. */
 export async function answerExisting(
   context: Context,
   badge: StoredBadge,
   metadata: string | null,
 ): Promise<IssuedBadge> {
-  const metadataDiffers = metadata !== null && metadata !== badge.metadata;
-  if (metadataDiffers || badge.currentNumber !== badge.number) await updateBadge(context.db, badge.number, metadata);
+  if (badge.currentNumber !== badge.number) await makeCurrent(context.db, badge.number, metadata);
+  else if (metadata !== null && metadata !== badge.metadata) await updateMetadata(context.db, badge.number, metadata);
   return { kind: "existing", number: badge.number };
 }

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { Database } from "./database.ts";
+import { highestTurn, withTurnSteps } from "./turns.ts";
 import { writtenIds } from "./written-ids.ts";
 
 /** A badge to be written, together with the event that tells of it. */
@@ -47,8 +48,7 @@ export type WriteResult =
 
 /**
  * One statement a table, whatever the number of rows: they come as one JSON parameter, because D1 binds at most 100.
- * `ON CONFLICT DO NOTHING` makes each of them repeatable; what it passed over is looked up afterwards. Naming `user_id`
- * makes SQLite search a device's badges by `badge_user_device`, not by reading all of the application.
+ * `ON CONFLICT DO NOTHING` makes each of them repeatable; rows that it skipped are looked up afterwards.
  */
 const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
@@ -56,8 +56,7 @@ const INSERT_BADGES = `
   SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
     row ->> 'eventId', row ->> 'issuedAt',
     place + 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?2 AND position IS NOT NULL), 0),
-    1 + coalesce((SELECT max(turn) FROM badge
-      WHERE application_id = ?2 AND device = row ->> 'device' AND position IS NOT NULL AND user_id IS NOT NULL), 0)
+    row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
   FROM (SELECT key AS place, value AS row FROM json_each(?1))
   WHERE true
   ON CONFLICT DO NOTHING
@@ -147,7 +146,7 @@ async function insertAll(
 ): Promise<{ written: Set<string>; events: Set<string> }> {
   const issues = writes.filter((write) => write.kind === "issue");
   const reservations = writes.filter((write) => write.kind === "reserve");
-  const badges = issues.map(({ payload: _, ...badge }) => badge);
+  const badges = withTurnSteps(issues.map(({ payload: _, ...badge }) => badge));
   const events = issues.map(({ number, eventId, payload, issuedAt }) => ({ number, eventId, payload, issuedAt }));
   const statements = [
     ...(issues.length > 0

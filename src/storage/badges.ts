@@ -1,8 +1,9 @@
-import { type AnyColumn, and, asc, desc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
-import { type Database, prepared } from "./database.ts";
+import { type Database, type Orm, prepared } from "./database.ts";
 import { badge } from "./schema.ts";
+import { highestTurn } from "./turns.ts";
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
 export interface UserDevice {
@@ -32,38 +33,37 @@ const userDeviceParameters = {
   userId: sql.placeholder("userId"),
 };
 
-/**
- * Issued, with a user. Every issued badge has one; to say so makes SQLite search a device's badges by
- * `badge_user_device`. Else it takes `badge_page` and reads all badges of the application.
- */
-const isIssuedToUser = (table: { position: AnyColumn; userId: AnyColumn }): SQL | undefined =>
-  and(isNotNull(table.position), isNotNull(table.userId));
+const given = alias(badge, "given");
 
-/** A device's badges with its current one first. `position` decides between two that one batch wrote. */
-const newestTurnFirst = (table: { turn: AnyColumn; position: AnyColumn }): SQL[] => [
-  desc(table.turn),
-  desc(table.position),
-];
-
-const selectBadge = prepared((orm) => {
-  const sibling = alias(badge, "sibling");
-  const currentNumber = orm
-    .select({ number: sibling.number })
-    .from(sibling)
-    .where(
-      and(
-        eq(sibling.applicationId, userDeviceParameters.applicationId),
-        eq(sibling.device, userDeviceParameters.device),
-        isIssuedToUser(sibling),
-      ),
-    )
-    .orderBy(...newestTurnFirst(sibling))
+/** The number of a device's current badge (src/storage/turns.ts), as a subquery that reads at most two rows. */
+function currentNumber(orm: Orm): SQL<number> {
+  const ofDevice = and(
+    eq(given.applicationId, userDeviceParameters.applicationId),
+    eq(given.device, userDeviceParameters.device),
+    isNotNull(given.position),
+  );
+  // 1 is part of the text: SQLite uses a partial index only for a condition that it can compare with the index's own.
+  const ofSeveral = orm
+    .select({ number: given.number })
+    .from(given)
+    .where(and(ofDevice, sql`${given.turn} > 1`))
+    .orderBy(desc(given.turn))
     .limit(1);
-  return orm
+  // Naming `user_id` makes SQLite search by `badge_user_device` instead of reading every badge of the application.
+  const only = orm
+    .select({ number: given.number })
+    .from(given)
+    .where(and(ofDevice, isNotNull(given.userId)))
+    .limit(1);
+  return sql<number>`coalesce((${ofSeveral}), (${only}))`;
+}
+
+const selectBadge = prepared((orm) =>
+  orm
     .select({
       number: badge.number,
       metadata: badge.metadata,
-      currentNumber: sql<number>`(${currentNumber})`.as("current_number"),
+      currentNumber: currentNumber(orm).as("current_number"),
     })
     .from(badge)
     .where(
@@ -74,8 +74,8 @@ const selectBadge = prepared((orm) => {
         isNotNull(badge.position),
       ),
     )
-    .prepare();
-});
+    .prepare(),
+);
 
 /** The issued badge of a user device. One round trip. */
 export function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
@@ -86,15 +86,7 @@ const selectCurrentBadge = prepared((orm) =>
   orm
     .select({ number: badge.number, signingKeyId: badge.signingKeyId })
     .from(badge)
-    .where(
-      and(
-        eq(badge.applicationId, userDeviceParameters.applicationId),
-        eq(badge.device, userDeviceParameters.device),
-        isIssuedToUser(badge),
-      ),
-    )
-    .orderBy(...newestTurnFirst(badge))
-    .limit(1)
+    .where(eq(badge.number, currentNumber(orm)))
     .prepare(),
 );
 
@@ -106,17 +98,22 @@ export function findCurrentBadge(
   return db.run((orm) => selectCurrentBadge(orm).get({ ...device }));
 }
 
+const MAKE_CURRENT = `
+  UPDATE badge SET metadata = coalesce(?2, metadata),
+    turn = 1 + ${highestTurn({ applicationId: "badge.application_id", device: "badge.device" })}
+  WHERE number = ?1 AND position IS NOT NULL`;
+
 /** Makes an issued badge its device's current one and, unless `metadata` is null, stores that. */
-export async function updateBadge(db: Database, number: number, metadata: string | null): Promise<void> {
-  const highestTurn = sql`(
-    SELECT max(sibling.turn) FROM badge AS sibling
-    WHERE sibling.application_id = ${badge.applicationId} AND sibling.device = ${badge.device}
-      AND sibling.position IS NOT NULL AND sibling.user_id IS NOT NULL
-  )`;
+export async function makeCurrent(db: Database, number: number, metadata: string | null): Promise<void> {
+  await db.run((_, d1) => d1.prepare(MAKE_CURRENT).bind(number, metadata).run());
+}
+
+/** Replaces the metadata of an issued badge. */
+export async function updateMetadata(db: Database, number: number, metadata: string): Promise<void> {
   await db.run((orm) =>
     orm
       .update(badge)
-      .set({ metadata: sql`coalesce(${metadata}, ${badge.metadata})`, turn: sql`${highestTurn} + 1` })
+      .set({ metadata })
       .where(and(eq(badge.number, number), isNotNull(badge.position))),
   );
 }

@@ -1,5 +1,6 @@
 import type { NewBadge } from "./badge-writes.ts";
 import type { Database } from "./database.ts";
+import { highestTurn, withTurnSteps } from "./turns.ts";
 import { writtenIds } from "./written-ids.ts";
 
 /** A reserved number to be issued to a user device, which claims the invitation, together with the event that tells of it. */
@@ -38,15 +39,12 @@ const RETIRE_REPLACED = `
   UPDATE badge SET position = NULL, retired_at = row ->> 'claimedAt' FROM ${OURS}
   WHERE badge.number = row ->> 'replacedNumber'`;
 
-/** Naming `user_id` makes SQLite search a device's badges by `badge_user_device`, not by reading all of the application. */
 const ISSUE_RESERVED = `
   UPDATE badge SET device = row ->> 'device', user_id = row ->> 'userId', metadata = row ->> 'metadata',
     signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
     position = place + 1 + coalesce((SELECT max(last.position) FROM badge AS last
       WHERE last.application_id = ?2 AND last.position IS NOT NULL), 0),
-    turn = 1 + coalesce((SELECT max(sibling.turn) FROM badge AS sibling
-      WHERE sibling.application_id = ?2 AND sibling.device = row ->> 'device' AND sibling.position IS NOT NULL
-        AND sibling.user_id IS NOT NULL), 0)
+    turn = row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
   FROM ${OURS}
   WHERE badge.number = row ->> 'number' AND badge.invitation = row ->> 'digest' AND badge.position IS NULL
     AND badge.retired_at IS NULL`;
@@ -77,7 +75,7 @@ export async function writeClaims(
   applicationId: string,
   claims: readonly Claim[],
 ): Promise<ClaimWriteResult[]> {
-  const rows = JSON.stringify(claims.map(({ payload: _, ...row }) => row));
+  const rows = JSON.stringify(withTurnSteps(claims.map(({ payload: _, ...row }) => row)));
   const events = JSON.stringify(
     claims.map(({ digest, eventId, payload, claimedAt }) => ({ digest, eventId, payload, claimedAt })),
   );

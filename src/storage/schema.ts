@@ -114,7 +114,7 @@ export const badge = sqliteTable(
     eventId: text("event_id"),
     /** Place in the application's list, in the order of issue; set while issued. */
     position: integer("position"),
-    /** Counts the answers of one device: its current badge has the highest. */
+    /** Orders the badges of one device by when each was last given out: its current badge has the highest (turns.ts). */
     turn: integer("turn"),
     /** Digest of the invitation token that reserved this number. */
     invitation: text("invitation"),
@@ -122,10 +122,15 @@ export const badge = sqliteTable(
     retiredAt: integer("retired_at"),
   },
   (table) => [
-    // One badge per user device (issue path), and a device's badges (sign).
+    // One badge per user device (issue path); the current badge of a device that has had one user (sign).
     uniqueIndex("badge_user_device")
       .on(table.applicationId, table.device, table.userId)
       .where(sql`position IS NOT NULL`),
+    // The current badge of a device that has had several users. The first badge of a device has turn 1, so most new badges
+    // write no row of this index.
+    index("badge_device_turn")
+      .on(table.applicationId, table.device, table.turn)
+      .where(sql`position IS NOT NULL AND turn > 1`),
     // GET /v1/badges
     uniqueIndex("badge_page").on(table.applicationId, table.position).where(sql`position IS NOT NULL`),
     // GET /v1/users/{id}/badges

@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createPermutation } from "../../src/numbers/permutation.ts";
 import { createRandom, type Random } from "./random.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
+const MIGRATIONS = join(PROJECT, "migrations");
 
 /** Bytes of one row with all its indexes. */
 export interface Bytes {
@@ -25,7 +26,11 @@ const METADATA = JSON.stringify({ deviceModel: "Pixel 9 Pro", os: "Android", osV
  */
 export function measureBytes(rows: number): Bytes {
   const d1 = new DatabaseSync(":memory:");
-  d1.exec(readFileSync(join(PROJECT, "migrations/0000_initial.sql"), "utf8"));
+  for (const name of readdirSync(MIGRATIONS)
+    .filter((name) => name.endsWith(".sql"))
+    .sort()) {
+    d1.exec(readFileSync(join(MIGRATIONS, name), "utf8"));
+  }
   const object = new DatabaseSync(":memory:");
   object.exec(ledgerTables());
   const random = createRandom(1);

