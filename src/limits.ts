@@ -50,6 +50,15 @@ export const MAX_GROUP_BADGES = 100;
 /** How often a number that D1 says is taken is replaced by another before the request gives up. */
 export const MAX_LEASE_ATTEMPTS = 50;
 
+// Signing keys (contract section 10)
+/**
+ * How long a new signing key is published before new badges get it. Anybody may keep a key set for
+ * `PUBLIC_CACHE_SECONDS`, and an isolate may serve one that is `APPLICATION_CACHE_SECONDS` old.
+ */
+export const NEW_KEY_DELAY_SECONDS = 10 * 60;
+/** The same for `key rotate --now`, which allows 30 s: until then an isolate may not know the key. */
+export const URGENT_KEY_DELAY_SECONDS = 25;
+
 // Retries of platform calls
 export const PLATFORM_TRIES = 3;
 export const PLATFORM_RETRY_BASE_MILLISECONDS = 50;

@@ -12,6 +12,8 @@ export interface SigningKey extends Sealed {
   kid: string;
   /** SPKI DER, base64. */
   publicKey: string;
+  /** From when new badges get it, in milliseconds. */
+  signsFrom: number;
 }
 
 export interface ApplicationSecret extends Sealed {
@@ -31,7 +33,7 @@ export interface Application {
   signatureLifetimeSeconds: number | null;
   deviceKey: Sealed;
   secrets: readonly ApplicationSecret[];
-  /** Oldest first; the last one signs new badges. */
+  /** Oldest first. */
   signingKeys: readonly [SigningKey, ...SigningKey[]];
 }
 
@@ -91,9 +93,4 @@ async function load(db: Database, id: string): Promise<Application | undefined> 
     secrets: row.secrets,
     signingKeys: [firstKey, ...laterKeys],
   };
-}
-
-/** The key that signs badges issued now. */
-export function newestSigningKey({ signingKeys }: Application): SigningKey {
-  return signingKeys.at(-1) ?? signingKeys[0];
 }

@@ -1,4 +1,5 @@
-import { type Application, newestSigningKey } from "../applications/registry.ts";
+import type { Application } from "../applications/registry.ts";
+import { currentSigningKey } from "../applications/signing-keys.ts";
 import type { Context } from "../context.ts";
 import { newEventId } from "../identifiers.ts";
 import { claimInvitation } from "../invitations/claim.ts";
@@ -29,8 +30,8 @@ async function issueNew(
   userDevice: UserDevice,
   metadata: string | null,
 ): Promise<IssuedBadge> {
-  const { id: signingKeyId, publicKey } = newestSigningKey(application);
   const issuedAt = context.now();
+  const { id: signingKeyId, publicKey } = currentSigningKey(application.signingKeys, issuedAt);
   const eventId = newEventId(issuedAt);
   const { device, userId } = userDevice;
   const request = { device, userId, metadata, signingKeyId, eventId, issuedAt };

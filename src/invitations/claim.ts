@@ -1,4 +1,5 @@
-import { type Application, newestSigningKey } from "../applications/registry.ts";
+import type { Application, SigningKey } from "../applications/registry.ts";
+import { currentSigningKey } from "../applications/signing-keys.ts";
 import { answerExisting, type BadgeRequest, type IssuedBadge } from "../badges/existing.ts";
 import type { Context } from "../context.ts";
 import { digestOf } from "../digest.ts";
@@ -31,8 +32,11 @@ export async function claimInvitation(
   const { db } = context;
   const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
   const digest = await digestOf(token);
-  // One ID for all attempts: a write whose answer was lost is recognized as this request's own.
-  const eventId = newEventId(context.now());
+  // One event ID and one key for all attempts: a write whose response was lost is recognized as this request's own, and
+  // the response names the key that the badge was written with.
+  const startedAt = context.now();
+  const eventId = newEventId(startedAt);
+  const signingKey = currentSigningKey(application.signingKeys, startedAt);
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
     const invitation = await findInvitationForDevice(db, digest, userDevice);
     const isOurs = invitation?.claimEventId === eventId;
@@ -44,10 +48,10 @@ export async function claimInvitation(
       await writeExpiry(db, digest, context.now());
       continue;
     }
-    if (isOurs) return created(application, invitation.number);
+    if (isOurs) return created(invitation.number, signingKey);
     if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
-    const claim = toClaim(context, application, request, { token, digest, eventId, invitation });
-    if (await claimNow(context, application.id, claim)) return created(application, invitation.number);
+    const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
+    if (await claimNow(context, application.id, claim)) return created(invitation.number, signingKey);
   }
   throw new Unavailable("D1", undefined);
 }
@@ -82,11 +86,10 @@ async function refuseLost(context: Context, applicationId: string, claim: Claim,
 
 function toClaim(
   context: Context,
-  application: Application,
   request: BadgeRequest,
-  found: { token: string; digest: string; eventId: string; invitation: InvitationForDevice },
+  found: { token: string; digest: string; eventId: string; signingKey: SigningKey; invitation: InvitationForDevice },
 ): Claim {
-  const { token, digest, eventId, invitation } = found;
+  const { token, digest, eventId, signingKey, invitation } = found;
   const { device, userId, metadata } = request;
   const { number, badgeNumber: replacedNumber } = invitation;
   const claimedAt = context.now();
@@ -99,13 +102,12 @@ function toClaim(
     invitationId: token,
     replacedNumber,
   });
-  const signingKeyId = newestSigningKey(application).id;
-  const badge = { number, device, userId, metadata, signingKeyId, replacedNumber };
+  const badge = { number, device, userId, metadata, signingKeyId: signingKey.id, replacedNumber };
   return { digest, eventId, payload, claimedAt, ...badge };
 }
 
-function created(application: Application, number: number): IssuedBadge {
-  return { kind: "created", number, publicKey: newestSigningKey(application).publicKey };
+function created(number: number, { publicKey }: SigningKey): IssuedBadge {
+  return { kind: "created", number, publicKey };
 }
 
 /**

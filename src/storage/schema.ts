@@ -71,7 +71,10 @@ export const applicationSecret = sqliteTable(
   ],
 );
 
-/** An application's signing keys; the one with the highest id signs new badges, older ones keep signing theirs. */
+/**
+ * An application's signing keys. New badges get the newest key, the one with the highest `id`, whose `signsFrom` has
+ * passed (src/applications/signing-keys.ts); a badge keeps the key it was issued with.
+ */
 export const signingKey = sqliteTable(
   "signing_key",
   {
@@ -87,6 +90,8 @@ export const signingKey = sqliteTable(
     sealed: text("sealed").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     createdAt: integer("created_at").notNull(),
+    /** From when new badges get this key. It is published before that, so that every cached key set has it by then. */
+    signsFrom: integer("signs_from").notNull().default(0),
   },
   (table) => [
     index("signing_key_application").on(table.applicationId),

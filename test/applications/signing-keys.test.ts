@@ -1,11 +1,12 @@
 import { env } from "cloudflare:workers";
+import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importSPKI, type JWK, jwtVerify } from "jose";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { makeSigningKey } from "../../src/applications/issuing.ts";
-import { APPLICATION_CACHE_SECONDS } from "../../src/limits.ts";
 import { signingKey } from "../../src/storage/schema.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
+import { invite } from "../invitations/support/calls.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { call, requestBadge, sign } from "../support/http.ts";
 
@@ -31,13 +32,33 @@ async function jwks(application: TestApplication): Promise<{ keys: JWK[] }> {
   return { keys };
 }
 
-/** What `key rotate` does. */
-async function rotate(application: TestApplication): Promise<void> {
+/** What `key rotate` does. @returns the public key that signs from then on */
+async function addKey(application: TestApplication, signsFrom: number): Promise<string> {
   const key = await makeSigningKey(await testSealer(), application.id);
+  const columns = { applicationId: application.id, createdAt: Date.now(), signsFrom };
   await drizzle(env.DB)
     .insert(signingKey)
-    .values({ ...key, applicationId: application.id, createdAt: Date.now() });
-  vi.setSystemTime(Date.now() + APPLICATION_CACHE_SECONDS * 1000);
+    .values({ ...key, ...columns });
+  return key.publicKey;
+}
+
+/** A rotation that is over: all isolates know the new key, and new badges get it. */
+async function rotate(application: TestApplication): Promise<void> {
+  await addKey(application, Date.now() + 25_000);
+  vi.setSystemTime(Date.now() + 30_000);
+}
+
+/** A badge by an invitation. */
+async function claim(application: TestApplication, udid: string): Promise<{ badgeId: string; publicKey: string }> {
+  const { token: invitationToken } = await invite(application);
+  const { status, body } = await requestBadge(application, udid, { userId: "guest", invitationToken });
+  expect(status).toBe(201);
+  return { badgeId: String(body.badgeId), publicKey: String(body.publicKey) };
+}
+
+async function expectSignature(application: TestApplication, udid: string, publicKey: string): Promise<void> {
+  const key = await importSPKI(`-----BEGIN PUBLIC KEY-----\n${publicKey}\n-----END PUBLIC KEY-----`, "ES256");
+  await jwtVerify(await signature(application, udid), key, { currentDate: new Date() });
 }
 
 afterEach(() => {
@@ -121,6 +142,52 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     for (const key of keys) {
       expect(key).toEqual({ kty: "EC", crv: "P-256", x: key.x, y: key.y, kid: key.kid, alg: "ES256", use: "sig" });
     }
+  });
+
+  it("gives new badges a key from its time on: not before, and by login and claim alike", async () => {
+    const start = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: start });
+    const application = await createApplication();
+    const first = await issue(application, "first phone");
+    const later = await addKey(application, start + 600_000);
+    vi.setSystemTime(start + 30_000);
+    expect((await jwks(application)).keys).toHaveLength(2);
+    vi.setSystemTime(start + 599_999);
+    expect((await issue(application, "phone before")).publicKey).toBe(first.publicKey);
+    expect((await claim(application, "guest before")).publicKey).toBe(first.publicKey);
+    vi.setSystemTime(start + 600_000);
+    expect((await issue(application, "phone after")).publicKey).toBe(later);
+    expect((await claim(application, "guest after")).publicKey).toBe(later);
+    await expectSignature(application, "first phone", first.publicKey);
+    await expectSignature(application, "guest before", first.publicKey);
+    await expectSignature(application, "guest after", later);
+  });
+
+  it("never goes back to a key that was made earlier: of two rotations the later one wins", async () => {
+    const start = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: start });
+    const application = await createApplication();
+    const slow = await addKey(application, start + 600_000);
+    const urgent = await addKey(application, start + 25_000);
+    const atLast = await addKey(application, start + 900_000);
+    const given = async (udid: string, milliseconds: number) => {
+      vi.setSystemTime(start + milliseconds);
+      return (await issue(application, udid)).publicKey;
+    };
+    expect([urgent, atLast, slow]).not.toContain(await given("at 24 s", 24_999));
+    expect(await given("at 25 s", 25_000)).toBe(urgent);
+    expect(await given("at 10 min", 600_000)).toBe(urgent);
+    expect(await given("at 15 min", 900_000)).toBe(atLast);
+  });
+
+  it("gives badges the first key also when it was made by a clock that is ahead", async () => {
+    const application = await createApplication();
+    await drizzle(env.DB)
+      .update(signingKey)
+      .set({ signsFrom: Date.now() + 3_600_000 })
+      .where(eq(signingKey.applicationId, application.id));
+    const { publicKey } = await issue(application, "phone");
+    await expectSignature(application, "phone", publicKey);
   });
 
   it("answers the key set to anybody, for five minutes, and 404 for an unknown application", async () => {

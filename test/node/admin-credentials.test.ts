@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/operations/application-create.ts";
 import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
 import { addSecret, listSecrets, promoteSecret, retireSecret } from "../../src/admin/operations/secrets.ts";
@@ -123,10 +123,69 @@ describe("signing keys", () => {
         })),
       ),
     );
-    const { keyId } = await rotateSigningKey(database, applicationId);
+    const { keyId } = await rotateSigningKey(database, applicationId, { isUrgent: false });
+    expect(await listSigningKeys(database, applicationId)).toMatchObject([
+      { keyId, current: false, badges: 0 },
+      { keyId: first?.kid, current: true, badges: 2 },
+    ]);
+    await letPass(applicationId, 600);
     expect(await listSigningKeys(database, applicationId)).toMatchObject([
       { keyId, current: true, badges: 0 },
       { keyId: first?.kid, current: false, badges: 2 },
     ]);
   });
+
+  it.each([
+    { isUrgent: false, delays: [600] },
+    { isUrgent: true, delays: [20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30] },
+  ])(
+    "sign from a time that the command says, whatever this computer's clock (section 10): urgent $isUrgent",
+    async ({ isUrgent, delays }) => {
+      const { applicationId } = await create();
+      const before = Date.now();
+      vi.useFakeTimers({ toFake: ["Date"], now: before + 7 * 3_600_000 });
+      const { keyId, signsFrom } = await rotateSigningKey(database, applicationId, { isUrgent });
+      vi.useRealTimers();
+      const [key] = await listSigningKeys(database, applicationId);
+      expect(key).toMatchObject({ keyId, signsFrom, current: false });
+      const createdAt = Date.parse(key?.createdAt ?? "");
+      expect(createdAt).toBeGreaterThan(before - 2000);
+      expect(createdAt).toBeLessThanOrEqual(Date.now());
+      expect(delays).toContain((Date.parse(signsFrom ?? "") - createdAt) / 1000);
+    },
+  );
+
+  it("of two rotations keep the order in which they were made: the later one overtakes", async () => {
+    const { applicationId } = await create();
+    const slow = await rotateSigningKey(database, applicationId, { isUrgent: false });
+    const urgent = await rotateSigningKey(database, applicationId, { isUrgent: true });
+    const states = async () =>
+      (await listSigningKeys(database, applicationId)).map(({ keyId, current, signsFrom }) => ({
+        keyId,
+        current,
+        signs: signsFrom !== null,
+      }));
+    const [first] = (await states()).slice(-1);
+    expect(await states()).toEqual([
+      { keyId: urgent.keyId, current: false, signs: true },
+      { keyId: slow.keyId, current: false, signs: false },
+      { keyId: first?.keyId, current: true, signs: true },
+    ]);
+    await letPass(applicationId, 600);
+    expect(await states()).toEqual([
+      { keyId: urgent.keyId, current: true, signs: true },
+      { keyId: slow.keyId, current: false, signs: false },
+      { keyId: first?.keyId, current: false, signs: true },
+    ]);
+  });
 });
+
+/** As if an application's keys had been made earlier. */
+async function letPass(applicationId: string, seconds: number): Promise<void> {
+  await database.run((orm) =>
+    orm
+      .update(signingKey)
+      .set({ signsFrom: sql`${signingKey.signsFrom} - ${seconds * 1000}` })
+      .where(eq(signingKey.applicationId, applicationId)),
+  );
+}

@@ -18,18 +18,25 @@ function addRotate(group: Command): void {
     .command("rotate <id>")
     .summary("give new badges a new signing key")
     .description(
-      "Gives an application a new signing key. Badges that are issued from now on get it; the others keep the key they " +
-        "were issued with, so every public key handed out stays right.",
+      "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
+        "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
+        "public key handed out stays right.",
     )
-    .addHelpText("after", examples("key rotate app_…"))
-    .action(async (id: string, _options: object, command: Command) => (await actions()).rotate(id, command));
+    .option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet")
+    .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
+    .action(async (id: string, options: { now?: boolean }, command: Command) =>
+      (await actions()).rotate(id, options, command),
+    );
 }
 
 function addList(group: Command): void {
   group
     .command("list <id>")
     .summary("list an application's signing keys")
-    .description("Lists the signing keys of an application, newest first, with the number of badges that use each.")
+    .description(
+      "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
+        "how many badges use it. Times are UTC.",
+    )
     .addHelpText("after", examples("key list app_…"))
     .action(async (id: string, _options: object, command: Command) => (await actions()).list(id, command));
 }

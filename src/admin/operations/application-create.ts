@@ -109,6 +109,7 @@ function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt 
         sealed: sql`${key.sealed}`.as("sealed"),
         sealingVersion: sql`${key.sealingVersion}`.as("sealing_version"),
         createdAt: sql`${createdAt}`.as("created_at"),
+        signsFrom: sql`unixepoch() * 1000`.as("signs_from"),
       })
       .from(application)
       .where(and(eq(application.id, applicationId), notExists(known))),

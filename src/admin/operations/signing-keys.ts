@@ -1,5 +1,7 @@
-import { and, between, count, desc, eq, isNotNull, sql } from "drizzle-orm";
+import { and, asc, between, count, eq, getTableColumns, isNotNull, sql } from "drizzle-orm";
 import { makeSigningKey, type NewSigningKey } from "../../applications/issuing.ts";
+import { currentSigningKey } from "../../applications/signing-keys.ts";
+import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../limits.ts";
 import { application, badge, sealingKey, signingKey } from "../../storage/schema.ts";
 import { Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
@@ -10,37 +12,57 @@ import { newestSealer } from "./sealer.ts";
 /** A signing key as the commands print it. */
 export interface ShownSigningKey {
   keyId: string;
-  /** Whether new badges get this one. */
+  /** Whether new badges get this one now. */
   current: boolean;
   /** Badges that are signed with it. */
   badges: number;
   createdAt: string | null;
+  /** From when new badges got it or will get it; null when a later key overtook it before that time. */
+  signsFrom: string | null;
 }
 
-/** Gives an application a new signing key for new badges. Badges keep the key that they were issued with. */
+export interface RotatedSigningKey {
+  applicationId: string;
+  keyId: string;
+  /** From when new badges get the key; ISO 8601, UTC. */
+  signsFrom: string | null;
+}
+
+/**
+ * Publishes a new signing key of an application, which new badges get once every cached key set has it (contract
+ * section 10). Badges keep the key that they were issued with.
+ *
+ * @param isUrgent new badges get it as soon as every isolate knows it, though doors may not
+ */
 export async function rotateSigningKey(
   database: Database,
   applicationId: string,
-): Promise<{ applicationId: string; keyId: string }> {
+  { isUrgent }: { isUrgent: boolean },
+): Promise<RotatedSigningKey> {
   await findApplication(database, applicationId);
   const key = await makeSigningKey(await newestSealer(database), applicationId);
   const [, inserted] = await database.run((orm) =>
     orm.batch([
-      insertSigningKey(orm, applicationId, key),
-      orm.select({ kid: signingKey.kid }).from(signingKey).where(isKey(applicationId, key.kid)),
+      insertSigningKey(orm, applicationId, key, isUrgent ? URGENT_KEY_DELAY_SECONDS : NEW_KEY_DELAY_SECONDS),
+      orm.select({ signsFrom: signingKey.signsFrom }).from(signingKey).where(isKey(applicationId, key.kid)),
     ]),
   );
-  if (inserted.length === 0) throw new Mistake("The sealing key was replaced at this moment: run the command again.");
-  return { applicationId, keyId: key.kid };
+  const [row] = inserted;
+  if (!row) throw new Mistake("The sealing key was replaced at this moment: run the command again.");
+  return { applicationId, keyId: key.kid, signsFrom: isoTime(row.signsFrom) };
 }
 
 const isKey = (applicationId: string, kid: string) =>
   and(eq(signingKey.applicationId, applicationId), eq(signingKey.kid, kid));
 
-/** Inserts a key unless it is there: sent again after a lost answer, it makes no second one. */
-function insertSigningKey(orm: Orm, applicationId: string, key: NewSigningKey) {
+/**
+ * Inserts a key unless it is there: sent again after a lost response, it makes no second one. The times are by D1's
+ * clock, like the Worker's set by the platform; the one of this computer may be wrong by hours.
+ */
+function insertSigningKey(orm: Orm, applicationId: string, key: NewSigningKey, delaySeconds: number) {
   return orm.insert(signingKey).select(sql`
-    SELECT NULL, id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, ${Date.now()}
+    SELECT NULL, id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, unixepoch() * 1000,
+      (unixepoch() + ${delaySeconds}) * 1000
     FROM ${application} WHERE id = ${applicationId}
       AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})
       AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`);
@@ -49,9 +71,13 @@ function insertSigningKey(orm: Orm, applicationId: string, key: NewSigningKey) {
 /** The signing keys of an application, newest first. */
 export async function listSigningKeys(database: Database, applicationId: string): Promise<ShownSigningKey[]> {
   const { firstNumber, lastNumber } = await findApplication(database, applicationId);
-  const [keys, uses] = await database.run((orm) =>
+  const [rows, uses] = await database.run((orm) =>
     orm.batch([
-      orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId)).orderBy(desc(signingKey.id)),
+      orm
+        .select({ ...getTableColumns(signingKey), now: sql<number>`unixepoch() * 1000` })
+        .from(signingKey)
+        .where(eq(signingKey.applicationId, applicationId))
+        .orderBy(asc(signingKey.id)),
       orm
         .select({ id: badge.signingKeyId, badges: count() })
         .from(badge)
@@ -59,11 +85,20 @@ export async function listSigningKeys(database: Database, applicationId: string)
         .groupBy(badge.signingKeyId),
     ]),
   );
+  const [first, ...later] = rows;
+  if (!first) return [];
+  const current = currentSigningKey([first, ...later], first.now);
   const badges = new Map(uses.map((use) => [use.id, use.badges]));
-  return keys.map(({ id, kid, createdAt }, place) => ({
-    keyId: kid,
-    current: place === 0,
-    badges: badges.get(id) ?? 0,
-    createdAt: isoTime(createdAt),
+  const shown = rows.map((row, place) => ({
+    keyId: row.kid,
+    current: row === current,
+    badges: badges.get(row.id) ?? 0,
+    createdAt: isoTime(row.createdAt),
+    signsFrom: isOvertaken(row, rows.slice(place + 1)) ? null : isoTime(row.signsFrom),
   }));
+  return shown.reverse();
 }
+
+/** Whether new badges never got a key and never will: one that was made after it came first. */
+const isOvertaken = ({ signsFrom }: { signsFrom: number }, later: readonly { signsFrom: number }[]): boolean =>
+  later.some((key) => key.signsFrom <= signsFrom);

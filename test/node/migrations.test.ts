@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+
+const MIGRATIONS = join(import.meta.dirname, "../../migrations");
+const files = readdirSync(MIGRATIONS)
+  .filter((name) => name.endsWith(".sql"))
+  .sort();
+
+/** A database of release 1.0.0. */
+function firstRelease(): DatabaseSync {
+  const db = new DatabaseSync(":memory:");
+  migrate(db, "0000", "0001");
+  db.exec(`
+    INSERT INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version, created_at)
+      VALUES ('app_1', 'Old', 1, 1000, 'sealed', 1, 1000);
+    INSERT INTO application_secret VALUES ('sec_1', 'app_1', 'current', 'digest', 'sealed', 1, 1000);
+    INSERT INTO signing_key VALUES (1, 'app_1', 'kid-1', 'public', 'sealed', 1, 1000),
+      (2, 'app_1', 'kid-2', 'public', 'sealed', 1, 2000), (3, 'app_1', 'kid-3', 'public', 'sealed', 1, 9000000000000);
+    INSERT INTO sealing_key VALUES (1, 'public', 1000);
+    INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn,
+        invitation, issued_at, retired_at)
+      VALUES (1, 'app_1', 'kiosk', 'alice', '{"os":"iOS"}', 1, 'evt_1', 1, 1, NULL, 1500, NULL),
+        (2, 'app_1', 'kiosk', 'bob', NULL, 1, 'evt_2', 2, 1, NULL, 1500, NULL),
+        (3, 'app_1', 'kiosk', 'carol', NULL, 2, 'evt_3', 3, 7, NULL, 2500, NULL),
+        (4, 'app_1', 'phone', 'dave', NULL, 2, 'evt_4', NULL, 2, NULL, 2500, 2600),
+        (5, 'app_1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'digest', NULL, NULL);
+    INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time, created_at)
+      VALUES ('digest', 'app_1', 5, 'pending', 'server', '2026-11-22T00:00:00Z', 1795305600000, 1000);
+    INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+      VALUES ('app_1', 'evt_1', 'badge:created', '{}', 'pending', 0, 1500);
+    INSERT INTO reconciliation (application_id, restored, requested_at, step, through) VALUES ('app_1', 'd1', 1, 'leases', 0)`);
+  return db;
+}
+
+/** Applies the migrations between two, both included. */
+function migrate(db: DatabaseSync, from: string, to: string): void {
+  for (const name of files) {
+    if (name >= from && name.slice(0, 4) <= to) db.exec(readFileSync(join(MIGRATIONS, name), "utf8"));
+  }
+}
+
+const names = z.array(z.object({ name: z.string() }));
+
+function tablesOf(db: DatabaseSync): Map<string, unknown[]> {
+  const tables = names.parse(db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all());
+  return new Map(
+    tables
+      .filter(({ name }) => !name.startsWith("sqlite_"))
+      .map(({ name }) => [
+        name,
+        db
+          .prepare(`SELECT * FROM ${name} ORDER BY rowid`)
+          .all()
+          .map((row) => ({ ...row })),
+      ]),
+  );
+}
+
+describe("a database of release 1.0.0", () => {
+  it("keeps every row and every value when it is migrated", () => {
+    const db = firstRelease();
+    const before = tablesOf(db);
+    expect([...before.values()].every((rows) => rows.length > 0)).toBe(true);
+    migrate(db, "0002", "9999");
+    const after = tablesOf(db);
+    for (const [name, rows] of before) expect(after.get(name), name).toMatchObject(rows);
+  });
+
+  it("gets signing keys that sign already: from when they were made, never from a time to come", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const keys = z
+      .array(z.object({ id: z.number(), signs_from: z.number() }))
+      .parse(db.prepare("SELECT id, signs_from FROM signing_key ORDER BY id").all());
+    expect(keys.slice(0, 2)).toEqual([
+      { id: 1, signs_from: 1000 },
+      { id: 2, signs_from: 2000 },
+    ]);
+    expect(keys[2]?.signs_from).toBeLessThanOrEqual(Date.now());
+  });
+
+  it("finds the current badge of a device by the new index, and leaves out first and retired ones", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const indexed = db.prepare(
+      `SELECT number FROM badge INDEXED BY badge_device_turn
+       WHERE application_id = 'app_1' AND position IS NOT NULL AND turn > 1`,
+    );
+    expect(indexed.all().map((row) => ({ ...row }))).toEqual([{ number: 3 }]);
+  });
+});
