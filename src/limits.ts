@@ -41,6 +41,19 @@ export const MAX_CACHED_KEYS = 2000;
 // Leases of numbers
 /** A lease whose badge has not come after this long is taken back. */
 export const LEASE_RECLAIM_SECONDS = 3600;
+/**
+ * The same when the range is exhausted. No request can still be under way by then: the Worker gives up after 10 s, a group
+ * in the object waits for the one before it and makes two round trips itself (40 s), and D1 has been seen to execute a
+ * call up to 80 s late. This is over twice their sum.
+ */
+export const LEASE_SETTLE_SECONDS = 300;
+/** Shortest time to an object's next alarm, so leases that are due one after the other share one. */
+export const MIN_ALARM_SECONDS = 60;
+/**
+ * How long after the Worker's call an object still reports a reservation. Past that the Worker may have given up, whose
+ * deadline is `PLATFORM_DEADLINE_MILLISECONDS`; the rest is left to the way back and to clocks that differ.
+ */
+export const RESERVATION_DEADLINE_MILLISECONDS = 8000;
 /** Leases looked up in D1 by one statement when reclaiming. */
 export const RECLAIM_CHUNK_LEASES = 500;
 /** Numbers of each kind, free and fresh, looked up in D1 at once after one that it knows already. */
@@ -59,7 +72,11 @@ export const NEW_KEY_DELAY_SECONDS = 10 * 60;
 /** The same for `key rotate --now`, which allows 30 s: until then an isolate may not know the key. */
 export const URGENT_KEY_DELAY_SECONDS = 25;
 
-// Retries of platform calls
+// Platform calls
+/** Longest a round trip to D1 or an object takes, retries included (contract section 11). */
+export const PLATFORM_DEADLINE_MILLISECONDS = 10_000;
+/** The same for the round trip of `GET /health` (contract section 11). */
+export const HEALTH_DEADLINE_MILLISECONDS = 3000;
 export const PLATFORM_TRIES = 3;
 export const PLATFORM_RETRY_BASE_MILLISECONDS = 50;
 /** `Retry-After` of 503 UNAVAILABLE. */

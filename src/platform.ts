@@ -1,6 +1,9 @@
-import { PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "./limits.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "./limits.ts";
 
-/** A part of the platform did not do its work, after retries. The caller may try again; nothing was half done. */
+/**
+ * A part of the platform failed, after retries, or did not respond in time. The caller may try again: a write may have
+ * taken effect or still take it, but never half of it, and repeating it finds what it did.
+ */
 export class Unavailable extends Error {
   readonly part: string;
 
@@ -27,19 +30,52 @@ const RETRYABLE = [
 ];
 
 /**
- * Tries a call that can be repeated up to three times, with full jitter in between. Overload is never retried: it would
- * add to it.
+ * Tries a call that can be repeated up to three times, with full jitter in between, and gives up at the deadline, however
+ * the tries are going. Overload is never retried: it would add to it.
  *
+ * @param deadlineMilliseconds for all tries together
  * @throws Unavailable
  */
-export async function retryPlatform<T>(part: string, call: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await call();
-    } catch (error) {
-      if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(part, error);
-      await scheduler.wait(Math.random() * PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** attempt);
+export function retryPlatform<T>(
+  part: string,
+  call: () => Promise<T>,
+  deadlineMilliseconds: number = PLATFORM_DEADLINE_MILLISECONDS,
+): Promise<T> {
+  return withDeadline(part, deadlineMilliseconds, async (isOver) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await call();
+      } catch (error) {
+        if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(part, error);
+        await scheduler.wait(Math.random() * PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** attempt);
+        if (isOver()) throw new Unavailable(part, error);
+      }
     }
+  });
+}
+
+/**
+ * Settles as the work does, or fails at the deadline: a D1 call has been seen to hang for minutes. Work that is over its
+ * deadline cannot be called back; what it still does goes unheard.
+ *
+ * @param work is told by `isOver` whether anybody still waits for it
+ * @throws Unavailable at the deadline
+ */
+export async function withDeadline<T>(
+  part: string,
+  milliseconds: number,
+  work: (isOver: () => boolean) => Promise<T>,
+): Promise<T> {
+  const deadline = Promise.withResolvers<never>();
+  let isOver = false;
+  const timer = setTimeout(() => {
+    isOver = true;
+    deadline.reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`)));
+  }, milliseconds);
+  try {
+    return await Promise.race([work(() => isOver), deadline.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

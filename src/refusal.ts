@@ -29,6 +29,8 @@ export type Reason =
   | "numbers-exhausted"
   | "route-unknown"
   | "method-not-allowed"
+  /** Others kept changing what the request needs, for as often as it tried: nothing failed. */
+  | "contended"
   | "unavailable"
   | "internal";
 

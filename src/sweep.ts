@@ -6,11 +6,13 @@ import {
   MAX_APPLICATION_WAKE_UPS,
   MAX_QUEUE_BATCH_MESSAGES,
   MAX_SWEEP_WAKE_UPS,
+  PLATFORM_DEADLINE_MILLISECONDS,
   SWEEP_BUDGET_MILLISECONDS,
   SWEEP_CHUNK_ROWS,
   WAKE_UP_GRACE_MILLISECONDS,
 } from "./limits.ts";
 import { log } from "./log.ts";
+import { withDeadline } from "./platform.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
 
 interface Done {
@@ -97,7 +99,8 @@ async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<bool
     limit: MAX_SWEEP_WAKE_UPS,
   });
   for (let start = 0; start < due.length; start += MAX_QUEUE_BATCH_MESSAGES) {
-    await queue.sendBatch(due.slice(start, start + MAX_QUEUE_BATCH_MESSAGES).map((body) => ({ body })));
+    const messages = due.slice(start, start + MAX_QUEUE_BATCH_MESSAGES).map((body) => ({ body }));
+    await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
   }
   done.eventsWoken += due.length;
   // They stay due until the queue brings them, so a second look would wake them twice.

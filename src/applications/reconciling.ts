@@ -1,11 +1,11 @@
 import type { Context } from "../context.ts";
 import { RECONCILE_CHUNK_ROWS } from "../limits.ts";
+import { endPending } from "../storage/invitations.ts";
 import {
   findEnded,
   findOpenReconciliation,
   listNumbers,
   type Reconciliation,
-  writeGivenBack,
   writeReconciliation,
 } from "../storage/reconciliations.ts";
 
@@ -71,6 +71,6 @@ async function endGivenBack({ db, allocator, now }: Context, open: Reconciliatio
     invitation !== null && device === null ? [{ digest: invitation, number }] : [],
   );
   const givenBack = reserved.length === 0 ? [] : await allocator.whichGaveBack(open.applicationId, reserved);
-  const changed = givenBack.length === 0 ? 0 : await writeGivenBack(db, givenBack, now());
+  const changed = givenBack.length === 0 ? 0 : (await endPending(db, givenBack, now())).size;
   return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };
 }

@@ -46,6 +46,8 @@ async function issueNew(
       return answerRaced(context, userDevice, metadata);
     case "exhausted":
       throw new Refusal("numbers-exhausted");
+    case "contended":
+      throw new Refusal("contended");
     case "unavailable":
       throw new Unavailable("allocator", undefined);
   }
@@ -54,6 +56,6 @@ async function issueNew(
 /** Another request for the same user device was first: what it wrote is answered like any existing badge. */
 async function answerRaced(context: Context, userDevice: UserDevice, metadata: string | null): Promise<IssuedBadge> {
   const badge = await findBadge(context.db, userDevice);
-  if (!badge) throw new Unavailable("D1", undefined);
+  if (!badge) throw new Refusal("contended");
   return answerExisting(context, badge, metadata);
 }

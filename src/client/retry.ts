@@ -6,7 +6,8 @@ export const BACK_OFF_CAP_MILLISECONDS = 8_000;
 
 /**
  * When a call may be repeated. `always`: the service finds it already done the second time. `if-refused`: it would be
- * done twice, so only after the service itself has said that it refused it.
+ * done twice, so only after the service has refused it before doing anything. UNAVAILABLE does not say that: a part of
+ * the platform failed, before or after it did its work.
  */
 export type Repeatable = "always" | "if-refused";
 
@@ -37,16 +38,10 @@ export function waitBeforeRetry(failure: {
 function mayRepeat(error: unknown, repeatable: Repeatable): boolean {
   if (error instanceof NoAnswerError) return repeatable === "always";
   if (!(error instanceof BadgeServiceError)) return false;
-  if (isPassingRefusal(error)) return true;
+  if (error.code === "RATE_LIMITED") return true;
+  if (repeatable === "if-refused") return false;
   // Whatever stands in front of the service may refuse for it, or fail when the service has done its work already.
   const isFromBetween = error.code === null && (error.status === 429 || error.status >= 500);
-  return isFromBetween && repeatable === "always";
-}
-
-/**
- * The service refused for now. NUMBERS_EXHAUSTED is a 503 too, but time does not mend it: it has no `Retry-After`
- * (contract section 6).
- */
-function isPassingRefusal({ code, retryAfterSeconds }: BadgeServiceError): boolean {
-  return code === "RATE_LIMITED" || (code === "UNAVAILABLE" && retryAfterSeconds !== null);
+  // NUMBERS_EXHAUSTED is a 503 too, but time does not help it: it has no `Retry-After` (contract section 6).
+  return isFromBetween || (error.code === "UNAVAILABLE" && error.retryAfterSeconds !== null);
 }

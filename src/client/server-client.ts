@@ -55,8 +55,9 @@ export class ServerClient {
   }
 
   /**
-   * Reserves a number for a visitor. Sent again only after the service refused it for the moment: when no answer came,
-   * a number may be reserved already, and a second call would reserve another. The first is free again when it expires.
+   * Reserves a number for a visitor. Sent again only after 429 RATE_LIMITED. After 503 UNAVAILABLE or without a response a
+   * number may be reserved already, and a second call would reserve another. After 503 the service ends such an invitation
+   * by itself within about an hour; when the response was lost on its way, the number is free again at `expiresAt`.
    *
    * @throws BadgeServiceError, NoAnswerError or the signal's reason
    */

@@ -39,5 +39,6 @@ export const PUBLIC_ERRORS: Record<Reason, PublicError> = {
   "rate-limited": { status: 429, code: "RATE_LIMITED", retryAfterSeconds: RATE_LIMIT_WINDOW_SECONDS },
   internal: { status: 500, code: "INTERNAL_ERROR" },
   "numbers-exhausted": { status: 503, code: "NUMBERS_EXHAUSTED" },
+  contended: { status: 503, code: "UNAVAILABLE", retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
   unavailable: { status: 503, code: "UNAVAILABLE", retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
 };

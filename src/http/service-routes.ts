@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { publicJwks } from "../applications/jwks.ts";
-import { PUBLIC_CACHE_SECONDS } from "../limits.ts";
+import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../limits.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, methodNotAllowed } from "./resource.ts";
@@ -20,7 +20,7 @@ export const serviceRoutes = new Hono<HttpEnv>()
   .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 
   .get("/health", async (c) => {
-    await c.get("context").db.run((orm) => orm.run(sql`SELECT 1`));
+    await c.get("context").db.run((orm) => orm.run(sql`SELECT 1`), HEALTH_DEADLINE_MILLISECONDS);
     return c.json({ status: "ok" }, 200);
   })
   .all("/health", methodNotAllowed("GET", "HEAD"));

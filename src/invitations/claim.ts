@@ -53,7 +53,7 @@ export async function claimInvitation(
     const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
     if (await claimNow(context, application.id, claim)) return created(invitation.number, signingKey);
   }
-  throw new Unavailable("D1", undefined);
+  throw new Refusal("contended");
 }
 
 /** @returns false when something moved since the request looked */

@@ -2,8 +2,12 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { digestOf } from "../digest.ts";
 import { newInvitationToken } from "../identifiers.ts";
+import { log } from "../log.ts";
+import type { AllocationResult, AllocationRules } from "../numbers/allocations.ts";
+import type { ReserveRequest } from "../numbers/allocator.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
+import { writeRevocation } from "../storage/invitations.ts";
 import { withFreedNumbers } from "./expire.ts";
 
 export interface CreatedInvitation {
@@ -24,13 +28,7 @@ export async function createInvitation(
   const invitation = await digestOf(id);
   const createdAt = context.now();
   const result = await withFreedNumbers(context, application, (rules) =>
-    context.allocator.reserve(application.id, rules, {
-      invitation,
-      creatorDevice,
-      expiresAt,
-      expiresAtTime,
-      createdAt,
-    }),
+    reserve(context, application.id, rules, { invitation, creatorDevice, expiresAt, expiresAtTime, createdAt }),
   );
   switch (result.kind) {
     case "written":
@@ -38,7 +36,31 @@ export async function createInvitation(
       return { id, number: result.number, expiresAt };
     case "exhausted":
       throw new Refusal("numbers-exhausted");
+    case "contended":
+      throw new Refusal("contended");
     case "unavailable":
       throw new Unavailable("allocator", undefined);
+  }
+}
+
+/**
+ * When the object fails it may have reserved the number all the same, and believe that the token was told. Nobody will
+ * hear of the token, so the invitation ends; best effort, because what failed for one call may fail for the next.
+ */
+async function reserve(
+  context: Context,
+  applicationId: string,
+  rules: AllocationRules,
+  request: ReserveRequest,
+): Promise<AllocationResult> {
+  try {
+    return await context.allocator.reserve(applicationId, rules, request);
+  } catch (error) {
+    context.defer(
+      writeRevocation(context.db, request.invitation, context.now()).catch((fault) => {
+        log("warn", { event: "untold-invitation-left", application: applicationId, error: fault });
+      }),
+    );
+    throw error;
   }
 }

@@ -3,7 +3,6 @@ import type { Context } from "../context.ts";
 import { digestOf } from "../digest.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
 import { log } from "../log.ts";
-import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findInvitation, writeExpiry, writeReleases, writeRevocation } from "../storage/invitations.ts";
 import { decideRevoke } from "./lifecycle.ts";
@@ -39,7 +38,7 @@ export async function revokeInvitation(
     const write = decision.kind === "revoke" ? writeRevocation : writeExpiry;
     await write(context.db, digest, context.now());
   }
-  throw new Unavailable("D1", undefined);
+  throw new Refusal("contended");
 }
 
 /** The number is free before the answer is given; if that fails the sweep does it. */

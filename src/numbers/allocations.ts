@@ -15,6 +15,8 @@ export interface AllocationRules {
 export interface Allocation {
   rules: AllocationRules;
   holder: string;
+  /** When whoever asks gives up, in milliseconds: what is written later must not count as told. */
+  until: number;
   write(number: number): BadgeWrite;
 }
 
@@ -23,6 +25,7 @@ export type AllocationResult =
   | { kind: "written"; number: number; wakeUps: readonly string[] }
   | { kind: "existing"; number: number }
   | { kind: "exhausted" }
+  | { kind: "contended" }
   | { kind: "unavailable" };
 
 /** What allocations need of D1. */
@@ -31,6 +34,8 @@ export interface AllocationStorage {
   write(this: void, writes: readonly BadgeWrite[]): Promise<WriteResult[]>;
   /** Passes over all numbers that come next and that D1 knows. */
   skipKnownNumbers(this: void): Promise<void>;
+  /** Settles leases in vain, as soon as they are old enough. @returns whether that made a number free */
+  settleOldLeases(this: void): Promise<boolean>;
 }
 
 /** Numbers of one application: leased, written to D1 and confirmed in groups. */
@@ -51,10 +56,11 @@ export class Allocations {
   async allocate(allocation: Allocation): Promise<AllocationResult> {
     for (let attempt = 0; attempt < MAX_LEASE_ATTEMPTS; attempt++) {
       const result = await this.#group.add(allocation);
+      if (result?.kind === "exhausted" && (await this.#storage.settleOldLeases())) continue;
       if (result) return result;
       await this.#skipTaken();
     }
-    return { kind: "unavailable" };
+    return { kind: "contended" };
   }
 
   /**
@@ -66,30 +72,32 @@ export class Allocations {
    */
   async #allocateAll(group: readonly Allocation[]): Promise<(AllocationResult | null)[]> {
     const now = Date.now();
-    const leases = group.map(({ holder, rules }) =>
-      this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, now),
+    const leases = group.map(({ holder, rules, until }) =>
+      now < until
+        ? this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, now)
+        : ({ kind: "unavailable" } as const),
     );
     const writes = group.flatMap(({ write }, place) => {
       const lease = leases[place];
       return lease?.kind === "leased" ? [write(lease.number)] : [];
     });
-    if (writes.length === 0) return group.map(() => ({ kind: "exhausted" }));
-    const written = await this.#storage.write(writes);
+    const written = writes.length === 0 ? [] : await this.#storage.write(writes);
     const remaining = written.values();
-    const results = group.map(({ holder }, place): AllocationResult | null => {
-      const lease = leases[place];
-      if (lease?.kind !== "leased") return { kind: "exhausted" };
+    const results = group.map((allocation, index): AllocationResult | null => {
+      const lease = leases[index];
+      if (lease?.kind !== "leased") return lease ?? null;
       const { value: result } = remaining.next();
       if (!result) throw new Error("a lease was written without a result");
-      return this.#apply(holder, lease.number, result);
+      return this.#apply(allocation, lease.number, result);
     });
     return giveWakeUpsToOne(results, pendingEvents(writes, written));
   }
 
   /** Brings the ledger in line with what D1 said. @returns null when another number must be tried */
-  #apply(holder: string, number: number, result: WriteResult): AllocationResult | null {
+  #apply({ holder, until }: Allocation, number: number, result: WriteResult): AllocationResult | null {
     switch (result.kind) {
       case "written":
+        if (Date.now() >= until) return { kind: "unavailable" };
         this.#ledger.confirm(holder, number);
         return { kind: "written", number: result.number, wakeUps: [] };
       case "existing":

@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
-import { LEASE_RECLAIM_SECONDS } from "../limits.ts";
+import { LEASE_RECLAIM_SECONDS, MIN_ALARM_SECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../limits.ts";
 import { log } from "../log.ts";
-import { Unavailable } from "../platform.ts";
+import { Unavailable, withDeadline } from "../platform.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
 import { type Claim, writeClaims } from "../storage/claim-writes.ts";
 import { Database } from "../storage/database.ts";
@@ -13,6 +13,7 @@ import { type ClaimResult, Claims } from "./claims.ts";
 import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
 import { holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
+import { Settlement } from "./settlement.ts";
 
 export interface IssueRequest {
   device: string;
@@ -32,12 +33,14 @@ export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
  */
 export class Allocator extends DurableObject<Env> {
   readonly #ledger = new Ledger(this.ctx.storage.sql);
+  readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
   readonly #allocations = new Allocations(this.#ledger, {
     write: async (writes) => {
-      await this.#ensureAlarm();
+      await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#ensureAlarm());
       return writeBadges(this.#openDatabase(), this.#applicationId, writes);
     },
     skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
+    settleOldLeases: () => this.#settlement.settleOldLeases(),
   });
   readonly #claims = new Claims(this.#ledger, (claims) =>
     writeClaims(this.#openDatabase(), this.#applicationId, claims),
@@ -51,13 +54,22 @@ export class Allocator extends DurableObject<Env> {
       const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
       return { kind: "issue", number, ...request, payload };
     };
-    return orUnavailable(this.#allocations.allocate({ rules, holder, write }));
+    // A badge that is written too late for this request is there for the next one of its device.
+    return orUnavailable(this.#allocations.allocate({ rules, holder, write, until: Number.POSITIVE_INFINITY }));
   }
 
-  reserve(rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
+  /**
+   * @param until when the Worker gives up, in milliseconds: a reservation that comes later is not reported, and ends as
+   *   unconfirmed leases do. Workers of before the last deployment do not say.
+   */
+  reserve(
+    rules: AllocationRules,
+    request: ReserveRequest,
+    until: number = Number.POSITIVE_INFINITY,
+  ): Promise<AllocationResult> {
     const holder = holderKey({ kind: "invitation", invitation: request.invitation });
     const write = (number: number): BadgeWrite => ({ kind: "reserve", number, ...request });
-    return orUnavailable(this.#allocations.allocate({ rules, holder, write }));
+    return orUnavailable(this.#allocations.allocate({ rules, holder, write, until }));
   }
 
   /** Gives a user device the number that an invitation reserved. */
@@ -91,32 +103,33 @@ export class Allocator extends DurableObject<Env> {
     }
   }
 
-  /** Takes back leases whose badge never came to D1 within an hour. */
+  /** Settles leases that were not confirmed within an hour. */
   override async alarm(): Promise<void> {
     try {
-      await this.#reclaim();
+      const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
+      await settleUnconfirmed(this.#openDatabase(), this.#ledger, before);
     } catch (error) {
       // The runtime repeats a failed alarm six times and then drops it (Durable Objects: Alarms). D1 may be away longer.
       log("warn", { event: "reclaim-postponed", application: this.ctx.id.name, error });
-      await this.#setAlarm();
     }
-  }
-
-  async #reclaim(): Promise<void> {
-    const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
-    await settleUnconfirmed(this.#openDatabase(), this.#ledger, before);
     this.#alarmIsSet = this.#ledger.finishScan();
     if (this.#alarmIsSet) await this.#setAlarm();
   }
 
   async #ensureAlarm(): Promise<void> {
     if (this.#alarmIsSet) return;
-    if ((await this.ctx.storage.getAlarm()) === null) await this.#setAlarm();
+    const alarm = await this.ctx.storage.getAlarm();
+    // One further ahead was set by a wrong clock.
+    if (alarm === null || alarm > Date.now() + LEASE_RECLAIM_SECONDS * 1000) await this.#setAlarm();
     this.#alarmIsSet = true;
   }
 
+  /** For the hour of the oldest unconfirmed lease. */
   #setAlarm(): Promise<void> {
-    return this.ctx.storage.setAlarm(Date.now() + LEASE_RECLAIM_SECONDS * 1000);
+    const now = Date.now();
+    const oldest = Math.min(this.#ledger.oldestUnconfirmed() ?? now, now);
+    const at = Math.max(oldest + LEASE_RECLAIM_SECONDS * 1000, now + MIN_ALARM_SECONDS * 1000);
+    return this.ctx.storage.setAlarm(at);
   }
 
   #openDatabase(): Database {

@@ -1,3 +1,4 @@
+import { RESERVATION_DEADLINE_MILLISECONDS } from "../limits.ts";
 import { retryPlatform } from "../platform.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
@@ -21,7 +22,8 @@ export class AllocatorClient {
   }
 
   reserve(applicationId: string, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
-    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request));
+    const until = Date.now() + RESERVATION_DEADLINE_MILLISECONDS;
+    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request, until));
   }
 
   claim(applicationId: string, claim: Claim): Promise<ClaimResult> {

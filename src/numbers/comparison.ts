@@ -1,6 +1,7 @@
 import { RECLAIM_CHUNK_LEASES, SKIP_CHUNK_NUMBERS } from "../limits.ts";
 import { findNumbers } from "../storage/badge-writes.ts";
 import type { Database } from "../storage/database.ts";
+import { endPending } from "../storage/invitations.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
 import type { Ledger, UnconfirmedLease } from "./ledger.ts";
 
@@ -15,15 +16,20 @@ export async function skipKnownNumbers(db: Database, ledger: Ledger): Promise<vo
 }
 
 /**
- * Confirms, takes back or gives up each lease that was not confirmed, as D1 has its badge, nobody's or another's.
+ * Brings each lease that was not confirmed in line with D1. Of a device: D1 has its badge, and the lease is confirmed. Of an
+ * invitation: D1 has the reservation, but nobody was told the token, because the object confirms before it responds; the
+ * invitation ends, and its number is free. D1 does not know the number: it is free. D1 has it as somebody else's: the lease
+ * is given up.
  *
  * @param before milliseconds; leases that were asked for since then are left alone
+ * @returns how many numbers became free
  */
-export async function settleUnconfirmed(db: Database, ledger: Ledger, before: number): Promise<void> {
+export async function settleUnconfirmed(db: Database, ledger: Ledger, before: number): Promise<number> {
+  let freed = 0;
   for (;;) {
     const leases = ledger.unconfirmed(before, RECLAIM_CHUNK_LEASES);
-    if (leases.length === 0) return;
-    await settle(db, ledger, leases, before);
+    if (leases.length === 0) return freed;
+    freed += await settle(db, ledger, leases, before);
   }
 }
 
@@ -32,16 +38,47 @@ async function settle(
   ledger: Ledger,
   leases: readonly UnconfirmedLease[],
   before: number,
-): Promise<void> {
+): Promise<number> {
   const known = await findNumbers(
     db,
     leases.map(({ number }) => number),
   );
-  for (const { id, holder, number } of leases) {
+  const untold: { lease: UnconfirmedLease; invitation: string }[] = [];
+  let freed = 0;
+  for (const lease of leases) {
+    const { id, holder, number } = lease;
     const badge = known.get(number);
     const owner = badge && badgeHolder(badge);
-    if (!badge) ledger.reclaim(id, before, Date.now());
-    else if (owner && holderKey(owner) === holder) ledger.confirm(holder, number);
-    else ledger.markTaken(holder, number);
+    if (!badge) freed += Number(ledger.reclaim(id, before, Date.now()));
+    else if (!owner || holderKey(owner) !== holder) ledger.markTaken(holder, number);
+    else if (owner.kind === "invitation" && badge.device === null) {
+      untold.push({ lease, invitation: owner.invitation });
+    } else ledger.confirm(holder, number);
   }
+  return untold.length === 0 ? freed : freed + (await endUntold(db, ledger, untold, before));
+}
+
+/**
+ * D1 first, then the lease: a crash in between leaves a lease whose number D1 does not know. A request that asks for the
+ * invitation after all, which nothing but a very late repetition can, finds in D1 that it has ended, in either order.
+ */
+async function endUntold(
+  db: Database,
+  ledger: Ledger,
+  untold: readonly { lease: UnconfirmedLease; invitation: string }[],
+  before: number,
+): Promise<number> {
+  const now = Date.now();
+  const ended = await endPending(
+    db,
+    untold.map(({ invitation }) => invitation),
+    now,
+  );
+  let freed = 0;
+  for (const { lease, invitation } of untold) {
+    if (ended.has(invitation)) freed += Number(ledger.reclaim(lease.id, before, now));
+    // Somebody else has ended it at this moment and releases it, or it was claimed after all.
+    else ledger.confirm(lease.holder, lease.number);
+  }
+  return freed;
 }

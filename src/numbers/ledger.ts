@@ -62,10 +62,13 @@ export class Ledger {
     return held.claimed_by === null || held.claimed_by === claimant ? "held" : "claimed-by-another";
   }
 
-  /** Notes who claimed: should D1 forget it, nobody else gets the number. Repeated, it does nothing. */
+  /**
+   * Notes who claimed: should D1 forget it, nobody else gets the number. That D1 held the number is certain, too. Repeated,
+   * it does nothing.
+   */
   noteClaim(holder: string, number: number, claimant: string): void {
     this.#sql.exec(
-      "UPDATE lease SET claimed_by = ? WHERE holder = ? AND number = ? AND claimed_by IS NULL",
+      "UPDATE lease SET claimed_by = ?, confirmed = 1 WHERE holder = ? AND number = ? AND claimed_by IS NULL",
       claimant,
       holder,
       number,
@@ -101,6 +104,15 @@ export class Ledger {
       )
       .toArray()
       .map((row) => ({ id: integer(row.id), holder: String(row.holder), number: integer(row.number) }));
+  }
+
+  /** When the longest unconfirmed lease was last asked for, in milliseconds; null when all are confirmed. */
+  oldestUnconfirmed(): number | null {
+    const oldest = this.#first(
+      `SELECT min(leased_at) AS leased_at FROM lease
+       WHERE id > (SELECT scanned_through FROM reclaim) AND confirmed = 0`,
+    );
+    return oldest?.leased_at == null ? null : integer(oldest.leased_at);
   }
 
   /** Releases a lease only if it is still unconfirmed and still as old: a request may have come meanwhile. */

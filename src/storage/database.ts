@@ -23,12 +23,16 @@ export class Database {
     return this.#roundTrips;
   }
 
-  /** @throws Unavailable when D1 does not answer */
-  run<T>(query: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T> {
-    return retryPlatform("D1", () => {
+  /**
+   * @param deadlineMilliseconds for the round trip, retries included; if not given, that of every platform call
+   * @throws Unavailable when D1 fails or does not respond in time
+   */
+  run<T>(query: (orm: Orm, d1: D1Database) => Promise<T>, deadlineMilliseconds?: number): Promise<T> {
+    const call = () => {
       this.#roundTrips++;
       return query(this.orm, this.d1);
-    });
+    };
+    return retryPlatform("D1", call, deadlineMilliseconds);
   }
 }
 

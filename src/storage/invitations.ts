@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { UserDevice } from "./badges.ts";
 import { type Database, prepared } from "./database.ts";
 import { badge, invitation } from "./schema.ts";
+import { writtenIds } from "./written-ids.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
 
@@ -83,6 +84,31 @@ export function writeExpiry(db: Database, digest: string, now: number): Promise<
 
 async function writeEnd(db: Database, end: string, digest: string, now: number): Promise<void> {
   await db.run((_, d1) => d1.batch([d1.prepare(end).bind(digest, now), d1.prepare(DELETE_RESERVATION).bind(digest)]));
+}
+
+const END_PENDING = `
+  UPDATE invitation SET state = iif(expires_at_time <= ?2, 'expired', 'revoked'), ended_at = min(expires_at_time, ?2),
+    released_at = ?2
+  WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'pending'
+  RETURNING digest AS written`;
+
+const DELETE_RESERVATIONS = `
+  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
+    AND (number, invitation) IN (SELECT number, digest FROM invitation
+      WHERE digest IN (SELECT value FROM json_each(?1)) AND state IN ('revoked', 'expired'))`;
+
+/**
+ * Ends invitations whose numbers the allocator has back, or takes back by itself, with their reservations; does nothing to
+ * those that are not pending.
+ *
+ * @returns the digests of those that this call ended
+ */
+export async function endPending(db: Database, digests: readonly string[], now: number): Promise<Set<string>> {
+  const list = JSON.stringify(digests);
+  const [ended] = await db.run((_, d1) =>
+    d1.batch([d1.prepare(END_PENDING).bind(list, now), d1.prepare(DELETE_RESERVATIONS).bind(list)]),
+  );
+  return writtenIds(ended);
 }
 
 /** A revoked or expired invitation whose number the allocator does not have back yet. */

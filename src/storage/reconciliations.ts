@@ -1,5 +1,4 @@
 import { and, asc, eq, gt, inArray, isNull, lte, sql } from "drizzle-orm";
-import * as z from "zod";
 import type { Database } from "./database.ts";
 import type { EndedInvitation } from "./invitations.ts";
 import { application, badge, invitation, reconciliation } from "./schema.ts";
@@ -74,23 +73,4 @@ export async function findEnded(db: Database, digests: readonly string[]): Promi
       ),
   );
   return rows.flatMap(({ endedAt, ...ended }) => (endedAt === null ? [] : [{ ...ended, endedAt }]));
-}
-
-const REVOKE_GIVEN_BACK = `
-  UPDATE invitation SET state = 'revoked', ended_at = ?2, released_at = ?2
-  WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'pending'
-  RETURNING digest`;
-
-const DELETE_RESERVATIONS = `
-  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
-    AND (number, invitation) IN (SELECT number, digest FROM invitation
-      WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'revoked')`;
-
-/** Ends pending invitations whose numbers the allocator has back already. @returns how many */
-export async function writeGivenBack(db: Database, digests: readonly string[], now: number): Promise<number> {
-  const list = JSON.stringify(digests);
-  const [revoked] = await db.run((_, d1) =>
-    d1.batch([d1.prepare(REVOKE_GIVEN_BACK).bind(list, now), d1.prepare(DELETE_RESERVATIONS).bind(list)]),
-  );
-  return z.array(z.object({ digest: z.string() })).parse(revoked?.results).length;
 }

@@ -1,5 +1,7 @@
 import * as z from "zod";
+import { PLATFORM_DEADLINE_MILLISECONDS } from "../limits.ts";
 import { log } from "../log.ts";
+import { withDeadline } from "../platform.ts";
 
 /** A message of the queue: look at this event now. It carries IDs only; D1 says what there is to do. */
 export const wakeUp = z.object({ applicationId: z.string(), eventId: z.string() });
@@ -23,7 +25,7 @@ export function sendWakeUps(queue: Queue<WakeUp>, applicationId: string, eventId
 export async function sendDelayed(queue: Queue<WakeUp>, messages: readonly DelayedWakeUp[]): Promise<void> {
   if (messages.length === 0) return;
   try {
-    await queue.sendBatch(messages);
+    await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
   } catch (error) {
     for (const { body } of messages) noteLost(body, error);
   }

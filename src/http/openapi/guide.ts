@@ -44,12 +44,13 @@ Requests and answers are JSON in UTF-8. An empty or blank header or field counts
 
 function errors(): string {
   const reasons = Object.keys(PUBLIC_ERRORS).filter((reason): reason is Reason => reason in MEANINGS);
-  const items = reasons.map((reason) => `* ${PUBLIC_ERRORS[reason].status} ${describeReason(reason)}`);
+  // Reasons with one code are described once.
+  const items = new Set(reasons.map((reason) => `* ${PUBLIC_ERRORS[reason].status} ${describeReason(reason)}`));
   return `# Errors
 
 \`{"error": "CODE"}\`, on every path, including unknown ones. Decide by the code; treat a code that you do not know by its status. Each route lists exactly the codes that it can give; 405 is for the other methods of its path, and 404 \`NOT_FOUND\` for paths that do not exist.
 
-${items.join("\n")}
+${[...items].join("\n")}
 
 Every answer has an \`X-Request-Id\`: log it, and quote it when you report a problem.`;
 }
@@ -74,7 +75,7 @@ Characters are Unicode code points. Calls with a valid secret are not limited by
 
 const RETRYING = `# Repeating calls
 
-Every call but one can be sent again without harm: send it again when no answer came, and after 429, 500 and 503 \`UNAVAILABLE\`, with growing waits or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call makes another invitation; one whose answer was lost ends when it expires. Other errors stay until the request is changed.`;
+Every call but one can be sent again without harm: send it again when no response came, and after 429, 500 and 503 \`UNAVAILABLE\`, with growing waits or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call makes another invitation: after 429 nothing was reserved; after 500, 503 \`UNAVAILABLE\` or no response a number may be. The service ends an invitation whose token it could not tell by itself, within about an hour; one whose response was lost behind the service ends when it expires. Other errors stay until the request is changed.`;
 
 const VERSIONING = `# Versions
 

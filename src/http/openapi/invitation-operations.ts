@@ -28,7 +28,9 @@ export const createInvitation = (now: number): Operation => ({
 
 **The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. Whoever presents it first gets the badge.
 
-The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists. Repeating this call makes another invitation, so when an answer was lost, the number of the lost one stays reserved until it expires.
+The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists.
+
+**Each call makes another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may have been reserved although nobody was told the token. When the service itself could not tell it (503, 500), it ends that invitation, and the number is free again within about an hour. When the 201 was lost on its way, it cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
 
 ### Who calls
 

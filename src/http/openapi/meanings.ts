@@ -20,6 +20,13 @@ export interface Meaning {
 const FIX_REQUEST = "Correct the request; the same one will fail again.";
 const ASK_NEW_INVITATION = "Ask the application's server for a new invitation.";
 
+/** Callers need not know which: what the platform failed at, or which other calls kept changing what this one needs. */
+const UNAVAILABLE: Meaning = {
+  meaning:
+    "A part of the platform is overloaded or out of reach, or other calls kept changing what this one needs. Nothing stays half done.",
+  remedy: `Wait for as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request. \`POST /v1/invitation\` is the exception: see there.`,
+};
+
 /** In words, for people: every reason whose public code `errors.ts` knows. */
 export const MEANINGS: Record<Reason, Meaning> = {
   "body-not-json": {
@@ -103,8 +110,6 @@ export const MEANINGS: Record<Reason, Meaning> = {
     meaning: "Every number of the application's range is in use.",
     remedy: "Tell the service's administrator, who can extend the range. Retrying helps once an invitation ends.",
   },
-  unavailable: {
-    meaning: "A part of the platform is overloaded or out of reach. Nothing stays half done.",
-    remedy: `Wait for as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request.`,
-  },
+  contended: UNAVAILABLE,
+  unavailable: UNAVAILABLE,
 };

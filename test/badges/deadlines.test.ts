@@ -1,0 +1,149 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { outcome } from "../http/support/draft.ts";
+import { aroundAllocators, aroundObjectD1, leasesOf } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { HeldTrips } from "../support/held.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
+import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
+
+beforeEach(() => {
+  for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+});
+
+let timers: StandingTimers;
+
+afterEach(() => {
+  timers.stop();
+});
+
+const ask = (application: { id: string }, udid: string, bindings: Partial<Env> = {}) =>
+  requestQuietly(application, udid, { userId: "alice" }, bindings);
+
+describe("a platform call that never settles (contract section 11)", () => {
+  it("makes a badge call fail with 503 after 10 s when it is the Worker's own call to D1", async () => {
+    const application = await createApplication();
+    timers = new StandingTimers();
+    const held = new HeldTrips();
+    const refused = ask(application, "device", { DB: aroundD1(env.DB, held.around) });
+    await timers.pass(9_999, () => held.count === 1);
+    expect(await isSettled(refused)).toBe(false);
+    await timers.pass(1);
+    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+    expect((await refused).headers.get("retry-after")).toBe("2");
+  });
+
+  it("makes a badge call fail with 503 after 10 s when it is the call of the object", async () => {
+    const application = await createApplication();
+    timers = new StandingTimers();
+    let calls = 0;
+    const ALLOCATOR = aroundAllocators(() => {
+      calls++;
+      return new Promise(() => {});
+    });
+    const refused = ask(application, "device", { ALLOCATOR });
+    await timers.pass(9_999, () => calls === 1);
+    expect(await isSettled(refused)).toBe(false);
+    await timers.pass(1);
+    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+  });
+
+  it("makes /health fail with 503 after 3 s", async () => {
+    timers = new StandingTimers();
+    const held = new HeldTrips();
+    const refused = callWith({ DB: aroundD1(env.DB, held.around) }, new Request("https://badges.example/health"));
+    await timers.pass(2_999, () => held.count === 1);
+    expect(await isSettled(refused)).toBe(false);
+    await timers.pass(1);
+    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+  });
+
+  it("has 10 s for all of its tries together", async () => {
+    const application = await createApplication();
+    timers = new StandingTimers();
+    let tries = 0;
+    const DB = aroundD1(env.DB, async () => {
+      tries++;
+      if (tries === 1) await new Promise((resolve) => setTimeout(resolve, 9_000));
+      else await new Promise(() => {});
+      throw Object.assign(new Error("Network connection lost."), { retryable: true });
+    });
+    const refused = ask(application, "device", { DB });
+    await timers.pass(9_000, () => tries === 1);
+    await timers.pass(999, () => tries === 2);
+    expect(await isSettled(refused)).toBe(false);
+    await timers.pass(1);
+    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+    expect(tries).toBe(2);
+  });
+
+  it("leaves no timer behind once a call has settled", async () => {
+    const application = await createApplication();
+    timers = new StandingTimers();
+    expect((await ask(application, "device")).status).toBe(201);
+    expect(timers.pending).toBe(0);
+  });
+
+  it("does not keep the application's other devices waiting: the next group is written", async () => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    timers = new StandingTimers();
+    const held = new HeldTrips("INSERT INTO badge");
+    await aroundObjectD1(application, () => held.around);
+    const refused = ask(application, "first");
+    await timers.pass(0, () => held.count === 1);
+    const others = ["second", "third"].map((udid) => ask(application, udid));
+    held.stop();
+    await timers.pass(5_000);
+    expect(await isSettled(Promise.race(others))).toBe(false);
+    await timers.pass(5_000);
+    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+    for (const other of others) expect((await other).status).toBe(201);
+  });
+});
+
+describe("a badge that D1 writes after the deadline (contract sections 1 and 11)", () => {
+  it.each(["before", "after"])(
+    "is one badge with one event, with the number that it has %s the retry",
+    async (when) => {
+      const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+      timers = new StandingTimers();
+      const held = new HeldTrips("INSERT INTO badge");
+      await aroundObjectD1(application, () => held.around);
+      const refused = ask(application, "device");
+      await timers.pass(10_000, () => held.count === 1);
+      const answers = [await refused];
+      const [lease] = await leasesOf(application);
+      held.stop();
+      const other = await ask(application, "other");
+      expect(numberOf(other)).not.toBe(lease?.number);
+      if (when === "before") await held.letThrough();
+      answers.push(await ask(application, "device"));
+      await held.letThrough();
+      answers.push(await ask(application, "device"));
+      expect(answers.map(({ status }) => status)).toEqual([503, when === "before" ? 200 : 201, 200]);
+      expect(answers.slice(1).map(numberOf)).toEqual([lease?.number, lease?.number]);
+      expect(await badgeRows(application)).toHaveLength(2);
+      expect(await eventRows(application)).toHaveLength(2);
+    },
+  );
+
+  it("never becomes a second owner of a number that went to another device meanwhile", async () => {
+    const application = await createApplication({ size: 1, webhookUrl: WEBHOOK_URL });
+    timers = new StandingTimers();
+    const held = new HeldTrips("INSERT INTO badge");
+    await aroundObjectD1(application, () => held.around);
+    const refused = ask(application, "device");
+    await timers.pass(10_000, () => held.count === 1);
+    expect((await refused).status).toBe(503);
+    held.stop();
+    await timers.pass(3_600_000);
+    const other = await ask(application, "other");
+    expect(numberOf(other)).toBe(application.firstNumber);
+    await held.letThrough();
+    expect(outcome(await ask(application, "device"))).toBe("503 NUMBERS_EXHAUSTED");
+    await expectOneBadge(application, [other]);
+  });
+});
