@@ -1,0 +1,92 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { requestQuietly } from "../badges/support.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
+import type { Answer } from "../support/http.ts";
+import { invite, outcome, requestInvitation } from "./support/calls.ts";
+import { ahead, DAY } from "./support/clock.ts";
+import { expectConsistent } from "./support/invariants.ts";
+import { useQuietLog } from "./support/log.ts";
+import { RECORDED_EVENTS } from "./support/storage.ts";
+
+const log = useQuietLog();
+
+/** 503 to the caller, and in the log a request that lost its races: no failure of anything. */
+function expectContended(answer: Answer): void {
+  expect(outcome(answer)).toBe("503 UNAVAILABLE");
+  expect(answer.headers.get("retry-after")).toBe("2");
+  const lines = log.lines().filter(({ event }) => event === "request" || event === "request-failed");
+  expect(lines.at(-1)).toMatchObject({ level: "info", event: "request", status: 503, reason: "contended" });
+  expect(lines.filter(({ event }) => event === "request-failed")).toEqual([]);
+}
+
+/** Before each group of badges is written, somebody else has got all of its numbers. */
+function takingNumbers(application: { id: string }): Promise<void> {
+  return aroundObjectD1(application, () => async (statements, send) => {
+    if (isAbout(statements, "INSERT INTO badge")) {
+      const rows = statements[0]?.parameters[0];
+      await env.DB.prepare(
+        `INSERT INTO badge (number, application_id, device, user_id, position, turn)
+         SELECT value ->> 'number', 'app_foreign', 'device-' || (value ->> 'number'), 'mallory', value ->> 'number', 1
+         FROM json_each(?1)`,
+      )
+        .bind(rows)
+        .run();
+    }
+    return send();
+  });
+}
+
+describe("a request that loses every race is told so, and no outage is logged (contract section 6)", () => {
+  it("a claim by a user device that claims others each time", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const wanted = await invite(application);
+    const claimQuietly = (token: string, bindings: Partial<Env> = {}) =>
+      requestQuietly(application, "phone", { userId: "alice", invitationToken: token }, bindings);
+    const DB = aroundD1(env.DB, async (statements, send) => {
+      const seen = await send();
+      if (isAbout(statements, 'from "invitation"')) {
+        expect((await claimQuietly((await invite(application)).token)).status).toBe(201);
+      }
+      return seen;
+    });
+    expectContended(await claimQuietly(wanted.token, { DB }));
+    // Nothing was done: the token is still good.
+    expect(outcome(await claimQuietly(wanted.token))).toBe("201");
+    await expectConsistent(application);
+  });
+
+  it("a badge whose numbers somebody else gets each time", async () => {
+    const application = await createApplication({ size: 500 });
+    await takingNumbers(application);
+    expectContended(await requestQuietly(application, "phone", { userId: "alice" }));
+  });
+
+  it("an invitation whose numbers somebody else gets each time", async () => {
+    const application = await createApplication({ size: 500 });
+    await takingNumbers(application);
+    expectContended(await requestInvitation(application, { expiresAt: ahead(DAY) }));
+  });
+
+  it("a badge that is gone when it is looked up", async () => {
+    const application = await createApplication();
+    expect((await requestQuietly(application, "phone", { userId: "alice" })).status).toBe(201);
+    let looks = 0;
+    const hide = env.DB.prepare("UPDATE badge SET user_id = 'hidden' WHERE application_id = ?").bind(application.id);
+    const show = env.DB.prepare("UPDATE badge SET user_id = 'alice' WHERE application_id = ?").bind(application.id);
+    const DB = aroundD1(env.DB, async (statements, send) => {
+      if (!isAbout(statements, 'from "badge"')) return send();
+      // The first look misses it, the object finds it, the second look misses it again.
+      looks++;
+      await hide.run();
+      const seen = await send();
+      await show.run();
+      return seen;
+    });
+    expectContended(await requestQuietly(application, "phone", { userId: "alice" }, { DB }));
+    expect(looks).toBe(2);
+  });
+});
