@@ -6,8 +6,9 @@ export type Part = (typeof PARTS)[number];
 
 /**
  * What can go wrong with a call. `before`: it fails without an effect. `after`: it takes effect, then fails. `late`: it
- * fails, and takes effect a while later. `silent`: it takes effect or not and is never answered; in the end its caller
- * dies, unless it only waits for the network. `death-before`, `death-after`: its caller dies at that moment. `twice`: it arrives a second time.
+ * fails, and takes effect a while later. `silent`: it never settles, and takes effect at once, a while later or not at all;
+ * nobody ends its caller, so the service's own deadline must. `death-before`, `death-after`: its caller dies at that moment.
+ * `twice`: it arrives a second time.
  */
 export const FAULTS = ["before", "after", "late", "silent", "death-before", "death-after", "twice"] as const;
 export type Fault = (typeof FAULTS)[number];
@@ -49,6 +50,11 @@ export class Faults {
 
   stop(): void {
     this.#isOn = false;
+  }
+
+  /** Whether anything may go wrong at this moment. */
+  get isOn(): boolean {
+    return this.#isOn;
   }
 
   /** How many consequences of faults the service has met so far. */

@@ -22,6 +22,7 @@ export function installGlobals(): void {
     simulatedCrypto(() => requireProcess().platform.serviceDice),
   );
   replace("scheduler", { wait: (milliseconds: number) => requireProcess().sleep(milliseconds) });
+  installTimers();
   replace("fetch", (url: string | URL, init: Outgoing) => {
     const process = requireProcess();
     return process.platform.network.fetch(process, String(url), init);
@@ -29,7 +30,25 @@ export function installGlobals(): void {
   Reflect.set(AbortSignal, "timeout", timeoutSignal);
 }
 
-function replace(name: "crypto" | "scheduler" | "fetch", value: object): void {
+/** `setTimeout` in virtual time; Node's own code and the simulation's keep the real one. */
+function installTimers(): void {
+  const real = { setTimeout, clearTimeout };
+  const clears = new WeakMap<object, () => void>();
+  replace("setTimeout", (callback: () => void, milliseconds: number, ...rest: unknown[]) => {
+    const process = runningProcess();
+    if (!process) return Reflect.apply(real.setTimeout, globalThis, [callback, milliseconds, ...rest]);
+    const timer = {};
+    clears.set(timer, process.setTimer(callback, milliseconds));
+    return timer;
+  });
+  replace("clearTimeout", (timer: unknown) => {
+    const clear = typeof timer === "object" && timer !== null ? clears.get(timer) : undefined;
+    if (clear) clear();
+    else Reflect.apply(real.clearTimeout, globalThis, [timer]);
+  });
+}
+
+function replace(name: "crypto" | "scheduler" | "fetch" | "setTimeout" | "clearTimeout", value: object): void {
   Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
 }
 

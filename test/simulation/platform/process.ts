@@ -37,7 +37,16 @@ export class Process {
 
   /** Waits in virtual time, as long as it lives. */
   sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => this.platform.timeline.after(milliseconds, () => this.#isAlive && resolve()));
+    return new Promise((resolve) => void this.platform.timeline.after(milliseconds, () => this.#isAlive && resolve()));
+  }
+
+  /** `setTimeout` in virtual time. A timer that fires is a deadline that something missed. @returns clears it */
+  setTimer(callback: () => void, milliseconds: number): () => void {
+    return this.platform.timeline.after(milliseconds, () => {
+      if (!this.#isAlive) return;
+      this.platform.faults.strike();
+      this.run(callback);
+    });
   }
 
   /** @returns forgets the wish */

@@ -5,6 +5,7 @@ interface Task {
   /** Decides between tasks of one moment. */
   lot: number;
   run(): void;
+  isCancelled: boolean;
 }
 
 /**
@@ -34,13 +35,21 @@ export class Timeline {
     return this.#steps;
   }
 
-  /** @param milliseconds from now */
-  after(milliseconds: number, run: () => void): void {
-    this.#push({ at: this.#now + Math.max(0, Math.round(milliseconds)), lot: this.#dice.next(), run });
+  /**
+   * @param milliseconds from now
+   * @returns cancels the task: time does not even jump to it
+   */
+  after(milliseconds: number, run: () => void): () => void {
+    const at = this.#now + Math.max(0, Math.round(milliseconds));
+    const task = { at, lot: this.#dice.next(), run, isCancelled: false };
+    this.#push(task);
+    return () => {
+      task.isCancelled = true;
+    };
   }
 
   sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => this.after(milliseconds, resolve));
+    return new Promise((resolve) => void this.after(milliseconds, resolve));
   }
 
   /** Waits until there is nothing more to do. */
@@ -50,7 +59,8 @@ export class Timeline {
 
   /** Runs the next task and all that follows from it at once. @returns false when there is none, and nobody waited for that */
   async step(): Promise<boolean> {
-    const task = this.#pop();
+    let task = this.#pop();
+    while (task?.isCancelled) task = this.#pop();
     if (!task) return this.#wakeResting();
     this.#steps++;
     this.#now = task.at;

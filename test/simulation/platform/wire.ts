@@ -6,10 +6,10 @@ import type { Timeline } from "./timeline.ts";
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
+/** What takes longer than this counts as a fault. */
+const SLOW_MILLISECONDS = 1000;
 /** How long a call that fails may take to have its effect all the same, in milliseconds. */
 const LATE_MILLISECONDS = 30_000;
-/** How long a process waits for an answer that never comes before the platform ends it, in milliseconds. */
-const SILENCE_MILLISECONDS = 20_000;
 
 /** One call of a process to a part of the platform. */
 export interface Call<Result> {
@@ -43,17 +43,24 @@ export class Wire {
     this.#slowness = parts.dice.oneOf([0, 0, 0.02, 0.1] as const);
   }
 
-  /** Milliseconds that one way takes: a few, or seconds where this seed has a slow network. */
+  /** Milliseconds that one way takes: a few, or seconds where this seed has a slow network and things still fail. */
   delay(): number {
-    return this.#dice.chance(this.#slowness) ? this.#dice.below(MAX_DELAY_MILLISECONDS) : this.#dice.below(6);
+    return this.#dice.chance(this.#slowness) && this.#faults.isOn
+      ? this.#dice.below(MAX_DELAY_MILLISECONDS)
+      : this.#dice.below(6);
   }
 
   /** Something on its way, which arrives whatever becomes of its sender. */
   carry(arrive: () => void): void {
-    this.#timeline.after(this.delay(), arrive);
+    const delay = this.delay();
+    this.#timeline.after(delay, () => {
+      // Slow ways add up to more than somebody waits, who may have asked while this one was on its way.
+      if (delay >= SLOW_MILLISECONDS) this.#faults.strike();
+      arrive();
+    });
   }
 
-  /** Never settles when the caller dies meanwhile. */
+  /** Never settles when the caller dies meanwhile, or when the call is a silent one. */
   call<Result>(caller: Process, call: Call<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       if (!caller.isAlive) return;
@@ -83,11 +90,11 @@ export class Wire {
         break;
       case "late":
         this.carry(fail);
-        this.#timeline.after(this.#dice.below(LATE_MILLISECONDS), () => this.#take(caller, call, () => {}));
+        this.#takeLate(caller, call);
         break;
       case "silent":
-        if (this.#dice.chance(0.5)) this.#arrive(caller, call, () => {});
-        this.#timeline.after(this.#dice.below(SILENCE_MILLISECONDS), () => caller.die());
+        if (this.#dice.chance(0.3)) this.#arrive(caller, call, () => {});
+        else if (this.#dice.chance(0.5)) this.#takeLate(caller, call);
         break;
       case "death-before":
         this.carry(() => caller.die());
@@ -108,6 +115,10 @@ export class Wire {
       if (!caller.isAlive && this.#dice.chance(0.5)) return;
       this.#take(caller, call, then);
     });
+  }
+
+  #takeLate<Result>(caller: Process, call: Call<Result>): void {
+    this.#timeline.after(this.#dice.below(LATE_MILLISECONDS), () => this.#take(caller, call, () => {}));
   }
 
   #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
