@@ -50,8 +50,8 @@ export const LEASE_SETTLE_SECONDS = 300;
 /** Shortest time to an object's next alarm, so leases that are due one after the other share one. */
 export const MIN_ALARM_SECONDS = 60;
 /**
- * How long after the Worker's call an object still reports a reservation. Past that the Worker may have given up, whose
- * deadline is `PLATFORM_DEADLINE_MILLISECONDS`; the rest is left to the way back and to clocks that differ.
+ * How long after a call reached it an object still reports a reservation. Past that the Worker may have given up, whose
+ * deadline is `PLATFORM_DEADLINE_MILLISECONDS`; the rest is left to the way there and back.
  */
 export const RESERVATION_DEADLINE_MILLISECONDS = 8000;
 /** Leases looked up in D1 by one statement when reclaiming. */

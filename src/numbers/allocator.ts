@@ -1,5 +1,10 @@
 import { DurableObject } from "cloudflare:workers";
-import { LEASE_RECLAIM_SECONDS, MIN_ALARM_SECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../limits.ts";
+import {
+  LEASE_RECLAIM_SECONDS,
+  MIN_ALARM_SECONDS,
+  PLATFORM_DEADLINE_MILLISECONDS,
+  RESERVATION_DEADLINE_MILLISECONDS,
+} from "../limits.ts";
 import { log } from "../log.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
@@ -59,16 +64,13 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /**
-   * @param until when the Worker gives up, in milliseconds: a reservation that comes later is not reported, and ends as
-   *   unconfirmed leases do. Workers of before the last deployment do not say.
+   * A reservation that waited so long that the Worker may have given up is not reported, and ends as unconfirmed leases
+   * do. The time counts from here, so that the Worker's clock need not agree with this one.
    */
-  reserve(
-    rules: AllocationRules,
-    request: ReserveRequest,
-    until: number = Number.POSITIVE_INFINITY,
-  ): Promise<AllocationResult> {
+  reserve(rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
     const holder = holderKey({ kind: "invitation", invitation: request.invitation });
     const write = (number: number): BadgeWrite => ({ kind: "reserve", number, ...request });
+    const until = Date.now() + RESERVATION_DEADLINE_MILLISECONDS;
     return orUnavailable(this.#allocations.allocate({ rules, holder, write, until }));
   }
 

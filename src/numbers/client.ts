@@ -1,4 +1,3 @@
-import { RESERVATION_DEADLINE_MILLISECONDS } from "../limits.ts";
 import { retryPlatform } from "../platform.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
@@ -22,8 +21,7 @@ export class AllocatorClient {
   }
 
   reserve(applicationId: string, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
-    const until = Date.now() + RESERVATION_DEADLINE_MILLISECONDS;
-    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request, until));
+    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request));
   }
 
   claim(applicationId: string, claim: Claim): Promise<ClaimResult> {
