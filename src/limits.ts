@@ -61,7 +61,7 @@ export const SKIP_CHUNK_NUMBERS = 500;
 /** Badges written to D1 by one batch of group commit. */
 export const MAX_GROUP_BADGES = 100;
 /** How often a number that D1 says is taken is replaced by another before the request gives up. */
-export const MAX_LEASE_ATTEMPTS = 50;
+export const MAX_LEASE_ATTEMPTS = 10;
 
 // Signing keys (contract section 10)
 /**
