@@ -122,6 +122,13 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 export const SWEEP_CHUNK_ROWS = 500;
 /** Time one sweep spends before it leaves the rest to the next minute. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
+/**
+ * Calls of D1 after which a sweep leaves the rest to the next minute. D1 answers 1,000 queries of one invocation, each
+ * statement of a batch is one, and no batch of the sweep has more than four (D1: Limits).
+ */
+export const MAX_SWEEP_D1_ROUND_TRIPS = 200;
+/** Reconciliations that one sweep begins or continues. */
+export const MAX_SWEEP_RECONCILIATIONS = 500;
 /** Leases or badges that one chunk of a reconciliation looks at. */
 export const RECONCILE_CHUNK_ROWS = 500;
 /** Sealed values that one chunk re-seals: each costs some milliseconds of RSA. */

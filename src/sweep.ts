@@ -1,10 +1,12 @@
-import { reconcileSome } from "./applications/reconciling.ts";
+import { reconcileChunk } from "./applications/reconciling.ts";
 import { resealSome } from "./applications/resealing.ts";
 import type { Context } from "./context.ts";
 import { expireSome, releaseSome } from "./invitations/expire.ts";
 import {
   MAX_APPLICATION_WAKE_UPS,
   MAX_QUEUE_BATCH_MESSAGES,
+  MAX_SWEEP_D1_ROUND_TRIPS,
+  MAX_SWEEP_RECONCILIATIONS,
   MAX_SWEEP_WAKE_UPS,
   PLATFORM_DEADLINE_MILLISECONDS,
   SWEEP_BUDGET_MILLISECONDS,
@@ -13,6 +15,7 @@ import {
 } from "./limits.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
+import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
 
 interface Done {
@@ -22,6 +25,7 @@ interface Done {
   numbersReleased: number;
   valuesResealed: number;
   chunksReconciled: number;
+  reconciliationsSkipped: number;
 }
 
 /** One chunk of one kind of work. @returns whether there may be more */
@@ -40,6 +44,7 @@ export async function sweep(context: Context): Promise<void> {
     numbersReleased: 0,
     valuesResealed: 0,
     chunksReconciled: 0,
+    reconciliationsSkipped: 0,
   };
   const parts = {
     releaseEvents,
@@ -47,7 +52,7 @@ export async function sweep(context: Context): Promise<void> {
     expireInvitations,
     releaseNumbers: releaseNumbers(),
     resealValues,
-    reconcile,
+    reconcile: reconcile(),
   };
   const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
   const didAnything = Object.values(done).some((count) => count > 0);
@@ -62,8 +67,9 @@ export async function sweep(context: Context): Promise<void> {
 }
 
 /**
- * Runs the parts chunk by chunk until none finds anything, or until the sweep's time is over and the rest waits a
- * minute. They take turns, so none waits for another's backlog, and what breaks one leaves the others going.
+ * Runs the parts chunk by chunk until none finds anything, or until the sweep has used up its time or its calls of D1 and
+ * the rest waits a minute. They take turns, so none waits for another's backlog, and what breaks one leaves the others
+ * going.
  *
  * @returns whether nothing is left
  */
@@ -72,6 +78,7 @@ async function takeTurns(context: Context, done: Done, parts: Map<string, Part>,
   while (parts.size > 0) {
     for (const [name, part] of parts) {
       if (context.now() - startedAt >= SWEEP_BUDGET_MILLISECONDS) return false;
+      if (context.db.roundTrips >= MAX_SWEEP_D1_ROUND_TRIPS) return false;
       try {
         if (!(await part(context, done))) parts.delete(name);
       } catch (error) {
@@ -124,10 +131,23 @@ function releaseNumbers(): Part {
   };
 }
 
-async function reconcile(context: Context, done: Done): Promise<boolean> {
-  const didSome = await reconcileSome(context);
-  if (didSome) done.chunksReconciled++;
-  return didSome;
+/** An application whose object fails is skipped until the next sweep, so the others do not wait for it. */
+function reconcile(): Part {
+  let waiting: Reconciliation[] | undefined;
+  return async (context, done) => {
+    waiting ??= await findOpenReconciliations(context.db, MAX_SWEEP_RECONCILIATIONS);
+    const current = waiting.shift();
+    if (!current) return false;
+    try {
+      const next = await reconcileChunk(context, current);
+      done.chunksReconciled++;
+      if (next) waiting.unshift(next);
+    } catch (error) {
+      done.reconciliationsSkipped++;
+      log("warn", { event: "reconciliation-skipped", application: current.applicationId, error });
+    }
+    return waiting.length > 0;
+  };
 }
 
 async function resealValues({ db, sealingKeys }: Context, done: Done): Promise<boolean> {

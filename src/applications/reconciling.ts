@@ -3,10 +3,10 @@ import { RECONCILE_CHUNK_ROWS } from "../limits.ts";
 import { endPending } from "../storage/invitations.ts";
 import {
   findEnded,
-  findOpenReconciliation,
   listNumbers,
+  type Progress,
   type Reconciliation,
-  writeReconciliation,
+  writeProgress,
 } from "../storage/reconciliations.ts";
 
 /** What one chunk did, and where the next begins. */
@@ -23,25 +23,25 @@ interface Chunk {
  * leases stay. What it gives back is what the older one forgot: invitations that work, and numbers that can be used.
  * Every chunk can be repeated.
  *
- * @returns whether there may be more to do
+ * @returns the reconciliation as the next chunk needs it, or null when it is finished or another sweep is ahead
+ * @throws Unavailable when D1 or the object fails: nothing was recorded, so the same chunk comes again
  */
-export async function reconcileSome(context: Context): Promise<boolean> {
-  const open = await findOpenReconciliation(context.db);
-  if (!open) return false;
-  const { checked, changed, through } = await doChunk(context, open);
+export async function reconcileChunk(context: Context, open: Reconciliation): Promise<Reconciliation | null> {
+  const chunk = await doChunk(context, open);
+  const after = { ...open, ...progressAfter(open, chunk, context.now()) };
+  const isRecorded = await writeProgress(context.db, open, after);
+  return isRecorded && after.finishedAt === null ? after : null;
+}
+
+function progressAfter(open: Reconciliation, { checked, changed, through }: Chunk, now: number): Progress {
   const counted = { checked: open.checked + checked, changed: open.changed + changed };
-  const progress = { step: open.step, through: through ?? open.through, finishedAt: null };
-  const isLastStep = open.step === "badges";
-  await writeReconciliation(
-    context.db,
-    open,
-    through !== null
-      ? { ...counted, ...progress }
-      : isLastStep
-        ? { ...counted, ...progress, finishedAt: context.now() }
-        : { ...counted, step: "badges", through: 0, finishedAt: null },
-  );
-  return true;
+  if (through !== null) return { ...counted, step: open.step, through, finishedAt: null };
+  switch (open.step) {
+    case "leases":
+      return { ...counted, step: "badges", through: 0, finishedAt: null };
+    case "badges":
+      return { ...counted, step: "badges", through: open.through, finishedAt: now };
+  }
 }
 
 function doChunk(context: Context, open: Reconciliation): Promise<Chunk> {

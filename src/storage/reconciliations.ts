@@ -5,29 +5,33 @@ import { application, badge, invitation, reconciliation } from "./schema.ts";
 
 export type Reconciliation = typeof reconciliation.$inferSelect & { lastNumber: number };
 
-/** The oldest reconciliation that is not finished. */
-export function findOpenReconciliation(db: Database): Promise<Reconciliation | undefined> {
-  return db.run(async (orm) => {
-    const found = await orm
+/**
+ * Reconciliations that are not finished, in random order: what takes a whole sweep to fail comes first in some sweeps
+ * only, so it cannot keep the others waiting.
+ */
+export async function findOpenReconciliations(db: Database, limit: number): Promise<Reconciliation[]> {
+  const rows = await db.run((orm) =>
+    orm
       .select({ reconciliation, lastNumber: application.lastNumber })
       .from(reconciliation)
       .innerJoin(application, eq(application.id, reconciliation.applicationId))
       .where(isNull(reconciliation.finishedAt))
-      .orderBy(asc(reconciliation.requestedAt))
-      .limit(1)
-      .get();
-    return found && { ...found.reconciliation, lastNumber: found.lastNumber };
-  });
+      .orderBy(sql`random()`)
+      .limit(limit),
+  );
+  return rows.map(({ reconciliation: open, lastNumber }) => ({ ...open, lastNumber }));
 }
 
-/** Notes how far a reconciliation is; does nothing when another sweep was faster, or when it was asked for anew. */
-export async function writeReconciliation(
-  db: Database,
-  before: Reconciliation,
-  after: Pick<Reconciliation, "step" | "through" | "checked" | "changed" | "finishedAt">,
-): Promise<void> {
+export type Progress = Pick<Reconciliation, "step" | "through" | "checked" | "changed" | "finishedAt">;
+
+/**
+ * Records how far a reconciliation is.
+ *
+ * @returns whether it did: not when another sweep was faster, nor when it was requested anew
+ */
+export async function writeProgress(db: Database, before: Reconciliation, after: Progress): Promise<boolean> {
   const { step, through, checked, changed, finishedAt } = after;
-  await db.run((orm) =>
+  const { meta } = await db.run((orm) =>
     orm
       .update(reconciliation)
       .set({ step, through, checked, changed, finishedAt })
@@ -40,6 +44,7 @@ export async function writeReconciliation(
         ),
       ),
   );
+  return meta.changes > 0;
 }
 
 /** An application's badges and reservations by number: `after` < number <= `last`. */
