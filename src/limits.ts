@@ -131,8 +131,10 @@ export const MAX_SWEEP_D1_ROUND_TRIPS = 200;
 export const MAX_SWEEP_RECONCILIATIONS = 500;
 /** Leases or badges that one chunk of a reconciliation looks at. */
 export const RECONCILE_CHUNK_ROWS = 500;
-/** Sealed values that one chunk re-seals: each costs some milliseconds of RSA. */
+/** Sealed values of each table that one chunk re-seals: each costs some milliseconds of RSA. */
 export const RESEAL_CHUNK_ROWS = 50;
+/** Lines that one sweep logs of values it cannot open; it counts the others. */
+export const MAX_LOGGED_UNREADABLE = 20;
 /** Most events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */
 export const MAX_APPLICATION_WAKE_UPS = 2000;
 export const MAX_SWEEP_WAKE_UPS = 5000;

@@ -4,6 +4,7 @@ import type { Context } from "./context.ts";
 import { expireSome, releaseSome } from "./invitations/expire.ts";
 import {
   MAX_APPLICATION_WAKE_UPS,
+  MAX_LOGGED_UNREADABLE,
   MAX_QUEUE_BATCH_MESSAGES,
   MAX_SWEEP_D1_ROUND_TRIPS,
   MAX_SWEEP_RECONCILIATIONS,
@@ -16,6 +17,7 @@ import {
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
+import type { ReadThrough } from "./storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
 
 interface Done {
@@ -24,6 +26,7 @@ interface Done {
   invitationsExpired: number;
   numbersReleased: number;
   valuesResealed: number;
+  valuesUnreadable: number;
   chunksReconciled: number;
   reconciliationsSkipped: number;
 }
@@ -43,6 +46,7 @@ export async function sweep(context: Context): Promise<void> {
     invitationsExpired: 0,
     numbersReleased: 0,
     valuesResealed: 0,
+    valuesUnreadable: 0,
     chunksReconciled: 0,
     reconciliationsSkipped: 0,
   };
@@ -51,7 +55,7 @@ export async function sweep(context: Context): Promise<void> {
     wakeEvents,
     expireInvitations,
     releaseNumbers: releaseNumbers(),
-    resealValues,
+    resealValues: resealValues(),
     reconcile: reconcile(),
   };
   const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
@@ -150,8 +154,18 @@ function reconcile(): Part {
   };
 }
 
-async function resealValues({ db, sealingKeys }: Context, done: Done): Promise<boolean> {
-  const resealed = await resealSome(db, sealingKeys);
-  done.valuesResealed += resealed;
-  return resealed > 0;
+/** A value that does not open is skipped until the next sweep. The log names it by its IDs, never by what it is. */
+function resealValues(): Part {
+  let after: ReadThrough | undefined;
+  return async ({ db, sealingKeys }, done) => {
+    const { resealed, unreadable, next } = await resealSome(db, sealingKeys, after);
+    for (const { value, error } of unreadable.slice(0, Math.max(0, MAX_LOGGED_UNREADABLE - done.valuesUnreadable))) {
+      const { purpose, applicationId: application, id, sealingVersion } = value;
+      log("error", { event: "value-not-resealed", purpose, application, id, sealingVersion, error });
+    }
+    done.valuesResealed += resealed;
+    done.valuesUnreadable += unreadable.length;
+    after = next ?? undefined;
+    return next !== null;
+  };
 }

@@ -1,23 +1,43 @@
 import { env } from "cloudflare:workers";
+import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { deviceOf } from "../../src/applications/devices.ts";
 import { resealSome } from "../../src/applications/resealing.ts";
 import { SealingKeys } from "../../src/applications/sealing-keys.ts";
 import { Database } from "../../src/storage/database.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/storage/schema.ts";
 import { sweep } from "../../src/sweep.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
 import { requestBadge, sign } from "../support/http.ts";
 
 const orm = drizzle(env.DB);
+const log = useQuietLog();
+
+/** Every test has the sealed values that it makes, and no others. */
+beforeEach(async () => {
+  await orm.batch([
+    orm.delete(applicationSecret),
+    orm.delete(signingKey),
+    orm.delete(application),
+    orm.delete(sealingKey),
+  ]);
+});
 
 /** What `sealing-key rotate` does for D1. */
 async function addSealingKey(version: number): Promise<void> {
   const publicKey = env.TEST_SEALING_PUBLIC_KEYS[version - 1];
   if (publicKey === undefined) throw new Error("no such test key");
   await orm.insert(sealingKey).values({ version, publicKey, createdAt: Date.now() }).onConflictDoNothing();
+}
+
+async function rotateSealingKey(): Promise<void> {
+  await addSealingKey(1);
+  await addSealingKey(2);
 }
 
 async function versions(): Promise<number[]> {
@@ -27,13 +47,30 @@ async function versions(): Promise<number[]> {
   return [...new Set(rows.flat().map(({ v }) => v))];
 }
 
+const secretsOf = (applicationId: string) =>
+  orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
+
+async function sealedOf(id: string): Promise<(string | undefined)[]> {
+  const [row] = await orm.select().from(application).where(eq(application.id, id));
+  const [secret] = await secretsOf(id);
+  const [key] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
+  return [row?.sealedDeviceKey, secret?.sealed, key?.sealed];
+}
+
+/** IDs of the values that need this key. */
+async function rowsAtVersion(version: number): Promise<string[]> {
+  const applications = await orm.select().from(application).where(eq(application.sealingVersion, version));
+  const secrets = await orm.select().from(applicationSecret).where(eq(applicationSecret.sealingVersion, version));
+  const keys = await orm.select().from(signingKey).where(eq(signingKey.sealingVersion, version));
+  return [...applications.map(({ id }) => id), ...secrets.map(({ id }) => id), ...keys.map(({ kid }) => kid)];
+}
+
 describe("rotation of the sealing key (contract section 9)", () => {
   it("re-seals everything in the sweep, after which the old key is not needed", async () => {
     const [first, second] = [await createApplication(), await createApplication()];
     const badge = await requestBadge(first, "phone", { userId: "alice" });
     expect(badge.status).toBe(201);
-    await addSealingKey(1);
-    await addSealingKey(2);
+    await rotateSealingKey();
     await sweep(testContext().context);
     expect(await versions()).toEqual([2]);
 
@@ -59,23 +96,104 @@ describe("rotation of the sealing key (contract section 9)", () => {
 
   it("does nothing while the Worker does not hold the newest key, and nothing twice", async () => {
     await createApplication();
-    await addSealingKey(1);
-    await addSealingKey(2);
+    await rotateSealingKey();
     const { SEALING_KEY_1 } = env;
-    expect(await resealSome(new Database(env.DB), new SealingKeys({ SEALING_KEY_1 }))).toBe(0);
     const { context } = testContext();
-    expect(await resealSome(context.db, context.sealingKeys)).toBeGreaterThan(0);
-    expect(await resealSome(context.db, context.sealingKeys)).toBe(0);
+    const nothing = { resealed: 0, unreadable: [], next: null };
+    expect(await resealSome(context.db, new SealingKeys({ SEALING_KEY_1 }))).toEqual(nothing);
+    expect(await versions()).toContain(1);
+    await resealSome(context.db, context.sealingKeys);
+    expect(await versions()).toEqual([2]);
+    expect(await resealSome(context.db, context.sealingKeys)).toEqual(nothing);
   });
 
-  it("goes on where a killed run stopped: two runs at once do each value once", async () => {
+  it("two runs at once do each value once", async () => {
     await createApplication();
-    await addSealingKey(1);
-    await addSealingKey(2);
+    await createApplication();
+    await rotateSealingKey();
     const { context } = testContext();
-    await Promise.all([resealSome(context.db, context.sealingKeys), resealSome(context.db, context.sealingKeys)]);
+    const runs = await Promise.all([1, 2].map(() => resealSome(context.db, context.sealingKeys)));
+    expect(runs.reduce((sum, { resealed }) => sum + resealed, 0)).toBe(6);
     expect(await versions()).toEqual([2]);
-    const known = await context.registry.findFresh(context.db, (await createApplication()).id, Date.now());
-    expect(known?.deviceKey.sealingVersion).toBe(1);
+  });
+
+  it("asks D1 twice for a chunk, once to read and once to write, however many values it has", async () => {
+    for (const _ of [1, 2, 3, 4]) await createApplication();
+    await rotateSealingKey();
+    const trips: number[] = [];
+    const d1 = aroundD1(env.DB, (statements, send) => {
+      trips.push(statements.length);
+      return send();
+    });
+    const { resealed } = await resealSome(new Database(d1), testContext().context.sealingKeys);
+    expect(resealed).toBe(12);
+    expect(trips).toEqual([4, 3]);
+  });
+
+  it("leaves alone what was replaced while it was being re-sealed", async () => {
+    const { id } = await createApplication();
+    await rotateSealingKey();
+    // As by another sweep that knows a still newer key, or by an administrator.
+    const d1 = aroundD1(env.DB, async (statements, send) => {
+      if (isAbout(statements, "UPDATE")) {
+        await orm.update(application).set({ sealedDeviceKey: "newer", sealingVersion: 3 });
+        await orm.update(applicationSecret).set({ sealed: "newer", sealingVersion: 3 });
+        await orm.update(signingKey).set({ sealed: "newer", sealingVersion: 3 });
+      }
+      return send();
+    });
+    const { resealed } = await resealSome(new Database(d1), testContext().context.sealingKeys);
+    expect(resealed).toBe(0);
+    expect(await versions()).toEqual([3]);
+    expect(await sealedOf(id)).toEqual(["newer", "newer", "newer"]);
+  });
+});
+
+describe("a value that cannot be opened (contract section 9)", () => {
+  it("stops no other value: it is logged by its IDs, tried again by the next sweep, and still needs its key", async () => {
+    const [broken, sound] = [await createApplication(), await createApplication()];
+    const [secret] = await secretsOf(broken.id);
+    const [ofSound] = await secretsOf(sound.id);
+    const [key] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, broken.id));
+    if (!secret || !ofSound || !key) throw new Error("an application has a secret and a key");
+    // One is a copy of another row's value, one is no base64 at all.
+    const setSecret = (sealed: string) =>
+      orm.update(applicationSecret).set({ sealed }).where(eq(applicationSecret.id, secret.id));
+    await setSecret(ofSound.sealed);
+    await orm.update(signingKey).set({ sealed: "***" }).where(eq(signingKey.id, key.id));
+    await rotateSealingKey();
+    await sweep(testContext().context);
+
+    const old = (await rowsAtVersion(1)).toSorted();
+    expect(old).toEqual([key.kid, secret.id].toSorted());
+    const ids = { application: broken.id, sealingVersion: 1, error: expect.any(String) };
+    const logged = log.lines().filter(({ event }) => event === "value-not-resealed");
+    expect(logged).toEqual([
+      { level: "error", event: "value-not-resealed", purpose: "application-secret", id: secret.id, ...ids },
+      { level: "error", event: "value-not-resealed", purpose: "signing-key", id: key.kid, ...ids },
+    ]);
+    expect(JSON.stringify(log.lines())).not.toContain(ofSound.sealed.slice(0, 20));
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep", valuesUnreadable: 2 }));
+
+    await setSecret(secret.sealed);
+    await sweep(testContext().context);
+    expect(await rowsAtVersion(1)).toEqual([key.kid]);
+  });
+
+  it("keeps no value behind it waiting, however many there are, and fills no log", async () => {
+    const { id: applicationId } = await createApplication();
+    const junk = { applicationId, publicKey: "", sealed: "AAAA", sealingVersion: 1, createdAt: 0 };
+    for (let count = 0; count < 120; count += 10) {
+      const rows = Array.from({ length: 10 }, (_, index) => ({ ...junk, kid: `junk-${count + index}` }));
+      await orm.insert(signingKey).values(rows);
+    }
+    const { id } = await createApplication();
+    await rotateSealingKey();
+    await sweep(testContext().context);
+    const [last] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
+    expect(last?.sealingVersion).toBe(2);
+    expect(await rowsAtVersion(1)).toHaveLength(120);
+    expect(log.lines().filter(({ event }) => event === "value-not-resealed")).toHaveLength(20);
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep", valuesUnreadable: 120 }));
   });
 });

@@ -99,7 +99,7 @@ export const COSTS = {
   failedAttempt: { ...BATCH, d1RowsRead: 25, d1RowsWritten: 5, queueOperations: 3, logLines: 1 },
   manyFailedAttempts: { ...BATCH, d1RowsRead: 310, d1RowsWritten: 81, queueOperations: 60, logLines: 20 },
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 9, d1RowsRead: 17 },
+  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 6, d1RowsRead: 21 },
   idleSweepOfApplication: { ...NOTHING, d1RowsRead: 4 },
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
   manyExpiries: {

@@ -1,0 +1,113 @@
+import * as z from "zod";
+import type { Database } from "./database.ts";
+
+/** The columns of the tables that keep sealed values, by what the values are for. */
+const TABLES = {
+  "application-secret": { table: "application_secret", applicationId: "application_id", id: "id", sealed: "sealed" },
+  "signing-key": { table: "signing_key", applicationId: "application_id", id: "kid", sealed: "sealed" },
+  "device-key": { table: "application", applicationId: "id", id: "id", sealed: "sealed_device_key" },
+} as const;
+
+export type SealedPurpose = keyof typeof TABLES;
+
+const PURPOSES = ["application-secret", "signing-key", "device-key"] as const satisfies readonly SealedPurpose[];
+
+/** A sealed value where it is stored. `applicationId` and `id` are those of its label. */
+export interface StoredSealed {
+  purpose: SealedPurpose;
+  rowid: number;
+  applicationId: string;
+  id: string;
+  sealed: string;
+  sealingVersion: number;
+}
+
+/** The last row that was read of each table: the index of sealing versions goes by version, then by rowid. */
+export type ReadThrough = Readonly<Record<SealedPurpose, { sealingVersion: number; rowid: number }>>;
+
+const NOTHING_YET = { sealingVersion: 0, rowid: 0 };
+export const FROM_THE_START: ReadThrough = {
+  "application-secret": NOTHING_YET,
+  "signing-key": NOTHING_YET,
+  "device-key": NOTHING_YET,
+};
+
+const newestRow = z.tuple([z.object({ newest: z.number().nullable() })]);
+const sealedRows = z.array(
+  z
+    .object({ rowid: z.number(), applicationId: z.string(), id: z.string(), sealed: z.string(), version: z.number() })
+    .transform(({ version: sealingVersion, ...row }) => ({ ...row, sealingVersion })),
+);
+
+function selectOld(purpose: SealedPurpose): string {
+  const { table, applicationId, id, sealed } = TABLES[purpose];
+  return `
+    SELECT rowid AS rowid, ${applicationId} AS applicationId, ${id} AS id, ${sealed} AS sealed, sealing_version AS version
+    FROM ${table}
+    WHERE sealing_version < (SELECT max(version) FROM sealing_key) AND (sealing_version, rowid) > (?1, ?2)
+    ORDER BY sealing_version, rowid LIMIT ?3`;
+}
+
+/**
+ * Values that are sealed to an older key than the newest. One round trip.
+ *
+ * @param limit most values of each table
+ * @returns `newest`: the newest sealing key's version, or null when there is no key
+ */
+export async function findOldSealed(
+  db: Database,
+  after: ReadThrough,
+  limit: number,
+): Promise<{ newest: number | null; values: StoredSealed[]; through: ReadThrough }> {
+  const [newest, ...tables] = await db.run((_, d1) =>
+    d1.batch([
+      d1.prepare("SELECT max(version) AS newest FROM sealing_key"),
+      ...PURPOSES.map((purpose) => {
+        const { sealingVersion, rowid } = after[purpose];
+        return d1.prepare(selectOld(purpose)).bind(sealingVersion, rowid, limit);
+      }),
+    ]),
+  );
+  const values = PURPOSES.flatMap((purpose, index) =>
+    sealedRows.parse(tables[index]?.results).map((row) => ({ purpose, ...row })),
+  );
+  const lastOf = (purpose: SealedPurpose) => values.findLast((value) => value.purpose === purpose) ?? after[purpose];
+  const through = {
+    "application-secret": lastOf("application-secret"),
+    "signing-key": lastOf("signing-key"),
+    "device-key": lastOf("device-key"),
+  };
+  return { newest: newestRow.parse(newest?.results)[0].newest, values, through };
+}
+
+/** A value that was sealed anew. */
+export interface Resealed {
+  value: StoredSealed;
+  resealed: string;
+}
+
+/**
+ * Compare-and-set: a value that somebody replaced since it was read stays. A slower sweep must not put a value that is
+ * sealed to the newest key back to an older one, which may be removed by then.
+ */
+function replaceSealed(purpose: SealedPurpose): string {
+  const { table, sealed } = TABLES[purpose];
+  return `
+    UPDATE ${table} SET ${sealed} = made ->> 'resealed', sealing_version = ?2
+    FROM (SELECT value AS made FROM json_each(?1))
+    WHERE ${table}.rowid = made ->> 'rowid' AND ${sealed} = made ->> 'sealed'`;
+}
+
+/** Replaces values that are still what they were, in one transaction. One round trip. @returns how many */
+export async function writeResealed(db: Database, made: readonly Resealed[], version: number): Promise<number> {
+  const byPurpose = Map.groupBy(made, ({ value }) => value.purpose);
+  const written = await db.run((_, d1) =>
+    d1.batch(
+      [...byPurpose].map(([purpose, ofOne]) => {
+        const rows = ofOne.map(({ value: { rowid, sealed }, resealed }) => ({ rowid, sealed, resealed }));
+        return d1.prepare(replaceSealed(purpose)).bind(JSON.stringify(rows), version);
+      }),
+    ),
+  );
+  return written.reduce((sum, { meta }) => sum + meta.changes, 0);
+}
