@@ -157,6 +157,48 @@ describe("sealing keys", () => {
   });
 });
 
+describe("values that the service cannot open (contract section 9)", () => {
+  const resealAllButSecrets = (version: number) =>
+    database.run((orm) =>
+      orm.batch([
+        orm.update(application).set({ sealingVersion: version }),
+        orm.update(signingKey).set({ sealingVersion: version }),
+      ]),
+    );
+
+  it("are named by sealing-key reseal, which gives up when nothing changes; their key is not removed", async () => {
+    await seed();
+    const { applicationId } = await create(database);
+    await rotateLocalSealingKey(database, state);
+    const [secret] = await database.run((orm) => orm.select().from(applicationSecret));
+    const progress: number[] = [];
+    const begun = Promise.withResolvers<void>();
+    const watching = watchResealing(
+      database,
+      (left) => {
+        progress.push(left);
+        begun.resolve();
+      },
+      1500,
+    );
+    await begun.promise;
+    await resealAllButSecrets(2);
+    await expect(watching).rejects.toThrow(
+      `1 value still needs an older sealing key: secret ${secret?.id} of ${applicationId}. The service re-sealed the others but cannot open these`,
+    );
+    expect(progress).toEqual([3, 1]);
+    await expect(removeSealingKey(database, 1)).rejects.toThrow("1 values still need sealing key 1");
+  });
+
+  it("are counted where they are many, and nobody claims that the service runs", async () => {
+    await seed();
+    for (const _ of [1, 2, 3]) await create(database);
+    await rotateLocalSealingKey(database, state);
+    const stuck = watchResealing(database, () => {}, 0).catch((error: unknown) => String(error));
+    expect(await stuck).toMatch(/9 values still need .* and 4 more\. Start the service, then run this again/);
+  });
+});
+
 describe("sealing keys of a deployed environment", () => {
   it("are published only once the Worker has the private half", async () => {
     const secrets = new Map<number, string>();

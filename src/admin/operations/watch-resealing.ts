@@ -1,9 +1,13 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { asc, lt, sql } from "drizzle-orm";
+import { application, applicationSecret, sealingKey, signingKey } from "../../storage/schema.ts";
 import { Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { countOldValues } from "./sealing-keys.ts";
 
 const POLL_MILLISECONDS = 1000;
+/** Values that are named when nothing changes any more. */
+const MAX_NAMED_VALUES = 5;
 
 /**
  * Watches the service's sweep re-seal everything to the newest key. Only the Worker can do that; stopping to watch stops
@@ -11,26 +15,70 @@ const POLL_MILLISECONDS = 1000;
  *
  * @param progress is told how many values are left, whenever that changes
  * @param patienceMilliseconds how long the number may stay the same
- * @throws Mistake when nothing changes for that long
+ * @throws Mistake when nothing changes for that long; it names the values that are left
  */
 export async function watchResealing(
   database: Database,
   progress: (left: number) => void,
   patienceMilliseconds: number,
 ): Promise<void> {
-  let left = -1;
+  let left = await countOldValues(database);
   let changedAt = Date.now();
-  for (;;) {
-    const now = await countOldValues(database);
-    if (now !== left) {
-      left = now;
-      changedAt = Date.now();
-      progress(left);
-    }
-    if (left === 0) return;
-    if (Date.now() - changedAt >= patienceMilliseconds) {
-      throw new Mistake(`${left} values still need an older sealing key: start the service, then run this again.`);
-    }
+  let isServiceSeen = false;
+  progress(left);
+  while (left > 0) {
+    if (Date.now() - changedAt >= patienceMilliseconds)
+      throw new Mistake(await stuckLine(database, left, isServiceSeen));
     await wait(POLL_MILLISECONDS);
+    const now = await countOldValues(database);
+    if (now === left) continue;
+    isServiceSeen ||= now < left;
+    left = now;
+    changedAt = Date.now();
+    progress(left);
   }
+}
+
+/** Only the Worker knows whether a value opens; from here, one that it skips looks like one that it did not come to. */
+async function stuckLine(database: Database, left: number, isServiceSeen: boolean): Promise<string> {
+  const named = await nameOldValues(database, MAX_NAMED_VALUES);
+  const others = left > named.length ? ` and ${left - named.length} more` : "";
+  const seeLog = "the service's log says why (value-not-resealed)";
+  const advice = isServiceSeen
+    ? `The service re-sealed the others but cannot open these: ${seeLog}.`
+    : `Start the service, then run this again. If it is running, it cannot open them, and ${seeLog}.`;
+  const values = left === 1 ? "1 value still needs" : `${left} values still need`;
+  return `${values} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
+}
+
+/** Values that are not sealed to the newest key, by their IDs. */
+async function nameOldValues(database: Database, limit: number): Promise<string[]> {
+  const newest = sql`(SELECT max(version) FROM ${sealingKey})`;
+  const [secrets, keys, applications] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .select({ id: applicationSecret.id, applicationId: applicationSecret.applicationId })
+        .from(applicationSecret)
+        .where(lt(applicationSecret.sealingVersion, newest))
+        .orderBy(asc(applicationSecret.sealingVersion))
+        .limit(limit),
+      orm
+        .select({ id: signingKey.kid, applicationId: signingKey.applicationId })
+        .from(signingKey)
+        .where(lt(signingKey.sealingVersion, newest))
+        .orderBy(asc(signingKey.sealingVersion))
+        .limit(limit),
+      orm
+        .select({ id: application.id })
+        .from(application)
+        .where(lt(application.sealingVersion, newest))
+        .orderBy(asc(application.sealingVersion))
+        .limit(limit),
+    ]),
+  );
+  return [
+    ...secrets.map(({ id, applicationId }) => `secret ${id} of ${applicationId}`),
+    ...keys.map(({ id, applicationId }) => `signing key ${id} of ${applicationId}`),
+    ...applications.map(({ id }) => `device key of ${id}`),
+  ].slice(0, limit);
 }
