@@ -105,6 +105,8 @@ export const SLOW_RETRY_SECONDS = 60;
 export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
 /** How long a claimed event is kept from other consumers: the attempt's time and the time to record it, with room. */
 export const DELIVERY_LEASE_SECONDS = 60;
+/** A random part of this is added to each lease, by which a claim knows its own. */
+export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
 /** Webhooks that one invocation sends at once. Six connections may wait for an answer (Workers: Limits). */
 export const CONNECTIONS_OF_A_SENDER = 5;
 /** Senders that one batch of the queue calls: an invocation may call 32 others (Service bindings: Limits). */

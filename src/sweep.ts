@@ -78,11 +78,12 @@ export async function sweep(context: Context): Promise<void> {
  * @returns whether nothing is left
  */
 async function takeTurns(context: Context, done: Done, parts: Map<string, Part>, startedAt: number): Promise<boolean> {
+  const tripsBefore = context.db.roundTrips;
   let isFinished = true;
   while (parts.size > 0) {
     for (const [name, part] of parts) {
       if (context.now() - startedAt >= SWEEP_BUDGET_MILLISECONDS) return false;
-      if (context.db.roundTrips >= MAX_SWEEP_D1_ROUND_TRIPS) return false;
+      if (context.db.roundTrips - tripsBefore >= MAX_SWEEP_D1_ROUND_TRIPS) return false;
       try {
         if (!(await part(context, done))) parts.delete(name);
       } catch (error) {

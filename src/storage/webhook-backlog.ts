@@ -5,18 +5,19 @@ import type { EventId } from "./webhook-events.ts";
 /**
  * What the sweep asks of the outbox. It asks application by application and takes some of each, so the backlog of one
  * receiver delays nobody else's events (contract section 8). An application without any costs one look into an index.
+ * Events of a disabled application wait, so nothing is asked of it.
  */
 
-/** The `place` of an event is its turn among those of its application. */
+/** The `place` of an event is its position among those of its application. */
 const SELECT_DUE = `
   SELECT application_id, id FROM (
     SELECT event.application_id, event.id, event.due_at,
-      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at) AS place
+      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.created_at, event.rowid) AS place
     FROM application CROSS JOIN webhook_event AS event
-    WHERE event.rowid IN (
+    WHERE application.disabled_at IS NULL AND event.rowid IN (
       SELECT rowid FROM webhook_event AS own
       WHERE own.application_id = application.id AND own.state = 'pending' AND own.due_at <= ?1 AND own.created_at <= ?2
-      ORDER BY own.due_at LIMIT ?3))
+      ORDER BY own.due_at, own.rowid LIMIT ?3))
   ORDER BY place, due_at LIMIT ?4`;
 
 const dueRows = z.array(
@@ -26,7 +27,8 @@ const dueRows = z.array(
 );
 
 /**
- * Events that are due and whose wake-up may have been lost: of each application the longest due first.
+ * Events that are due and whose wake-up may have been lost: of each application the longest due first, and
+ * of one millisecond in the order in which they were inserted.
  *
  * @param now milliseconds, like `createdBefore`
  */
@@ -42,13 +44,13 @@ export async function findDueEvents(
 
 /**
  * The second condition on the state repeats that of the index `webhook_event_stopped`: without it SQLite reads all that
- * the application ever sent. Due in the order in which they were made.
+ * the application ever sent. Due like those that were never tried, so all of them go in the order in which they were made.
  */
 const RELEASE_HELD = `
-  UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = created_at
+  UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = 0
   WHERE rowid IN (
     SELECT event.rowid FROM application CROSS JOIN webhook_event AS event
-    WHERE application.webhook_held_at IS NULL AND application.webhook_url IS NOT NULL
+    WHERE application.webhook_held_at IS NULL AND application.webhook_url IS NOT NULL AND application.disabled_at IS NULL
       AND event.rowid IN (
         SELECT rowid FROM webhook_event AS own
         WHERE own.application_id = application.id AND own.state = 'held' AND own.state IN ('exhausted', 'held')

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import * as z from "zod";
-import { DELIVERY_LEASE_SECONDS } from "../limits.ts";
+import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../limits.ts";
 import type { Database } from "./database.ts";
 import { webhookEvent } from "./schema.ts";
 
@@ -33,8 +33,8 @@ export interface Endpoint {
 const IS_ASKED = "(application_id, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))";
 
 /**
- * Due events without an endpoint that takes them are kept. A test event is how one finds out whether a held endpoint
- * takes them again; it is sent all the same, and ends when there is no URL to send it to.
+ * Due events without an endpoint that takes them are held; those of a disabled application wait. A test event is how one
+ * finds out whether a held endpoint takes them again; it is sent all the same, and ends when there is no URL to send it to.
  */
 const HOLD = `
   UPDATE webhook_event SET
@@ -42,14 +42,18 @@ const HOLD = `
     last_outcome = iif(event = 'webhook:test', 'no-url', last_outcome)
   WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2
     AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id
-      AND (application.webhook_url IS NULL
+      AND application.disabled_at IS NULL AND (application.webhook_url IS NULL
         OR application.webhook_held_at IS NOT NULL AND webhook_event.event <> 'webhook:test'))`;
 
-/** Compare-and-set: of two messages for one event the second finds it not due. */
+/**
+ * Compare-and-set: of two messages for one event the second finds it not due. `?4` is set when the statement is sent
+ * again because its response was lost: then it also finds what it had claimed, by the end of the lease.
+ */
 const CLAIM = `
   UPDATE webhook_event SET due_at = ?3
-  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2
-  RETURNING application_id, id, event, payload, attempts, due_at`;
+  WHERE ${IS_ASKED} AND state = 'pending' AND (due_at <= ?2 OR ?4 AND due_at = ?3)
+    AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id AND disabled_at IS NULL)
+  RETURNING application_id, id, event, payload, attempts, due_at, created_at, rowid`;
 
 const SELECT_ENDPOINTS = `
   SELECT application.id AS application_id, webhook_url, webhook_failing_since, webhook_failures, webhook_held_at,
@@ -59,22 +63,32 @@ const SELECT_ENDPOINTS = `
   WHERE application.id IN (SELECT value ->> 0 FROM json_each(?1)) AND webhook_url IS NOT NULL`;
 
 const claimedRows = z.array(
-  z
-    .object({
-      application_id: z.string(),
-      id: z.string(),
-      event: z.enum(["badge:created", "webhook:test"]),
-      payload: z.string(),
-      attempts: z.number(),
-      due_at: z.number(),
-    })
-    .transform(({ application_id: applicationId, id: eventId, due_at: leaseUntil, ...rest }) => ({
+  z.object({
+    application_id: z.string(),
+    id: z.string(),
+    event: z.enum(["badge:created", "webhook:test"]),
+    payload: z.string(),
+    attempts: z.number(),
+    due_at: z.number(),
+    created_at: z.number(),
+    rowid: z.number(),
+  }),
+);
+
+/** Oldest first, of one millisecond as they were inserted. SQLite promises no order for RETURNING. */
+function parseClaimed(results: unknown): ClaimedEvent[] {
+  return claimedRows
+    .parse(results)
+    .sort((one, other) => one.created_at - other.created_at || one.rowid - other.rowid)
+    .map(({ application_id: applicationId, id: eventId, due_at: leaseUntil, event, payload, attempts }) => ({
       applicationId,
       eventId,
       leaseUntil,
-      ...rest,
-    })),
-);
+      event,
+      payload,
+      attempts,
+    }));
+}
 
 const secretRows = z.array(z.object({ id: z.string(), sealed: z.string(), sealingVersion: z.number() }));
 
@@ -98,23 +112,33 @@ const endpointRows = z.array(
     })),
 );
 
-/** Claims those of the events that are due, with all that sending them needs. One round trip. */
+/**
+ * Claims those of the events that are due, with all that sending them needs. One round trip. Events of a disabled
+ * application are left as they are.
+ *
+ * @param random in [0, 1): makes the end of the lease the claim's own, so that a claim whose response was lost knows
+ *   what it had claimed and its events do not wait for the lease to run out
+ * @returns the events oldest first
+ */
 export async function claimEvents(
   db: Database,
   ids: readonly EventId[],
-  now: number,
+  { now, random }: { now: number; random: number },
 ): Promise<{ events: ClaimedEvent[]; endpoints: Map<string, Endpoint> }> {
   const asked = JSON.stringify(ids.map(({ applicationId, eventId }) => [applicationId, eventId]));
-  const [, claimed, endpoints] = await db.run((_, d1) =>
-    d1.batch([
+  const leaseUntil = now + DELIVERY_LEASE_SECONDS * 1000 + Math.floor(random * DELIVERY_LEASE_SPREAD_MILLISECONDS);
+  let tries = 0;
+  const [, claimed, endpoints] = await db.run((_, d1) => {
+    const isRepeated = tries++ > 0;
+    return d1.batch([
       d1.prepare(HOLD).bind(asked, now),
-      d1.prepare(CLAIM).bind(asked, now, now + DELIVERY_LEASE_SECONDS * 1000),
+      d1.prepare(CLAIM).bind(asked, now, leaseUntil, isRepeated ? 1 : 0),
       d1.prepare(SELECT_ENDPOINTS).bind(asked),
-    ]),
-  );
+    ]);
+  });
   const rows = endpointRows.parse(endpoints?.results);
   return {
-    events: claimedRows.parse(claimed?.results),
+    events: parseClaimed(claimed?.results),
     endpoints: new Map(rows.map((endpoint) => [endpoint.applicationId, endpoint])),
   };
 }

@@ -1,6 +1,7 @@
 import { DELIVERY_TIMEOUT_MILLISECONDS, MAX_RESPONSE_KEPT_BYTES, MAX_RESPONSE_READ_BYTES } from "../limits.ts";
 import { type AttemptOutcome, parseRetryAfter } from "./policy.ts";
 import { checkWebhookUrl } from "./url-guard.ts";
+import { USER_AGENT } from "./user-agent.ts";
 
 export interface Attempt {
   outcome: AttemptOutcome;
@@ -27,7 +28,13 @@ export async function attemptDelivery(request: {
   if (!checked.ok) return finish({ kind: "refused", reason: checked.reason });
   const signal = AbortSignal.timeout(DELIVERY_TIMEOUT_MILLISECONDS);
   try {
-    const response = await fetch(checked.url, { method: "POST", headers, body, redirect: "manual", signal });
+    const response = await fetch(checked.url, {
+      method: "POST",
+      headers: { ...headers, "User-Agent": USER_AGENT },
+      body,
+      redirect: "manual",
+      signal,
+    });
     const retryAfterSeconds = parseRetryAfter(response.headers.get("retry-after"), Date.now());
     const text = await readStart(response);
     return finish({ kind: "answered", status: response.status, retryAfterSeconds }, kept(text, headers));

@@ -16,10 +16,10 @@ import { type DelayedWakeUp, sendDelayed } from "./wake-up.ts";
  * die before it has recorded an attempt, the claim's lease runs out and the sweep sends the event again: at least once,
  * never zero times.
  *
- * @throws Unavailable when D1 cannot be asked; nothing was claimed then
+ * @throws Unavailable when D1 cannot be asked; whatever was claimed all the same is due again when its lease is over
  */
 export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
-  const { events, endpoints } = await claimEvents(context.db, ids, context.now());
+  const { events, endpoints } = await claimEvents(context.db, ids, { now: context.now(), random: Math.random() });
   const deliveries = events.flatMap((event): Delivery[] => {
     const endpoint = endpoints.get(event.applicationId);
     return endpoint ? [{ event, endpoint }] : [];

@@ -81,7 +81,7 @@ export class Outbox {
       createdAt: new Date(this.now).toISOString(),
       data: {},
     });
-    const row = { id, event: "webhook:test", payload, state: "pending", dueAt: 0, createdAt: this.now } as const;
+    const row = { id, event: "webhook:test", payload, state: "pending", dueAt: -1, createdAt: this.now } as const;
     await orm.insert(webhookEvent).values({ applicationId: this.application.id, ...row });
     return id;
   }

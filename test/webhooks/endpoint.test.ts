@@ -125,6 +125,30 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.events()).toMatchObject(times(6, 1).map((attempts) => ({ state: "delivered", attempts })));
   });
 
+  it("the oldest first also where many were made in one millisecond and the queue brings them in any order", async () => {
+    const { endpoint, outbox, event } = await gone();
+    const held = [event];
+    for (let count = 0; count < 9; count++) held.push(await outbox.issue());
+    endpoint.answering = () => answer(200);
+    endpoint.received.length = 0;
+    await outbox.setUrl(endpoint.url);
+    outbox.now += HOUR;
+    expect(await outbox.sweep()).toEqual(held);
+    await outbox.deliver(...held.toSorted());
+    expect(idsOf(endpoint)).toEqual(held);
+  });
+
+  it("the oldest first also where newer events wait that were never tried", async () => {
+    const { endpoint, outbox, event } = await gone();
+    outbox.now += 1000;
+    const second = await outbox.issue();
+    await outbox.setUrl(endpoint.url);
+    outbox.now += 1000;
+    const newest = await outbox.issue();
+    outbox.now += HOUR;
+    expect(await outbox.sweep()).toEqual([event, second, newest]);
+  });
+
   it.each([500, 410, 302])("anything else (%d) releases nothing, and it is not sent a second time", async (status) => {
     const { endpoint, outbox, event } = await gone();
     endpoint.answering = () => answer(status);

@@ -2,28 +2,21 @@ import { and, eq, type SQL, sql } from "drizzle-orm";
 import { webhookEvent } from "../../storage/schema.ts";
 import type { Orm } from "../platform/database.ts";
 
+/** `due_at` of what is due at once: the sweep sends such events oldest first. */
+export const DUE_AT_ONCE = 0;
+/** `due_at` of what goes before all other events of its application, because somebody waits for it. */
+export const DUE_FIRST = -1;
+
 /**
- * Makes all stopped events of an application due, the oldest first: the sweep sends in the order of `due_at`. The state
- * stands in the text of the statement, not beside it, so that the index of stopped events serves it.
+ * Makes all stopped events of an application due; the sweep sends them oldest first. The state stands in the text of the
+ * statement, not beside it, so that the index of stopped events serves it.
  *
  * @param condition what must hold besides
  */
 export function makeDue(orm: Orm, applicationId: string, state: "held" | "exhausted", condition: SQL) {
-  const isStopped = and(
-    eq(webhookEvent.applicationId, applicationId),
-    sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`,
-  );
-  const queue = orm
-    .select({
-      id: sql<string>`${webhookEvent.id}`.as("queued_id"),
-      place: sql<number>`row_number() OVER (ORDER BY ${webhookEvent.id} DESC)`.as("place"),
-    })
-    .from(webhookEvent)
-    .where(isStopped)
-    .as("queue");
+  const isStopped = sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
   return orm
     .update(webhookEvent)
-    .set({ state: "pending", attempts: 0, dueAt: sql`${Date.now()} - ${queue.place}` })
-    .from(queue)
-    .where(and(isStopped, eq(webhookEvent.id, queue.id), condition));
+    .set({ state: "pending", attempts: 0, dueAt: DUE_AT_ONCE })
+    .where(and(eq(webhookEvent.applicationId, applicationId), isStopped, condition));
 }

@@ -5,6 +5,7 @@ import { application, webhookEvent } from "../../storage/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
+import { DUE_FIRST } from "./make-due.ts";
 
 const POLL_MILLISECONDS = 300;
 
@@ -70,8 +71,7 @@ function insertTestEvent(orm: Orm, applicationId: string, id: string, createdAt:
           payload: sql`${payload}`.as("payload"),
           state: sql`'pending'`.as("state"),
           attempts: sql`0`.as("attempts"),
-          // Before all that waits: whoever sends it waits for the answer.
-          dueAt: sql`0`.as("due_at"),
+          dueAt: sql`${DUE_FIRST}`.as("due_at"),
           lastStatus: sql`NULL`.as("last_status"),
           lastOutcome: sql`NULL`.as("last_outcome"),
           lastResponse: sql`NULL`.as("last_response"),

@@ -4,6 +4,8 @@
  * example of RFC 7515 appendix A.3, so nobody can mistake it for a secret.
  */
 
+import { USER_AGENT } from "../../webhooks/user-agent.ts";
+
 export const EXAMPLE_APPLICATION_ID = "app_0123456789abcdefghjk";
 export const EXAMPLE_SECRET = "bdss_EXAMPLE_ONLY_0123456789abcdefghijklmnopqrst";
 export const EXAMPLE_UDID = "2b6f0cc904d137be2e1730235f5664094b831186";
@@ -53,6 +55,7 @@ export const EXAMPLE_WEBHOOK_BODY = JSON.stringify({
 });
 
 export const EXAMPLE_WEBHOOK_HEADERS = {
+  "User-Agent": USER_AGENT,
   Signature: "jxb4HEQ95BMxDB5Oz4lPuuErjKQ=",
   "webhook-id": "evt_01mcc5rmfmctq3726vv8xjfmh9",
   "webhook-timestamp": "1800000001",

@@ -87,6 +87,7 @@ function webhookHeader(name: keyof typeof EXAMPLE_WEBHOOK_HEADERS, description: 
 }
 
 const WEBHOOK_HEADERS: Parameter[] = [
+  webhookHeader("User-Agent", "The service that sends. Not a proof: check the signature."),
   webhookHeader("Signature", "Base64 of HMAC-SHA1 over the body, by the application secret that webhooks use."),
   webhookHeader("webhook-id", "The event's ID: `id` of the body."),
   webhookHeader("webhook-timestamp", "When this attempt was made: seconds since 1970-01-01 UTC. Refuse old ones."),

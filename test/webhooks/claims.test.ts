@@ -1,0 +1,84 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Database } from "../../src/storage/database.ts";
+import { claimEvents } from "../../src/storage/webhook-events.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { Outbox } from "../support/outbox.ts";
+import { useReceivers } from "../support/receivers.ts";
+
+const receiver = useReceivers();
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** D1 whose response to a claim is lost so often, after the claim was committed. */
+function losingClaims(times: number, afterwards: () => Promise<unknown> = async () => {}): Database {
+  let losses = 0;
+  const around: AroundTrip = async (statements, send) => {
+    const result = await send();
+    if (!isAbout(statements, "RETURNING") || losses >= times) return result;
+    losses++;
+    await afterwards();
+    throw LOST;
+  };
+  return new Database(aroundD1(env.DB, around));
+}
+
+describe("the response to a claim is lost (contract section 8: found and sent within about a minute)", () => {
+  it.each([1, 2])(
+    "%d times: the repeated claim knows its own lease, and the events are sent at once",
+    async (times) => {
+      const endpoint = receiver();
+      const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+      const events = [await outbox.issue(), await outbox.issue()];
+      outbox.context = { ...outbox.context, db: losingClaims(times) };
+      await outbox.deliver(...events);
+      expect(endpoint.received.map(({ headers }) => headers.get("webhook-id"))).toEqual(events);
+      expect(await outbox.events()).toMatchObject([1, 2].map(() => ({ state: "delivered", attempts: 1 })));
+    },
+  );
+
+  it("but takes no event that another consumer claimed in the same millisecond", async () => {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
+    const claim = (db: Database, random: number) => claimEvents(db, ids, { now: outbox.now, random });
+    const rival = () => claim(outbox.context.db, 0.5);
+    // The rival comes between the lost claim and its repetition, and finds nothing due.
+    const rivals: Awaited<ReturnType<typeof claim>>[] = [];
+    const lost = await claim(
+      losingClaims(1, async () => rivals.push(await rival())),
+      0.25,
+    );
+    expect(lost.events).toHaveLength(1);
+    expect(rivals.map(({ events }) => events)).toEqual([[]]);
+    // One that comes first with its own response lost leaves the other with nothing, however often that repeats.
+    outbox.now += 70_000;
+    expect((await rival()).events).toHaveLength(1);
+    expect((await claim(losingClaims(2), 0.75)).events).toEqual([]);
+  });
+
+  it("and is not mistaken for its own where the random parts are equal: the first try takes what is due only", async () => {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
+    const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
+    expect((await claim()).events).toHaveLength(1);
+    expect((await claim()).events).toEqual([]);
+  });
+
+  it("leaves the event to nobody else for 60 to 70 seconds", async () => {
+    for (const [random, least, most] of [
+      [0, 60_000, 60_000],
+      [0.999_999, 69_999, 70_000],
+    ] as const) {
+      const outbox = await Outbox.open({ webhookUrl: receiver().url });
+      const event = await outbox.issue();
+      const ids = [{ applicationId: outbox.application.id, eventId: event }];
+      await claimEvents(outbox.context.db, ids, { now: outbox.now, random });
+      const { dueAt } = await outbox.event(event);
+      expect(dueAt - outbox.now).toBeGreaterThanOrEqual(least);
+      expect(dueAt - outbox.now).toBeLessThanOrEqual(most);
+    }
+  });
+});

@@ -1,0 +1,98 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Outbox } from "../support/outbox.ts";
+import { answer, useReceivers } from "../support/receivers.ts";
+
+const receiver = useReceivers();
+const HOUR = 3_600_000;
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** What `application disable` and `application enable` do. */
+async function setDisabled({ application: { id } }: Outbox, disabledAt: number | null): Promise<void> {
+  await env.DB.prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(id, disabledAt).run();
+}
+
+describe("while an application is disabled its events wait (contract section 8)", () => {
+  it("they are not sent, not woken, not held and use up no attempt; enabled again, they go out within a minute", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const events = [await outbox.issue(), await outbox.issue()];
+    const test = await outbox.addTestEvent();
+    await setDisabled(outbox, outbox.now);
+    const before = await outbox.events();
+    for (let hours = 0; hours < 200; hours += 40) {
+      outbox.now += 40 * HOUR;
+      expect(await outbox.sweep()).toEqual([]);
+      await outbox.deliver(...events, test);
+    }
+    expect(endpoint.received).toEqual([]);
+    expect(await outbox.events()).toEqual(before);
+
+    await setDisabled(outbox, null);
+    outbox.now += 60_000;
+    const due = await outbox.sweep();
+    expect(due).toEqual([test, ...events]);
+    await outbox.deliver(...due);
+    expect(endpoint.received).toHaveLength(3);
+    for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
+  });
+
+  it("also where there is no URL or the endpoint is held: they stay what they were", async () => {
+    const endpoint = receiver(() => answer(410));
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const [gone, waiting] = [await outbox.issue(), await outbox.issue()];
+    await outbox.deliver(gone);
+    await setDisabled(outbox, outbox.now);
+    await outbox.deliver(waiting);
+    expect(await outbox.event(waiting)).toMatchObject({ state: "pending" });
+    await outbox.setUrl(null);
+    await outbox.deliver(waiting);
+    expect(await outbox.event(waiting)).toMatchObject({ state: "pending" });
+    await outbox.setUrl(endpoint.url);
+    outbox.now += HOUR;
+    expect(await outbox.sweep()).toEqual([]);
+    expect(await outbox.event(gone)).toMatchObject({ state: "held" });
+    await setDisabled(outbox, null);
+    expect(await outbox.sweep()).toEqual([gone, waiting]);
+  });
+
+  it("an attempt that had begun ends, and nothing follows it", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    let fail = () => {};
+    endpoint.answering = () => new Promise((resolve) => (fail = () => resolve(answer(500))));
+    await outbox.consume(event);
+    await vi.waitFor(() => expect(endpoint.received).toHaveLength(1));
+    await setDisabled(outbox, outbox.now);
+    fail();
+    await outbox.settle();
+    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1, lastStatus: 500 });
+    outbox.now += HOUR;
+    expect(await outbox.sweep()).toEqual([]);
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(1);
+  });
+
+  it("nobody else's wait with them", async () => {
+    const endpoint = receiver();
+    const [disabled, other] = [
+      await Outbox.open({ webhookUrl: endpoint.url }),
+      await Outbox.open({ webhookUrl: endpoint.url }),
+    ];
+    const wakeUps = [];
+    for (const outbox of [disabled, other, disabled]) {
+      wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
+    }
+    await setDisabled(disabled, disabled.now);
+    const { consumeWakeUps } = await import("../../src/webhooks/consumer.ts");
+    const { messagesOf } = await import("../support/outbox.ts");
+    await consumeWakeUps(other.context, messagesOf(wakeUps));
+    await other.settle();
+    expect(endpoint.received).toHaveLength(1);
+    expect(await other.events()).toMatchObject([{ state: "delivered" }]);
+  });
+});
