@@ -12,7 +12,7 @@ import type { EventId } from "./webhook-events.ts";
 const SELECT_DUE = `
   SELECT application_id, id FROM (
     SELECT event.application_id, event.id, event.due_at,
-      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.created_at, event.rowid) AS place
+      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.rowid) AS place
     FROM application CROSS JOIN webhook_event AS event
     WHERE application.disabled_at IS NULL AND event.rowid IN (
       SELECT rowid FROM webhook_event AS own

@@ -53,7 +53,7 @@ const CLAIM = `
   UPDATE webhook_event SET due_at = ?3
   WHERE ${IS_ASKED} AND state = 'pending' AND (due_at <= ?2 OR ?4 AND due_at = ?3)
     AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id AND disabled_at IS NULL)
-  RETURNING application_id, id, event, payload, attempts, due_at, created_at, rowid`;
+  RETURNING application_id, id, event, payload, attempts, due_at, rowid`;
 
 const SELECT_ENDPOINTS = `
   SELECT application.id AS application_id, webhook_url, webhook_failing_since, webhook_failures, webhook_held_at,
@@ -70,16 +70,15 @@ const claimedRows = z.array(
     payload: z.string(),
     attempts: z.number(),
     due_at: z.number(),
-    created_at: z.number(),
     rowid: z.number(),
   }),
 );
 
-/** Oldest first, of one millisecond as they were inserted. SQLite promises no order for RETURNING. */
+/** Oldest first: as they were inserted. SQLite promises no order for RETURNING. */
 function parseClaimed(results: unknown): ClaimedEvent[] {
   return claimedRows
     .parse(results)
-    .sort((one, other) => one.created_at - other.created_at || one.rowid - other.rowid)
+    .sort((one, other) => one.rowid - other.rowid)
     .map(({ application_id: applicationId, id: eventId, due_at: leaseUntil, event, payload, attempts }) => ({
       applicationId,
       eventId,

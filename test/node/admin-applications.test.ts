@@ -166,11 +166,11 @@ describe("updating", () => {
     expect((await setDisabled(database, applicationId, false)).disabledAt).toBeNull();
   });
 
-  it("releases a held endpoint when the URL is set, the oldest event first", async () => {
+  it("releases a held endpoint when the URL is set: its events are due at once, where the sweep goes by their age", async () => {
     const { applicationId } = await create({ webhookUrl: "https://a.example.com/" });
     const hold = { webhookHeldAt: 1, webhookFailingSince: 1, webhookFailures: 12 };
     await database.run((orm) => orm.update(application).set(hold).where(eq(application.id, applicationId)));
-    const row = { applicationId, event: "badge:created", payload: "{}", attempts: 3, dueAt: 0, createdAt: 0 } as const;
+    const row = { applicationId, event: "badge:created", payload: "{}", attempts: 3, dueAt: 9, createdAt: 0 } as const;
     await database.run((orm) =>
       orm.insert(webhookEvent).values([
         { ...row, id: "evt_2", state: "held" },
@@ -188,11 +188,11 @@ describe("updating", () => {
       webhookFailures: 0,
     });
     const pending = await database.run((orm) =>
-      orm.select().from(webhookEvent).where(eq(webhookEvent.state, "pending")).orderBy(webhookEvent.dueAt),
+      orm.select().from(webhookEvent).where(eq(webhookEvent.state, "pending")).orderBy(webhookEvent.id),
     );
-    expect(pending.map(({ id, attempts }) => [id, attempts])).toEqual([
-      ["evt_1", 0],
-      ["evt_2", 0],
+    expect(pending.map(({ id, attempts, dueAt }) => [id, attempts, dueAt])).toEqual([
+      ["evt_1", 0, 0],
+      ["evt_2", 0, 0],
     ]);
   });
 });

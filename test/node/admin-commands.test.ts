@@ -8,6 +8,9 @@ import type { Command } from "commander";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { createAdminProgram } from "../../src/admin/commands/all.ts";
 import { run } from "../../src/admin/program.ts";
+import { openDatabase } from "../../src/admin/session.ts";
+import { newEventId } from "../../src/identifiers.ts";
+import { webhookEvent } from "../../src/storage/schema.ts";
 import { byEffort } from "../support/effort.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -66,6 +69,60 @@ describe("the administration script", () => {
     const firsts = made.map(({ firstNumber }) => firstNumber).sort();
     expect(firsts).toEqual(names.map((_, place) => 1_000_000_000 + place * 10_000_000));
   }, 120_000);
+
+  it("shows an event and sends it again, each in its own words, and knows no other (contract section 10)", async () => {
+    const { applicationId } = await adminJson(
+      "application",
+      "create",
+      "--name",
+      "E",
+      "--webhook-url",
+      "https://e.test/",
+    );
+    const { database, close } = await openDatabase(undefined);
+    const id = newEventId(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
+    const payload = JSON.stringify({ id, event: "badge:created", data: { id: "1000000001", userId: "\u001b[31mred" } });
+    const times = { createdAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678), dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) };
+    const last = { attempts: 3, lastStatus: 503, lastOutcome: "answered", lastResponse: "busy", lastMilliseconds: 12 };
+    const row = { applicationId, id, event: "badge:created", payload, state: "pending", ...times, ...last } as const;
+    await database.run((orm) => orm.insert(webhookEvent).values(row));
+    await close();
+
+    const shown = await adminHere(["webhook", "show", id], "main");
+    expect(shown).toMatchObject({ code: 0, stderr: "" });
+    for (const line of [
+      /^ {2}Event ID +evt_/m,
+      /^ {2}Badge number +1000000001$/m,
+      /^ {2}Attempts +3$/m,
+      /^ {2}Last status +503$/m,
+      /^ {2}Last response +busy$/m,
+      /^ {2}Created +2026-01-02 03:04:05Z$/m,
+      /^ {2}Next attempt +2099-06-07 08:09:10Z$/m,
+      /^ +"userId": "\\u001b\[31mred"$/m,
+    ]) {
+      expect(shown.stdout).toMatch(line);
+    }
+    expect(await adminJson("webhook", "show", id)).toMatchObject({
+      badgeNumber: "1000000001",
+      nextAttemptAt: "2099-06-07T08:09:10.999Z",
+      payload: JSON.parse(payload),
+    });
+    const replay = async () => (await adminHere(["webhook", "replay", id], "main")).stdout;
+    const soon = "The running service sends it within about a minute.\n";
+    expect(await replay()).toBe(
+      `Event ${id} of ${applicationId} was to be tried at 2099-06-07 08:09:10Z and is due now. ${soon}`,
+    );
+    expect(await replay()).toBe(`Event ${id} of ${applicationId} was due already. ${soon}`);
+    expect((await adminHere(["webhook", "show", id], "main")).stdout).toContain("due now: within about a minute");
+    await adminJson("application", "disable", applicationId);
+    expect(await replay()).toContain(`nothing is sent before npm run -s admin -- application enable ${applicationId}.`);
+
+    for (const command of ["show", "replay"]) {
+      const unknown = await adminHere(["webhook", command, newEventId(1)], "main");
+      expect(unknown).toMatchObject({ code: 1, stdout: "" });
+      expect(unknown.stderr).toMatch(/^.*There is no event evt_\S+: .*\n$/);
+    }
+  });
 
   it("leads an application through its life, with JSON and with text", async () => {
     const url = "http://localhost:9/hooks";

@@ -6,8 +6,10 @@ import { and, eq } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/operations/application-create.ts";
+import { setDisabled } from "../../src/admin/operations/applications.ts";
 import { listEvents, replayEvent, replayExhausted } from "../../src/admin/operations/events.ts";
 import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
+import { showEvent } from "../../src/admin/operations/show-event.ts";
 import { testEndpoint } from "../../src/admin/operations/test-event.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
@@ -97,35 +99,51 @@ describe("webhook list", () => {
 });
 
 describe("webhook replay", () => {
-  it("makes an event due with all its attempts before it", async () => {
+  it.each(["delivered", "exhausted", "held"] as const)(
+    "makes a %s event due before all others, with all its attempts before it",
+    async (state) => {
+      const applicationId = await create();
+      await record(applicationId, 1, { dueAt: 0 });
+      const id = await record(applicationId, 2, { state, attempts: 14, deliveredAt: 5 });
+      const replayed = { id, applicationId, previousState: state, previousAttemptAt: null, disabled: false };
+      expect(await replayEvent(database, id)).toEqual(replayed);
+      expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: -1, deliveredAt: null });
+    },
+  );
+
+  it("sends at once what waits for its next attempt, also when it is run twice", async () => {
+    const nextAttempt = Date.now() + 10 * 3_600_000;
     const applicationId = await create();
-    for (const state of ["delivered", "exhausted", "held"] as const) {
-      const id = await record(applicationId, 1, { state, attempts: 14, deliveredAt: 5 });
-      await replayEvent(database, id);
-      expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, deliveredAt: null });
-    }
+    const id = await record(applicationId, 1, { attempts: 6, dueAt: nextAttempt });
+    const previousAttemptAt = new Date(nextAttempt).toISOString();
+    const first = { id, applicationId, previousState: "pending", previousAttemptAt, disabled: false };
+    expect(await replayEvent(database, id)).toEqual(first);
+    expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: -1 });
+    expect(await replayEvent(database, id)).toEqual({ ...first, previousAttemptAt: null });
+    expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: -1 });
   });
 
-  it("leaves a pending event alone, so it can be run twice", async () => {
-    const id = await record(await create(), 1, { attempts: 3, dueAt: 77 });
-    await replayEvent(database, id);
-    expect(await find(id)).toMatchObject({ state: "pending", attempts: 3, dueAt: 77 });
+  it("says that the events of a disabled application wait", async () => {
+    const applicationId = await create();
+    const id = await record(applicationId, 1, { state: "exhausted" });
+    await setDisabled(database, applicationId, true);
+    expect(await replayEvent(database, id)).toMatchObject({ disabled: true });
+    expect(await replayExhausted(database, applicationId)).toMatchObject({ disabled: true });
   });
 
-  it("makes all exhausted events of one application due, the oldest first", async () => {
+  it("makes all exhausted events of one application due at once, where the sweep goes by their age", async () => {
     const applicationId = await create();
     const other = await record(await create(), 1, { state: "exhausted" });
     const ids = [
-      await record(applicationId, 3, { state: "exhausted", attempts: 14 }),
+      await record(applicationId, 1, { state: "exhausted", attempts: 14 }),
       await record(applicationId, 1, { state: "exhausted", attempts: 14 }),
       await record(applicationId, 2, { state: "exhausted", attempts: 14 }),
     ];
     const delivered = await record(applicationId, 4, { state: "delivered" });
-    expect(await replayExhausted(database, applicationId)).toEqual({ applicationId, replayed: 3 });
-    expect(await replayExhausted(database, applicationId)).toEqual({ applicationId, replayed: 0 });
-    const isDue = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.state, "pending"));
-    const due = await database.run((orm) => orm.select().from(webhookEvent).where(isDue).orderBy(webhookEvent.dueAt));
-    expect(due.map(({ id }) => id)).toEqual([ids[1], ids[2], ids[0]]);
+    const replayed = { applicationId, disabled: false };
+    expect(await replayExhausted(database, applicationId)).toEqual({ ...replayed, replayed: 3 });
+    expect(await replayExhausted(database, applicationId)).toEqual({ ...replayed, replayed: 0 });
+    for (const id of ids) expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: 0 });
     expect((await find(delivered))?.state).toBe("delivered");
     expect((await find(other))?.state).toBe("exhausted");
   });
@@ -137,8 +155,69 @@ describe("webhook replay", () => {
     const failing = await create();
     await hold(failing);
     await expect(replayExhausted(database, failing)).rejects.toThrow("are held");
+    const held = await record(failing, 1, { state: "held" });
+    await expect(replayEvent(database, held)).rejects.toThrow(`webhook test ${failing} (a 2xx response does it)`);
+    expect((await find(held))?.state).toBe("held");
     await expect(replayEvent(database, newEventId(1))).rejects.toThrow("There is no event");
     await expect(replayEvent(database, "evt_1")).rejects.toThrow("is not an event ID");
+  });
+});
+
+describe("webhook show (contract section 10)", () => {
+  const payload = (id: string, second: number, data: object) =>
+    JSON.stringify({ id, event: "badge:created", createdAt: `1970-01-01T00:00:0${second}.000Z`, data });
+
+  it("has what webhook list has, the payload, the badge, the last response and the next attempt", async () => {
+    const applicationId = await create();
+    const dueAt = Date.now() + 3_600_000;
+    const data = { id: "1000000007", userId: "alice", invitationId: "inv_spent" };
+    const last = { lastStatus: 503, lastOutcome: "answered", lastResponse: "busy", lastMilliseconds: 12 };
+    const id = await record(applicationId, 1, { attempts: 3, dueAt, ...last, payload: payload("evt_x", 1, data) });
+    const listed = (await listEvents(database, applicationId, { state: undefined, limit: 1 }))[0];
+    expect(await showEvent(database, id)).toEqual({
+      ...listed,
+      applicationId,
+      lastOutcome: "answered",
+      lastResponse: "busy",
+      lastMilliseconds: 12,
+      nextAttemptAt: new Date(dueAt).toISOString(),
+      obstacle: null,
+      badgeNumber: "1000000007",
+      payload: { id: "evt_x", event: "badge:created", createdAt: "1970-01-01T00:00:01.000Z", data },
+    });
+  });
+
+  it("says what a due event waits for, and of one that is done that no attempt follows", async () => {
+    const show = async (applicationId: string, changes: Partial<EventRow>) => {
+      const { nextAttemptAt, obstacle } = await showEvent(database, await record(applicationId, 1, changes));
+      return { nextAttemptAt, obstacle };
+    };
+    const atOnce = { nextAttemptAt: "1970-01-01T00:00:01.000Z", obstacle: null };
+    const working = await create();
+    expect(await show(working, { dueAt: 0 })).toEqual(atOnce);
+    expect(await show(working, { dueAt: -1 })).toEqual(atOnce);
+    for (const state of ["delivered", "exhausted", "held"] as const) {
+      expect(await show(working, { state })).toEqual({ nextAttemptAt: null, obstacle: null });
+    }
+    const held = await create();
+    await hold(held);
+    expect(await show(held, { state: "held" })).toEqual({ nextAttemptAt: null, obstacle: "held-endpoint" });
+    expect(await show(held, { dueAt: 0 })).toEqual({ nextAttemptAt: null, obstacle: "held-endpoint" });
+    expect(await show(held, { dueAt: -1, event: "webhook:test" })).toEqual(atOnce);
+    expect(await show(await create(null), {})).toEqual({ nextAttemptAt: null, obstacle: "no-url" });
+    await setDisabled(database, working, true);
+    expect(await show(working, {})).toEqual({ nextAttemptAt: null, obstacle: "disabled" });
+    expect(await show(working, { state: "delivered" })).toEqual({ nextAttemptAt: null, obstacle: null });
+  });
+
+  it("knows no badge of a test event", async () => {
+    const id = await record(await create(), 1, { event: "webhook:test", payload: payload("evt_x", 1, {}) });
+    expect(await showEvent(database, id)).toMatchObject({ badgeNumber: null });
+  });
+
+  it("is refused for what is no event", async () => {
+    await expect(showEvent(database, newEventId(1))).rejects.toThrow("There is no event");
+    await expect(showEvent(database, "evt_1")).rejects.toThrow("is not an event ID");
   });
 });
 
@@ -189,6 +268,13 @@ describe("webhook test", () => {
   it("takes the event back when nobody sends it", async () => {
     const applicationId = await create();
     await expect(testEndpoint(database, applicationId, 0)).rejects.toThrow("the service must be running");
+    expect(await listEvents(database, applicationId, { state: undefined, limit: 1 })).toEqual([]);
+  });
+
+  it("says that an application is disabled, whose events wait (contract section 8)", async () => {
+    const applicationId = await create();
+    await setDisabled(database, applicationId, true);
+    await expect(testEndpoint(database, applicationId, 0)).rejects.toThrow(`application enable ${applicationId}`);
     expect(await listEvents(database, applicationId, { state: undefined, limit: 1 })).toEqual([]);
   });
 

@@ -11,10 +11,11 @@ export interface ListOptions {
 export function addWebhookCommands(program: Command): void {
   const group = program
     .command("webhook")
-    .summary("test webhooks, list events, send them again")
-    .description("Tests webhooks, lists events and sends them again.");
+    .summary("test webhooks, list and show events, send them again")
+    .description("Tests webhooks, lists and shows events, and sends them again.");
   addTest(group);
   addList(group);
+  addShow(group);
   addReplay(group);
 }
 
@@ -47,14 +48,26 @@ function addList(group: Command): void {
     .action(async (id: string, options: ListOptions, command: Command) => (await actions()).list(id, options, command));
 }
 
+function addShow(group: Command): void {
+  group
+    .command("show <event-id>")
+    .summary("show an event, its payload and its next attempt")
+    .description(
+      "Shows one event: its badge number, its attempts and how the last one ended, when the next one is (UTC), and the " +
+        "payload that is sent.",
+    )
+    .addHelpText("after", examples("webhook show evt_…", "webhook show evt_… --json"))
+    .action(async (id: string, _options: object, command: Command) => (await actions()).show(id, command));
+}
+
 function addReplay(group: Command): void {
   group
     .command("replay <id>")
     .summary("send events again")
     .description(
-      "Sends an event again, with all its attempts before it: give the event's ID. With --all-exhausted it sends all " +
-        "events of an application again whose attempts are used up: give the application's ID. Receivers know an " +
-        "event by its ID and can tell that they had it already.",
+      "Sends an event at once, in whatever state it is, with all its attempts before it: give the event's ID. With " +
+        "--all-exhausted it sends all events of an application again whose attempts are used up: give the " +
+        "application's ID. Receivers know an event by its ID and can tell that they had it already.",
     )
     .option("--all-exhausted", "all exhausted events of the application <id>")
     .addHelpText("after", examples("webhook replay evt_…", "webhook replay app_… --all-exhausted"))

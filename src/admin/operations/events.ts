@@ -1,10 +1,11 @@
-import { and, desc, eq, ne, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import { application, webhookEvent } from "../../storage/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database } from "../platform/database.ts";
 import { type ApplicationRow, findApplication } from "./applications.ts";
-import { makeDue } from "./make-due.ts";
+import { type EventRow, findEvent } from "./find-event.ts";
+import { DUE_FIRST, makeDue } from "./make-due.ts";
 
 export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
 export type EventState = (typeof EVENT_STATES)[number];
@@ -37,65 +38,60 @@ export async function listEvents(
       .orderBy(desc(webhookEvent.id))
       .limit(limit),
   );
-  return rows.map(({ id, event, state, attempts, lastStatus, createdAt, deliveredAt }) => ({
-    id,
-    event,
-    state,
-    attempts,
-    lastStatus,
-    createdAt: isoTime(createdAt),
-    deliveredAt: isoTime(deliveredAt),
-  }));
+  return rows.map(listedEvent);
 }
 
-const EVENT_ID = /^evt_[0-9a-z]{26}$/;
+export function listedEvent(row: EventRow): ListedEvent {
+  const { id, event, state, attempts, lastStatus, createdAt, deliveredAt } = row;
+  return { id, event, state, attempts, lastStatus, createdAt: isoTime(createdAt), deliveredAt: isoTime(deliveredAt) };
+}
+
+export interface ReplayedEvent {
+  id: string;
+  applicationId: string;
+  /** What it was before. */
+  previousState: EventState;
+  /** For a pending event, when its next attempt would have been; null when it was due already, and in other states. */
+  previousAttemptAt: string | null;
+  /** Whether it waits until the application is enabled. */
+  disabled: boolean;
+}
 
 /**
- * Makes one event due again, with all its attempts before it. One that is pending stays as it is.
+ * Makes one event due before all others of its application, in whatever state it is, with all its attempts before it. An
+ * attempt that is running at this moment is not waited for, so the receiver may get the event twice.
  *
  * @throws Mistake when there is no such event or its application takes none
  */
-export async function replayEvent(database: Database, eventId: string): Promise<{ id: string; applicationId: string }> {
-  if (!EVENT_ID.test(eventId)) {
-    throw new Mistake(
-      `"${eventId}" is not an event ID, which looks like evt_…: ${ADMIN} webhook list app_… shows them.`,
-    );
-  }
-  // By way of the applications, since events are found by application and ID.
-  const [found] = await database.run((orm) =>
-    orm
-      .select({ application })
-      .from(application)
-      .innerJoin(webhookEvent, and(eq(webhookEvent.applicationId, application.id), eq(webhookEvent.id, eventId))),
-  );
-  if (found === undefined)
-    throw new Mistake(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows those there are.`);
-  assertTakesEvents(found.application);
-  const applicationId = found.application.id;
-  await database.run((orm) =>
+export async function replayEvent(database: Database, eventId: string): Promise<ReplayedEvent> {
+  const { event, application: owner } = await findEvent(database, eventId);
+  assertTakesEvents(owner);
+  const { meta } = await database.run((orm) =>
     orm
       .update(webhookEvent)
-      .set({ state: "pending", attempts: 0, dueAt: Date.now(), deliveredAt: null })
-      .where(
-        and(
-          eq(webhookEvent.applicationId, applicationId),
-          eq(webhookEvent.id, eventId),
-          ne(webhookEvent.state, "pending"),
-          takesEvents(applicationId),
-        ),
-      ),
+      .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, deliveredAt: null })
+      .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
   );
-  return { id: eventId, applicationId };
+  if (meta.changes === 0) throw new Mistake(`Application ${owner.id} changed at this moment: run the command again.`);
+  const isWaiting = event.state === "pending" && event.dueAt > Date.now();
+  return {
+    id: eventId,
+    applicationId: owner.id,
+    previousState: event.state,
+    previousAttemptAt: isWaiting ? isoTime(event.dueAt) : null,
+    disabled: owner.disabledAt !== null,
+  };
 }
 
 /** Makes all exhausted events of an application due again, the oldest first. */
 export async function replayExhausted(
   database: Database,
   applicationId: string,
-): Promise<{ applicationId: string; replayed: number }> {
-  assertTakesEvents(await findApplication(database, applicationId));
+): Promise<{ applicationId: string; replayed: number; disabled: boolean }> {
+  const owner = await findApplication(database, applicationId);
+  assertTakesEvents(owner);
   const { meta } = await database.run((orm) => makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)));
-  return { applicationId, replayed: meta.changes };
+  return { applicationId, replayed: meta.changes, disabled: owner.disabledAt !== null };
 }
 
 const takesEvents = (applicationId: string): SQL =>
@@ -106,6 +102,8 @@ function assertTakesEvents({ id, webhookUrl, webhookHeldAt }: ApplicationRow): v
   const setUrl = `${ADMIN} application update ${id} --webhook-url ${webhookUrl ?? "URL"}`;
   if (webhookUrl === null) throw new Mistake(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
   if (webhookHeldAt !== null) {
-    throw new Mistake(`Deliveries to ${webhookUrl} are held: release them with ${setUrl}`);
+    throw new Mistake(
+      `Deliveries to ${webhookUrl} are held. Once the receiver works, release all of them with ${ADMIN} webhook test ${id} (a 2xx response does it) or ${setUrl}`,
+    );
   }
 }

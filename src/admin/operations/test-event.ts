@@ -27,14 +27,19 @@ export interface TestResult {
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
- * @throws Mistake when there is no URL, or when nobody sends the event in time
+ * @throws Mistake when there is no URL, when the application is disabled, or when nobody sends the event in time
  */
 export async function testEndpoint(
   database: Database,
   applicationId: string,
   waitMilliseconds: number,
 ): Promise<TestResult> {
-  const { webhookUrl: url } = await findApplication(database, applicationId);
+  const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
+  if (disabledAt !== null) {
+    throw new Mistake(
+      `Application ${applicationId} is disabled, and its events wait: enable it first with ${ADMIN} application enable ${applicationId}.`,
+    );
+  }
   if (url === null) throw noUrl(applicationId);
   const createdAt = Date.now();
   const id = newEventId(createdAt);

@@ -60,6 +60,7 @@ async function openD1(wrangler: Wrangler, target: Target, persistPath: string | 
     );
     const close = async () => {
       await proxy.dispose();
+      process.off("exit", remove);
       remove();
     };
     return { d1: proxy.env.DB, close };
