@@ -71,6 +71,7 @@ The first example is real: its headers belong to its body (on one line, as it is
 * **In no order**: compare \`createdAt\`, or ask \`GET /v1/users/{id}/badges\`.
 * **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
 * Event kinds may be added: answer 2xx to a kind that you do not know.
+* While an application is disabled its events wait; they are sent when it is enabled again.
 * No URL set: nothing is sent, and nothing queues up for later. A reconciliation by \`GET /v1/badges\` finds what was missed.
 
 URLs are https on port 443, with a public host name: no IP address, no user info, nothing internal. A service that runs locally also takes \`http://localhost:PORT\` and \`http://127.0.0.1:PORT\`.`;
