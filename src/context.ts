@@ -1,5 +1,6 @@
 import { exports } from "cloudflare:workers";
 import { Custody } from "./applications/custody.ts";
+import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { SealingKeys } from "./applications/sealing-keys.ts";
 import { AllocatorClient } from "./numbers/client.ts";
@@ -12,6 +13,7 @@ interface Isolate {
   custody: Custody;
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
+  refusedCalls: RefusedCalls;
 }
 
 /** Everything a request, a message or a sweep may touch. Made at the entry; nothing below reaches for globals. */
@@ -22,6 +24,7 @@ export interface Context extends Isolate {
   sender: Sender;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
+  refusedCallLimit: RateLimit;
   /** Whether this is local development, where http://localhost webhook URLs are allowed. */
   isLocal: boolean;
   /** Milliseconds. */
@@ -42,6 +45,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
     sender: exports.WebhookSender,
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
+    refusedCallLimit: env.REFUSED_CALL_LIMIT,
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,
@@ -50,5 +54,10 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
 
 function createIsolate(env: Env): Isolate {
   const sealingKeys = new SealingKeys(env);
-  return { sealingKeys, custody: new Custody(sealingKeys), registry: new ApplicationRegistry() };
+  return {
+    sealingKeys,
+    custody: new Custody(sealingKeys),
+    registry: new ApplicationRegistry(),
+    refusedCalls: new RefusedCalls(),
+  };
 }

@@ -17,9 +17,14 @@ export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
 export const MAX_METADATA_CHARACTERS = 256;
 export const MAX_CLIENT_SIGNATURE_BYTES = 4096;
+export const MAX_DATE_TIME_CHARACTERS = 40;
+/** How much of a body that nobody wants is read all the same, so that the connection stays usable, and for how long. */
+export const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
+export const MAX_DRAIN_MILLISECONDS = 2000;
 /** As `[[ratelimits]]` of wrangler.toml has them, which the platform reads; the reference tells them. */
 export const DEVICE_CALLS_PER_MINUTE = 60;
 export const CLIENT_IP_CALLS_PER_MINUTE = 1200;
+export const REFUSED_CALLS_PER_MINUTE = 120;
 /** How long anybody may keep a public answer: the key set, the reference (contract sections 3 and 11). */
 export const PUBLIC_CACHE_SECONDS = 300;
 
@@ -35,7 +40,17 @@ export const MAX_CLAIM_ATTEMPTS = 5;
 // Caches of one isolate
 /** How old what an isolate knows of an application may be. Section 9 allows 30 s; the rest is left to slow clocks. */
 export const APPLICATION_CACHE_SECONDS = 20;
+/**
+ * How old a cached application may be when it denies something that an administrator may just have allowed: an
+ * application was enabled, a secret is not required any more.
+ */
+export const DENIAL_CACHE_MILLISECONDS = 1000;
 export const MAX_CACHED_APPLICATIONS = 500;
+/** IDs that D1 has no application for. A cache of their own: guesses must not evict applications. */
+export const MAX_CACHED_UNKNOWN_APPLICATIONS = 2000;
+export const MAX_CACHED_WRONG_SECRETS = 2000;
+/** Client addresses whose refused calls an isolate counts. */
+export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 export const MAX_CACHED_KEYS = 2000;
 
 // Leases of numbers

@@ -1,14 +1,23 @@
 import { digestOf } from "../digest.ts";
 import type { Application } from "./registry.ts";
 
-/** Whether this is one of the application's live secrets. Digests are compared in constant time, all of them. */
+/** Whether this is one of the application's live secrets. */
 export async function hasSecret(application: Application, secret: string): Promise<boolean> {
+  return hasDigest(application, await digestOf(secret));
+}
+
+/**
+ * Whether one of the application's live secrets has this digest. All digests are compared, each in constant time.
+ *
+ * @param digest base64url of SHA-256
+ */
+export function hasDigest({ secrets }: Application, digest: string): boolean {
   const encoder = new TextEncoder();
-  const presented = encoder.encode(await digestOf(secret));
+  const presented = encoder.encode(digest);
   let matches = false;
-  for (const { digest } of application.secrets) {
+  for (const { digest: stored } of secrets) {
     // Both are base64url of 32 bytes, so the lengths that timingSafeEqual insists on are equal.
-    if (crypto.subtle.timingSafeEqual(presented, encoder.encode(digest))) matches = true;
+    if (crypto.subtle.timingSafeEqual(presented, encoder.encode(stored))) matches = true;
   }
   return matches;
 }

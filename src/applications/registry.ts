@@ -1,7 +1,12 @@
 import { eq, sql } from "drizzle-orm";
 import { BoundedCache } from "../bounded-cache.ts";
 import { isApplicationId } from "../identifiers.ts";
-import { APPLICATION_CACHE_SECONDS, MAX_CACHED_APPLICATIONS } from "../limits.ts";
+import {
+  APPLICATION_CACHE_SECONDS,
+  MAX_CACHED_APPLICATIONS,
+  MAX_CACHED_UNKNOWN_APPLICATIONS,
+  MAX_CACHED_WRONG_SECRETS,
+} from "../limits.ts";
 import type { NumberRange } from "../numbers/fresh-numbers.ts";
 import { type Database, prepared } from "../storage/database.ts";
 import { application } from "../storage/schema.ts";
@@ -37,12 +42,48 @@ export interface Application {
   signingKeys: readonly [SigningKey, ...SigningKey[]];
 }
 
+const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
+
 /**
  * Applications by ID. An isolate remembers each for `APPLICATION_CACHE_SECONDS`, so what an administrator takes away
- * (an application, a secret) stops working within that time everywhere.
+ * (an application, a secret) stops working within that time everywhere. For as long it remembers which IDs and which
+ * secrets are wrong: both are random, so nobody has presented one before an administrator made it.
  */
 export class ApplicationRegistry {
   readonly #cache = new BoundedCache<{ application: Application; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
+  /** By ID: when D1 was asked, in milliseconds. */
+  readonly #unknown = new BoundedCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
+  /** By ID and digest: when D1 was asked, in milliseconds. */
+  readonly #wrongSecrets = new BoundedCache<number>(MAX_CACHED_WRONG_SECRETS);
+
+  /**
+   * What this isolate remembers, without asking D1.
+   *
+   * @param now milliseconds
+   * @returns undefined when D1 has to be asked
+   */
+  recall(id: string, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
+    const cached = this.#cache.get(id);
+    if (cached && isYounger(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
+    const askedAt = cached ? undefined : this.#unknown.get(id);
+    return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
+  }
+
+  /** Whether this isolate knows an enabled application of this ID, however long ago it was loaded. */
+  isServing(id: string): boolean {
+    return this.#cache.get(id)?.application.isDisabled === false;
+  }
+
+  /** @param now milliseconds */
+  isWrongSecret(id: string, digest: string, now: number): boolean {
+    const askedAt = this.#wrongSecrets.get(`${id} ${digest}`);
+    return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS);
+  }
+
+  /** @param now milliseconds */
+  rememberWrongSecret(id: string, digest: string, now: number): void {
+    this.#wrongSecrets.set(`${id} ${digest}`, now);
+  }
 
   /**
    * @param now milliseconds
@@ -50,10 +91,8 @@ export class ApplicationRegistry {
    */
   async find(db: Database, id: string, now: number): Promise<Application | undefined> {
     if (!isApplicationId(id)) return undefined;
-    const cached = this.#cache.get(id);
-    // A clock that jumped back makes an entry look new for ever: age counts in both directions.
-    if (cached && Math.abs(now - cached.loadedAt) < APPLICATION_CACHE_SECONDS * 1000) return cached.application;
-    return this.findFresh(db, id, now);
+    const remembered = this.recall(id, now);
+    return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
   }
 
   /**
@@ -62,9 +101,20 @@ export class ApplicationRegistry {
    */
   async findFresh(db: Database, id: string, now: number): Promise<Application | undefined> {
     const loaded = await load(db, id);
-    if (loaded) this.#cache.set(id, { application: loaded, loadedAt: now });
+    if (loaded) {
+      this.#cache.set(id, { application: loaded, loadedAt: now });
+      this.#unknown.delete(id);
+    } else {
+      this.#cache.delete(id);
+      this.#unknown.set(id, now);
+    }
     return loaded;
   }
+}
+
+/** A clock that jumped back makes an entry look new for ever: age counts in both directions. */
+function isYounger(since: number, now: number, maxAgeMilliseconds: number): boolean {
+  return Math.abs(now - since) < maxAgeMilliseconds;
 }
 
 const selectApplication = prepared((orm) =>

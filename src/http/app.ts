@@ -1,4 +1,4 @@
-import { Hono } from "hono";
+import { Hono, type Context as HonoContext } from "hono";
 import { requestId } from "hono/request-id";
 import { routePath } from "hono/route";
 import { secureHeaders } from "hono/secure-headers";
@@ -11,6 +11,7 @@ import { answerError, answerException } from "./errors.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
 import { openApiRoutes } from "./openapi-routes.ts";
+import { drainUnread } from "./request-stream.ts";
 import { serviceRoutes } from "./service-routes.ts";
 
 /**
@@ -27,6 +28,14 @@ const SECURITY_HEADERS = {
   xXssProtection: false,
 };
 
+/** A response that a cache may hand to others does not carry an ID that its first caller chose. */
+function replaceRequestId(c: HonoContext<HttpEnv>, headers: Headers): void {
+  if (headers.get("Cache-Control") === "no-store") return;
+  const own = crypto.randomUUID();
+  c.set("requestId", own);
+  headers.set("X-Request-Id", own);
+}
+
 /** The HTTP side of the service: what every request gets, then one file a resource. */
 export const app = new Hono<HttpEnv>()
   .use(requestId())
@@ -35,8 +44,12 @@ export const app = new Hono<HttpEnv>()
     const context = createContext(c.env, (work) => c.executionCtx.waitUntil(work));
     c.set("context", context);
     await next();
-    // Not by `c.header`, which would make the answer anew, as a stream.
-    if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store");
+    const drained = drainUnread(c.req.raw);
+    if (drained !== undefined) await drained;
+    // Not by `c.header`, which would make the response anew, as a stream.
+    const { headers } = c.res;
+    if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
+    else if (c.req.header("x-request-id") !== undefined) replaceRequestId(c, headers);
     log("info", {
       event: "request",
       requestId: c.get("requestId"),

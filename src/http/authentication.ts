@@ -1,8 +1,8 @@
 import type { Context as HonoContext } from "hono";
-import { hasSecret } from "../applications/credentials.ts";
+import * as authentication from "../applications/authentication.ts";
 import { deviceOf } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
-import { type Reason, Refusal } from "../refusal.ts";
+import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
@@ -11,70 +11,44 @@ export function header(c: HonoContext<HttpEnv>, name: string): string | null {
   return value === undefined || value.trim() === "" ? null : value;
 }
 
-/**
- * The application that a client-side call names by its ID alone.
- *
- * @param missing what is wrong when there is no ID: routes differ (contract sections 2, 3 and 5)
- */
-export async function requireApplication(c: HonoContext<HttpEnv>, missing: Reason): Promise<Application> {
-  const id = header(c, "applicationid");
-  if (id === null) throw new Refusal(missing);
-  const application = await findEnabled(c, id);
-  if (!application) throw new Refusal("applicationid-unknown");
-  return application;
+/** The caller's IP address, as the platform saw it. Only a platform other than Cloudflare's leaves it out. */
+export function clientAddress(c: HonoContext<HttpEnv>): string {
+  return c.req.header("cf-connecting-ip") ?? "unknown";
 }
 
-/** The application that a server-side call proves to be, by ID and secret. Says nothing of which was wrong. */
-export async function requireServer(c: HonoContext<HttpEnv>): Promise<Application> {
-  const id = header(c, "applicationid");
-  const secret = header(c, "applicationsecret");
-  if (id === null || secret === null) throw new Refusal("credentials-wrong");
-  const application = await findEnabled(c, id);
-  if (!application) throw new Refusal("credentials-wrong");
-  return requireSecret(c, application, secret);
+function credentials(c: HonoContext<HttpEnv>): authentication.Credentials {
+  return {
+    applicationId: header(c, "applicationid"),
+    secret: header(c, "applicationsecret"),
+    clientAddress: clientAddress(c),
+  };
 }
 
-/** @returns the application as it was when the secret was found right: the newest state when the cache denied it */
-export async function requireSecret(
+/** Names the application in the request's log line. */
+function logged<Who extends { application: Application }>(c: HonoContext<HttpEnv>, who: Who): Who {
+  c.set("application", who.application.id);
+  return who;
+}
+
+export async function requireApplication(
   c: HonoContext<HttpEnv>,
-  application: Application,
-  secret: string,
+  missing: "applicationid-missing" | "applicationid-unknown",
 ): Promise<Application> {
-  if (await hasSecret(application, secret)) return application;
-  // The secret may be newer than what this isolate remembers.
-  const fresh = await findFresh(c, application.id);
-  if (!fresh || fresh.isDisabled || !(await hasSecret(fresh, secret))) throw new Refusal("credentials-wrong");
-  return fresh;
+  const application = await authentication.requireApplication(c.get("context"), credentials(c), missing);
+  return logged(c, { application }).application;
 }
 
-/** Whether the call carries a right secret, a wrong one, or none (contract section 5). */
-export async function checkServer(
-  c: HonoContext<HttpEnv>,
-  application: Application,
-): Promise<{ kind: "server" } | { kind: "device" }> {
-  const secret = header(c, "applicationsecret");
-  if (secret !== null) {
-    await requireSecret(c, application, secret);
-    return { kind: "server" };
-  }
-  if (application.requireSecret && (await findFresh(c, application.id))?.requireSecret !== false) {
-    throw new Refusal("credentials-wrong");
-  }
-  return { kind: "device" };
+export async function requireServer(c: HonoContext<HttpEnv>): Promise<Application> {
+  const application = await authentication.requireServer(c.get("context"), credentials(c));
+  return logged(c, { application }).application;
 }
 
-async function findEnabled(c: HonoContext<HttpEnv>, id: string): Promise<Application | undefined> {
-  const { registry, db, now } = c.get("context");
-  const application = await registry.find(db, id, now());
-  const enabled = application?.isDisabled ? await registry.findFresh(db, id, now()) : application;
-  if (!enabled || enabled.isDisabled) return undefined;
-  c.set("application", enabled.id);
-  return enabled;
+export async function identifyCaller(c: HonoContext<HttpEnv>) {
+  return logged(c, await authentication.identifyCaller(c.get("context"), credentials(c)));
 }
 
-function findFresh(c: HonoContext<HttpEnv>, id: string): Promise<Application | undefined> {
-  const { registry, db, now } = c.get("context");
-  return registry.findFresh(db, id, now());
+export async function identifyRevoker(c: HonoContext<HttpEnv>) {
+  return logged(c, await authentication.identifyRevoker(c.get("context"), credentials(c), header(c, "udid")));
 }
 
 /** The udid as it was sent; its form is judged later, after the body (contract section 2). */

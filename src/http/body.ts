@@ -8,7 +8,7 @@ import type { HttpEnv } from "./environment.ts";
  * empty or blank count as missing (contract section 2).
  */
 export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
-  const bytes = await c.req.raw.arrayBuffer();
+  const bytes = c.get("body") ?? (await c.req.raw.arrayBuffer());
   if (bytes.byteLength === 0) return {};
   const body = parseJson(bytes);
   if (!isObject(body)) throw new Refusal("body-not-json");
@@ -18,7 +18,7 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
 /** JSON is UTF-8 (RFC 8259 section 8.1); other bytes are refused, not guessed at. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-function parseJson(bytes: ArrayBuffer): unknown {
+function parseJson(bytes: ArrayBuffer | Uint8Array): unknown {
   try {
     const text = utf8.decode(bytes);
     return text.trim() === "" ? {} : JSON.parse(text);

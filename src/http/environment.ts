@@ -7,6 +7,8 @@ export interface HttpEnv {
   Bindings: Env;
   Variables: RequestIdVariables & {
     context: Context;
+    /** The body, where it had to be read to know its length. */
+    body?: Uint8Array;
     /** For the log line of the request. */
     application?: string;
     reason?: Reason;

@@ -18,7 +18,10 @@ export function answerError(c: HonoContext<HttpEnv>, reason: Reason): Response {
 
 /** Every exception ends here; what it says stays in the log. */
 export function answerException(error: Error, c: HonoContext<HttpEnv>): Response {
-  if (error instanceof Refusal) return answerError(c, error.reason);
+  if (error instanceof Refusal) {
+    if (error.applicationId !== undefined) c.set("application", error.applicationId);
+    return answerError(c, error.reason);
+  }
   const reason = error instanceof Unavailable ? "unavailable" : "internal";
   // Hono throws for a URL it cannot route, such as a malformed percent-encoding.
   if (error instanceof HTTPException && error.status < 500) return answerError(c, "route-unknown");

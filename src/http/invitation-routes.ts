@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { createInvitation } from "../invitations/create.ts";
 import { revokeInvitation } from "../invitations/revoke.ts";
 import { Refusal } from "../refusal.ts";
-import { checkServer, header, requireApplication, requireDevice, requireUdid } from "./authentication.ts";
+import { identifyCaller, identifyRevoker, requireDevice, requireUdid } from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
 import { type FieldReasons, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -16,11 +16,10 @@ const INVITATION_FIELDS: FieldReasons = { expiresAt: { missing: "expiresat-missi
 export const invitationRoutes = new Hono<HttpEnv>()
   .post("/v1/invitation", limitBody, async (c) => {
     const context = c.get("context");
-    const application = await requireApplication(c, "applicationid-unknown");
-    const caller = await checkServer(c, application);
+    const { kind, application } = await identifyCaller(c);
     const udid = requireUdid(c);
     const device = await requireDevice(c, application, udid);
-    if (caller.kind === "device") await limitDevice(c, application, device);
+    if (kind === "device") await limitDevice(c, application, device);
     const body = await readBody(c);
     requireFields(body, INVITATION_FIELDS);
     requireValidUdid(udid);
@@ -33,13 +32,11 @@ export const invitationRoutes = new Hono<HttpEnv>()
 
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
     const context = c.get("context");
-    const application = await requireApplication(c, "applicationid-unknown");
-    const caller = await checkServer(c, application);
-    const udid = header(c, "udid");
-    if (caller.kind === "device" && udid === null) throw new Refusal("credentials-wrong");
+    const caller = await identifyRevoker(c);
+    const { application } = caller;
     const revoker =
-      caller.kind === "device" && udid !== null
-        ? ({ kind: "device", device: await requireDevice(c, application, udid) } as const)
+      caller.kind === "device"
+        ? ({ kind: "device", device: await requireDevice(c, application, caller.udid) } as const)
         : ({ kind: "server" } as const);
     const id = c.req.param("id");
     const { number, expiresAt, revokedAt } = await revokeInvitation(context, application, id, revoker);

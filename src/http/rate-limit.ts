@@ -1,9 +1,10 @@
 import type { Context as HonoContext } from "hono";
 import { hasSecret } from "../applications/credentials.ts";
 import type { Application } from "../applications/registry.ts";
+import { clientBlock } from "../client-address.ts";
 import { retryPlatform } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { header } from "./authentication.ts";
+import { clientAddress, header } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
@@ -14,11 +15,10 @@ export async function limitDevice(c: HonoContext<HttpEnv>, application: Applicat
   const secret = header(c, "applicationsecret");
   if (secret !== null && (await hasSecret(application, secret))) return;
   const { deviceLimit, clientIpLimit } = c.get("context");
-  const clientIp = c.req.header("cf-connecting-ip") ?? "unknown";
   const [byDevice, byClientIp] = await retryPlatform("rate limit", () =>
     Promise.all([
       deviceLimit.limit({ key: `${application.id}:${device}` }),
-      clientIpLimit.limit({ key: `${application.id}:${clientIp}` }),
+      clientIpLimit.limit({ key: `${application.id}:${clientBlock(clientAddress(c))}` }),
     ]),
   );
   if (!byDevice.success || !byClientIp.success) throw new Refusal("rate-limited");

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
 import { Hono } from "hono";
+import { requirePublisher } from "../applications/authentication.ts";
 import { publicJwks } from "../applications/jwks.ts";
 import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../limits.ts";
-import { Refusal } from "../refusal.ts";
+import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, methodNotAllowed } from "./resource.ts";
 
@@ -10,9 +11,7 @@ import { anyOrigin, methodNotAllowed } from "./resource.ts";
 export const serviceRoutes = new Hono<HttpEnv>()
   .use("/v1/applications/:applicationId/jwks.json", anyOrigin)
   .get("/v1/applications/:applicationId/jwks.json", async (c) => {
-    const { registry, db, now } = c.get("context");
-    const application = await registry.find(db, c.req.param("applicationId"), now());
-    if (!application) throw new Refusal("application-unknown");
+    const application = await requirePublisher(c.get("context"), clientAddress(c), c.req.param("applicationId"));
     const jwks = await publicJwks(application);
     c.header("Cache-Control", `public, max-age=${PUBLIC_CACHE_SECONDS}`);
     return c.json(jwks, 200);

@@ -18,7 +18,7 @@ const DEFAULT_CLOCK_TOLERANCE_SECONDS = 60;
  * - `unknown-key`: no usable key with the JWT's `kid`; fetch the key set again
  * - `bad-signature`: not the signature of that key (RFC 7518 section 3.4)
  * - `wrong-audience`: for another application (RFC 7519 section 4.1.3)
- * - `not-yet-valid`: issued in the future, past the clock tolerance (RFC 7519 section 4.1.6)
+ * - `not-yet-valid`: issued in the future or before `nbf`, past the clock tolerance (RFC 7519 sections 4.1.5 and 4.1.6)
  * - `expired`: at or after `exp`, with the clock tolerance (RFC 7519 section 4.1.4)
  * - `too-old`: issued longer ago than the caller accepts
  * - `wrong-badge-number`, `wrong-client-signature`: not what the caller expects
@@ -121,8 +121,9 @@ function checkTimes(
   claims: BadgeClaims,
   { nowSeconds, toleranceSeconds, maxAgeSeconds }: Clock,
 ): VerificationFailure | null {
-  const { issuedAtSeconds, expiresAtSeconds } = claims;
-  if (issuedAtSeconds > nowSeconds + toleranceSeconds) return "not-yet-valid";
+  const { issuedAtSeconds, notBeforeSeconds, expiresAtSeconds } = claims;
+  const validFromSeconds = Math.max(issuedAtSeconds, notBeforeSeconds ?? 0);
+  if (validFromSeconds > nowSeconds + toleranceSeconds) return "not-yet-valid";
   // "On or after" the expiry it must not be accepted (RFC 7519 section 4.1.4).
   if (expiresAtSeconds !== null && nowSeconds >= expiresAtSeconds + toleranceSeconds) return "expired";
   return nowSeconds - issuedAtSeconds > maxAgeSeconds + toleranceSeconds ? "too-old" : null;

@@ -8,6 +8,8 @@ export interface BadgeClaims {
   badgeNumber: string;
   audience: string;
   issuedAtSeconds: number;
+  /** Null when there is none: the service states none. */
+  notBeforeSeconds: number | null;
   /** Null when the application has no signature lifetime. */
   expiresAtSeconds: number | null;
   clientSignature: string;
@@ -20,14 +22,21 @@ export interface BadgeClaims {
 export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | null {
   const claims = parseJsonObject(payload);
   if (claims === null) return null;
-  const { sub, aud, iat, exp, client_signature: clientSignature } = claims;
+  const { sub, aud, iat, nbf, exp, client_signature: clientSignature } = claims;
   if (!isBadgeNumber(sub)) return null;
   // RFC 7519 section 4.1.3 allows a list too; the service states one application.
   if (typeof aud !== "string" || typeof clientSignature !== "string") return null;
   if (!isWholeSeconds(iat)) return null;
+  if (nbf !== undefined && !isWholeSeconds(nbf)) return null;
   if (exp !== undefined && !isWholeSeconds(exp)) return null;
-  const expiresAtSeconds = exp === undefined ? null : exp;
-  return { badgeNumber: sub, audience: aud, issuedAtSeconds: iat, expiresAtSeconds, clientSignature };
+  return {
+    badgeNumber: sub,
+    audience: aud,
+    issuedAtSeconds: iat,
+    notBeforeSeconds: nbf ?? null,
+    expiresAtSeconds: exp ?? null,
+    clientSignature,
+  };
 }
 
 function isBadgeNumber(value: unknown): value is string {

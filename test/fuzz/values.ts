@@ -16,6 +16,7 @@ const UNLIMITED_CHARACTERS = 300;
 const TRAPS = [
   ...["__proto__", "constructor", "toString", "then", "undefined", "null", "NaN", "-0", "0x10", "1e999", "true"],
   ...["' OR 1=1 --", '"; DROP TABLE badge', "../../etc/passwd", "%00", "%2e%2e%2f", "{{7*7}}", "<script>", "$ne", "*"],
+  ...[".", "..", "a\u007fb", "line\nbreak", "aGVsbG9=", "AB=="],
 ];
 
 /** Text of any characters, also such as no text should have: NUL, halves of surrogate pairs, marks of direction. */
@@ -117,8 +118,13 @@ function formedTexts(schema: Schema, least: number, most: number): Arbitrary<str
     fc.string({ unit: "binary", ...lengths }),
     fc.constantFrom("x", "\u{1f600}").map((character) => character.repeat(most)),
   );
-  // The service takes blanks for nothing, and text without NUL (src/http/schemas.ts).
-  return texts.filter((text) => text.trim() !== "" && !text.includes("\0"));
+  const pattern = schema.pattern === undefined ? null : new RegExp(schema.pattern, "u");
+  const { not } = schema;
+  const excluded = typeof not === "object" ? (not.enum ?? []) : [];
+  // The service takes blanks for nothing.
+  return texts.filter(
+    (text) => text.trim() !== "" && pattern?.test(text) !== false && !excluded.some((value) => value === text),
+  );
 }
 
 /** Within the next 364 days, in the forms of RFC 3339. */
@@ -132,12 +138,19 @@ const timesAhead = fc
 
 type Replacement = readonly [part: string | RegExp, text: string];
 
-/** Times that are over or too far ahead, or written as only some readers of ISO 8601 take them. */
+/** Times that are over or too far ahead, longer than allowed, or written as only some readers of ISO 8601 take them. */
 const oddTimes = fc
   .tuple(
     fc.constantFrom(-10 * MOST_MINUTES_AHEAD, -60, -1, 0, MOST_MINUTES_AHEAD, 366 * 24 * 60, 5000 * MOST_MINUTES_AHEAD),
     fc.constantFrom<Replacement>(["", ""], ["", ""], ["Z", ""], [/:\d\d\.\d+/, ""], ["T", " "], ["Z", "z"]),
-    fc.constantFrom<Replacement>(["", ""], ["", ""], [/-\d\dT/, "-31T"], [/T\d\d/, "T24"], ["Z", "+24:00"]),
+    fc.constantFrom<Replacement>(
+      ["", ""],
+      ["", ""],
+      [/-\d\dT/, "-31T"],
+      [/T\d\d/, "T24"],
+      ["Z", "+24:00"],
+      ["Z", "000000000000000000Z"],
+    ),
   )
   .map(([minutes, [one, first], [other, second]]) =>
     new Date(Date.now() + minutes * MINUTE_MILLISECONDS).toISOString().replace(one, first).replace(other, second),

@@ -20,7 +20,7 @@ beforeEach(() => {
 function make({ method, path, headers, body, isChunked }: MalformedCall): Promise<Answer> {
   const sent = body === undefined ? {} : { body: isChunked === true ? new Blob([body]).stream() : body };
   const request = new Request(`https://badges.example${path}`, { method, headers, ...sent });
-  return callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED }, request);
+  return callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, REFUSED_CALL_LIMIT: UNLIMITED }, request);
 }
 
 /** @returns what is wrong with an answer, or nothing */

@@ -1,12 +1,13 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import worker from "../../src/worker.ts";
+import { fromSomewhere } from "./address.ts";
 import type { Answer } from "./http.ts";
 
 /** Calls the Worker's entry with some of its bindings replaced; all others are the real ones. */
 export async function callWith(bindings: Partial<Env>, request: Request): Promise<Answer> {
   const execution = createExecutionContext();
-  const response = await worker.fetch(request, { ...env, ...bindings }, execution);
+  const response = await worker.fetch(fromSomewhere(request), { ...env, ...bindings }, execution);
   const text = await response.text();
   await waitOnExecutionContext(execution);
   return { status: response.status, body: text === "" ? {} : JSON.parse(text), headers: response.headers };

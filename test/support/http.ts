@@ -1,4 +1,5 @@
 import { exports } from "cloudflare:workers";
+import { newAddress } from "./address.ts";
 import type { TestApplication } from "./application.ts";
 import { expectDocumented } from "./documented.ts";
 
@@ -17,7 +18,7 @@ export async function call(
   const { headers = {}, body } = options;
   const response = await exports.default.fetch(`https://badges.example${path}`, {
     method,
-    headers,
+    headers: { "cf-connecting-ip": newAddress(), ...headers },
     ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   const text = await response.text();

@@ -17,7 +17,7 @@ import { accept, IN_SET, KEY_SET, type Vector } from "./vector.ts";
 
 /** Everything a verifier must accept. */
 export function acceptedVectors(): Vector[] {
-  return [...keyVectors(), ...timeVectors(), ...contentVectors(), ...signatureVectors()];
+  return [...keyVectors(), ...timeVectors(), ...notBeforeVectors(), ...contentVectors(), ...signatureVectors()];
 }
 
 function keyVectors(): Vector[] {
@@ -67,6 +67,15 @@ function timeVectors(): Vector[] {
       nowSeconds: ISSUED_AT + 180,
       maxAgeSeconds: 120,
     }),
+  ];
+}
+
+function notBeforeVectors(): Vector[] {
+  const claims = { ...CLAIMS, nbf: ISSUED_AT + 120 };
+  const jwt = makeJwt({ claims });
+  return [
+    accept("at its nbf", jwt, { claims, nowSeconds: ISSUED_AT + 120, clockToleranceSeconds: 0 }),
+    accept("before its nbf, just within the tolerance", jwt, { claims, nowSeconds: ISSUED_AT + 60 }),
   ];
 }
 

@@ -3,7 +3,14 @@ import { type Circumstances, refuse, type Vector } from "./vector.ts";
 
 /** Genuine badge signatures that are not what is wanted here and now. */
 export function claimVectors(): Vector[] {
-  return [...audienceVectors(), ...timeVectors(), ...ageVectors(), ...expectationVectors(), ...orderVectors()];
+  return [
+    ...audienceVectors(),
+    ...timeVectors(),
+    ...notBeforeVectors(),
+    ...ageVectors(),
+    ...expectationVectors(),
+    ...orderVectors(),
+  ];
 }
 
 function audienceVectors(): Vector[] {
@@ -36,6 +43,26 @@ function timeVectors(): Vector[] {
     refuse("not-yet-valid", "a second beyond the tolerance before its issue", jwt, at(ISSUED_AT - 61, 60)),
     refuse("not-yet-valid", "a year before its issue", jwt, at(ISSUED_AT - 31_536_000, 60)),
     refuse("not-yet-valid", "times in milliseconds", inMilliseconds),
+  ];
+}
+
+/** The service states no `nbf`; a verifier honours one all the same (RFC 7519 section 4.1.5). */
+function notBeforeVectors(): Vector[] {
+  const NOT_BEFORE = ISSUED_AT + 120;
+  const jwt = makeJwt({ claims: { ...CLAIMS, nbf: NOT_BEFORE } });
+  const at = (nowSeconds: number, clockToleranceSeconds: number): Circumstances => ({
+    nowSeconds,
+    clockToleranceSeconds,
+  });
+  return [
+    refuse("not-yet-valid", "a second before its nbf", jwt, at(NOT_BEFORE - 1, 0)),
+    refuse("not-yet-valid", "a second beyond the tolerance before its nbf", jwt, at(NOT_BEFORE - 61, 60)),
+    refuse(
+      "not-yet-valid",
+      "an nbf after the expiry, at the expiry",
+      makeJwt({ claims: { ...CLAIMS, nbf: EXPIRES_AT + 300 } }),
+      at(EXPIRES_AT, 0),
+    ),
   ];
 }
 

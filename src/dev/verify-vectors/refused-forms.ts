@@ -117,6 +117,7 @@ function claimVectors(): Vector[] {
     aud: [[CLAIMS.aud], [CLAIMS.aud, "app_zyxwvtsrqpnmkjhgfedc"], 7, null],
     iat: [String(ISSUED_AT), ISSUED_AT + 0.5, -1, 1e300, null, true],
     exp: [String(CLAIMS.exp), CLAIMS.exp + 0.5, -1, 1e300, null, false],
+    nbf: [String(CLAIMS.iat), CLAIMS.iat + 0.5, -1, 1e300, null, false],
     client_signature: [7, null, [CLAIMS.client_signature]],
   };
   const missing = ["sub", "aud", "iat", "client_signature"].map((name) =>

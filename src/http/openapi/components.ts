@@ -10,7 +10,7 @@ const RETRY_AFTER_SCHEMA = { type: "string", pattern: "^[0-9]+$" } as const;
 export const HEADERS: Record<string, Header> = {
   RequestId: {
     description:
-      "Names this request in the service's log: quote it when you report a problem. A request may bring its own in a header of the same name (letters, digits, `_`, `-` and `=`, at most 255); else it is a UUID.",
+      "Names this request in the service's log: quote it when you report a problem. A request may bring its own in a header of the same name (letters, digits, `_`, `-` and `=`, at most 255); else, and where the response may be cached, it is a UUID of the service's own.",
     required: true,
     schema: REQUEST_ID_SCHEMA,
     example: EXAMPLE_REQUEST_ID,

@@ -5,11 +5,13 @@ import {
   MAX_BADGE_NUMBER,
   MAX_BODY_BYTES,
   MAX_CLIENT_SIGNATURE_BYTES,
+  MAX_DATE_TIME_CHARACTERS,
   MAX_INVITATION_DAYS,
   MAX_METADATA_CHARACTERS,
   MAX_PER_PAGE,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
+  REFUSED_CALLS_PER_MINUTE,
 } from "../../limits.ts";
 import type { Reason } from "../../refusal.ts";
 import { PUBLIC_ERRORS } from "../error-table.ts";
@@ -63,15 +65,16 @@ const LIMITS = `# Limits
 | --- | --- |
 | body | ${MAX_BODY_BYTES / 1024} KiB |
 | \`udid\` | 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters |
-| \`userId\` | 1 to ${MAX_USER_ID_CHARACTERS} characters |
-| \`metadata\` | four fields, each at most ${MAX_METADATA_CHARACTERS} characters; others are dropped |
+| \`userId\` | 1 to ${MAX_USER_ID_CHARACTERS} characters, no control characters; not \`.\` or \`..\` |
+| \`metadata\` | four fields, each at most ${MAX_METADATA_CHARACTERS} characters, no control characters; others are dropped |
 | \`base64\` | ${format(MAX_CLIENT_SIGNATURE_BYTES)} bytes when decoded |
-| \`expiresAt\` | in the future, at most ${MAX_INVITATION_DAYS} days ahead |
+| \`expiresAt\` | in the future, at most ${MAX_INVITATION_DAYS} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
 | \`per_page\` | ${DEFAULT_PER_PAGE} unless told, at most ${format(MAX_PER_PAGE)} |
 | calls by one device of an application | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | device calls of an application from one address | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| calls from one address that are refused for their credentials | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
-Characters are Unicode code points. Calls with a valid secret are not limited by device. The limits of calls are counted per location of the network, so they dampen abuse and account for nothing.`;
+Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device. The limits of calls are counted per location of the network, so they dampen abuse and account for nothing.`;
 
 const RETRYING = `# Repeating calls
 

@@ -107,6 +107,7 @@ Revoking again gives the same answer, so repeat the call when no answer came. A 
       "invitation-claimed",
       "invitation-expired",
       "body-too-large",
+      "rate-limited",
       "unavailable",
     ]),
   },

@@ -56,7 +56,13 @@ ${PAGING}`,
       ],
       "No badges": [],
     }),
-    ...errorAnswers(SERVER_ROUTE, ["credentials-wrong", "per-page-invalid", "cursor-invalid", "unavailable"]),
+    ...errorAnswers(SERVER_ROUTE, [
+      "credentials-wrong",
+      "per-page-invalid",
+      "cursor-invalid",
+      "rate-limited",
+      "unavailable",
+    ]),
   },
 });
 
@@ -72,7 +78,8 @@ ${PAGING}`,
     {
       name: "id",
       in: "path",
-      description: "The application's user ID, percent-encoded (`a/b` is `a%2Fb`).",
+      description:
+        "The application's user ID, percent-encoded (`a/b` is `a%2Fb`). `.` and `..` are no user IDs: every HTTP client resolves them in a path, so `/v1/users/../badges` is `/v1/badges` before it is sent.",
       required: true,
       schema: { type: "string", minLength: 1 },
       example: "alice",
@@ -87,7 +94,13 @@ ${PAGING}`,
       ],
       "A user without badges": [],
     }),
-    ...errorAnswers(SERVER_ROUTE, ["credentials-wrong", "per-page-invalid", "cursor-invalid", "unavailable"]),
+    ...errorAnswers(SERVER_ROUTE, [
+      "credentials-wrong",
+      "per-page-invalid",
+      "cursor-invalid",
+      "rate-limited",
+      "unavailable",
+    ]),
   },
 });
 

@@ -3,10 +3,12 @@ import {
   DEVICE_CALLS_PER_MINUTE,
   MAX_BODY_BYTES,
   MAX_CLIENT_SIGNATURE_BYTES,
+  MAX_DATE_TIME_CHARACTERS,
   MAX_INVITATION_DAYS,
   MAX_METADATA_CHARACTERS,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
+  REFUSED_CALLS_PER_MINUTE,
   UNAVAILABLE_RETRY_SECONDS,
 } from "../../limits.ts";
 import type { Reason } from "../../refusal.ts";
@@ -77,19 +79,19 @@ export const MEANINGS: Record<Reason, Meaning> = {
     remedy: FIX_REQUEST,
   },
   "userid-invalid": {
-    meaning: `\`userId\` is not text of 1 to ${MAX_USER_ID_CHARACTERS} characters.`,
+    meaning: `\`userId\` is not text of 1 to ${MAX_USER_ID_CHARACTERS} characters, has a control character, or is \`.\` or \`..\`, which a path cannot name.`,
     remedy: FIX_REQUEST,
   },
   "metadata-invalid": {
-    meaning: `\`metadata\` is not an object, or one of its four fields is not text of at most ${MAX_METADATA_CHARACTERS} characters.`,
+    meaning: `\`metadata\` is not an object, or one of its four fields is not text of at most ${MAX_METADATA_CHARACTERS} characters, none of them a control character.`,
     remedy: "Correct it or leave it out: a badge needs no metadata.",
   },
   "base64-invalid": {
-    meaning: `\`base64\` is not standard base64 with padding, or more than ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded.`,
+    meaning: `\`base64\` is not standard base64 with padding (unused bits are zero), or more than ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded.`,
     remedy: "Encode with the standard alphabet (`+`, `/`, `=`), not the one for URLs.",
   },
   "expiresat-invalid": {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone, not in the future, or more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone, longer than ${MAX_DATE_TIME_CHARACTERS} characters, not in the future, or more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
   "invitationtoken-invalid": { meaning: "`invitationToken` is not text.", remedy: FIX_REQUEST },
@@ -99,7 +101,7 @@ export const MEANINGS: Record<Reason, Meaning> = {
     remedy: "Send the last `pagination-cursor` unchanged, or start again without one.",
   },
   "rate-limited": {
-    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, or over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} from one address.`,
+    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by the devices of one address, or over ${REFUSED_CALLS_PER_MINUTE} from one address that were refused for their credentials.`,
     remedy: "Wait for as long as `Retry-After` says, then send the same request.",
   },
   internal: {

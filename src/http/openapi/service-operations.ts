@@ -35,7 +35,7 @@ A disabled application keeps its key set: it gets no new signatures, but doors s
       headers: commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }),
       content: json(schemaRef("JwkSet"), { "One key": { keys: [EXAMPLE_JWK] } }),
     },
-    ...errorAnswers(KEY_SET_ROUTE, ["application-unknown", "unavailable"]),
+    ...errorAnswers(KEY_SET_ROUTE, ["application-unknown", "rate-limited", "unavailable"]),
   },
 });
 

@@ -22,6 +22,11 @@ function forgetApplications(): void {
   vi.setSystemTime(Date.now() + APPLICATION_CACHE_SECONDS * 1000);
 }
 
+/** So long a refusal may be remembered that an administrator can take back. */
+function passOneSecond(): void {
+  vi.setSystemTime(Date.now() + 1000);
+}
+
 /** One call of each route, on objects that the application has. */
 interface Calls {
   issue: Answer;
@@ -166,7 +171,7 @@ describe("what an administrator changes (contract section 9)", () => {
   const update = (assignment: string, { id }: TestApplication) =>
     env.DB.prepare(`UPDATE application SET ${assignment} WHERE id = ?`).bind(id).run();
 
-  it("a disabled application is refused once isolates have forgotten it, and served at once when enabled", async () => {
+  it("a disabled application is refused once isolates have forgotten it, and served a second after it is enabled", async () => {
     const { application, invitation } = await tenant();
     const headers = { ...serverHeaders(application), udid: CREATOR };
     expect(await outcomes(headers, invitation)).toEqual(GRANTED);
@@ -175,6 +180,7 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(headers, invitation)).toEqual(NOTHING_GRANTED);
     expect(await outcomes({ ...headers, applicationsecret: "wrong" }, invitation)).toEqual(NOTHING_GRANTED);
     await update("disabled_at = NULL", application);
+    passOneSecond();
     expect(await outcomes(headers, invitation)).toEqual(GRANTED);
   });
 
@@ -203,7 +209,7 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(young, invitation)).toEqual(GRANTED);
   });
 
-  it("a secret is required once isolates have forgotten that none was, and not required any more at once", async () => {
+  it("a secret is required once isolates have forgotten that none was, and not required a second later", async () => {
     const { application, invitation } = await tenant();
     const device = { applicationid: application.id, udid: CREATOR };
     expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
@@ -211,6 +217,7 @@ describe("what an administrator changes (contract section 9)", () => {
     forgetApplications();
     expect(await outcomes(device, invitation)).toEqual(DEVICE_ONLY);
     await update("require_secret = 0", application);
+    passOneSecond();
     expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
   });
 });

@@ -12,6 +12,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+/** C0 and DEL. */
+const CONTROL_CHARACTERS = [...Array.from({ length: 32 }, (_, code) => String.fromCharCode(code)), "\u007f"];
 const EMOJI = "\u{1f600}";
 
 async function listed(application: TestApplication): Promise<unknown> {
@@ -55,7 +57,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
 
   it("is kept as it was sent, up to 256 characters a field", async () => {
     const application = await createApplication();
-    const metadata = { deviceModel: EMOJI.repeat(256), os: " \u00e9 'quoted' \u0007 ", osVersion: "__proto__" };
+    const metadata = { deviceModel: EMOJI.repeat(256), os: " \u00e9 'quoted' \u0080 ", osVersion: "__proto__" };
     expect((await request(application, metadata)).status).toBe(201);
     expect(ascii(await metadataOf(application))).toBe(ascii(metadata));
   });
@@ -64,7 +66,8 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     const application = await createApplication();
     const notObjects = ["text", 17, true, false, [], [{ os: "iOS" }]];
     const notStrings = [17, true, [], {}, ["iOS"]].map((os) => ({ os }));
-    const badStrings = ["x".repeat(257), EMOJI.repeat(257), "a\0b", "\ud800"].map((sdkVersion) => ({ sdkVersion }));
+    const texts = ["x".repeat(257), EMOJI.repeat(257), "\ud800", ...CONTROL_CHARACTERS.map((one) => `a${one}b`)];
+    const badStrings = texts.map((sdkVersion) => ({ sdkVersion }));
     for (const metadata of [...notObjects, ...notStrings, ...badStrings]) {
       expect(outcome(await request(application, metadata))).toBe("422 INVALID_METADATA");
     }
@@ -75,7 +78,16 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
 describe("userId (contract sections 2 and 7)", () => {
   it("may have 255 characters, counted as code points, and is kept as it was sent", async () => {
     const application = await createApplication();
-    const userIds = ["u".repeat(255), EMOJI.repeat(255), " padded ", "0", "a\u0301 \u00e1", "__proto__", "line\nbreak"];
+    const userIds = [
+      "u".repeat(255),
+      EMOJI.repeat(255),
+      " padded ",
+      "0",
+      "a\u0301 \u00e1",
+      "__proto__",
+      "...",
+      "../badges",
+    ];
     for (const userId of userIds) expect((await requestBadge(application, "phone", { userId })).status).toBe(201);
     const kept = z.array(z.looseObject({ userId: z.string() })).parse(await listed(application));
     expect(kept.map(({ userId }) => ascii(userId))).toEqual(userIds.map(ascii));
@@ -83,8 +95,17 @@ describe("userId (contract sections 2 and 7)", () => {
 
   it("is refused when it is longer, no string, or no text that can be kept", async () => {
     const application = await createApplication();
-    const strings = ["u".repeat(256), EMOJI.repeat(256), "a\0", "\ud83d", "\ude00\ud83d"];
-    for (const userId of [...strings, 0, 17, 1e308, true, false, [], ["user"], {}, { id: "user" }]) {
+    const strings = ["u".repeat(256), EMOJI.repeat(256), "\ud83d", "\ude00\ud83d"];
+    const controlled = CONTROL_CHARACTERS.map((one) => `a${one}b`);
+    for (const userId of [...strings, ...controlled, 0, 17, 1e308, true, false, [], ["user"], {}, { id: "user" }]) {
+      expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
+    }
+    expect(await listed(application)).toEqual([]);
+  });
+
+  it("is neither . nor .., which no path can name", async () => {
+    const application = await createApplication();
+    for (const userId of [".", ".."]) {
       expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
     }
     expect(await listed(application)).toEqual([]);
@@ -118,7 +139,8 @@ describe("base64 (contract section 3)", () => {
   it("is standard base64 with padding, of 4,096 bytes at most", async () => {
     const application = await createApplication();
     await requestBadge(application, "phone", { userId: "user" });
-    const granted = ["AA==", "AAA=", "AAAA", "+/+/", ...[1, 2, 3, 4094, 4095, 4096].map(base64Of)];
+    const canonical = ["AA==", "AAA=", "AAAA", "+/+/", "/w==", "//8=", "aGVsbG8="];
+    const granted = [...canonical, ...[1, 2, 3, 4094, 4095, 4096].map(base64Of)];
     for (const base64 of granted) expect(outcome(await sign(application, "phone", { base64 }))).toBe("200");
   });
 
@@ -128,11 +150,14 @@ describe("base64 (contract section 3)", () => {
     const unpadded = ["AA", "AAA", "A", "AAAAA", "AA=", "AAAA=", "AAAA==", "A===", "====", "=", "AA==AA==", "=AAA"];
     const otherAlphabets = ["-_-_", "AA-_", "AA.=", "A,==", "\u0410AAA", "AAA\u3000", "AA%3D", "data:;base64,AAAA"];
     const whitespace = [" AAAA", "AAAA ", "AAAA\n", "AA AA", "AAAA\r\nAAAA", "AA  ", "AAAA    ", "AA\t\t", "AA\f="];
+    // Bits that belong to no byte are set (RFC 4648 section 3.5): "aGVsbG8=" is the canonical form of the first.
+    const stray = ["aGVsbG9=", "aGVsbG+=", "AB==", "AP==", "//==", "AAB=", "AAD=", "AA/="];
     const tooLong = [4097, 4098, 4099, 8000].map(base64Of);
     for (const base64 of [
       ...unpadded,
       ...otherAlphabets,
       ...whitespace,
+      ...stray,
       ...tooLong,
       "AA\0\0",
       17,
@@ -174,6 +199,8 @@ describe("expiresAt (contract section 5)", () => {
       "2030-12-31T23:59:59.999999999Z",
       "2031-06-15T12:00:00.000Z",
       "2031-06-15T13:00:00+01:00",
+      // 40 characters.
+      `2030-12-31T23:59:59.${"9".repeat(19)}Z`,
     ];
     expect(await answersAt(accepted)).toEqual(accepted.map((text) => `${text}: 201 echoed`));
   });
@@ -184,7 +211,12 @@ describe("expiresAt (contract section 5)", () => {
     const noSuchTime = ["2030-02-30T12:00:00Z", "2030-13-01T12:00:00Z", "2030-07-01T24:00:01Z", "2031-02-29T00:00:00Z"];
     const padded = [" 2030-07-01T12:00:00Z", "2030-07-01T12:00:00Z\n", "+002030-07-01T12:00:00Z"];
     const noStrings = [1909137600, 1909137600000, true, [], ["2030-07-01T12:00:00Z"], {}];
-    const refused = [...withoutZone, ...otherForms, ...noSuchTime, ...padded, ...noStrings];
+    const tooLong = [
+      `2030-12-31T23:59:59.${"9".repeat(20)}Z`,
+      `2030-12-31T23:59:59.${"9".repeat(15)}+01:00`,
+      `2030-12-31T23:59:59.${"9".repeat(16_000)}Z`,
+    ];
+    const refused = [...tooLong, ...withoutZone, ...otherForms, ...noSuchTime, ...padded, ...noStrings];
     expect(await answersAt(refused)).toEqual(refused.map((text) => `${String(text)}: 422 INVALID_EXPIRESAT`));
   });
 

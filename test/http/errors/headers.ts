@@ -69,14 +69,31 @@ describe("every answer (contract section 6)", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("carries the caller's request ID when that is one word", async () => {
+  it("carries the caller's request ID when that is one word and no cache may keep the response", async () => {
     for (const [name, { headers }] of await answersOf(application, { "x-request-id": "trace-1_A=" })) {
+      if (headers.get("cache-control") !== "no-store") continue;
       expect(`${name} ${headers.get("x-request-id")}`).toBe(`${name} trace-1_A=`);
     }
     for (const useless of ["", "two words", "<script>", "a,b", "x".repeat(256)]) {
       const { headers } = await call("GET", "/health", { headers: { "x-request-id": useless } });
       expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
     }
+  });
+
+  it("carries a request ID of the service's own, known to the log, where caches may keep the response", async () => {
+    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+    const keySet = `/v1/applications/${application.id}/jwks.json`;
+    for (const path of [keySet, "/openapi.json", "/docs", "/docs/scalar.js"]) {
+      const headers = { "x-request-id": "trace-1_A=" };
+      lines.mockClear();
+      const answer = await call("GET", path, { headers });
+      expect([path, answer.status]).toEqual([path, 200]);
+      const id = answer.headers.get("x-request-id");
+      expect([path, id]).toEqual([path, expect.stringMatching(/^[\w-]{36}$/)]);
+      expect(String(lines.mock.lastCall?.[0])).toContain(`"requestId":"${id}"`);
+    }
+    const { headers } = await call("GET", `${keySet}x`, { headers: { "x-request-id": "trace-1_A=" } });
+    expect(headers.get("x-request-id")).toBe("trace-1_A=");
   });
 
   it("is not stored by caches, except the key set", async () => {

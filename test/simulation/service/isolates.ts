@@ -1,3 +1,4 @@
+import { RefusedCalls } from "../../../src/applications/refused-calls.ts";
 import { ApplicationRegistry } from "../../../src/applications/registry.ts";
 import { SealingKeys } from "../../../src/applications/sealing-keys.ts";
 import type { Context } from "../../../src/context.ts";
@@ -22,6 +23,7 @@ interface Isolate {
   custody: ReadyCustody;
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
+  refusedCalls: RefusedCalls;
 }
 
 /** The Worker: isolates come and go, and any of them takes any request. */
@@ -94,22 +96,25 @@ export class Isolates {
       custody: new ReadyCustody(),
       sealingKeys: new SealingKeys({}),
       registry: new ApplicationRegistry(),
+      refusedCalls: new RefusedCalls(),
     };
     this.#isolates.push(isolate);
     return isolate;
   }
 
-  #context({ process, custody, sealingKeys, registry }: Isolate): Context {
+  #context({ process, custody, sealingKeys, registry, refusedCalls }: Isolate): Context {
     return {
       custody,
       sealingKeys,
       registry,
+      refusedCalls,
       db: new Database(env.DB),
       allocator: new AllocatorClient(env.ALLOCATOR),
       queue: env.WEBHOOKS,
       sender: { send: (deliveries) => this.#send(deliveries) },
       deviceLimit: unlimited,
       clientIpLimit: unlimited,
+      refusedCallLimit: unlimited,
       isLocal: false,
       now: Date.now,
       defer: (work) => {

@@ -1,0 +1,120 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Custody, type Sealed } from "../../src/applications/custody.ts";
+import type { SealLabel } from "../../src/applications/sealing.ts";
+import { SealingKeys } from "../../src/applications/sealing-keys.ts";
+import { Unavailable } from "../../src/platform.ts";
+import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { call, requestBadge, sign } from "../support/http.ts";
+
+beforeEach(() => {
+  for (const level of ["log", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A place for a sealed value, and how a custody opens what stands there. */
+interface Place {
+  label: SealLabel;
+  open(custody: Custody, sealed: Sealed): Promise<CryptoKey>;
+}
+
+const signing = (applicationId: string, id: string): Place => ({
+  label: { purpose: "signing-key", applicationId, id },
+  open: (custody, sealed) => custody.signingKey(applicationId, id, sealed),
+});
+
+const device = (applicationId: string): Place => ({
+  label: { purpose: "device-key", applicationId, id: applicationId },
+  open: (custody, sealed) => custody.deviceKey(applicationId, sealed),
+});
+
+const webhook = (applicationId: string, id: string, hash: "SHA-1" | "SHA-256"): Place => ({
+  label: { purpose: "application-secret", applicationId, id },
+  open: (custody, sealed) => custody.webhookKey(applicationId, id, sealed, hash),
+});
+
+const PLACES: Record<string, Place> = {
+  "a signing key": signing("app_a", "key_a"),
+  "a signing key of another ID": signing("app_a", "key_b"),
+  "another application's signing key of the same ID": signing("app_b", "key_a"),
+  "a device key": device("app_a"),
+  "another application's device key": device("app_b"),
+  "a secret for HMAC-SHA1": webhook("app_a", "sec_a", "SHA-1"),
+  "a secret for HMAC-SHA256": webhook("app_a", "sec_a", "SHA-256"),
+  "another application's secret for HMAC-SHA1": webhook("app_b", "sec_a", "SHA-1"),
+  "a secret of another ID": webhook("app_a", "sec_b", "SHA-256"),
+  "another application's secret of the same ID": webhook("app_b", "sec_a", "SHA-256"),
+  "a secret with the ID of the application": webhook("app_a", "app_a", "SHA-256"),
+};
+
+async function plaintextFor({ label }: Place): Promise<BufferSource> {
+  if (label.purpose !== "signing-key") return new TextEncoder().encode("bdss_a-secret-of-an-application");
+  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
+  if (!("privateKey" in pair)) throw new Error("no key pair");
+  const der = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
+  if (!(der instanceof ArrayBuffer)) throw new Error("no DER");
+  return der;
+}
+
+describe("an isolate that has opened a sealed value (contract section 9)", () => {
+  it.each(Object.entries(PLACES))("opens %s nowhere but in its own place", async (_, home) => {
+    const sealer = await testSealer();
+    const sealed = { sealed: await sealer.seal(home.label, await plaintextFor(home)), sealingVersion: sealer.version };
+    const custody = new Custody(new SealingKeys(env));
+    const opened = await home.open(custody, sealed);
+    for (const [name, place] of Object.entries(PLACES)) {
+      const isHome = JSON.stringify(place.label) === JSON.stringify(home.label);
+      if (isHome) continue;
+      await expect(place.open(custody, sealed), name).rejects.toThrow(Unavailable);
+    }
+    expect(await home.open(custody, sealed)).toBe(opened);
+  });
+});
+
+describe("a sealed value that was copied into another application's row (contract section 9)", () => {
+  /** Two applications, whose keys this isolate has opened: each has a badge and has signed with it. */
+  async function warmApplications(): Promise<[TestApplication, TestApplication]> {
+    const applications = [await createApplication(), await createApplication()] as const;
+    for (const application of applications) {
+      expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
+      expect((await sign(application, "phone", { base64: "AAAA" })).status).toBe(200);
+    }
+    return [...applications];
+  }
+
+  const run = (sql: string, ...parameters: string[]) =>
+    env.DB.prepare(sql)
+      .bind(...parameters)
+      .run();
+
+  const UNAVAILABLE = { status: 503, body: { error: "UNAVAILABLE" } };
+
+  it("signs nothing as a signing key: 503 UNAVAILABLE", async () => {
+    const [victim, other] = await warmApplications();
+    await run(
+      `UPDATE signing_key SET sealed = (SELECT sealed FROM signing_key WHERE application_id = ?2) WHERE application_id = ?1`,
+      victim.id,
+      other.id,
+    );
+    vi.setSystemTime(Date.now() + 30_000);
+    expect(await sign(victim, "phone", { base64: "AAAA" })).toMatchObject(UNAVAILABLE);
+    expect((await sign(other, "phone", { base64: "AAAA" })).status).toBe(200);
+  });
+
+  it("names no device as a device key: 503 UNAVAILABLE, and no badge is issued", async () => {
+    const [victim, other] = await warmApplications();
+    await run(
+      `UPDATE application SET sealed_device_key = (SELECT sealed_device_key FROM application WHERE id = ?2) WHERE id = ?1`,
+      victim.id,
+      other.id,
+    );
+    vi.setSystemTime(Date.now() + 30_000);
+    expect(await requestBadge(victim, "phone", { userId: "user" })).toMatchObject(UNAVAILABLE);
+    expect(await sign(victim, "phone", { base64: "AAAA" })).toMatchObject(UNAVAILABLE);
+    const headers = { applicationid: victim.id, applicationsecret: victim.secret };
+    expect((await call("GET", "/v1/badges", { headers })).body.badges).toHaveLength(1);
+  });
+});

@@ -1,0 +1,298 @@
+import { env } from "cloudflare:workers";
+import { drizzle } from "drizzle-orm/d1";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { makeSecret } from "../../src/applications/issuing.ts";
+import { newApplicationId, newApplicationSecret } from "../../src/identifiers.ts";
+import { applicationSecret } from "../../src/storage/schema.ts";
+import wrangler from "../../wrangler.toml?raw";
+import { newAddress } from "../support/address.ts";
+import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import type { Answer } from "../support/http.ts";
+import { ascii, inParallel, outcome } from "./support/draft.ts";
+
+const REFUSALS_A_MINUTE = 120;
+const LIMITED = "429 RATE_LIMITED";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  // The beginning of a minute: none of these tests takes one. Each has a minute of its own.
+  minute += 60_000;
+  vi.setSystemTime(minute);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+let minute = Date.UTC(2031, 0, 1);
+
+/** A client of one address, whose round trips to D1 are counted. */
+function clientAt(address: string, limit: RateLimit = UNLIMITED) {
+  let d1RoundTrips = 0;
+  const bindings = {
+    DEVICE_LIMIT: UNLIMITED,
+    CLIENT_IP_LIMIT: UNLIMITED,
+    REFUSED_CALL_LIMIT: limit,
+    DB: aroundD1(env.DB, (_, send) => {
+      d1RoundTrips++;
+      return send();
+    }),
+  };
+  const call = (method: string, path: string, headers: Record<string, string>, body?: unknown): Promise<Answer> =>
+    callWith(
+      bindings,
+      new Request(`https://badges.example${path}`, {
+        method,
+        headers: { ...headers, "cf-connecting-ip": address },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    );
+  return {
+    call,
+    d1RoundTrips: () => d1RoundTrips,
+    login: (applicationid: string) =>
+      call("POST", "/v1/badge", { applicationid, udid: "phone" }, { userId: "user" }).then(outcome),
+    list: (applicationid: string, applicationsecret: string) =>
+      call("GET", "/v1/badges", { applicationid, applicationsecret }).then(outcome),
+    keySet: (id: string) => call("GET", `/v1/applications/${id}/jwks.json`, {}).then(outcome),
+  };
+}
+
+type Client = ReturnType<typeof clientAt>;
+
+const times = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+function tally(outcomes: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const one of outcomes) counts[one] = (counts[one] ?? 0) + 1;
+  return counts;
+}
+
+/** Guesses until the address is over its limit. */
+async function goOver(client: Client): Promise<void> {
+  const outcomes = await inParallel(times(REFUSALS_A_MINUTE + 1), () => client.login("no application ID"));
+  expect(tally(outcomes)).toEqual({ "401 INVALID_APPLICATIONID": REFUSALS_A_MINUTE, [LIMITED]: 1 });
+}
+
+interface Kind {
+  refused: string;
+  guess(client: Client, known: TestApplication): Promise<string>;
+}
+
+/** Each guess is another. */
+const KINDS = {
+  "an application ID of a login": {
+    refused: "401 INVALID_APPLICATIONID",
+    guess: (client) => client.login(newApplicationId()),
+  },
+  "an application ID of a key set": {
+    refused: "404 UNKNOWN_APPLICATION",
+    guess: (client) => client.keySet(newApplicationId()),
+  },
+  "application ID and secret of a list": {
+    refused: "401 INVALID_CREDENTIALS",
+    guess: (client) => client.list(newApplicationId(), newApplicationSecret()),
+  },
+  "the secret of an application that is known": {
+    refused: "401 INVALID_CREDENTIALS",
+    guess: (client, { id }) => client.list(id, newApplicationSecret()),
+  },
+  "the secret of an invitation's application": {
+    refused: "401 INVALID_CREDENTIALS",
+    guess: async (client, { id }) => {
+      const headers = { applicationid: id, applicationsecret: newApplicationSecret(), udid: "phone" };
+      return outcome(await client.call("POST", "/v1/invitation", headers, {}));
+    },
+  },
+  "the secret of a revocation's application": {
+    refused: "401 INVALID_CREDENTIALS",
+    guess: async (client, { id }) => {
+      const headers = { applicationid: id, applicationsecret: newApplicationSecret() };
+      return outcome(await client.call("PATCH", "/v1/invitation/inv_unknown/revoke", headers));
+    },
+  },
+} satisfies Record<string, Kind>;
+
+describe("guessing costs D1 nothing (contract section 7)", () => {
+  /** @returns round trips to D1 */
+  async function guessManyTimes(guesses: number, { guess, refused }: Kind): Promise<number> {
+    const application = await createApplication();
+    const client = clientAt(newAddress());
+    await clientAt(newAddress()).login(application.id);
+    const outcomes = await inParallel(times(guesses), () => guess(client, application), 200);
+    expect(tally(outcomes)).toEqual({ [refused]: REFUSALS_A_MINUTE, [LIMITED]: guesses - REFUSALS_A_MINUTE });
+    return client.d1RoundTrips();
+  }
+
+  it("11,200 guesses of one address: 120 are refused for it, and D1 is asked some 120 times", async () => {
+    expect(await guessManyTimes(11_200, KINDS["an application ID of a login"])).toBeLessThanOrEqual(121);
+  });
+
+  it.each(Object.entries(KINDS))("1,000 guesses of one address at %s: the same", async (_, kind) => {
+    expect(await guessManyTimes(1000, kind)).toBeLessThanOrEqual(121);
+  });
+
+  it("the call that passes the limit gets Retry-After; the next minute begins anew", async () => {
+    const client = clientAt(newAddress());
+    await goOver(client);
+    const answer = await client.call("GET", "/v1/badges", {});
+    expect([outcome(answer), answer.headers.get("retry-after")]).toEqual([LIMITED, "60"]);
+    vi.setSystemTime(minute + 60_000);
+    expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
+  });
+
+  it("another address, and one of another /64, is not affected", async () => {
+    await goOver(clientAt("2001:db8:1:2::1"));
+    const unknown = newApplicationId();
+    expect(await clientAt("2001:0DB8:1:2:ffff::7").login(unknown)).toBe(LIMITED);
+    expect(await clientAt("2001:db8:1:3::1").login(unknown)).toBe("401 INVALID_APPLICATIONID");
+    expect(await clientAt(newAddress()).login(unknown)).toBe("401 INVALID_APPLICATIONID");
+  });
+
+  it("an address over the limit still gets what the isolate's memory can verify, and D1 is asked for nothing else", async () => {
+    const [known, unheardOf] = [await createApplication(), await createApplication()];
+    const client = clientAt(newAddress());
+    expect(await clientAt(newAddress()).login(known.id)).toBe("201");
+    await goOver(client);
+    expect(await client.login(known.id)).toBe("200");
+    expect(await client.list(known.id, known.secret)).toBe("200");
+    expect(await client.keySet(known.id)).toBe("200");
+    const before = client.d1RoundTrips();
+    expect(await client.login(unheardOf.id)).toBe(LIMITED);
+    expect(await client.keySet(unheardOf.id)).toBe(LIMITED);
+    expect(await client.list(unheardOf.id, unheardOf.secret)).toBe(LIMITED);
+    expect(await client.list(known.id, newApplicationSecret())).toBe(LIMITED);
+    expect(client.d1RoundTrips()).toBe(before);
+    // What was known does not become a guess by growing old.
+    vi.setSystemTime(minute + 40_000);
+    expect(await client.login(known.id)).toBe("200");
+  });
+
+  it("an address is over as soon as the platform's limit of its location says so", async () => {
+    const keys: string[] = [];
+    const twice: RateLimit = { limit: async ({ key }) => ({ success: keys.push(key) <= 2 }) };
+    const client = clientAt("2001:db8:9:8:7:6:5:4", twice);
+    const outcomes: string[] = [];
+    for (const _ of times(5)) outcomes.push(await client.login(newApplicationId()));
+    expect(outcomes).toEqual([...times(2).map(() => "401 INVALID_APPLICATIONID"), LIMITED, LIMITED, LIMITED]);
+    expect(keys).toEqual(times(3).map(() => "2001:db8:9:8::/64"));
+    expect(client.d1RoundTrips()).toBe(3);
+  });
+
+  it("the platform counts 120 a minute, here and in production", () => {
+    const limits = wrangler.matchAll(/name = "REFUSED_CALL_LIMIT"\nnamespace_id = "(\d+)"\nsimple = \{(.*)\}/g);
+    expect([...limits].map(([, id, simple]) => `${id}${simple}`)).toEqual([
+      "8703 limit = 120, period = 60 ",
+      "8713 limit = 120, period = 60 ",
+    ]);
+  });
+
+  it("devices that all come at once to an isolate that does not know their application are not guesses", async () => {
+    const application = await createApplication();
+    const client = clientAt(newAddress());
+    const outcomes = await Promise.all(times(300).map(() => client.keySet(application.id)));
+    expect(tally(outcomes)).toEqual({ "200": 300 });
+  });
+});
+
+describe("what is refused again is not looked up again (contract section 7)", () => {
+  it.each<[string, () => Promise<(client: Client) => Promise<string>>]>([
+    [
+      "an unknown application ID",
+      async () =>
+        (
+          (id) => (client: Client) =>
+            client.login(id)
+        )(newApplicationId()),
+    ],
+    [
+      "a wrong secret",
+      async () => {
+        const { id } = await createApplication();
+        const secret = newApplicationSecret();
+        return (client) => client.list(id, secret);
+      },
+    ],
+    [
+      "a disabled application",
+      async () => {
+        const { id } = await createApplication({ disabledAt: 1 });
+        return (client) => client.login(id);
+      },
+    ],
+    [
+      "a missing secret",
+      async () => {
+        const { id } = await createApplication({ requireSecret: true });
+        return async (client) =>
+          outcome(await client.call("POST", "/v1/invitation", { applicationid: id, udid: "phone" }, {}));
+      },
+    ],
+  ])("%s", async (_, prepare) => {
+    const refusedCall = await prepare();
+    const client = clientAt(newAddress());
+    const first = await refusedCall(client);
+    expect(first).toMatch(/^401 /);
+    const before = client.d1RoundTrips();
+    for (const _time of times(20)) expect(await refusedCall(client)).toBe(first);
+    expect(client.d1RoundTrips()).toBe(before);
+  });
+
+  it("guesses do not evict the applications that an isolate knows", async () => {
+    const application = await createApplication();
+    const client = clientAt(newAddress());
+    expect(await client.login(application.id)).toBe("201");
+    await inParallel(times(520), () => clientAt(newAddress()).login(newApplicationId()));
+    const before = client.d1RoundTrips();
+    expect(await client.login(application.id)).toBe("200");
+    expect(client.d1RoundTrips()).toBe(before + 1);
+  });
+});
+
+describe("an administrator's change takes effect although refusals are remembered (contract sections 7 and 9)", () => {
+  it("a secret just added works at once, also after other wrong ones", async () => {
+    const application = await createApplication();
+    const client = clientAt(newAddress());
+    expect(await client.list(application.id, application.secret)).toBe("200");
+    expect(await client.list(application.id, newApplicationSecret())).toBe("401 INVALID_CREDENTIALS");
+    const { row, secret } = await makeSecret(await testSealer(), application.id);
+    const added = { ...row, applicationId: application.id, role: "added" as const, createdAt: Date.now() };
+    await drizzle(env.DB).insert(applicationSecret).values(added);
+    expect(await client.list(application.id, secret)).toBe("200");
+  });
+
+  it("an application is served a second after it was enabled, and refused 30 s after it was disabled", async () => {
+    const application = await createApplication({ disabledAt: 1 });
+    const client = clientAt(newAddress());
+    const set = (disabledAt: number | null) =>
+      env.DB.prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(application.id, disabledAt).run();
+    expect(await client.login(application.id)).toBe("401 INVALID_APPLICATIONID");
+    await set(null);
+    vi.setSystemTime(Date.now() + 1000);
+    expect(await client.login(application.id)).toBe("201");
+    await set(1);
+    vi.setSystemTime(Date.now() + 30_000);
+    expect(await client.login(application.id)).toBe("401 INVALID_APPLICATIONID");
+  });
+
+  it("an ID that was unknown is looked up again after 30 s", async () => {
+    const { id } = await createApplication();
+    const rename = (from: string, to: string) =>
+      env.DB.batch([
+        env.DB.prepare("PRAGMA defer_foreign_keys = true"),
+        ...["application_secret", "signing_key"].map((table) =>
+          env.DB.prepare(`UPDATE ${table} SET application_id = ?2 WHERE application_id = ?1`).bind(from, to),
+        ),
+        env.DB.prepare("UPDATE application SET id = ?2 WHERE id = ?1").bind(from, to),
+      ]);
+    const client = clientAt(newAddress());
+    const away = newApplicationId();
+    await rename(id, away);
+    expect(await client.keySet(id)).toBe("404 UNKNOWN_APPLICATION");
+    await rename(away, id);
+    vi.setSystemTime(Date.now() + 30_000);
+    expect(await client.keySet(id), ascii(id)).toBe("200");
+  });
+});

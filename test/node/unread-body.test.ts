@@ -1,0 +1,63 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type Harness, startHarness } from "./support/harness.ts";
+
+let service: Harness;
+
+beforeAll(async () => {
+  vi.stubEnv("WRANGLER_LOG", "none");
+  service = await startHarness();
+});
+
+afterAll(() => service?.close());
+
+const PIECE = "x".repeat(1000);
+
+/** Sends a request whose body does not say its length. @returns the status, and how the connection failed if it did */
+async function sendChunked(head: string, pieces: number): Promise<string> {
+  const { hostname, port } = new URL(service.origin);
+  const socket = connect(Number(port), hostname).setEncoding("utf8");
+  let received = "";
+  let failure = "";
+  socket.on("error", (error) => (failure = ` ${"code" in error ? String(error.code) : error.message}`));
+  socket.on("data", (text) => {
+    received += text;
+    if (received.includes('"}')) socket.end();
+  });
+  socket.write(`${head}\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  for (let piece = 0; piece < pieces; piece++) socket.write(`${PIECE.length.toString(16)}\r\n${PIECE}\r\n`);
+  socket.write("0\r\n\r\n");
+  await once(socket, "close");
+  return `${/^HTTP\/1\.1 (\d+)/.exec(received)?.[1]}${failure}`;
+}
+
+describe("a body that nobody reads (contract sections 6 and 7)", () => {
+  const device = () => `applicationid: ${service.applicationId}\r\nudid: phone-${Math.random()}`;
+
+  it.each<[string, string, () => string, number]>([
+    ["413, too large", "413", () => `POST /v1/badge HTTP/1.1\r\n${device()}`, 20],
+    ["413, much too large", "413", () => `POST /v1/badge HTTP/1.1\r\n${device()}`, 1000],
+    ["413, to a stranger", "413", () => "POST /v1/badge/sign HTTP/1.1\r\napplicationid: nobody", 1000],
+    ["401", "401", () => "POST /v1/badge HTTP/1.1\r\napplicationid: nobody", 10],
+    ["404", "404", () => "POST /nowhere HTTP/1.1", 1000],
+    ["405", "405", () => "PUT /v1/badge HTTP/1.1", 1000],
+  ])("answered %s: the caller gets its response, and so does whoever comes next", async (_, status, head, pieces) => {
+    for (let round = 0; round < 8; round++) {
+      expect(await sendChunked(head(), pieces)).toBe(status);
+      const next = await fetch(new URL("/health", service.origin));
+      expect([next.status, await next.json()]).toEqual([200, { status: "ok" }]);
+    }
+  });
+
+  it("and has no end is cut off after some seconds", { timeout: 20_000 }, async () => {
+    const { hostname, port } = new URL(service.origin);
+    const socket = connect(Number(port), hostname).setEncoding("utf8");
+    socket.on("error", () => {});
+    socket.write("POST /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    const [first] = await once(socket, "data");
+    expect(String(first)).toMatch(/^HTTP\/1\.1 404 /);
+    socket.destroy();
+    expect((await fetch(new URL("/health", service.origin))).status).toBe(200);
+  });
+});
