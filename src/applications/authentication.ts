@@ -86,6 +86,8 @@ async function requireEnabled(
   id: string,
   reason: "applicationid-unknown" | "credentials-wrong",
 ): Promise<Application> {
+  const remembered = parts.registry.recall(id, parts.now());
+  if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
   const application = await find(parts, clientAddress, id);
   const newer = application?.isDisabled ? await findForDenial(parts, clientAddress, id) : application;
   return newer && !newer.isDisabled ? newer : refuse(parts, clientAddress, reason);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CLIENT_IP_CALLS_PER_MINUTE, DEVICE_CALLS_PER_MINUTE } from "../../src/limits.ts";
+import { CLIENT_IP_CALLS_PER_MINUTE, DEVICE_CALLS_PER_MINUTE, REFUSED_CALLS_PER_MINUTE } from "../../src/limits.ts";
 
 /** One `[[ratelimits]]` of wrangler.toml, of whatever environment. */
 const RATE_LIMIT =
@@ -10,7 +10,11 @@ describe("the rate limits that the reference tells (contract section 7)", () => 
   it("are those that the platform goes by, locally and in production", () => {
     const config = readFileSync(new URL("../../wrangler.toml", import.meta.url), "utf8");
     const limits = [...config.matchAll(RATE_LIMIT)].map(({ groups }) => `${groups?.name} ${groups?.limit}`);
-    const expected = [`DEVICE_LIMIT ${DEVICE_CALLS_PER_MINUTE}`, `CLIENT_IP_LIMIT ${CLIENT_IP_CALLS_PER_MINUTE}`];
+    const expected = [
+      `DEVICE_LIMIT ${DEVICE_CALLS_PER_MINUTE}`,
+      `CLIENT_IP_LIMIT ${CLIENT_IP_CALLS_PER_MINUTE}`,
+      `REFUSED_CALL_LIMIT ${REFUSED_CALLS_PER_MINUTE}`,
+    ];
     expect(limits).toEqual([...expected, ...expected]);
     expect(config.match(/\[\[(env\.\w+\.)?ratelimits\]\]/g)).toHaveLength(limits.length);
   });

@@ -1,6 +1,11 @@
-import { hasSecret } from "../../../src/applications/credentials.ts";
+import {
+  identifyCaller,
+  identifyRevoker,
+  type Credentials as Presented,
+  requireApplication,
+  requireServer,
+} from "../../../src/applications/authentication.ts";
 import { deviceOf } from "../../../src/applications/devices.ts";
-import type { Application } from "../../../src/applications/registry.ts";
 import type { IssuedBadge } from "../../../src/badges/existing.ts";
 import { issueBadge } from "../../../src/badges/issue.ts";
 import { type BadgePage, decodeCursor, pageBadges } from "../../../src/badges/list.ts";
@@ -19,8 +24,8 @@ export type Answer<Granted> =
 type Call<Granted> = (context: Context) => Promise<Answer<Granted>>;
 
 /**
- * What `src/http` does between a request's bytes and the domain: finds the application, checks the secret, names the
- * device. Bytes and shapes are tested there; without them a seed takes half the time.
+ * What `src/http` does between a request's bytes and the domain: has the caller authenticated, names the device. Bytes
+ * and shapes are tested there; without them a seed takes half the time.
  */
 export function badgeCall(request: {
   applicationId: string;
@@ -30,7 +35,8 @@ export function badgeCall(request: {
   token: string | null;
 }): Call<IssuedBadge> {
   return answering(async (context) => {
-    const application = await requireApplication(context, request.applicationId);
+    const presented = credentialsOf(request.applicationId, null, request.udid);
+    const application = await requireApplication(context, presented, "applicationid-unknown");
     const device = await deviceOf(context.custody, application, request.udid);
     const { userId, metadata, token } = request;
     return issueBadge(context, application, { device, userId, metadata }, token);
@@ -39,7 +45,8 @@ export function badgeCall(request: {
 
 export function signCall(request: { applicationId: string; udid: string; base64: string }): Call<string> {
   return answering(async (context) => {
-    const application = await requireApplication(context, request.applicationId);
+    const presented = credentialsOf(request.applicationId, null, request.udid);
+    const application = await requireApplication(context, presented, "applicationid-unknown");
     const device = await deviceOf(context.custody, application, request.udid);
     return signBadge(context, application, device, request.base64);
   });
@@ -56,7 +63,7 @@ export function pageCall(
   page: { userId: string | null; cursor: string | null; perPage: number },
 ): Call<BadgePage> {
   return answering(async (context) => {
-    await requireServer(context, applicationId, secret);
+    await requireServer(context, credentialsOf(applicationId, secret, "a server"));
     const after = page.cursor === null ? 0 : decodeCursor(page.cursor);
     if (after === null) throw new Refusal("cursor-invalid");
     return pageBadges(context, { applicationId, userId: page.userId, after, perPage: page.perPage });
@@ -72,7 +79,7 @@ export function inviteCall(request: {
 }): Call<CreatedInvitation> {
   return answering(async (context) => {
     const { applicationId, secret, udid, expiresAtTime } = request;
-    const application = await requireCaller(context, applicationId, secret);
+    const { application } = await identifyCaller(context, credentialsOf(applicationId, secret, udid));
     const device = await deviceOf(context.custody, application, udid);
     const expiresAt = new Date(expiresAtTime).toISOString();
     return createInvitation(context, application, { device, expiresAt, expiresAtTime });
@@ -88,10 +95,11 @@ export function revokeCall(request: {
 }): Call<RevokedInvitation> {
   return answering(async (context) => {
     const { applicationId, secret, udid, token } = request;
-    const application = await requireCaller(context, applicationId, secret);
+    const caller = await identifyRevoker(context, credentialsOf(applicationId, secret, udid), udid);
+    const { application } = caller;
     const revoker =
-      secret === null
-        ? ({ kind: "device", device: await deviceOf(context.custody, application, udid) } as const)
+      caller.kind === "device"
+        ? ({ kind: "device", device: await deviceOf(context.custody, application, caller.udid) } as const)
         : ({ kind: "server" } as const);
     return revokeInvitation(context, application, token, revoker);
   });
@@ -110,21 +118,7 @@ function answering<Granted>(work: (context: Context) => Promise<Granted>): Call<
   };
 }
 
-async function requireApplication({ registry, db, now }: Context, id: string): Promise<Application> {
-  const application = await registry.find(db, id, now());
-  if (!application) throw new Refusal("applicationid-unknown");
-  return application;
-}
-
-function requireCaller(context: Context, id: string, secret: string | null): Promise<Application> {
-  return secret === null ? requireApplication(context, id) : requireServer(context, id, secret);
-}
-
-/** A secret may be newer than what the isolate remembers. */
-async function requireServer(context: Context, id: string, secret: string): Promise<Application> {
-  const application = await requireApplication(context, id);
-  if (await hasSecret(application, secret)) return application;
-  const fresh = await context.registry.findFresh(context.db, id, context.now());
-  if (!fresh || !(await hasSecret(fresh, secret))) throw new Refusal("credentials-wrong");
-  return fresh;
+/** @param clientAddress who calls: each caller of a simulation has an address of its own */
+function credentialsOf(applicationId: string, secret: string | null, clientAddress: string): Presented {
+  return { applicationId, secret, clientAddress };
 }
