@@ -55,7 +55,7 @@ export class Custody {
     const known = this.#opened.get(cacheKey);
     if (known) return known;
     try {
-      const key = await unwrap(await this.#sealingKeys.get(sealed.sealingVersion));
+      const key = await this.#sealingKeys.open(sealed.sealingVersion, unwrap);
       this.#opened.set(cacheKey, key);
       return key;
     } catch (error) {

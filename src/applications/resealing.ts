@@ -38,9 +38,9 @@ export async function resealSome(
   after: ReadThrough = FROM_THE_START,
 ): Promise<ResealedChunk> {
   const { newest, values, through } = await findOldSealed(db, after, RESEAL_CHUNK_ROWS);
+  const publicKey = newest && (await keys.findPublicKey(newest));
   // Without the newest key, a deployment is half-way.
-  if (values.length === 0 || newest === null || !keys.has(newest)) return { resealed: 0, unreadable: [], next: null };
-  const publicKey = await keys.getPublic(newest);
+  if (values.length === 0 || !newest || !publicKey) return { resealed: 0, unreadable: [], next: null };
   const made: Resealed[] = [];
   const unreadable: Unreadable[] = [];
   for (const value of values) {
@@ -50,7 +50,7 @@ export async function resealSome(
       unreadable.push({ value, error });
     }
   }
-  const resealed = made.length === 0 ? 0 : await writeResealed(db, made, newest);
+  const resealed = made.length === 0 ? 0 : await writeResealed(db, made, newest.version);
   return { resealed, unreadable, next: through };
 }
 
@@ -58,7 +58,7 @@ export async function resealSome(
 async function reseal(keys: SealingKeys, publicKey: CryptoKey, value: StoredSealed): Promise<string> {
   const { purpose, applicationId, id, sealed, sealingVersion } = value;
   const label = { purpose, applicationId, id };
-  const plaintext = await open(await keys.get(sealingVersion), label, sealed);
+  const plaintext = await keys.open(sealingVersion, (privateKey) => open(privateKey, label, sealed));
   try {
     return await seal(publicKey, label, plaintext);
   } finally {

@@ -44,7 +44,7 @@ export async function derivePublicKey(pkcs8: string): Promise<CryptoKey> {
   const jwk = await crypto.subtle.exportKey("jwk", privateKey);
   if (jwk instanceof ArrayBuffer || jwk.n === undefined || jwk.e === undefined) throw new Error("not an RSA key");
   const publicJwk = { kty: "RSA", n: jwk.n, e: jwk.e };
-  return crypto.subtle.importKey("jwk", publicJwk, RSA_OAEP, false, ["encrypt"]);
+  return crypto.subtle.importKey("jwk", publicJwk, RSA_OAEP, true, ["encrypt"]);
 }
 
 /** Seals at most 318 bytes (RFC 8017: 384 - 2 * 32 - 2). The result is base64. */

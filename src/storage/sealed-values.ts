@@ -32,12 +32,16 @@ export const FROM_THE_START: ReadThrough = {
   "device-key": NOTHING_YET,
 };
 
-const newestRow = z.tuple([z.object({ newest: z.number().nullable() })]);
+const newestRows = z.array(z.object({ version: z.number(), publicKey: z.string() })).max(1);
 const sealedRows = z.array(
   z
     .object({ rowid: z.number(), applicationId: z.string(), id: z.string(), sealed: z.string(), version: z.number() })
     .transform(({ version: sealingVersion, ...row }) => ({ ...row, sealingVersion })),
 );
+
+/** Versions count from 1. Release 1.0 marked a key that was being made by the negative version. */
+const SELECT_NEWEST = `
+  SELECT version, public_key AS publicKey FROM sealing_key WHERE version > 0 ORDER BY version DESC LIMIT 1`;
 
 function selectOld(purpose: SealedPurpose): string {
   const { table, applicationId, id, sealed } = TABLES[purpose];
@@ -52,16 +56,20 @@ function selectOld(purpose: SealedPurpose): string {
  * Values that are sealed to an older key than the newest. One round trip.
  *
  * @param limit most values of each table
- * @returns `newest`: the newest sealing key's version, or null when there is no key
+ * @returns `newest`: the newest sealing key, its public half as base64 of the SPKI DER; undefined when there is none
  */
 export async function findOldSealed(
   db: Database,
   after: ReadThrough,
   limit: number,
-): Promise<{ newest: number | null; values: StoredSealed[]; through: ReadThrough }> {
+): Promise<{
+  newest: { version: number; publicKey: string } | undefined;
+  values: StoredSealed[];
+  through: ReadThrough;
+}> {
   const [newest, ...tables] = await db.run((_, d1) =>
     d1.batch([
-      d1.prepare("SELECT max(version) AS newest FROM sealing_key"),
+      d1.prepare(SELECT_NEWEST),
       ...PURPOSES.map((purpose) => {
         const { sealingVersion, rowid } = after[purpose];
         return d1.prepare(selectOld(purpose)).bind(sealingVersion, rowid, limit);
@@ -77,7 +85,7 @@ export async function findOldSealed(
     "signing-key": lastOf("signing-key"),
     "device-key": lastOf("device-key"),
   };
-  return { newest: newestRow.parse(newest?.results)[0].newest, values, through };
+  return { newest: newestRows.parse(newest?.results)[0], values, through };
 }
 
 /** A value that was sealed anew. */
@@ -88,14 +96,15 @@ export interface Resealed {
 
 /**
  * Compare-and-set: a value that somebody replaced since it was read stays. A slower sweep must not put a value that is
- * sealed to the newest key back to an older one, which may be removed by then.
+ * sealed to the newest key back to an older one. Nor is anything sealed to a key that was removed meanwhile.
  */
 function replaceSealed(purpose: SealedPurpose): string {
   const { table, sealed } = TABLES[purpose];
   return `
     UPDATE ${table} SET ${sealed} = made ->> 'resealed', sealing_version = ?2
     FROM (SELECT value AS made FROM json_each(?1))
-    WHERE ${table}.rowid = made ->> 'rowid' AND ${sealed} = made ->> 'sealed'`;
+    WHERE ${table}.rowid = made ->> 'rowid' AND ${sealed} = made ->> 'sealed'
+      AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ?2)`;
 }
 
 /** Replaces values that are still what they were, in one transaction. One round trip. @returns how many */

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -138,7 +138,32 @@ describe("the administration script", () => {
       webhookUrl: null,
     });
     expect(await adminJson("webhook", "list", applicationId)).toEqual([]);
+    const current = (await adminJson("secret", "list", applicationId))[0].secretId;
+    const refused = await adminHere(["secret", "retire", applicationId, "--secret", current], "main");
+    expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is the current secret") });
   });
+
+  it("removes a sealing key once, and what a run that died left of it (contract section 10)", async () => {
+    const remove = () => adminHere(["sealing-key", "remove", "1"], "sealing");
+    const unknown = {
+      code: 1,
+      stdout: "",
+      stderr: "There is no sealing key 1: see npm run -s admin -- sealing-key list.\n",
+    };
+    const removed = { code: 0, stderr: "", stdout: expect.stringMatching(/^Sealing key 1 is removed\./) };
+    expect(await remove()).toEqual(unknown);
+    await adminHere(["init"], "sealing");
+    const file = join(folder, "sealing", "sealing-keys.env");
+    const [firstKey] = readFileSync(file, "utf8").split("\n");
+    await adminHere(["sealing-key", "rotate"], "sealing");
+    expect(await remove()).toEqual(removed);
+    expect(await remove()).toEqual(unknown);
+    // Killed after the row, before the file.
+    appendFileSync(file, `${firstKey}\n`);
+    expect(await remove()).toEqual(removed);
+    expect(readFileSync(file, "utf8")).not.toContain("SEALING_KEY_1=");
+    expect(await remove()).toEqual(unknown);
+  }, 120_000);
 
   it("names the application that a range overlaps", async () => {
     const range = ["--name", "X", "--first", "1000000000", "--last", "1000000000"];

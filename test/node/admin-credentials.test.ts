@@ -15,6 +15,7 @@ import { localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { importSealingPrivateKey, open } from "../../src/applications/sealing.ts";
 import { applicationSecret, badge, signingKey } from "../../src/storage/schema.ts";
+import { interruptBefore } from "./support/interrupted.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;
@@ -66,6 +67,52 @@ describe("secrets", () => {
     const { secrets } = await retireSecret(database, applicationId, secretId);
     expect(secrets.map(({ role }) => role)).toEqual(["current"]);
   });
+
+  it("that are current cannot be retired by name, and stay (contract section 9)", async () => {
+    const { applicationId } = await create();
+    const before = await listSecrets(database, applicationId);
+    const current = before[0]?.secretId;
+    await expect(retireSecret(database, applicationId, current)).rejects.toThrow(`${current} is the current secret`);
+    await addSecret(database, applicationId);
+    await expect(retireSecret(database, applicationId, current)).rejects.toThrow(`${current} is the current secret`);
+    expect(await listSecrets(database, applicationId)).toMatchObject([...before, { role: "added" }]);
+  });
+
+  it.each([1, 2, 3, 4])(
+    "are said to be retired only when they are, whatever a promotion right before step %i does (contract section 9)",
+    async (step) => {
+      const { applicationId } = await create();
+      const { secretId } = await addSecret(database, applicationId);
+      const other = interruptBefore(step, database, () => promoteSecret(database, applicationId));
+      const said = await retireSecret(other.database, applicationId, secretId).then(
+        () => "retired",
+        (error: Error) => error.message,
+      );
+      if (!other.wasInterrupted()) return expect(said).toBe("retired");
+      expect(said).toMatch(/is not retired: it was promoted at this moment|is the current secret/);
+      expect(await listSecrets(database, applicationId)).toMatchObject([
+        { role: "previous" },
+        { secretId, role: "current" },
+      ]);
+    },
+  );
+
+  it.each([1, 2, 3, 4])(
+    "are said to be promoted only when they are, whatever a retirement right before step %i does (contract section 9)",
+    async (step) => {
+      const { applicationId } = await create();
+      const [current] = await listSecrets(database, applicationId);
+      const { secretId } = await addSecret(database, applicationId);
+      const other = interruptBefore(step, database, () => retireSecret(database, applicationId, secretId));
+      const said = await promoteSecret(other.database, applicationId).then(
+        () => "promoted",
+        (error: Error) => error.message,
+      );
+      if (!other.wasInterrupted()) return expect(said).toBe("promoted");
+      expect(said).toMatch(/was retired at this moment|There is no added secret/);
+      expect(await listSecrets(database, applicationId)).toEqual([current]);
+    },
+  );
 
   it("never become three, whoever adds at once", async () => {
     const { applicationId } = await create();

@@ -1,17 +1,23 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/operations/application-create.ts";
 import { showBadge } from "../../src/admin/operations/badges.ts";
 import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
+import {
+  type ReconciliationRequest,
+  requestReconciliation,
+  watchReconciliation,
+} from "../../src/admin/operations/reconciliation.ts";
 import { listSigningKeys } from "../../src/admin/operations/signing-keys.ts";
 import { readStatistics } from "../../src/admin/operations/statistics.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { badge, invitation } from "../../src/storage/schema.ts";
+import { badge, invitation, reconciliation } from "../../src/storage/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;
@@ -118,5 +124,20 @@ describe("stats", () => {
       },
       invitations: { pending: 1, claimed: 0, revoked: 1, expired: 0 },
     });
+  });
+});
+
+describe("reconcile", () => {
+  it("does not report what another request has taken the place of (contract section 10)", async () => {
+    const first = await requestReconciliation(database, null, "d1");
+    // The mark of a request is its millisecond.
+    while (Date.now() === first.requestedAt) await wait(1);
+    const second = await requestReconciliation(database, applicationId, "object");
+    const watch = (request: ReconciliationRequest) => watchReconciliation(database, request, () => {}, 0);
+    await expect(watch(first)).rejects.toThrow("Another reconciliation was asked for meanwhile");
+    await expect(watch(second)).rejects.toThrow("1 applications are not reconciled yet");
+    await database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1 }));
+    expect(await watch(second)).toMatchObject([{ applicationId, restored: "object" }]);
+    await expect(watch(first)).rejects.toThrow("Another reconciliation was asked for meanwhile");
   });
 });

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -5,9 +6,10 @@ import { gt } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/operations/application-create.ts";
-import { makeDeployedSealingKey } from "../../src/admin/operations/deployed-sealing.ts";
+import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/operations/deployed-sealing.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/operations/local-sealing.ts";
 import { countOldValues, listSealingKeys, removeSealingKey } from "../../src/admin/operations/sealing-keys.ts";
+import type { WorkerSecrets } from "../../src/admin/operations/sealing-secrets.ts";
 import { watchResealing } from "../../src/admin/operations/watch-resealing.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import {
@@ -104,8 +106,8 @@ describe("local sealing keys", () => {
 
   it("are taken out of the file one by one", async () => {
     await seed();
-    removeLocalKey(state, 1);
-    removeLocalKey(state, 1);
+    expect(removeLocalKey(state, 1)).toBe(true);
+    expect(removeLocalKey(state, 1)).toBe(false);
     expect([...readLocalKeys(state).keys()]).toEqual([2]);
   });
 });
@@ -138,8 +140,9 @@ describe("sealing keys", () => {
     await rotateLocalSealingKey(database, state);
     await expect(removeSealingKey(database, 1)).rejects.toThrow("3 values still need sealing key 1");
     await resealAll(2);
-    await removeSealingKey(database, 1);
-    await removeSealingKey(database, 1);
+    expect(await removeSealingKey(database, 1)).toBe(true);
+    expect(await removeSealingKey(database, 1)).toBe(false);
+    await expect(removeSealingKey(database, 3)).rejects.toThrow("There is no sealing key 3");
     expect((await listSealingKeys(database)).map(({ version }) => version)).toEqual([2]);
   });
 
@@ -199,34 +202,126 @@ describe("values that the service cannot open (contract section 9)", () => {
   });
 });
 
-describe("sealing keys of a deployed environment", () => {
-  it("are published only once the Worker has the private half", async () => {
-    const secrets = new Map<number, string>();
-    const version = await makeDeployedSealingKey(database, async (each, privateKey) => {
-      expect(await publicHalves()).toEqual([]);
-      secrets.set(each, privateKey);
-    });
-    expect(version).toBe(1);
-    expect(await publicHalves()).toEqual([[1, publicHalf(secrets.get(1) ?? "")]]);
+/** The secrets of a deployed Worker, which nobody may overwrite. */
+function deployedWorker(): WorkerSecrets & { values: Map<string, string> } {
+  const values = new Map<string, string>();
+  return {
+    values,
+    async put(name, value) {
+      if (values.has(name)) throw new Error(`${name} is overwritten`);
+      values.set(name, value);
+    },
+    async delete(name) {
+      if (!values.delete(name)) throw new Error(`there is no secret ${name}`);
+    },
+    list: async () => [...values.keys()],
+  };
+}
+
+describe("sealing keys of a deployed environment (contract section 9)", () => {
+  /** What must hold at any time: the Worker has the private half of every public half in D1. */
+  async function expectUsable({ values }: { values: Map<string, string> }): Promise<void> {
+    const held = [...values].map(([name, key]) => [Number(name.split("_")[2]), publicHalf(key)]);
+    for (const published of await publicHalves()) expect(held).toContainEqual(published);
+  }
+
+  it("are published only once the Worker has the private half, under a name of version and fingerprint", async () => {
+    const worker = deployedWorker();
+    const watched: WorkerSecrets = {
+      ...worker,
+      async put(name, value) {
+        expect(await publicHalves()).toEqual([]);
+        await worker.put(name, value);
+      },
+    };
+    expect(await makeDeployedSealingKey(database, watched)).toEqual({ version: 1, isOurs: true });
+    const [[name, privateKey] = ["", ""], ...others] = worker.values;
+    expect(others).toEqual([]);
+    const publicKey = publicHalf(privateKey);
+    expect(await publicHalves()).toEqual([[1, publicKey]]);
+    const digest = createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex");
+    expect(name).toBe(`SEALING_KEY_1_${digest.slice(0, 16)}`);
   });
 
-  it("are never made by two administrators at once", async () => {
-    const puts: string[] = [];
-    const put = async (_version: number, privateKey: string) => puts.push(privateKey);
-    const settled = await Promise.allSettled([1, 2].map(() => makeDeployedSealingKey(database, put)));
-    const made = settled.filter(({ status }) => status === "fulfilled").length;
-    expect(made).toBeGreaterThan(0);
-    expect(puts).toHaveLength(made);
-    expect(await publicHalves()).toEqual(puts.map((key, index) => [index + 1, publicHalf(key)]));
+  it("are usable and never overwritten when two administrators make one at the same moment", async () => {
+    const worker = deployedWorker();
+    const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(database, worker)));
+    expect(made.filter(({ isOurs }) => isOurs)).not.toHaveLength(0);
+    expect(worker.values.size).toBe(made.filter(({ isOurs }) => isOurs).length);
+    expect(await publicHalves()).toHaveLength(worker.values.size);
+    await expectUsable(worker);
   });
 
-  it("are not published by a run that was overtaken, nor blocked for ever by one that died", async () => {
-    const died = makeDeployedSealingKey(database, () => Promise.reject(new Error("killed")));
-    await expect(died).rejects.toThrow("killed");
-    const soon = makeDeployedSealingKey(database, () => Promise.resolve());
-    await expect(soon).rejects.toThrow("Another administrator");
-    await database.run((orm) => orm.update(sealingKey).set({ createdAt: Date.now() - 16 * 60_000 }));
-    expect(await makeDeployedSealingKey(database, () => Promise.resolve())).toBe(1);
-    expect((await listSealingKeys(database)).map(({ version }) => version)).toEqual([1]);
+  it.each(["before", "after"])(
+    "survive an administrator who stalls right %s setting the secret while another makes the same version",
+    async (moment) => {
+      const worker = deployedWorker();
+      const overtake = async () => {
+        expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 1, isOurs: true });
+      };
+      const stalling: WorkerSecrets = {
+        ...worker,
+        async put(name, value) {
+          if (moment === "before") await overtake();
+          await worker.put(name, value);
+          if (moment === "after") await overtake();
+        },
+      };
+      expect(await makeDeployedSealingKey(database, stalling)).toEqual({ version: 1, isOurs: false });
+      await expectUsable(worker);
+      expect(worker.values.size).toBe(1);
+      // Two rotations later, too: the version is taken and the newest is another.
+      const later: WorkerSecrets = {
+        ...worker,
+        async put(name, value) {
+          for (const version of [2, 3]) {
+            expect(await makeDeployedSealingKey(database, worker)).toEqual({ version, isOurs: true });
+          }
+          expect(await removeSealingKey(database, 2)).toBe(true);
+          await worker.put(name, value);
+        },
+      };
+      expect(await makeDeployedSealingKey(database, later)).toEqual({ version: 3, isOurs: false });
+      await expectUsable(worker);
+      expect((await publicHalves()).map(([version]) => version)).toEqual([1, 3]);
+    },
+  );
+
+  it("are not blocked by a run that died, whose secret goes with its version", async () => {
+    const worker = deployedWorker();
+    const dying: WorkerSecrets = {
+      ...worker,
+      async put(name, value) {
+        await worker.put(name, value);
+        throw new Error("killed");
+      },
+    };
+    await expect(makeDeployedSealingKey(database, dying)).rejects.toThrow("killed");
+    expect(await publicHalves()).toEqual([]);
+    expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 1, isOurs: true });
+    expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 2, isOurs: true });
+    await expectUsable(worker);
+    expect(worker.values.size).toBe(3);
+    expect(await removeSealingKey(database, 1)).toBe(true);
+    expect(await deleteSealingSecrets(worker, 1)).toBe(2);
+    expect(worker.values.size).toBe(1);
+    await expectUsable(worker);
+  });
+
+  it("are removed with every secret of their version, whatever its name, and no other", async () => {
+    const worker = deployedWorker();
+    const kept = ["SEALING_KEY_10", "SEALING_KEY_10_00ff", "SEALING_KEY_2_00ff", "OTHER"];
+    for (const name of ["SEALING_KEY_1", "SEALING_KEY_1_00ff", ...kept]) await worker.put(name, "");
+    expect(await deleteSealingSecrets(worker, 1)).toBe(2);
+    expect([...worker.values.keys()]).toEqual(kept);
+    expect(await deleteSealingSecrets(worker, 1)).toBe(0);
+  });
+
+  it("are not taken for made when release 1.0 only claimed their version", async () => {
+    await database.run((orm) => orm.insert(sealingKey).values({ version: -1, publicKey: "a claim", createdAt: 1 }));
+    await expect(create(database)).rejects.toThrow("There is no sealing key yet");
+    const worker = deployedWorker();
+    expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 1, isOurs: true });
+    await expectUsable(worker);
   });
 });

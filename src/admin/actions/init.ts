@@ -4,10 +4,12 @@ import { createOutput, type Output } from "../output.ts";
 import { localState, shownPath } from "../platform/paths.ts";
 import { runWrangler, shownWrangler } from "../platform/run-wrangler.ts";
 import { readTarget, type Target } from "../platform/target.ts";
-import { putCommand, secretPutter } from "../platform/worker-secrets.ts";
+import { putCommand, workerSecrets } from "../platform/worker-secrets.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { commonOptions, openDatabase } from "../session.ts";
 
+/** The name of the first sealing key's secret is known only once the key is made. */
+const FIRST_SECRET = "SEALING_KEY_1_FINGERPRINT";
 /** What stands in wrangler.toml until somebody puts an ID there. */
 const PLACEHOLDER = "REPLACE_ME";
 
@@ -41,7 +43,7 @@ async function initDeployed(environment: string, dryRun: boolean, output: Output
   const target = readTarget(loadWrangler(), environment);
   const migrate = ["d1", "migrations", "apply", "DB", "--remote", "--env", environment];
   if (dryRun) {
-    const commands = [...creationCommands(target), migrate, putCommand(1, environment)].map(shownWrangler);
+    const commands = [...creationCommands(target), migrate, putCommand(FIRST_SECRET, environment)].map(shownWrangler);
     return output.result({ commands, done: false }, () => dryRunText(target, commands));
   }
   if (hasPlaceholder(target)) {
@@ -68,7 +70,9 @@ async function ensureDeployedKey(environment: string, output: Output): Promise<n
       return version;
     }
     const { makeDeployedSealingKey } = await import("../operations/deployed-sealing.ts");
-    return await makeDeployedSealingKey(database, secretPutter(environment, output.note));
+    const made = await makeDeployedSealingKey(database, workerSecrets(environment, output.note));
+    if (!made.isOurs) output.note(`Another administrator made sealing key ${made.version} at the same moment.`);
+    return made.version;
   } finally {
     await close();
   }
@@ -86,5 +90,7 @@ function dryRunText(target: Target, commands: string[]): string {
   const id = hasPlaceholder(target)
     ? `\nPut the ID that the first prints in place of ${PLACEHOLDER} in wrangler.toml.`
     : "";
-  return `${commands.join("\n")}\n${id}\nThe private half of the sealing key goes in by standard input, its public half into D1.`;
+  return `${commands.join("\n")}\n${id}
+The private half of the sealing key goes in by standard input, its public half into D1. FINGERPRINT is the start
+of the public half's SHA-256, so that no two keys share a name.`;
 }

@@ -11,10 +11,10 @@ export async function reconcile(
 ): Promise<void> {
   await withSession(command, async ({ database, output }) => {
     const { requestReconciliation, watchReconciliation } = await import("../operations/reconciliation.ts");
-    const requestedAt = await requestReconciliation(database, id, restored);
+    const request = await requestReconciliation(database, id, restored);
     const done = await watchReconciliation(
       database,
-      requestedAt,
+      request,
       ({ open, checked }) => output.note(`Applications to go: ${open}; ${shownNumber(checked)} looked at.`),
       patienceMilliseconds,
     );

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN } from "../mistake.ts";
 import { shownNumber, tableLines } from "../output.ts";
 import { type Session, withSession } from "../session.ts";
 
@@ -25,7 +25,9 @@ export async function list(command: Command): Promise<void> {
 export async function rotate(command: Command): Promise<void> {
   await withSession(command, async (session) => {
     const { output } = session;
-    const version = await makeNext(session);
+    const { version, isOurs } = await makeNext(session);
+    if (!isOurs)
+      output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
     output.result({ version }, () => rotatedText(version, session));
   });
 }
@@ -37,14 +39,14 @@ const rotatedText = (version: number, session: Session): string =>
 const restarts = ({ place }: Session): string =>
   "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
 
-async function makeNext({ database, output, place }: Session): Promise<number> {
+async function makeNext({ database, output, place }: Session): Promise<{ version: number; isOurs: boolean }> {
   if ("local" in place) {
     const { rotateLocalSealingKey } = await import("../operations/local-sealing.ts");
-    return rotateLocalSealingKey(database, place.local);
+    return { version: await rotateLocalSealingKey(database, place.local), isOurs: true };
   }
   const { makeDeployedSealingKey } = await import("../operations/deployed-sealing.ts");
-  const { secretPutter } = await import("../platform/worker-secrets.ts");
-  return makeDeployedSealingKey(database, secretPutter(place.environment, output.note));
+  const { workerSecrets } = await import("../platform/worker-secrets.ts");
+  return makeDeployedSealingKey(database, workerSecrets(place.environment, output.note));
 }
 
 /** `sealing-key reseal` */
@@ -59,23 +61,23 @@ export async function reseal(patienceMilliseconds: number, command: Command): Pr
 /** `sealing-key remove` */
 export async function remove(version: number, command: Command): Promise<void> {
   await withSession(command, async (session) => {
-    const { newestVersion, removeSealingKey } = await operations();
-    if (version > (await newestVersion(session.database))) {
-      throw new Mistake(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
-    }
+    const { removeSealingKey, unknownSealingKey } = await operations();
     // The row first: as long as D1 names the key, something may be sealed to it.
-    await removeSealingKey(session.database, version);
-    await removePrivateHalf(session, version);
+    const wasThere = await removeSealingKey(session.database, version);
+    // Also when the row is gone: a run that died in between left the private half behind.
+    const hadPrivateHalf = await removePrivateHalf(session, version);
+    if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
     session.output.result({ removed: version }, () => `Sealing key ${version} is removed.${restarts(session)}`);
   });
 }
 
-async function removePrivateHalf({ place, output }: Session, version: number): Promise<void> {
+/** @returns whether there was anything to remove */
+async function removePrivateHalf({ place, output }: Session, version: number): Promise<boolean> {
   if ("local" in place) {
     const { removeLocalKey } = await import("../platform/local-sealing-keys.ts");
-    removeLocalKey(place.local, version);
-    return;
+    return removeLocalKey(place.local, version);
   }
-  const { deleteSecret } = await import("../platform/worker-secrets.ts");
-  await deleteSecret(version, place.environment, output.note);
+  const { deleteSealingSecrets } = await import("../operations/deployed-sealing.ts");
+  const { workerSecrets } = await import("../platform/worker-secrets.ts");
+  return (await deleteSealingSecrets(workerSecrets(place.environment, output.note), version)) > 0;
 }

@@ -14,7 +14,8 @@ export function addBadgeCommands(program: Command): void {
     .summary("show what is known of a badge number")
     .description(
       "Shows whether a badge number is issued, reserved by an invitation, retired, free, or in no application's range, " +
-        "and to whom it belongs. Devices are not shown: the service does not keep their udids.",
+        "and to whom it belongs. A number in no application's range is a result like the others (state: outside, exit code " +
+        "0), not a mistake. Devices are not shown: the service does not keep their udids.",
     )
     .addHelpText("after", examples("badge show 1004831324"))
     .action(async (number: number, _options: object, command: Command) => (await actions()).show(number, command));

@@ -35,7 +35,7 @@ function addRotate(group: Command): void {
     .description(
       "Makes the next sealing key: what is sealed from now on is sealed to it. Locally the private half goes into " +
         ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
-        "wrangler secret put, and is never on this computer's disk.",
+        "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
     )
     .addHelpText("after", examples("sealing-key rotate", "sealing-key rotate --env production"))
     .action(async (_options: object, command: Command) => (await actions()).rotate(command));
@@ -60,8 +60,8 @@ function addRemove(group: Command): void {
     .argument("<version>", "the version to remove", positiveNumber)
     .summary("remove a sealing key that nothing needs")
     .description(
-      "Removes an old sealing key: its row in D1, and its private half from the local key file or from the Worker's " +
-        "secrets. Refused for the newest, and while any value needs it.",
+      "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
+        "version from the Worker. Refused for the newest, and while any value needs it.",
     )
     .addHelpText("after", examples("sealing-key remove 1 --env production"))
     .action(async (version: number, _options: object, command: Command) => (await actions()).remove(version, command));

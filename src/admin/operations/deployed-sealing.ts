@@ -1,74 +1,57 @@
-import { randomUUID } from "node:crypto";
-import { and, eq, sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { generateSealingKey } from "../../applications/sealing.ts";
 import { sealingKey } from "../../storage/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { newestVersion } from "./sealing-keys.ts";
+import { isSealingSecret, sealingSecretName, type WorkerSecrets } from "./sealing-secrets.ts";
 
-/** A claim this old is of a run that died: setting a secret takes seconds. */
-const CLAIM_MINUTES = 15;
+export interface MadeSealingKey {
+  /** The newest version. */
+  version: number;
+  /** False when another administrator made it at the same moment; the key of this run is discarded then. */
+  isOurs: boolean;
+}
 
 /**
  * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
  * half goes into D1. The private half is never on disk nor on a command line.
  *
- * Two administrators must not set one secret: the one whose public half lost would have replaced the other's private
- * half. So the version is claimed in D1 beforehand, by a row whose version is negative; no reader takes it for a key.
- *
- * @param putSecret makes a private half a Worker secret
- * @returns its version
+ * Of two administrators who do this at once, the one whose public half comes first into D1 has made the key. Nothing is
+ * ever sealed to the other's, so its secret is deleted. A run that dies before that leaves a secret that nothing uses;
+ * it is deleted with its version.
  */
-export async function makeDeployedSealingKey(
-  database: Database,
-  putSecret: (version: number, privateKey: string) => Promise<unknown>,
-): Promise<number> {
+export async function makeDeployedSealingKey(database: Database, secrets: WorkerSecrets): Promise<MadeSealingKey> {
   const version = (await newestVersion(database)) + 1;
-  const claim = randomUUID();
-  await claimVersion(database, version, claim);
   const { publicKey, privateKey } = await generateSealingKey();
-  await putSecret(version, privateKey);
-  await publish(database, version, claim, publicKey);
-  return version;
+  const name = sealingSecretName(version, publicKey);
+  await secrets.put(name, privateKey);
+  if (await publish(database, version, publicKey)) return { version, isOurs: true };
+  await secrets.delete(name);
+  return { version: await newestVersion(database), isOurs: false };
 }
 
-/** Claims a version that nobody has made yet. */
-async function claimVersion(database: Database, version: number, claim: string): Promise<void> {
-  const now = Date.now();
-  const isUnmade = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE version >= ${version})`;
-  const isOurs = sql`${sealingKey.publicKey} = ${claim}`;
-  const isStale = sql`${sealingKey.createdAt} < ${now - CLAIM_MINUTES * 60_000}`;
+/** @returns whether this is the version's public half now; false when the version or a later one was made meanwhile */
+async function publish(database: Database, version: number, publicKey: string): Promise<boolean> {
+  const isNext = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE version >= ${version})`;
   const [, rows] = await database.run((orm) =>
     orm.batch([
       orm
         .insert(sealingKey)
-        .select(sql`SELECT ${-version}, ${claim}, ${now} WHERE ${isUnmade}`)
-        .onConflictDoUpdate({
-          target: sealingKey.version,
-          set: { publicKey: claim, createdAt: now },
-          setWhere: sql`${isOurs} OR ${isStale}`,
-        }),
-      orm.select().from(sealingKey).where(eq(sealingKey.version, -version)),
-    ]),
-  );
-  if (rows[0]?.publicKey === claim) return;
-  throw new Mistake(
-    `Another administrator makes or has just made sealing key ${version}: see ${ADMIN} sealing-key list, and try again in ${CLAIM_MINUTES} minutes if it does not appear.`,
-  );
-}
-
-async function publish(database: Database, version: number, claim: string, publicKey: string): Promise<void> {
-  const isClaimed = sql`EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${-version} AND public_key = ${claim})`;
-  const [, , rows] = await database.run((orm) =>
-    orm.batch([
-      orm
-        .insert(sealingKey)
-        .select(sql`SELECT ${version}, ${publicKey}, ${Date.now()} WHERE ${isClaimed}`)
+        .select(sql`SELECT ${version}, ${publicKey}, ${Date.now()} WHERE ${isNext}`)
         .onConflictDoNothing(),
-      orm.delete(sealingKey).where(and(eq(sealingKey.version, -version), eq(sealingKey.publicKey, claim))),
       orm.select().from(sealingKey).where(eq(sealingKey.version, version)),
     ]),
   );
-  if (rows[0]?.publicKey === publicKey) return;
-  throw new Mistake(`Sealing key ${version} was not recorded, because the claim on it ran out: run the command again.`);
+  return rows[0]?.publicKey === publicKey;
+}
+
+/**
+ * Deletes all secrets of a version that D1 no longer names.
+ *
+ * @returns how many there were
+ */
+export async function deleteSealingSecrets(secrets: WorkerSecrets, version: number): Promise<number> {
+  const names = (await secrets.list()).filter((name) => isSealingSecret(name, version));
+  for (const name of names) await secrets.delete(name);
+  return names.length;
 }

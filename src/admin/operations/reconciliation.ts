@@ -17,17 +17,23 @@ export interface Reconciled {
   changed: number;
 }
 
+/** What was asked of the service. */
+export interface ReconciliationRequest {
+  /** The mark by which its rows are known, milliseconds. */
+  requestedAt: number;
+  applications: number;
+}
+
 /**
  * Asks the service to reconcile an application, or all of them (null). Asked again, it begins anew.
  *
- * @returns the mark by which the request is known
  * @throws Mistake when there is no such application
  */
 export async function requestReconciliation(
   database: Database,
   id: string | null,
   restored: "d1" | "object",
-): Promise<number> {
+): Promise<ReconciliationRequest> {
   const ids = id === null ? await listIds(database) : [(await findApplication(database, id)).id];
   const requestedAt = Date.now();
   // Only an older object has leases of invitations that ended since.
@@ -39,7 +45,7 @@ export async function requestReconciliation(
       orm.insert(reconciliation).values(rows).onConflictDoUpdate({ target: reconciliation.applicationId, set: fresh }),
     );
   }
-  return requestedAt;
+  return { requestedAt, applications: ids.length };
 }
 
 /**
@@ -47,11 +53,11 @@ export async function requestReconciliation(
  *
  * @param progress is told what is left and what was looked at, whenever that changes
  * @param patienceMilliseconds how long nothing may change
- * @throws Mistake when nothing changes for that long
+ * @throws Mistake when nothing changes for that long, or when it is asked for again meanwhile
  */
 export async function watchReconciliation(
   database: Database,
-  requestedAt: number,
+  { requestedAt, applications }: ReconciliationRequest,
   progress: (state: { open: number; checked: number }) => void,
   patienceMilliseconds: number,
 ): Promise<Reconciled[]> {
@@ -61,6 +67,11 @@ export async function watchReconciliation(
     const rows = await database.run((orm) =>
       orm.select().from(reconciliation).where(eq(reconciliation.requestedAt, requestedAt)),
     );
+    if (rows.length < applications) {
+      throw new Mistake(
+        "Another reconciliation was asked for meanwhile and takes the place of this one: see its result.",
+      );
+    }
     const open = rows.filter(({ finishedAt }) => finishedAt === null).length;
     if (open === 0) {
       return rows.map(({ applicationId, restored, checked, changed }) => ({

@@ -1,4 +1,4 @@
-import { desc } from "drizzle-orm";
+import { desc, gt } from "drizzle-orm";
 import type { Sealer } from "../../applications/issuing.ts";
 import { importSealingPublicKey, seal } from "../../applications/sealing.ts";
 import { sealingKey } from "../../storage/schema.ts";
@@ -8,7 +8,7 @@ import type { Database } from "../platform/database.ts";
 /** Seals to the newest sealing key; only the Worker can open it. @throws Mistake when the environment has no sealing key yet */
 export async function newestSealer(database: Database): Promise<Sealer> {
   const [newest] = await database.run((orm) =>
-    orm.select().from(sealingKey).orderBy(desc(sealingKey.version)).limit(1),
+    orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(desc(sealingKey.version)).limit(1),
   );
   if (newest === undefined) throw new Mistake(`There is no sealing key yet: run ${ADMIN} init, with the same --env.`);
   const key = await importSealingPublicKey(newest.publicKey);

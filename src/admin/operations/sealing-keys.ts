@@ -19,6 +19,10 @@ const SEALED = [application, applicationSecret, signingKey] as const;
 
 /** The sealing keys, oldest first. */
 export async function listSealingKeys(database: Database): Promise<ShownSealingKey[]> {
+  return (await readSealingKeys(database)).keys;
+}
+
+async function readSealingKeys(database: Database) {
   const [keys, ...uses] = await database.run((orm) =>
     orm.batch([
       orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(asc(sealingKey.version)),
@@ -29,15 +33,16 @@ export async function listSealingKeys(database: Database): Promise<ShownSealingK
   );
   const valuesOf = (version: number) =>
     uses.flat().reduce((sum, use) => sum + (use.version === version ? use.values : 0), 0);
-  return keys.map(({ version, createdAt }, place) => ({
+  const shown: ShownSealingKey[] = keys.map(({ version, createdAt }, index) => ({
     version,
-    newest: place === keys.length - 1,
+    newest: index === keys.length - 1,
     values: valuesOf(version),
     createdAt: isoTime(createdAt),
   }));
+  return { keys: shown, valuesOf };
 }
 
-/** The newest version, or 0. */
+/** The newest version, or 0. Release 1.0 kept claims on versions among the keys, under negative numbers. */
 export async function newestVersion(database: Database): Promise<number> {
   const [row] = await database.run((orm) => orm.select({ version: max(sealingKey.version) }).from(sealingKey));
   return Math.max(0, row?.version ?? 0);
@@ -52,9 +57,12 @@ export async function countOldValues(database: Database): Promise<number> {
 /**
  * Takes a sealing key's public half out of D1, so that nothing is sealed to it any more.
  *
- * @throws Mistake while a value needs it, or when it is the newest
+ * @returns whether it was there: false for a version that was removed before
+ * @throws Mistake while a value needs it, when it is the newest, and when there was never such a version
  */
-export async function removeSealingKey(database: Database, version: number): Promise<void> {
+export async function removeSealingKey(database: Database, version: number): Promise<boolean> {
+  const before = (await listSealingKeys(database)).map((key) => key.version);
+  if (version > Math.max(0, ...before)) throw unknownSealingKey(version);
   const unused = SEALED.map(
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
   );
@@ -64,8 +72,15 @@ export async function removeSealingKey(database: Database, version: number): Pro
       .delete(sealingKey)
       .where(sql`${sealingKey.version} = ${version} AND ${hasNewer} AND ${sql.join(unused, sql` AND `)}`),
   );
-  const left = (await listSealingKeys(database)).find((key) => key.version === version);
-  if (left === undefined) return;
-  if (left.newest) throw new Mistake(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
-  throw new Mistake(`${left.values} values still need sealing key ${version}: run ${ADMIN} sealing-key reseal first.`);
+  const { keys, valuesOf } = await readSealingKeys(database);
+  if (valuesOf(version) === 0 && keys.every((key) => key.version !== version)) return before.includes(version);
+  if (keys.at(-1)?.version === version) {
+    throw new Mistake(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
+  }
+  throw new Mistake(
+    `${valuesOf(version)} values still need sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
+  );
 }
+
+export const unknownSealingKey = (version: number): Mistake =>
+  new Mistake(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);

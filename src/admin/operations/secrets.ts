@@ -1,4 +1,4 @@
-import { and, asc, count, eq, exists, lt, ne, notExists, sql } from "drizzle-orm";
+import { and, asc, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { makeSecret, type NewSecret } from "../../applications/issuing.ts";
 import { application, applicationSecret, sealingKey } from "../../storage/schema.ts";
@@ -40,8 +40,14 @@ async function readSecrets(database: Database, applicationId: string): Promise<S
 /** The live secrets of an application, oldest first. */
 export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
   const rows = await readSecrets(database, applicationId);
-  return rows.map(({ id, role, createdAt }) => ({ secretId: id, role, createdAt: isoTime(createdAt) }));
+  return rows.map(shownSecret);
 }
+
+const shownSecret = ({ id, role, createdAt }: SecretRow): ShownSecret => ({
+  secretId: id,
+  role,
+  createdAt: isoTime(createdAt),
+});
 
 /**
  * Adds a second secret. Both authenticate from now on; webhooks stay signed first with the current one until `promote`.
@@ -90,7 +96,7 @@ function insertAdded(orm: Orm, applicationId: string, row: NewSecret["row"]) {
 /**
  * Makes the added secret the current one: webhooks move to it. The other one lives on as the previous one.
  *
- * @throws Mistake when none was added
+ * @throws Mistake when none was added, or when it is retired at this moment
  */
 export async function promoteSecret(database: Database, applicationId: string): Promise<ShownSecret[]> {
   const added = (await readSecrets(database, applicationId)).find(({ role }) => role === "added");
@@ -98,7 +104,7 @@ export async function promoteSecret(database: Database, applicationId: string): 
     throw new Mistake(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
   }
   const isAdded = and(eq(applicationSecret.id, added.id), eq(applicationSecret.role, "added"));
-  await database.run((orm) => {
+  const [, , secrets] = await database.run((orm) => {
     const candidate = alias(applicationSecret, "candidate");
     const stillAdded = orm
       .select()
@@ -116,15 +122,19 @@ export async function promoteSecret(database: Database, applicationId: string): 
           ),
         ),
       orm.update(applicationSecret).set({ role: "current" }).where(isAdded),
+      selectSecrets(orm, applicationId),
     ]);
   });
-  return listSecrets(database, applicationId);
+  if (!secrets.some(({ id, role }) => id === added.id && role === "current")) {
+    throw new Mistake(`${added.id} was retired at this moment: see ${ADMIN} secret list ${applicationId}.`);
+  }
+  return secrets.map(shownSecret);
 }
 
 /**
  * Ends the previous secret, or a named one that is not the current one. It stops authenticating within seconds.
  *
- * @throws Mistake when that secret is not there, or is the current one
+ * @throws Mistake when that secret is not there, or is the current one, also when it becomes that at this moment
  */
 export async function retireSecret(
   database: Database,
@@ -132,18 +142,21 @@ export async function retireSecret(
   secretId: string | undefined,
 ): Promise<{ applicationId: string; secretId: string; secrets: ShownSecret[] }> {
   const secret = chooseRetired(applicationId, await readSecrets(database, applicationId), secretId);
-  await database.run((orm) =>
-    orm
-      .delete(applicationSecret)
-      .where(
-        and(
-          eq(applicationSecret.id, secret.id),
-          eq(applicationSecret.role, secret.role),
-          ne(applicationSecret.role, "current"),
-        ),
-      ),
+  const [, secrets] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .delete(applicationSecret)
+        .where(and(eq(applicationSecret.id, secret.id), eq(applicationSecret.role, secret.role))),
+      selectSecrets(orm, applicationId),
+    ]),
   );
-  return { applicationId, secretId: secret.id, secrets: await listSecrets(database, applicationId) };
+  // What counts is whether it lives, not how many rows this run deleted: sent again after a lost response, it deletes none.
+  if (secrets.some(({ id }) => id === secret.id)) {
+    throw new Mistake(
+      `${secret.id} is not retired: it was promoted at this moment, see ${ADMIN} secret list ${applicationId}.`,
+    );
+  }
+  return { applicationId, secretId: secret.id, secrets: secrets.map(shownSecret) };
 }
 
 function chooseRetired(applicationId: string, secrets: SecretRow[], secretId: string | undefined): SecretRow {

@@ -5,9 +5,6 @@ import { generateSealingKey } from "../../applications/sealing.ts";
 import { withLock } from "./file-lock.ts";
 import type { LocalState } from "./paths.ts";
 
-/** The Worker secret that holds the private half of a sealing key. */
-export const sealingSecretName = (version: number): string => `SEALING_KEY_${version}`;
-
 const LINE = /^SEALING_KEY_([1-9][0-9]*)=([A-Za-z0-9+/]+=*)$/;
 
 /** The local sealing keys by version: private halves, PKCS #8 as base64. */
@@ -35,11 +32,13 @@ export async function ensureLocalKey(state: LocalState, version: number): Promis
   });
 }
 
-/** Takes a version out of the file; does nothing when it is not there. */
-export function removeLocalKey(state: LocalState, version: number): void {
-  withLock(state.keyLock, () => {
+/** Takes a version out of the file. @returns whether it was there */
+export function removeLocalKey(state: LocalState, version: number): boolean {
+  return withLock(state.keyLock, () => {
     const keys = readLocalKeys(state);
-    if (keys.delete(version)) writeLocalKeys(state, keys);
+    const wasThere = keys.delete(version);
+    if (wasThere) writeLocalKeys(state, keys);
+    return wasThere;
   });
 }
 
@@ -51,7 +50,7 @@ export function publicHalf(privateKey: string): string {
 
 /** By renaming, so that whoever reads meanwhile sees the old file or the new one, whole. */
 function writeLocalKeys({ sealingKeys }: LocalState, keys: ReadonlyMap<number, string>): void {
-  const lines = [...keys].sort(([a], [b]) => a - b).map(([version, key]) => `${sealingSecretName(version)}=${key}`);
+  const lines = [...keys].sort(([a], [b]) => a - b).map(([version, key]) => `SEALING_KEY_${version}=${key}`);
   mkdirSync(dirname(sealingKeys), { recursive: true });
   const draft = `${sealingKeys}.${process.pid}`;
   try {

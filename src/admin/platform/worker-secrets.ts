@@ -1,27 +1,34 @@
-import { sealingSecretName } from "./local-sealing-keys.ts";
+import * as z from "zod";
+import type { WorkerSecrets } from "../operations/sealing-secrets.ts";
 import { runWrangler, shownWrangler } from "./run-wrangler.ts";
 
-/** The command that makes a private half a Worker secret; it reads the value from standard input. */
-export const putCommand = (version: number, environment: string): string[] => [
-  ...["secret", "put", sealingSecretName(version), "--env", environment],
+/** The command that makes a value a Worker secret; it reads the value from standard input. */
+export const putCommand = (name: string, environment: string): string[] => [
+  ...["secret", "put", name, "--env", environment],
 ];
 
-/**
- * Makes private halves of sealing keys secrets of a deployed Worker.
- *
- * @param note is told the command before it runs
- */
-export function secretPutter(environment: string, note: (line: string) => void) {
-  return async (version: number, privateKey: string): Promise<void> => {
-    const command = putCommand(version, environment);
-    note(`${shownWrangler(command)}   (the private half goes in by standard input)`);
-    await runWrangler(command, privateKey);
-  };
-}
+const secretList = z.array(z.object({ name: z.string() }));
 
-/** Takes a sealing key's private half from the secrets of a deployed Worker. */
-export async function deleteSecret(version: number, environment: string, note: (line: string) => void): Promise<void> {
-  const command = ["secret", "delete", sealingSecretName(version), "--env", environment];
-  note(shownWrangler(command));
-  await runWrangler(command);
+/**
+ * The secrets of a deployed Worker, by way of wrangler.
+ *
+ * @param note is told each command that changes something, before it runs
+ */
+export function workerSecrets(environment: string, note: (line: string) => void): WorkerSecrets {
+  return {
+    async put(name, value) {
+      const command = putCommand(name, environment);
+      note(`${shownWrangler(command)}   (the private half goes in by standard input)`);
+      await runWrangler(command, value);
+    },
+    async delete(name) {
+      const command = ["secret", "delete", name, "--env", environment];
+      note(shownWrangler(command));
+      await runWrangler(command);
+    },
+    async list() {
+      const printed = await runWrangler(["secret", "list", "--format", "json", "--env", environment]);
+      return secretList.parse(JSON.parse(printed)).map(({ name }) => name);
+    },
+  };
 }
