@@ -17,5 +17,27 @@ export function describeError(error: unknown): string {
   if (error instanceof Mistake) return oneLine(error.message);
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  const fileProblem = describeFileError(cause);
+  if (fileProblem !== undefined) return oneLine(fileProblem);
   return oneLine(`Unexpected: ${cause instanceof Error ? cause.message : String(cause)}`);
 }
+
+/** What the system refuses for reasons that a person can see to. */
+const FILE_ERRORS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied: does it belong to another user?",
+  EPERM: "permission denied: does it belong to another user?",
+  EROFS: "the file system is read-only",
+  ENOSPC: "there is no space left",
+  ENOTDIR: "it is below something that is no folder",
+};
+
+/** Node's errors on files name the path. */
+function describeFileError(error: unknown): string | undefined {
+  if (!(error instanceof Error && "code" in error && "path" in error)) return undefined;
+  const reason = FILE_ERRORS[String(error.code)];
+  return reason && `Cannot write to ${error.path}: ${reason} (${error.code})`;
+}
+
+/** A word as a shell takes it, in quotes where it needs them: commands that are printed shall work when pasted. */
+export const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { ADMIN, shellWord } from "./mistake.ts";
 import { createOutput, type Output } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import type { LocalState } from "./platform/paths.ts";
@@ -10,6 +11,10 @@ export interface Session {
   /** What the work is done on: local state, or the deployed environment of this name. */
   place: { local: LocalState } | { environment: string };
 }
+
+/** A command for the same place, as a person types it. */
+export const shownCommand = ({ place }: Session, words: string): string =>
+  `${ADMIN} ${words}${"local" in place ? "" : ` --env ${shellWord(place.environment)}`}`;
 
 /** The options that every command takes. */
 export interface CommonOptions {

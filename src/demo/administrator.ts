@@ -31,7 +31,7 @@ export async function createApplication(narrator: Narrator, webhookUrl: string):
     const first = FIRST_DEMO_NUMBER + Date.now() * DEMO_RANGE_SIZE;
     const range = ["--first", String(first), "--last", String(first + DEMO_RANGE_SIZE - 1)];
     const words = ["application", "create", "--name", "Demo story", "--webhook-url", webhookUrl, ...range, "--json"];
-    narrator.sent(`${ADMIN} ${words.join(" ")}`);
+    narrator.command([...ADMIN.split(" "), ...words]);
     const { code, stdout, stderr } = await runAdmin(words);
     if (code === 0) {
       narrator.received(shownJson(stdout.trim()));

@@ -1,6 +1,6 @@
 import { bold, faint } from "../admin/output.ts";
 import { DemoFailure } from "./failure.ts";
-import { fold, shownJson, withoutSecrets } from "./text.ts";
+import { fold, foldCommand, shownJson, withoutSecrets } from "./text.ts";
 
 /** Headers that say who calls, and the one that pages. */
 const SHOWN_HEADERS = ["applicationid", "applicationsecret", "udid", "pagination-cursor"];
@@ -37,6 +37,11 @@ export class Narrator {
   /** Something that is sent: a request, a command, a call. */
   sent(text: string): void {
     this.#lines(`${INDENT}> `, withoutSecrets(text));
+  }
+
+  /** A command that is run. It works when it is pasted. */
+  command(words: readonly string[]): void {
+    for (const line of foldCommand(`${INDENT}> `, words)) this.#print(line);
   }
 
   /** Something that came back. */

@@ -1,3 +1,5 @@
+import { shellWord } from "../admin/mistake.ts";
+
 /** Widest line that is printed. */
 export const COLUMNS = 80;
 
@@ -37,6 +39,20 @@ export function fold(first: string, text: string): string[] {
     rest = rest.slice(end).trimStart();
   }
   return lines;
+}
+
+/** Breaks a command into lines that a shell takes as one, between its words. */
+export function foldCommand(first: string, words: readonly string[]): string[] {
+  const lines: string[] = [];
+  let line = first.trimEnd();
+  for (const word of words.map(shellWord)) {
+    if (`${line} ${word} \\`.length > COLUMNS) {
+      lines.push(`${line} \\`);
+      line = " ".repeat(first.trimEnd().length);
+    }
+    line += ` ${word}`;
+  }
+  return [...lines, line];
 }
 
 /** After the last space or comma that fits; in the middle of a word if there is none. */

@@ -3,55 +3,75 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { eq } from "drizzle-orm";
 import * as z from "zod";
+import { Mistake } from "../admin/mistake.ts";
 import { createApplication } from "../admin/operations/application-create.ts";
 import type { Database } from "../admin/platform/database.ts";
-import type { LocalState } from "../admin/platform/paths.ts";
+import { type LocalState, shownPath } from "../admin/platform/paths.ts";
 import { newApplicationId, newApplicationSecret } from "../identifiers.ts";
 import { application, applicationSecret } from "../storage/schema.ts";
 
-const demoSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
+const credentialsSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
 
-export type DemoApplication = z.infer<typeof demoSchema>;
+type Credentials = z.infer<typeof credentialsSchema>;
+
+export interface DemoApplication {
+  applicationId: string;
+  /** Null when it was changed since: D1 has no copy of the new one. */
+  applicationSecret: string | null;
+  isDisabled: boolean;
+}
 
 /**
- * The demo application, made if there is none whose secret is known. The secret cannot be read back from D1, so a file
- * keeps it; the file is written first, and a start that died before the application was made is finished by the next.
+ * The demo application, made if there is none. The secret cannot be read back from D1, so a file keeps it; the file is
+ * written first, and a start that died before the application was made is finished by the next.
  */
 export async function ensureDemoApplication(database: Database, state: LocalState): Promise<DemoApplication> {
-  const kept = readDemo(state);
-  const rows = kept ? await readSecrets(database, kept.applicationId) : [];
-  if (kept && rows.some(({ digest, disabledAt }) => disabledAt === null && digest === digestOf(kept))) return kept;
-  // Its secret was retired, or it was disabled: another one shall work as it is printed.
-  const credentials = kept && rows.length === 0 ? kept : writeDemo(state);
+  const kept = readCredentials(state) ?? writeCredentials(state);
+  const found = await findDemo(database, kept);
+  if (found !== null) return found;
   await createApplication(database, {
     name: "Demo",
     webhookUrl: null,
     requireSecret: false,
     reuseAfterSeconds: 0,
     signatureLifetimeSeconds: null,
-    credentials,
+    credentials: kept,
   });
-  return credentials;
+  return { ...kept, isDisabled: false };
 }
 
-const readSecrets = (database: Database, applicationId: string) =>
-  database.run((orm) =>
+async function findDemo(database: Database, kept: Credentials): Promise<DemoApplication | null> {
+  const secrets = await database.run((orm) =>
     orm
       .select({ digest: applicationSecret.digest, disabledAt: application.disabledAt })
       .from(applicationSecret)
       .innerJoin(application, eq(application.id, applicationSecret.applicationId))
-      .where(eq(application.id, applicationId)),
+      .where(eq(application.id, kept.applicationId)),
   );
-
-const digestOf = ({ applicationSecret: secret }: DemoApplication): string =>
-  createHash("sha256").update(secret).digest("base64url");
-
-function readDemo({ demoApplication }: LocalState): DemoApplication | null {
-  if (!existsSync(demoApplication)) return null;
-  return demoSchema.safeParse(JSON.parse(readFileSync(demoApplication, "utf8"))).data ?? null;
+  const [first] = secrets;
+  if (first === undefined) return null;
+  const keptDigest = createHash("sha256").update(kept.applicationSecret).digest("base64url");
+  const isLive = secrets.some(({ digest }) => digest === keptDigest);
+  return {
+    applicationId: kept.applicationId,
+    applicationSecret: isLive ? kept.applicationSecret : null,
+    isDisabled: first.disabledAt !== null,
+  };
 }
 
-function writeDemo({ demoApplication }: LocalState): DemoApplication {
+/** @throws Mistake when the file is there and does not hold them */
+function readCredentials({ demoApplication }: LocalState): Credentials | null {
+  if (!existsSync(demoApplication)) return null;
+  try {
+    return credentialsSchema.parse(JSON.parse(readFileSync(demoApplication, "utf8")));
+  } catch {
+    throw new Mistake(
+      `${shownPath(demoApplication)} does not hold the demo application's ID and secret: delete it for a new demo application.`,
+    );
+  }
+}
+
+function writeCredentials({ demoApplication }: LocalState): Credentials {
   const demo = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
   mkdirSync(dirname(demoApplication), { recursive: true });
   writeFileSync(demoApplication, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600, flush: true });

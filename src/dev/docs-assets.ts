@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { describeError } from "../admin/mistake.ts";
 
 /**
  * Makes the files of `/docs` that the Worker serves as static assets (`[assets]` of wrangler.toml): the page, as it
@@ -50,7 +51,12 @@ async function writeScript(): Promise<void> {
   writeFileSync(SCRIPT, `${first}\n\n${license.trim()}\n*/\n${await scalarScript()}`);
 }
 
-mkdirSync(dirname(SCRIPT), { recursive: true });
-cpSync(join(SOURCE, "page.html"), join(ASSETS, "docs.html"));
-for (const name of ["page.js", "page.css", "icon.svg"]) cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
-await writeScript();
+try {
+  mkdirSync(dirname(SCRIPT), { recursive: true });
+  cpSync(join(SOURCE, "page.html"), join(ASSETS, "docs.html"));
+  for (const name of ["page.js", "page.css", "icon.svg"]) cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
+  await writeScript();
+} catch (error) {
+  process.stderr.write(`${describeError(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,37 +1,23 @@
 import { createServer } from "node:net";
-import { parseArgs } from "node:util";
 import { Mistake } from "../admin/mistake.ts";
 
-const DEFAULT_PORT = 8787;
-const MAX_PORT = 65_535;
-const USAGE = "npm start -- --port 8788";
+const EXAMPLE = "npm start -- --port 8788";
 
-/** Reads the command line of `npm start`. */
-export function parsePort(words: string[]): number {
-  const text = portText(words);
-  if (text === undefined) return DEFAULT_PORT;
-  const port = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= MAX_PORT))
-    throw new Mistake(`"${text}" is not a port: give a number from 1 to ${MAX_PORT}, as in ${USAGE}`);
-  return port;
-}
-
-function portText(words: string[]): string | undefined {
-  try {
-    return parseArgs({ args: words, options: { port: { type: "string" } } }).values.port;
-  } catch {
-    throw new Mistake(`npm start serves on port ${DEFAULT_PORT}; its only option is another port, as in ${USAGE}`);
+/**
+ * @param host the address to serve on; undefined for localhost
+ * @throws Mistake when the service cannot listen there
+ */
+export async function assertPortFree(port: number, host: string | undefined): Promise<void> {
+  const own = ["127.0.0.1", "::1", "0.0.0.0"];
+  if (host !== undefined && (await tryToListen(port, host)) === "EADDRNOTAVAIL") {
+    throw new Mistake(`${host} is not an address of this computer: see npm start -- --help`);
   }
-}
-
-/** @throws Mistake when something listens on the port of this computer */
-export async function assertPortFree(port: number): Promise<void> {
-  for (const host of ["127.0.0.1", "::1", "0.0.0.0"]) {
-    const problem = await tryToListen(port, host);
+  for (const address of host === undefined ? own : [...own, host]) {
+    const problem = await tryToListen(port, address);
     if (problem === "EADDRINUSE")
-      throw new Mistake(`Port ${port} is in use: stop what uses it or choose another, as in ${USAGE}`);
+      throw new Mistake(`Port ${port} is in use: stop what uses it or choose another, as in ${EXAMPLE}`);
     if (problem === "EACCES")
-      throw new Mistake(`Port ${port} needs more rights: choose one from 1024 on, as in ${USAGE}`);
+      throw new Mistake(`Port ${port} needs more rights: choose one from 1024 on, as in ${EXAMPLE}`);
   }
 }
 

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { describeError, Mistake } from "../admin/mistake.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState, shownPath } from "../admin/platform/paths.ts";
+import { assertStateWritable } from "../admin/platform/writable.ts";
 
 /** `npm run reset`: deletes the local data, after asking. */
 
@@ -12,11 +13,22 @@ const state = localState();
 /** The databases first: sealing keys without data do no harm, data without its keys is lost. */
 const doomed = [join(state.persistTo, "v3"), state.demoApplication, state.sealingKeys];
 
-function saidYes(words: string[]): boolean {
+const HELP = `Usage: npm run reset [-- --yes]
+
+Deletes the local applications, badges and keys, after asking. The service must
+not be running.
+
+Options:
+  --yes        do not ask
+  -h, --help   show this page
+`;
+
+function readCommandLine(words: string[]) {
   try {
-    return parseArgs({ args: words, options: { yes: { type: "boolean" } } }).values.yes ?? false;
+    return parseArgs({ args: words, options: { yes: { type: "boolean" }, help: { type: "boolean", short: "h" } } })
+      .values;
   } catch {
-    throw new Mistake("The only option is --yes, as in npm run reset -- --yes");
+    throw new Mistake("The only options are --yes and --help, as in npm run reset -- --yes");
   }
 }
 
@@ -32,9 +44,11 @@ async function confirm(): Promise<boolean> {
 }
 
 async function reset(): Promise<void> {
-  const sure = saidYes(process.argv.slice(2));
+  const { yes: sure = false, help = false } = readCommandLine(process.argv.slice(2));
+  if (help) return void process.stdout.write(HELP);
   const existing = doomed.filter((path) => existsSync(path));
   if (existing.length === 0) return console.log("There is no local data.");
+  assertStateWritable(state);
   const release = takeLock(state.serviceLock, 0);
   if (release === null) throw new Mistake("The service is running: stop it first (Ctrl-C where it was started).");
   if (!sure && !(await confirm())) return console.log("Nothing was deleted.");

@@ -4,37 +4,54 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
 import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
 import { createLogFilter } from "./service-log.ts";
 
-const LEAVE_WITH_PARENT = fileURLToPath(new URL("./leave-with-parent.ts", import.meta.url));
+/** Loaded into wrangler's process ahead of wrangler. */
+const PRELOADED = ["./leave-with-parent.ts", "./tell-runtime-end.ts"].flatMap((path) => [
+  "--import",
+  fileURLToPath(new URL(path, import.meta.url)),
+]);
 const STOP_GRACE_MILLISECONDS = 3000;
 const READY_POLL_MILLISECONDS = 100;
 /** Lines of wrangler's that are kept to explain an early end. */
 const KEPT_LINES = 30;
 
+/** tell-runtime-end.ts sends this. */
+const workerdEnd = z.object({ workerdEndedBy: z.string() });
+
 /** The Worker as wrangler runs it. */
 export interface Service {
   /** Resolves when it has ended, by itself or by `stop`. */
   ended: Promise<void>;
+  /** Resolves with the signal or exit code when the runtime below wrangler ends by itself: nothing is answered any more. */
+  runtimeEnded: Promise<string>;
   /** wrangler's last lines, whatever they are. */
   lastLines(): string;
   /** Ends it and everything it started. */
   stop(): Promise<void>;
 }
 
+export interface ServiceOptions {
+  port: number;
+  /** The address to serve on; undefined for localhost. */
+  host: string | undefined;
+  /** Gets the lines for the terminal. */
+  show(line: string): void;
+}
+
 /**
  * Starts `wrangler dev` in a process group of its own: a signal to the group reaches the processes that wrangler starts.
- *
- * @param show gets the lines for the terminal
  */
-export function startService(state: LocalState, port: number, show: (line: string) => void): Service {
-  const options = ["--port", String(port), "--persist-to", state.persistTo, "--env-file", state.sealingKeys];
+export function startService(state: LocalState, { port, host, show }: ServiceOptions): Service {
+  const address = ["--port", String(port), ...(host === undefined ? [] : ["--ip", host])];
+  const options = [...address, "--persist-to", state.persistTo, "--env-file", state.sealingKeys];
   const quiet = ["--show-interactive-dev-session=false", "--inspector-port", "0"];
   const child = spawn(
     process.execPath,
-    ["--import", LEAVE_WITH_PARENT, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...quiet],
+    [...PRELOADED, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...quiet],
     {
       cwd: PROJECT,
       detached: true,
@@ -61,8 +78,15 @@ export function startService(state: LocalState, port: number, show: (line: strin
     });
   }
   const ended = once(child, "exit").then(() => signalGroup(child, "SIGKILL"));
+  const runtimeEnded = new Promise<string>((resolve) => {
+    child.on("message", (message) => {
+      const told = workerdEnd.safeParse(message).data;
+      if (told !== undefined && !stopping) resolve(told.workerdEndedBy);
+    });
+  });
   return {
     ended,
+    runtimeEnded,
     lastLines: () => kept.join("\n"),
     async stop() {
       stopping = true;
@@ -86,7 +110,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 export async function untilHealthy(service: Service, origin: string, limitMilliseconds: number): Promise<boolean> {
   const deadline = Date.now() + limitMilliseconds;
   let running = true;
-  void service.ended.then(() => {
+  void Promise.race([service.ended, service.runtimeEnded]).then(() => {
     running = false;
   });
   while (running && Date.now() < deadline) {

@@ -1,23 +1,30 @@
 import "../admin/platform/quick-loading.ts";
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { describeError, Mistake } from "../admin/mistake.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
-import { localState } from "../admin/platform/paths.ts";
+import { localState, PROJECT } from "../admin/platform/paths.ts";
+import { assertStateWritable, assertWritable } from "../admin/platform/writable.ts";
+import { HELP, readCommandLine } from "./command-line.ts";
 import { driveCron } from "./cron.ts";
-import { assertPortFree, parsePort } from "./port.ts";
+import { originsOf } from "./origins.ts";
+import { watchPackages } from "./packages.ts";
+import { assertPortFree } from "./port.ts";
 import { type Service, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
 /** `npm start`: makes what a fresh clone lacks, then runs the service until Ctrl-C. */
 
 const READY_LIMIT_MILLISECONDS = 120_000;
-const KEY_FILE_POLL_MILLISECONDS = 1000;
+const FILE_POLL_MILLISECONDS = 500;
 const PARENT_POLL_MILLISECONDS = 1000;
 
 const state = localState();
+const packagesChanged = watchPackages();
 const show = (line: string): void => {
-  process.stdout.write(`${line}\n`);
+  // What wrangler says of a build without its packages helps nobody; `supervise` says what happened.
+  if (!packagesChanged()) process.stdout.write(`${line}\n`);
 };
 let service: Service | undefined;
 /** Two services on one state would lease the same numbers. Kept here, or it would be given back as garbage. */
@@ -27,19 +34,24 @@ let keysInUse = "";
 let stopping = false;
 
 async function start(): Promise<void> {
-  const port = parsePort(process.argv.slice(2));
+  const { help, port, host } = readCommandLine(process.argv.slice(2));
+  if (help) return void process.stdout.write(HELP);
+  assertStateWritable(state);
+  // wrangler builds the Worker there.
+  assertWritable(join(PROJECT, ".wrangler/tmp"));
   lock = takeLock(state.serviceLock, 0);
   if (lock === null) {
     throw new Mistake("The service already runs on this data: stop it first (Ctrl-C where it was started).");
   }
-  await assertPortFree(port);
+  await assertPortFree(port, host);
   process.stderr.write("Starting…\n");
   const demo = await prepare();
-  const origin = `http://localhost:${port}`;
-  const first = await launch(port, origin);
-  show(welcome(origin, demo, state));
-  void driveCron(origin);
-  await supervise(port, origin, first);
+  const origins = originsOf(host, port);
+  const launchHere = () => launch(port, host, origins.own);
+  const first = await launchHere();
+  show(welcome(origins, demo, state));
+  void driveCron(origins.own);
+  await supervise(first, launchHere);
 }
 
 /** Tables, sealing key and demo application. */
@@ -56,13 +68,14 @@ async function prepare() {
   }
 }
 
-async function launch(port: number, origin: string): Promise<Service> {
+async function launch(port: number, host: string | undefined, origin: string): Promise<Service> {
   keysInUse = readKeyFile();
-  const started = startService(state, port, show);
+  const started = startService(state, { port, host, show });
   // Known to `stop` before it is ready.
   service = started;
   if (await untilHealthy(started, origin, READY_LIMIT_MILLISECONDS)) return started;
   await started.stop();
+  if (packagesChanged()) throw packagesMistake();
   process.stderr.write(`${started.lastLines()}\n`);
   throw new Mistake("The service did not become ready: the lines above are the last of wrangler's.");
 }
@@ -71,27 +84,47 @@ async function launch(port: number, origin: string): Promise<Service> {
  * Waits for the end of the service. wrangler reads the key file only when it starts, so a rotated sealing key starts the
  * service again.
  *
- * @throws Mistake when it ends by itself
+ * @throws Mistake when it ends by itself, or cannot go on
  */
-async function supervise(port: number, origin: string, first: Service): Promise<void> {
+async function supervise(first: Service, launchAgain: () => Promise<Service>): Promise<void> {
   let running = first;
   for (;;) {
-    const event = await Promise.race([running.ended.then(() => "ended"), untilKeysChange().then(() => "keys")]);
-    if (event === "ended") {
-      if (stopping) return;
-      process.stderr.write(`${running.lastLines()}\n`);
-      throw new Mistake("The service ended by itself: the lines above are the last of wrangler's.");
+    const end = await nextEvent(running);
+    if (stopping) return;
+    if (end !== "keys changed") {
+      await running.stop();
+      throw end;
     }
     show("The sealing keys changed: starting the service again.");
     await running.stop();
-    running = await launch(port, origin);
+    running = await launchAgain();
     show("The service is ready again.");
   }
 }
 
-async function untilKeysChange(): Promise<void> {
-  while (readKeyFile() === keysInUse) await wait(KEY_FILE_POLL_MILLISECONDS);
+/** Waits until a running service has to be started again, or why it is at its end. */
+async function nextEvent(running: Service): Promise<"keys changed" | Mistake> {
+  let isWaiting = true;
+  const fileChange = async () => {
+    while (isWaiting && !packagesChanged() && readKeyFile() === keysInUse) await wait(FILE_POLL_MILLISECONDS);
+    return "files" as const;
+  };
+  const ended = running.ended.then(() => "ended" as const);
+  const event = await Promise.race([ended, running.runtimeEnded.then((by) => ({ by })), fileChange()]);
+  isWaiting = false;
+  if (packagesChanged()) return packagesMistake();
+  if (event === "files") return "keys changed";
+  if (event !== "ended") {
+    return new Mistake(`The runtime (workerd) was ended by ${event.by}: start again with npm start. The data is kept.`);
+  }
+  if (!stopping) process.stderr.write(`${running.lastLines()}\n`);
+  return new Mistake("The service ended by itself: the lines above are the last of wrangler's.");
 }
+
+const packagesMistake = (): Mistake =>
+  new Mistake(
+    "The packages in node_modules are being replaced: start again with npm start after that. The data is kept.",
+  );
 
 /** Empty when the file is not there, say because it is being replaced by hand. */
 const readKeyFile = (): string => (existsSync(state.sealingKeys) ? readFileSync(state.sealingKeys, "utf8") : "");

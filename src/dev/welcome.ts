@@ -1,38 +1,66 @@
 import { randomBytes } from "node:crypto";
+import { ADMIN } from "../admin/mistake.ts";
 import { bold, fieldLines } from "../admin/output.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
 import type { DemoApplication } from "./demo-application.ts";
+import type { Origins } from "./origins.ts";
+
+/** What a person sees once the service is up. */
+export function welcome({ own, printed }: Origins, demo: DemoApplication, state: LocalState): string {
+  return `
+${bold(`The badge distribution service is ready: ${printed}`)}
+
+${fieldLines({
+  Reference: `${printed}/docs`,
+  "On this computer": printed === own ? undefined : own,
+  "Application ID": demo.applicationId,
+  "Application secret": demo.applicationSecret ?? "changed since, see below",
+  "Kept in": shownPath(state.demoApplication),
+})}
+
+${(demo.isDisabled ? disabledLines(demo) : commandLines(printed, demo, state)).join("\n")}
+
+Make applications of your own with: ${ADMIN} application create --help
+Ctrl-C stops the service and keeps its data; npm run reset deletes the data.
+`;
+}
 
 /**
- * What a person sees once the service is up. The commands work as they are printed; the user device in them is new at
- * every start, so that the first call makes a badge.
+ * Commands that work as they are printed; the user device in them is new at every start, so that the first call makes a
+ * badge.
  */
-export function welcome(origin: string, demo: DemoApplication, state: LocalState): string {
+function commandLines(origin: string, demo: DemoApplication, state: LocalState): string[] {
   const suffix = randomBytes(3).toString("hex");
   const body = JSON.stringify({ userId: `user-${suffix}`, metadata: { deviceModel: "Pixel 9", os: "Android" } });
   const json = "-H 'content-type: application/json'";
   const issue = `curl -i ${origin}/v1/badge -H 'applicationid: ${demo.applicationId}' -H 'udid: device-${suffix}' ${json} -d '${body}'`;
-  const list = `curl -i ${origin}/v1/badges -H 'applicationid: ${demo.applicationId}' -H 'applicationsecret: ${demo.applicationSecret}'`;
-  return `
-${bold(`The badge distribution service is ready: ${origin}`)}
-
-${fieldLines({
-  Reference: `${origin}/docs`,
-  "Application ID": demo.applicationId,
-  "Application secret": demo.applicationSecret,
-  "Kept in": shownPath(state.demoApplication),
-})}
-
-${bold("Get a badge number for a user device (201):")}
-${issue}
-
-${bold("Ask again: the same number (200):")}
-${issue}
-
-${bold("List the application's badges with its secret (200):")}
-${list}
-
-Make applications of your own with: npm run -s admin -- application create --help
-Ctrl-C stops the service and keeps its data; npm run reset deletes the data.
-`;
+  return [
+    bold("Get a badge number for a user device (201):"),
+    issue,
+    "",
+    bold("Ask again: the same number (200):"),
+    issue,
+    "",
+    ...secretLines(origin, demo, state),
+  ];
 }
+
+function secretLines(origin: string, demo: DemoApplication, state: LocalState): string[] {
+  const { applicationId, applicationSecret } = demo;
+  if (applicationSecret !== null) {
+    return [
+      bold("List the application's badges with its secret (200):"),
+      `curl -i ${origin}/v1/badges -H 'applicationid: ${applicationId}' -H 'applicationsecret: ${applicationSecret}'`,
+    ];
+  }
+  return [
+    bold("The demo application's secret was changed, and the service cannot show the new one."),
+    `Put it into ${shownPath(state.demoApplication)}, or make another:`,
+    `${ADMIN} secret add ${applicationId}`,
+  ];
+}
+
+const disabledLines = ({ applicationId }: DemoApplication): string[] => [
+  bold("The demo application is disabled. To use it again:"),
+  `${ADMIN} application enable ${applicationId}`,
+];

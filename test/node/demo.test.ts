@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -53,7 +53,7 @@ describe("npm run demo, with the service running", () => {
 
   it("shows what was sent and what came back", () => {
     for (const shown of [
-      "> npm run -s admin -- application create --name Demo",
+      "> npm run -s admin -- application create --name 'Demo story' ",
       "> POST /v1/badge\n",
       '< 201 {"badgeId":"',
       "> POST /v1/badge/sign\n",
@@ -67,6 +67,17 @@ describe("npm run demo, with the service running", () => {
     ]) {
       expect(told.stdout).toContain(shown);
     }
+  });
+
+  it("prints the command so that it works when it is pasted (contract section 10)", async () => {
+    const [, pasted = ""] = / > (npm run (?:.*\\\n)*.*)\n/.exec(told.stdout) ?? [];
+    expect(pasted).toContain("application create");
+    // A shell of its own, in which npm prints the words that it gets.
+    const printed = execFileSync("sh", ["-c", `npm() { printf '%s\\n' "$@"; }\n${pasted}`], { encoding: "utf8" });
+    expect(printed.split("\n").slice(0, 10)).toEqual([
+      ...["run", "-s", "admin", "--", "application", "create", "--name", "Demo story", "--webhook-url"],
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/\S+$/),
+    ]);
   });
 
   it("fits 80 columns, without colours where no terminal is", () => {

@@ -1,12 +1,24 @@
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { originsOf } from "../../src/dev/origins.ts";
 import { createLogFilter } from "../../src/dev/service-log.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
+
+/** A path at which this user may make nothing. As root, by giving up the right to pass over permissions. */
+function withoutRights(): { folder: string; prefix: string[] } {
+  const folder = mkdtempSync(join(tmpdir(), "badge-test-"));
+  chmodSync(folder, 0o555);
+  const isRoot = process.getuid?.() === 0;
+  return { folder, prefix: isRoot ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] : [] };
+}
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 
@@ -42,7 +54,7 @@ function processes(): RunningProcess[] {
 /** `npm start` itself, and everything in the group of processes that it starts. */
 function processesOf({ origin, folder }: RunningService): { main: RunningProcess; below: RunningProcess[] } {
   const all = processes();
-  const main = all.find(({ command }) => command.endsWith(`src/dev/start.ts --port ${new URL(origin).port}`));
+  const main = all.find(({ command }) => command.includes(`src/dev/start.ts --port ${new URL(origin).port}`));
   const wrangler = all.find(({ command }) => command.includes(`--persist-to ${folder}`));
   if (main === undefined || wrangler === undefined) throw new Error("the service is not running");
   return { main, below: all.filter(({ group }) => group === wrangler.group) };
@@ -52,6 +64,25 @@ async function untilGone(those: readonly RunningProcess[]): Promise<void> {
   const pids = new Set(those.map(({ pid }) => pid));
   while (processes().some(({ pid }) => pids.has(pid))) await wait(50);
 }
+
+/** Runs the commands that `npm start` printed. @returns the status codes */
+async function runPrinted(service: RunningService): Promise<string[]> {
+  const commands = service
+    .output()
+    .split("\n")
+    .filter((line) => line.startsWith("curl "));
+  const statuses: string[] = [];
+  for (const command of commands) {
+    const { stdout } = await promisify(execFile)("sh", ["-c", command.replace("curl -i", "curl -si")]);
+    statuses.push(stdout.split(" ")[1] ?? "");
+  }
+  return statuses;
+}
+
+const networkAddress = (): string | undefined =>
+  Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ family, internal }) => family === "IPv4" && !internal)?.address;
 
 describe("npm start", () => {
   let service: RunningService;
@@ -68,16 +99,7 @@ describe("npm start", () => {
   });
 
   it("prints commands that work as they are printed", async () => {
-    const commands = service
-      .output()
-      .split("\n")
-      .filter((line) => line.startsWith("curl "));
-    const answers: string[] = [];
-    for (const command of commands) {
-      const { stdout } = await promisify(execFile)("sh", ["-c", command.replace("curl -i", "curl -si")]);
-      answers.push(stdout.split(" ")[1] ?? "");
-    }
-    expect(answers).toEqual(["201", "200", "200"]);
+    expect(await runPrinted(service)).toEqual(["201", "200", "200"]);
   });
 
   it("shows the requests as JSON, and nothing of wrangler's", () => {
@@ -130,6 +152,62 @@ describe("npm start", () => {
     START_LIMIT_MILLISECONDS,
   );
 
+  it(
+    "keeps the demo application when its secret was changed, and serves an address of the network (contract section 10)",
+    async () => {
+      const { applicationId } = service.demo;
+      for (const words of ["add", "promote", "retire"]) await service.admin("secret", words, applicationId);
+      const address = networkAddress() ?? "127.0.0.1";
+      service = await service.restart("--host", address);
+      expect(service.demo.applicationId).toBe(applicationId);
+      const origin = `http://${address}:${new URL(service.origin).port}`;
+      expect(service.output()).toContain(`is ready: ${origin}\n`);
+      expect(service.output()).toContain(`npm run -s admin -- secret add ${applicationId}\n`);
+      expect(service.output()).not.toContain(service.demo.applicationSecret);
+      expect(await runPrinted(service)).toEqual(["201", "200"]);
+      const { stdout } = await service.admin("application", "list", "--json");
+      expect(JSON.parse(stdout)).toMatchObject([{ applicationId, name: "Demo" }]);
+      // The sweep sends it, so the cron trigger is driven at this address, too.
+      const receiver = createServer((_request, response) => response.writeHead(204).end()).listen(0, "127.0.0.1");
+      await once(receiver, "listening");
+      const receiverAddress = receiver.address();
+      const receiverPort = typeof receiverAddress === "object" ? receiverAddress?.port : undefined;
+      const url = `http://localhost:${receiverPort}/`;
+      await service.admin("application", "update", applicationId, "--webhook-url", url);
+      expect(await service.admin("webhook", "test", applicationId, "--wait", "30")).toMatchObject({ code: 0 });
+      receiver.close();
+    },
+    START_LIMIT_MILLISECONDS,
+  );
+
+  it("ends with one line and a failure when its runtime is killed (contract section 10)", async () => {
+    const { below } = processesOf(service);
+    const workerd = below.filter(({ command }) => command.includes("workerd serve"));
+    expect(workerd).toHaveLength(2);
+    process.kill(workerd[1]?.pid ?? 0, "SIGKILL");
+    expect(await service.ended).toBe(1);
+    const line = "The runtime (workerd) was ended by SIGKILL: start again with npm start. The data is kept.";
+    expect(service.output().trimEnd().split("\n").at(-1)).toBe(line);
+    await untilGone(below);
+  });
+
+  it("says at once that the data belongs to somebody else, in one line (contract section 10)", async () => {
+    const { folder, prefix } = withoutRights();
+    const env = { ...process.env, BADGE_STATE_DIR: `${folder}/state` };
+    const programs = [["src/dev/start.ts"], ["src/admin/main.ts", "application", "list"]];
+    for (const words of programs) {
+      const [command = "", ...rest] = [...prefix, process.execPath, "--disable-warning=ExperimentalWarning", ...words];
+      const child = spawn(command, rest, { cwd: PROJECT, env, stdio: ["ignore", "pipe", "pipe"] });
+      const [out, problem] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+      expect({ code: child.exitCode, out, problem }).toEqual({
+        code: 1,
+        out: "",
+        problem: expect.stringMatching(/^You may not write to [^\n]*badge-test-[^\n]* \(EACCES\)\.\n$/),
+      });
+    }
+    rmSync(folder, { recursive: true });
+  });
+
   it("has its data deleted by reset", async () => {
     const unasked = { code: 1, stdout: "", stderr: "Nobody is there to be asked: run npm run reset -- --yes\n" };
     expect(await program("reset", [], state)).toEqual(unasked);
@@ -146,13 +224,40 @@ describe("the command line of npm start", () => {
     [["--port", "0"], '"0" is not a port: give a number from 1 to 65535'],
     [["--port", "65536"], '"65536" is not a port'],
     [["--port", "http"], '"http" is not a port'],
-    [["--port"], "its only option is another port"],
-    [["8788"], "its only option is another port"],
+    [["--port"], "Option '--port <value>' argument missing; see npm start -- --help"],
+    [["--prot", "8788"], "Unknown option '--prot'; see npm start -- --help"],
+    [["--host", "phone.example.com"], '"phone.example.com" is not an IP address'],
+    [["8788"], "Unexpected argument '8788'; see npm start -- --help"],
   ])("%j is a mistake told in one line", async (words, line) => {
     const { code, stdout, stderr } = await program("start", words, "/nowhere");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain(line);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+});
+
+describe("help", () => {
+  it.each(["start", "reset"] as const)("of npm %s goes to standard output, with the exit code 0", async (name) => {
+    for (const word of ["--help", "-h"]) {
+      const { code, stdout, stderr } = await program(name, [word], "/nowhere");
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toMatch(/^Usage: npm /);
+      expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    }
+  });
+});
+
+describe("where the service can be reached", () => {
+  it("is this computer alone, an address of it, or the network", () => {
+    const network = networkAddress();
+    expect(originsOf(undefined, 8787)).toEqual({ own: "http://localhost:8787", printed: "http://localhost:8787" });
+    expect(originsOf("192.0.2.7", 1)).toEqual({ own: "http://192.0.2.7:1", printed: "http://192.0.2.7:1" });
+    expect(originsOf("2001:db8::7", 1)).toMatchObject({ printed: "http://[2001:db8::7]:1" });
+    expect(originsOf("0.0.0.0", 1)).toEqual({
+      own: "http://127.0.0.1:1",
+      printed: `http://${network ?? "127.0.0.1"}:1`,
+    });
+    expect(originsOf("::", 1)).toMatchObject({ own: "http://[::1]:1" });
   });
 });
 

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { ADMIN } from "../mistake.ts";
 import { shownNumber, tableLines } from "../output.ts";
-import { type Session, withSession } from "../session.ts";
+import { type Session, shownCommand, withSession } from "../session.ts";
 
 const operations = () => import("../operations/sealing-keys.ts");
 
@@ -33,7 +33,7 @@ export async function rotate(command: Command): Promise<void> {
 }
 
 const rotatedText = (version: number, session: Session): string =>
-  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${ADMIN} sealing-key reseal`;
+  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
 
 /** wrangler reads local keys only when it starts. */
 const restarts = ({ place }: Session): string =>

@@ -1,8 +1,7 @@
 import type { Command } from "commander";
-import { ADMIN } from "../mistake.ts";
 import type { AddedSecret, ShownSecret } from "../operations/secrets.ts";
 import { bold, fieldLines, tableLines } from "../output.ts";
-import { withSession } from "../session.ts";
+import { type Session, shownCommand, withSession } from "../session.ts";
 
 const operations = () => import("../operations/secrets.ts");
 
@@ -10,9 +9,9 @@ const operations = () => import("../operations/secrets.ts");
 export async function add(id: string, command: Command): Promise<void> {
   await withSession(
     command,
-    async ({ database, output }) => {
-      const added = await (await operations()).addSecret(database, id);
-      output.result(added, () => addedText(added));
+    async (session) => {
+      const added = await (await operations()).addSecret(session.database, id);
+      session.output.result(added, () => addedText(added, session));
     },
     { seals: true },
   );
@@ -28,14 +27,14 @@ export async function list(id: string, command: Command): Promise<void> {
 
 /** `secret promote` */
 export async function promote(id: string, command: Command): Promise<void> {
-  await withSession(command, async ({ database, output }) => {
-    const secrets = await (await operations()).promoteSecret(database, id);
-    output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id)}`);
+  await withSession(command, async (session) => {
+    const secrets = await (await operations()).promoteSecret(session.database, id);
+    session.output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id, session)}`);
   });
 }
 
-const promotedText = (id: string): string =>
-  `Webhooks are signed with the new secret now. When nobody uses the other one any more:\n${ADMIN} secret retire ${id}`;
+const promotedText = (id: string, session: Session): string =>
+  `Webhooks are signed with the new secret now. When nobody uses the other one any more:\n${shownCommand(session, `secret retire ${id}`)}`;
 
 /** `secret retire` */
 export async function retire(id: string, secretId: string | undefined, command: Command): Promise<void> {
@@ -51,11 +50,11 @@ export function secretTable(secrets: readonly ShownSecret[]): string {
   return tableLines(["SECRET ID", "ROLE", "CREATED"], rows, "There are no secrets.");
 }
 
-function addedText({ applicationId, secretId, applicationSecret }: AddedSecret): string {
+function addedText({ applicationId, secretId, applicationSecret }: AddedSecret, session: Session): string {
   return `${bold("Added a secret.")}
 
 ${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Application secret": applicationSecret })}
 
 Keep the secret now: it is not shown again. When the application's server uses it:
-  ${ADMIN} secret promote ${applicationId}`;
+  ${shownCommand(session, `secret promote ${applicationId}`)}`;
 }

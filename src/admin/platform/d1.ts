@@ -8,6 +8,7 @@ import type { LocalState } from "./paths.ts";
 import { retryDatabase } from "./retry.ts";
 import type { Target } from "./target.ts";
 import type { Wrangler } from "./wrangler.ts";
+import { assertStateWritable } from "./writable.ts";
 
 export interface OpenD1 {
   d1: D1Database;
@@ -17,6 +18,7 @@ export interface OpenD1 {
 
 /** Opens local D1, the same files as the service uses, and brings its tables up to date. */
 export async function openLocalD1(wrangler: Wrangler, target: Target, state: LocalState): Promise<OpenD1> {
+  assertStateWritable(state);
   const opened = await openD1(wrangler, target, join(state.persistTo, "v3"));
   try {
     await migrateLocally(opened.d1, wrangler);

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
-import { Mistake } from "../mistake.ts";
+import { Mistake, shellWord } from "../mistake.ts";
 import { PROJECT } from "./paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "./wrangler.ts";
 
@@ -14,7 +14,7 @@ export interface WranglerEnd {
 }
 
 /** The command as a person would type it. It never holds a secret: those go in by standard input. */
-export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.join(" ")}`;
+export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
 /** Runs wrangler's program and waits for its end. */
 export async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {

@@ -18,8 +18,10 @@ export interface RunningService {
   admin(...words: string[]): Promise<{ code: number; stdout: string; stderr: string }>;
   /** SIGKILL to it and to everything it started. */
   kill(): Promise<void>;
-  /** The same again, on the same state and port. */
-  restart(): Promise<RunningService>;
+  /** The same again, on the same state and port. @param words more words of the command line */
+  restart(...words: string[]): Promise<RunningService>;
+  /** Resolves with its exit code when it has ended. */
+  ended: Promise<number | null>;
   /** Ctrl-C. @returns the exit code */
   stop(): Promise<number | null>;
   remove(): void;
@@ -31,9 +33,13 @@ export async function startService(): Promise<RunningService> {
   return launch(mkdtempSync(join(tmpdir(), "badge-test-")), await freePort());
 }
 
-async function launch(folder: string, port: number): Promise<RunningService> {
+async function launch(folder: string, port: number, words: string[] = []): Promise<RunningService> {
   const env = { ...process.env, BADGE_STATE_DIR: join(folder, "state"), NO_COLOR: "1" };
-  const child = spawn(process.execPath, ["src/dev/start.ts", "--port", String(port)], { cwd: PROJECT, env });
+  const child = spawn(process.execPath, ["src/dev/start.ts", "--port", String(port), ...words], {
+    cwd: PROJECT,
+    env,
+  });
+  const ended = once(child, "exit").then(() => child.exitCode);
   const output = collect(child);
   await untilPrinted(child, output, "Make applications of your own");
   const demo: RunningService["demo"] = JSON.parse(readFileSync(join(folder, "state", "demo-application.json"), "utf8"));
@@ -47,7 +53,8 @@ async function launch(folder: string, port: number): Promise<RunningService> {
       killTree(child.pid ?? 0);
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
     },
-    restart: () => launch(folder, port),
+    restart: (...more) => launch(folder, port, more),
+    ended,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       child.kill("SIGINT");

@@ -1,0 +1,54 @@
+import { accessSync, constants, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Mistake } from "../mistake.ts";
+import { type LocalState, shownPath } from "./paths.ts";
+
+/**
+ * Checks that this user may change the local state. SQLite says "locked" or "cannot open" of files that belong to
+ * somebody else, which nobody understands, and only after retries.
+ *
+ * @throws Mistake that names what may not be written
+ */
+export function assertStateWritable({ persistTo, sealingKeys, demoApplication, serviceLock, keyLock }: LocalState) {
+  for (const path of [persistTo, sealingKeys, demoApplication, serviceLock, keyLock]) assertWritable(path);
+  for (const path of filesBelow(join(persistTo, "v3"))) assertWritable(path);
+}
+
+/**
+ * Checks that a path can be written to or, when nothing is there yet, be made.
+ *
+ * @throws Mistake when it cannot
+ */
+export function assertWritable(path: string): void {
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code !== "ENOENT" || dirname(path) === path) {
+      throw new Mistake(`You may not write to ${shownPath(path)}${ownerHint(path)} (${code}).`);
+    }
+    assertWritable(dirname(path));
+  }
+}
+
+/** The files of a folder, itself and its folders included; none when it is not there. */
+function filesBelow(folder: string): string[] {
+  if (statSync(folder, { throwIfNoEntry: false }) === undefined) return [];
+  assertWritable(folder);
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesBelow(path) : [path];
+  });
+}
+
+/** Nothing when the owner cannot be told or is this user. */
+function ownerHint(path: string): string {
+  const user = process.getuid?.();
+  try {
+    const { uid } = statSync(path);
+    return uid === user ? "" : `, which belongs to another user (${uid}, and you are ${user}): act as that user`;
+  } catch {
+    return "";
+  }
+}
