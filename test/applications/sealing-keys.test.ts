@@ -66,10 +66,10 @@ describe("re-sealing seals only to the key that D1 names and the Worker holds (c
     const db = new Database(env.DB);
     // `right` is a key of version 2 here that lost the race; the one D1 names has not arrived yet.
     const early = new SealingKeys({ SEALING_KEY_1: right, SEALING_KEY_2_00aa: right });
-    expect(await resealSome(db, early)).toBe(0);
+    expect((await resealSome(db, early)).resealed).toBe(0);
     expect(new Set(await versions())).toEqual(new Set([1]));
     const both = new SealingKeys({ SEALING_KEY_1: right, SEALING_KEY_2_00aa: right, SEALING_KEY_2_00bb: other });
-    expect(await resealSome(db, both)).toBeGreaterThan(0);
+    expect((await resealSome(db, both)).resealed).toBeGreaterThan(0);
     expect(new Set(await versions())).toEqual(new Set([2]));
     // The loser's secret is deleted, and nothing needs it.
     const { context } = testContext();
