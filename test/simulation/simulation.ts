@@ -1,4 +1,5 @@
 import { Actors } from "./actors/actors.ts";
+import { livesOn } from "./aftermath.ts";
 import { drain } from "./drain.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
 import type { Breach } from "./invariants/verdict.ts";
@@ -49,6 +50,7 @@ async function live(world: World): Promise<void> {
   faults.start();
   receivers.startTrouble();
   await actors.act();
+  await livesOn(world);
   trace.add("seed", "from here on nothing fails");
   faults.stop();
   receivers.stopTrouble();

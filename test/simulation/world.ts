@@ -8,6 +8,7 @@ import { Deliveries } from "./invariants/deliveries.ts";
 import { Holders } from "./invariants/holders.ts";
 import { Invitations } from "./invariants/invitations.ts";
 import { LeaseCheck } from "./invariants/leases.ts";
+import { ReuseDelay } from "./invariants/reuse.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Signatures } from "./invariants/signatures.ts";
 import { Verdict } from "./invariants/verdict.ts";
@@ -62,7 +63,12 @@ export class World implements Platform {
     this.serviceDice = dice.of("service");
     this.wire = new Wire({ ...this.#parts(), dice: dice.of("wire") });
     this.rows = new Rows(this.#judging());
-    this.d1 = new D1Server((changes) => this.rows.see(changes));
+    const { applications, clockErrorMilliseconds: errorOfOneClock } = this.plan;
+    const reuse = new ReuseDelay({ ...this.#judging(), applications, clockErrorMilliseconds: errorOfOneClock });
+    this.d1 = new D1Server((changes) => {
+      this.rows.see(changes);
+      reuse.see(changes);
+    });
     const clockDice = dice.of("clocks");
     const clockError = () => clockDice.between(-this.plan.clockErrorMilliseconds, this.plan.clockErrorMilliseconds);
     this.isolates = new Isolates({ platform: this, dice: dice.of("isolates"), clockError });
@@ -84,6 +90,7 @@ export class World implements Platform {
       platform: this,
       dice: dice.of("network"),
       receive: (received) => this.receivers.receive(received),
+      observe: (sent) => this.deliveries.begin(sent),
     });
     this.administrator = new Administrator({ world: this, dice: dice.of("administrator") });
     this.clients = new Clients(this);

@@ -7,6 +7,8 @@ import type { World } from "../world.ts";
 const MAX_REPEATS = 3;
 /** Older invitations are mostly over. */
 const NEWEST_TOKENS = 3;
+/** Invitations that are opened at once, at most. */
+const TOKENS_AT_ONCE = 3;
 const UNKNOWN_TOKEN = "inv_that-nobody-created";
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
@@ -41,8 +43,9 @@ export class Device {
   async act(): Promise<void> {
     const what = this.#dice.below(10);
     if (what < 1) return this.#sign();
+    if (what < 3) return this.presentAll();
     const request = this.#badgeRequest();
-    if (what < 4) {
+    if (what < 5) {
       // The user taps twice, or opens an invitation, or another user logs in while the first request is under way.
       const other = this.#badgeRequest();
       const second = this.#dice.oneOf([request, other, { ...other, userId: request.userId }]);
@@ -50,6 +53,13 @@ export class Device {
     } else {
       await this.#ask(request);
     }
+  }
+
+  /** The user opens all invitations at once: claims that meet in one group of the allocator. */
+  async presentAll(): Promise<void> {
+    const request = this.#badgeRequest();
+    const tokens = [null, ...this.#tokens.slice(-TOKENS_AT_ONCE)];
+    await Promise.all(tokens.map((token) => this.#ask({ ...request, token })));
   }
 
   /** A request of a user whom nobody saw before. */

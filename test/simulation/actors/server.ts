@@ -5,6 +5,7 @@ import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
 
 const MAX_PAGE_TRIES = 4;
+const INVITATIONS_AT_ONCE = 3;
 
 /** An application's server: invites, hands tokens to devices, revokes, reads its list. */
 export class Server {
@@ -24,7 +25,8 @@ export class Server {
 
   async act(): Promise<void> {
     const what = this.#dice.below(10);
-    if (what < 5 || this.#tokens.length === 0) return this.#invite();
+    if (what < 1) return this.#inviteOneDevice();
+    if (what < 5 || this.#tokens.length === 0) return this.#invite(this.#someDevices());
     if (what < 8) return this.#revoke();
     await this.walk(this.#dice.chance(0.3) ? "alice" : null);
   }
@@ -61,7 +63,8 @@ export class Server {
     return null;
   }
 
-  async #invite(): Promise<void> {
+  /** @param devices that get the token */
+  async #invite(devices: readonly Device[]): Promise<void> {
     const { timeline, plan, clients } = this.#world;
     const expiresAtTime = timeline.now + this.#dice.between(1, 1000 + 4 * plan.thinkMilliseconds);
     const { applicationId, secret } = this.#credentials();
@@ -70,7 +73,19 @@ export class Server {
     if (outcome.kind !== "granted") return;
     const { id: token } = outcome.granted;
     this.#tokens.push(token);
-    for (const device of this.#dice.shuffled(this.#devices).slice(0, this.#dice.between(1, 3))) device.hand(token);
+    for (const device of devices) device.hand(token);
+  }
+
+  /** One device gets several invitations, and its user opens all of them at once. */
+  async #inviteOneDevice(): Promise<void> {
+    const device = this.#dice.pick(this.#devices);
+    if (!device) return;
+    await Promise.all(Array.from({ length: INVITATIONS_AT_ONCE }, () => this.#invite([device])));
+    await device.presentAll();
+  }
+
+  #someDevices(): Device[] {
+    return this.#dice.shuffled(this.#devices).slice(0, this.#dice.between(1, 3));
   }
 
   async #revoke(): Promise<void> {

@@ -1,6 +1,9 @@
 import type { World } from "../world.ts";
 import type { Attempt } from "./book.ts";
 
+/** A request that lost so many races against others of its user device is told to come back. */
+const MAX_LOST_RACES = 5;
+
 /** Nobody is turned away without need (contract section 6). */
 export function checkAvailability(
   world: World,
@@ -15,7 +18,8 @@ export function checkAvailability(
   if (outcome?.kind !== "refused") return;
   const { reason, fault } = outcome;
   verdict.expect(reason !== "internal", "no request ends in 500", () => `${what}: ${explain(fault)}`);
-  verdict.expect(reason !== "unavailable" || hasStruck, "503 only where the platform failed", detail);
+  const isExcused = reason !== "unavailable" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
+  verdict.expect(isExcused, "503 only where the platform failed", detail);
   verdict.expect(POSSIBLE_REASONS.has(reason), "a request is refused for a documented reason", detail);
   if (reason !== "numbers-exhausted") return;
   const application = plan.applications.find(({ id }) => id === request.applicationId);

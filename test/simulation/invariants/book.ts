@@ -82,6 +82,12 @@ export class Book {
       .filter(({ request }) => request.applicationId === applicationId && request.udid === udid);
   }
 
+  /** How many other requests for the badge of the same user device were under way during this one. */
+  rivalsOf(attempt: Attempt<unknown, unknown>): number {
+    const ofUserDevice = [...this.badgeAttempts.values()].find((attempts) => attempts.some((one) => one === attempt));
+    return ofUserDevice?.filter((other) => other !== attempt && other.to >= attempt.from).length ?? 0;
+  }
+
   /** Attempts to claim one invitation, by whomever. */
   claimsOf(token: string): BadgeAttempt[] {
     return [...this.badgeAttempts.values()].flat().filter(({ request }) => request.token === token);

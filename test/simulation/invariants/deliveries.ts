@@ -11,6 +11,8 @@ import type { Verdict } from "./verdict.ts";
  * what two clocks may differ.
  */
 const LEAST_DISTANCE_MILLISECONDS = 4000;
+/** How long an attempt may take (contract section 8). One whose sender died may still be with its receiver for so long. */
+const ATTEMPT_MILLISECONDS = 15_000;
 
 interface Known {
   body: string;
@@ -26,6 +28,8 @@ export class Deliveries {
   readonly #credentials: Credentials;
   readonly #findEvent: (eventId: string) => Row | undefined;
   readonly #known = new Map<string, Known>();
+  /** Attempts whose sender does not know their end yet: when each began, in milliseconds. */
+  readonly #underWay = new Map<string, number>();
 
   constructor(parts: {
     verdict: Verdict;
@@ -42,6 +46,22 @@ export class Deliveries {
   /** Whether a receiver ever answered an event with 2xx. */
   isAccepted(eventId: string): boolean {
     return this.#known.get(eventId)?.isAccepted ?? false;
+  }
+
+  /** An attempt leaves. @returns to be called when its sender knows its end */
+  begin({ headers, sentAt }: Received): () => void {
+    const eventId = headers["webhook-id"] ?? "";
+    const otherSince = this.#underWay.get(eventId) ?? Number.NEGATIVE_INFINITY;
+    const isReleased = (this.#rows.releasedAt.get(eventId) ?? 0) >= otherSince;
+    this.#verdict.expect(
+      sentAt - otherSince >= ATTEMPT_MILLISECONDS || isReleased,
+      "no attempt begins while another of the same event is under way",
+      () => `${eventId} was sent again ${sentAt - otherSince} ms after an attempt without an end`,
+    );
+    this.#underWay.set(eventId, sentAt);
+    return () => {
+      if (this.#underWay.get(eventId) === sentAt) this.#underWay.delete(eventId);
+    };
   }
 
   /** @returns attempts of this event that arrived before */

@@ -26,12 +26,13 @@ const POSSIBLE: Record<Part, readonly Fault[]> = {
 };
 
 /** How often, of all calls. */
-const RATES = [0.004, 0.015, 0.05] as const;
+const RATES = [0.004, 0.015, 0.05, 0.15] as const;
 
 /** Which faults there are, and how often: another mixture for every seed, so that rare ones meet undisturbed. */
 export class Faults {
   readonly #dice: Dice;
   readonly #rates = new Map<Part, Map<Fault, number>>();
+  readonly #away = new Set<Part>();
   #isOn = false;
   #struck = 0;
 
@@ -52,6 +53,12 @@ export class Faults {
     this.#isOn = false;
   }
 
+  /** While a part is away, every call of it fails without an effect. */
+  setAway(part: Part, isAway: boolean): void {
+    if (isAway) this.#away.add(part);
+    else this.#away.delete(part);
+  }
+
   /** Whether anything may go wrong at this moment. */
   get isOn(): boolean {
     return this.#isOn;
@@ -70,6 +77,10 @@ export class Faults {
   /** What goes wrong with one call; nothing, mostly. */
   draw(part: Part): Fault | null {
     if (!this.#isOn) return null;
+    if (this.#away.has(part)) {
+      this.strike();
+      return "before";
+    }
     for (const [fault, rate] of this.#rates.get(part) ?? []) {
       if (!this.#dice.chance(rate)) continue;
       this.strike();

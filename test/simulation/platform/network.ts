@@ -24,16 +24,27 @@ export interface HttpAnswer {
   isEndless: boolean;
 }
 
+/** Looks at a request that leaves. @returns to be called when its sender has the response, or has given up */
+export type RequestObserver = (sent: Received) => () => void;
+
 /** The Internet: one receiver for each URL. */
 export class Network {
   readonly #platform: Platform;
   readonly #dice: Dice;
   readonly #receive: (received: Received) => Reply;
+  readonly #observe: RequestObserver;
 
-  constructor(parts: { platform: Platform; dice: Dice; receive: (received: Received) => Reply }) {
+  /** @param observe is told when a request leaves, and gives back what to call when its sender has its end */
+  constructor(parts: {
+    platform: Platform;
+    dice: Dice;
+    receive: (received: Received) => Reply;
+    observe: RequestObserver;
+  }) {
     this.#platform = parts.platform;
     this.#dice = parts.dice;
     this.#receive = parts.receive;
+    this.#observe = parts.observe;
   }
 
   /** `fetch` of a process: settles with an answer, or fails as a connection does. */
@@ -41,7 +52,8 @@ export class Network {
     const { timeline, wire, trace, faults } = this.#platform;
     const { signal } = init;
     const received = { url, headers: { ...init.headers }, body: init.body.slice(), sentAt: timeline.now };
-    return new Promise((resolve, reject) => {
+    const ended = process.isAlive ? this.#observe(received) : () => {};
+    return new Promise<Response>((resolve, reject) => {
       const back = (milliseconds: number, settle: () => void) =>
         timeline.after(milliseconds, () => process.isAlive && settle());
       const fail = () => back(wire.delay(), () => reject(new TypeError("fetch failed")));
@@ -59,7 +71,7 @@ export class Network {
         if (fault === "silent" || reply.kind === "never") return;
         back(reply.afterMilliseconds, () => resolve(response(reply, signal)));
       });
-    });
+    }).finally(ended);
   }
 }
 

@@ -6,10 +6,13 @@ import type { Timeline } from "./timeline.ts";
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
+/**
+ * How long a call that fails may take to have its effect all the same, in milliseconds: mostly while its caller still
+ * tries again, sometimes when others have long decided otherwise.
+ */
+const LATE_MILLISECONDS = [30_000, 30_000, 600_000] as const;
 /** What takes longer than this counts as a fault. */
 const SLOW_MILLISECONDS = 1000;
-/** How long a call that fails may take to have its effect all the same, in milliseconds. */
-const LATE_MILLISECONDS = 30_000;
 
 /** One call of a process to a part of the platform. */
 export interface Call<Result> {
@@ -118,7 +121,7 @@ export class Wire {
   }
 
   #takeLate<Result>(caller: Process, call: Call<Result>): void {
-    this.#timeline.after(this.#dice.below(LATE_MILLISECONDS), () => this.#take(caller, call, () => {}));
+    this.#timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () => this.#take(caller, call, () => {}));
   }
 
   #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {

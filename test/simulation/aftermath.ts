@@ -1,0 +1,84 @@
+import type { Dice } from "./dice.ts";
+import { isUntold } from "./invariants/book.ts";
+import type { ApplicationPlan } from "./plan.ts";
+import type { World } from "./world.ts";
+
+const MINUTE = 60_000;
+/** More than any call tries again. */
+const OUTAGE_MILLISECONDS = 2000;
+/** A request that meets no delay has leased its number by then. */
+const MAX_MILLISECONDS_TO_LEASE = 25;
+const NEW_USERS = ["dave", "erin"] as const;
+/** Alarms of one object that are waited for: at the first one, few leases are old enough to be settled. */
+const MAX_ALARMS = 2;
+/** How long before and after an alarm requests leave their clients, in milliseconds: they arrive while it is at work. */
+const AROUND_ALARM_MILLISECONDS = 25;
+
+/**
+ * What goes on after everybody has acted, while things still fail. In some seeds minutes pass, in which webhooks are
+ * attempted again; in some an hour, after which phones repeat what was never answered just when the objects settle the
+ * leases of it.
+ */
+export async function livesOn(world: World): Promise<void> {
+  const dice = world.dice.of("aftermath");
+  const what = dice.below(4);
+  if (what === 0) await passMinutes(world, dice);
+  if (what === 1) await repeatAtAlarms(world, dice);
+}
+
+async function passMinutes({ timeline, isolates, trace }: World, dice: Dice): Promise<void> {
+  for (let rounds = dice.between(2, 6); rounds > 0; rounds--) {
+    await timeline.sleep(dice.below(MINUTE));
+    trace.add("cron", "goes off");
+    void isolates.sweep();
+  }
+}
+
+async function repeatAtAlarms(world: World, dice: Dice): Promise<void> {
+  await Promise.all(
+    world.plan.applications.map(async (application) => {
+      await askWhileD1Leaves(world, dice, application);
+      for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application);
+    }),
+  );
+}
+
+/** New users ask, and D1 goes away between the lease of a number and the write of its badge. */
+async function askWhileD1Leaves(
+  world: World,
+  dice: Dice,
+  { id: applicationId, devices }: ApplicationPlan,
+): Promise<void> {
+  const { timeline, faults, clients } = world;
+  const requests = devices.flatMap(({ udid }) =>
+    NEW_USERS.map((userId) => clients.requestBadge({ applicationId, udid, userId, token: null, metadata: null })),
+  );
+  await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
+  faults.setAway("d1", true);
+  await timeline.sleep(OUTAGE_MILLISECONDS);
+  faults.setAway("d1", false);
+  await Promise.all(requests);
+}
+
+async function repeatAtAlarm(
+  { timeline, objects, book, clients }: World,
+  dice: Dice,
+  { id }: ApplicationPlan,
+): Promise<void> {
+  const alarm = objects.storageOf(id)?.alarm ?? null;
+  if (alarm === null) return;
+  await timeline.sleep(alarm - timeline.now - AROUND_ALARM_MILLISECONDS);
+  const unanswered = [...book.badgeAttempts.values()].flatMap((attempts) => {
+    const last = attempts.at(-1);
+    return last && attempts.every(isUntold) ? [last.request] : [];
+  });
+  await Promise.all(
+    unanswered
+      .filter(({ applicationId }) => applicationId === id)
+      .map(async (request) => {
+        await timeline.sleep(dice.below(2 * AROUND_ALARM_MILLISECONDS));
+        await clients.requestBadge(request);
+      }),
+  );
+  await timeline.sleep(2 * AROUND_ALARM_MILLISECONDS);
+}
