@@ -26,6 +26,7 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
 const PURE = [
   "test/client-address.test.ts",
   "test/client/verify-webhook.test.ts",
+  "test/bounded-cache.test.ts",
   "test/invitations/lifecycle.test.ts",
   "test/numbers/{group-commit,permutation}.test.ts",
   "test/verify/*.test.ts",

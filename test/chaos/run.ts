@@ -17,6 +17,8 @@ export interface ChaosOptions {
 }
 
 export interface ChaosResult {
+  /** Badges that had been answered at each kill. */
+  badgesAtKills: number[];
   badges: number;
   listed: number;
   events: number;
@@ -47,9 +49,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       const name = `client${place}`;
       return new ChaosClient(service.origin, application, new Random(random.below(2 ** 31)), name, answered);
     });
+    const badgesAtKills: number[] = [];
     for (let kill = 1; kill <= options.kills; kill++) {
       const life = 200 + random.below(options.maxLifeMilliseconds);
       await traffic(clients, () => wait(life).then(() => service.kill()));
+      badgesAtKills.push(answered.badges.size);
       options.say(`kill ${kill} of ${options.kills} after ${life} ms: ${progress(answered)}`);
       service = await service.restart();
     }
@@ -60,7 +64,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       throw new Error(`${listed.size} badges are listed, but there are ${events} events`);
     if (options.drains) await waitForDeliveries(service, application, receiver.received, listed);
     const deliveries = [...receiver.received.values()].reduce((sum, count) => sum + count, 0);
-    return { badges: answered.badges.size, listed: listed.size, events, deliveries, counts: answered.counts };
+    const { badges, counts } = answered;
+    return { badgesAtKills, badges: badges.size, listed: listed.size, events, deliveries, counts };
   } finally {
     await service.stop();
     service.remove();

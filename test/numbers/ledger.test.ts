@@ -319,8 +319,12 @@ describe("whatever happens in whatever order (contract sections 1 and 5)", () =>
         await object.run(() => {});
         await fc.asyncModelRun(() => ({ model: createModel(1000, ...rules), real: object }), commands);
       }),
-      // Ends what would else shrink until the test is over, and its seed untold.
-      { numRuns: byEffort(10, 300), interruptAfterTimeLimit: byEffort(20_000, 200_000) },
+      // Ends what would else shrink until the test is over, and its seed untold. Fewer runs than these are a failure.
+      {
+        numRuns: byEffort(10, 300),
+        interruptAfterTimeLimit: byEffort(20_000, 200_000),
+        markInterruptAsFailure: true,
+      },
     );
   });
 });

@@ -294,6 +294,13 @@ describe("a process that dies loses no event (contract section 8)", () => {
       attempt <= 2 ? new Promise<Response>((resolve) => late.push(resolve)) : answer(500),
     );
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    let records = 0;
+    const d1 = aroundD1(env.DB, async ([statement], send) => {
+      const result = await send();
+      if (isRecord(statement?.sql)) records++;
+      return result;
+    });
+    outbox.context = { ...outbox.context, db: new Database(d1) };
     const event = await outbox.issue();
     const start = outbox.now;
     for (const attempt of [0, 1, 2]) {
@@ -301,9 +308,10 @@ describe("a process that dies loses no event (contract section 8)", () => {
       await outbox.consume(event);
       await vi.waitFor(() => expect(endpoint.received).toHaveLength(attempt + 1));
     }
-    await vi.waitFor(async () => expect(await outbox.event(event)).toMatchObject({ attempts: 1, lastStatus: 500 }));
+    await vi.waitFor(() => expect(records).toBe(1));
+    expect(await outbox.event(event)).toMatchObject({ attempts: 1, lastStatus: 500 });
     late[0]?.(answer(503));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await vi.waitFor(() => expect(records).toBe(2));
     expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1, lastStatus: 500 });
     late[1]?.(answer(200));
     await outbox.settle();

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { HOLD_AFTER_ATTEMPTS, HOLD_AFTER_SECONDS, RETRY_DELAYS_SECONDS } from "../../src/limits.ts";
 import * as policy from "../../src/webhooks/policy.ts";
 import { byEffort } from "../support/effort.ts";
 
@@ -12,6 +11,9 @@ const NOW = Date.UTC(2026, 8, 20, 12, 0, 0);
 const NETWORK: Outcome = { kind: "network" };
 const TIMEOUT: Outcome = { kind: "timeout" };
 const REFUSED: Outcome = { kind: "refused", reason: "ip-literal" };
+/** Contract section 8: 5 s, 1 m, 5 m, 30 m, 2 h, 5 h, then 7 × 10 h. */
+const RETRY_DELAYS_SECONDS = [5, 60, 300, 1800, 7200, 18_000, ...Array.from({ length: 7 }, () => 36_000)];
+
 const answered = (status: number, retryAfterSeconds: number | null = null): Outcome => {
   return { kind: "answered", status, retryAfterSeconds };
 };
@@ -23,7 +25,7 @@ const overloads = fc.constantFrom(TIMEOUT, answered(429), answered(429, 99_999),
 
 describe("An event is tried 14 times over 77 hours (contract section 8)", () => {
   it("after 5 s, 1 m, 5 m, 30 m, 2 h, 5 h and 7 times 10 h", () => {
-    const seconds = [5, 60, 300, 1800, 7200, 18_000, ...Array.from({ length: 7 }, () => 36_000)];
+    const seconds = RETRY_DELAYS_SECONDS;
     const maxAttempts = maxAttemptsOf("badge:created");
     const steps = Array.from({ length: 14 }, (_, before) =>
       decide({ attemptsBefore: before, outcome: NETWORK, random: 0, maxAttempts }),
@@ -144,8 +146,8 @@ describe("An endpoint that does nothing but fail is held (contract section 8)", 
         const { heldAt, failingSince } = failedAt(times);
         expect(failingSince).toBe(Math.min(...times));
         if (heldAt === null) return;
-        expect(times.length).toBeGreaterThanOrEqual(HOLD_AFTER_ATTEMPTS);
-        expect(heldAt - Math.min(...times)).toBeGreaterThanOrEqual(HOLD_AFTER_SECONDS * 1000);
+        expect(times.length).toBeGreaterThanOrEqual(10);
+        expect(heldAt - Math.min(...times)).toBeGreaterThanOrEqual(120 * HOUR);
       }),
     );
   });

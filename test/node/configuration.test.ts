@@ -1,0 +1,116 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { type Unstable_Config, unstable_readConfig } from "wrangler";
+
+const PATH = fileURLToPath(new URL("../../wrangler.toml", import.meta.url));
+const TEXT = readFileSync(PATH, "utf8");
+
+/** As wrangler reads it for one environment, with what it inherits. */
+const read = (env?: string): Unstable_Config =>
+  unstable_readConfig({ config: PATH, ...(env !== undefined && { env }) }, { hideWarnings: true });
+
+const ENVIRONMENTS = ["local", ...new Set([...TEXT.matchAll(/^\[env\.(\w+)\]/gm)].map(([, name]) => name ?? ""))];
+const configurations = ENVIRONMENTS.map((name) => [name, name === "local" ? read() : read(name)] as const);
+const local = read();
+
+/** Kind and name of everything that the Worker is bound to. */
+function bindings(config: Unstable_Config): string[] {
+  return [
+    ...config.d1_databases.map(({ binding }) => `D1 ${binding}`),
+    ...config.durable_objects.bindings.map(({ name, class_name }) => `object ${name} ${class_name}`),
+    ...(config.queues.producers ?? []).map(({ binding }) => `queue ${binding}`).toSorted(),
+    ...config.ratelimits.map(({ name }) => `rate limit ${name}`).toSorted(),
+    ...Object.keys(config.vars)
+      .map((name) => `variable ${name}`)
+      .toSorted(),
+    `assets ${config.assets?.binding}`,
+  ];
+}
+
+describe("wrangler.toml, which the deployed Worker runs by", () => {
+  it("has production beside local development", () => {
+    expect(ENVIRONMENTS).toEqual(["local", "production"]);
+  });
+
+  describe.each(configurations)("%s", (name, config) => {
+    it("sweeps every minute (contract sections 5 and 8: expiry needs no request, a lost message costs a minute)", () => {
+      expect(config.triggers.crons).toEqual(["* * * * *"]);
+    });
+
+    it("consumes the queue that it sends to, and the dead letters of that one (contract section 8)", () => {
+      const [sent] = (config.queues.producers ?? []).map(({ queue }) => queue);
+      const consumers = new Map(config.queues.consumers?.map((consumer) => [consumer.queue, consumer]));
+      const dead = consumers.get(sent ?? "")?.dead_letter_queue ?? "";
+      expect([...consumers.keys()].toSorted()).toEqual([sent, dead].toSorted());
+      // The Worker tells the two apart by this part of the name.
+      expect(dead).toContain("-dead");
+      expect(sent).not.toContain("-dead");
+      for (const consumer of consumers.values()) {
+        const { max_batch_size, max_batch_timeout, max_retries, retry_delay } = consumer;
+        expect([max_batch_size, max_batch_timeout, max_retries, retry_delay]).not.toContain(undefined);
+      }
+      // At most as many as 30 senders with five connections each take, and no wait for more.
+      expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 100, max_batch_timeout: 0 });
+    });
+
+    it("lets the platform log no URL: that of a revocation holds a token (contract section 9)", () => {
+      expect(config.observability).toMatchObject({ enabled: true, logs: { invocation_logs: false } });
+      expect(config.logpush ?? false).toBe(false);
+    });
+
+    it("limits calls as section 7 of the contract says: 60 by device, 1,200 by address, in a minute", () => {
+      const limits = config.ratelimits.map(({ name: limit, simple }) => [limit, simple] as const);
+      expect(Object.fromEntries(limits)).toMatchObject({
+        DEVICE_LIMIT: { limit: 60, period: 60 },
+        CLIENT_IP_LIMIT: { limit: 1200, period: 60 },
+      });
+    });
+
+    it("has every binding, variable and object class that local development has", () => {
+      expect(bindings(config)).toEqual(bindings(local));
+      expect(config.migrations).toEqual(local.migrations);
+      expect(config.migrations.flatMap(({ new_sqlite_classes: classes = [] }) => classes)).toEqual(
+        config.durable_objects.bindings.map(({ class_name }) => class_name),
+      );
+      expect(config.d1_databases.map(({ migrations_dir }) => migrations_dir)).toEqual(["migrations"]);
+    });
+
+    it("has the flags that the code relies on (contract section 8: the public internet only, nobody waits)", () => {
+      expect(config.compatibility_flags).toEqual([
+        "global_fetch_strictly_public",
+        "queue_consumer_no_wait_for_wait_until",
+      ]);
+      expect(config.compatibility_date).toBe(local.compatibility_date);
+    });
+
+    it("asks the Worker first about every path, so that assets have the Worker's headers and errors", () => {
+      expect(config.assets).toMatchObject({
+        directory: expect.stringContaining("dist/assets"),
+        run_worker_first: true,
+      });
+    });
+
+    it("allows webhooks to localhost only when it is local (contract section 8)", () => {
+      expect(config.vars.ENVIRONMENT === "local").toBe(name === "local");
+    });
+  });
+
+  it("shares nothing between environments: no name, database, queue or counter stands in two", () => {
+    const resources = configurations.flatMap(([, config]) => [
+      `Worker ${config.name}`,
+      ...config.d1_databases.flatMap(({ database_id, database_name }) => [`D1 ${database_id}`, `D1 ${database_name}`]),
+      ...(config.queues.consumers ?? []).map(({ queue }) => `queue ${queue}`),
+      ...config.ratelimits.map(({ namespace_id }) => `counter ${namespace_id}`),
+    ]);
+    expect(new Set(resources).size).toBe(resources.length);
+  });
+
+  it("leaves one value to whoever deploys, the ID of the database, which deploying explains", () => {
+    const lines = TEXT.split("\n").filter((line) => line.includes("REPLACE_ME"));
+    expect(lines).toEqual([expect.stringMatching(/^database_id = "REPLACE_ME" .*wrangler d1 create/)]);
+    expect(read("production").d1_databases.map(({ database_id }) => database_id)).toEqual(["REPLACE_ME"]);
+    expect(read().d1_databases.map(({ database_id }) => database_id)).not.toContain("REPLACE_ME");
+    expect(readFileSync(new URL("../../README.md", import.meta.url), "utf8")).toContain("REPLACE_ME");
+  });
+});
