@@ -13,6 +13,8 @@ import { RECORDED_EVENTS, readPayload } from "./support/storage.ts";
 
 useQuietLog();
 
+const OVERTAKEN = JSON.stringify({ kind: "overtaken" });
+
 const claimQuietly = (
   application: TestApplication,
   udid: string,
@@ -22,7 +24,11 @@ const claimQuietly = (
 ): Promise<Answer> => requestQuietly(application, udid, { userId, invitationToken }, bindings);
 
 /** Runs claims that all wait for the first one's write, so that they are one group. @returns how many each batch had */
-async function claimTogether(application: TestApplication, acts: readonly (() => Promise<Answer>)[]) {
+async function claimTogether(
+  application: TestApplication,
+  acts: readonly (() => Promise<Answer>)[],
+  calls = acts.length,
+) {
   const batches: number[] = [];
   const decoy = await invite(application);
   const claim = vi.spyOn(Allocator.prototype, "claim");
@@ -31,7 +37,7 @@ async function claimTogether(application: TestApplication, acts: readonly (() =>
       const claims: unknown = JSON.parse(String(statements[0].parameters[0]));
       batches.push(Array.isArray(claims) ? claims.length : 0);
     }
-    while (batches.length === 1 && claim.mock.calls.length <= acts.length) await scheduler.wait(1);
+    while (batches.length === 1 && claim.mock.calls.length <= calls) await scheduler.wait(1);
     return send();
   });
   const first = claimQuietly(application, "decoy", "decoy", decoy);
@@ -153,6 +159,25 @@ describe("a claim that fails half-way, tried again by the client (contract secti
     const claimed = await claimUntilAnswered(application);
     expect(statusesOf(claimed.answers)).toEqual(statuses);
     await expectClaimed(application, claimed);
+  });
+
+  it("is told as new to a caller whose repeated call met the first one in a group", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const invitation = await invite(application);
+    const results: unknown[] = [];
+    const ALLOCATOR = aroundAllocators(async (method, call) => {
+      if (method !== "claim") return call();
+      // As when the platform repeats a call whose response it has lost: the other one comes back.
+      const both = await Promise.all([call(), call()]);
+      results.push(...both);
+      return both.find((result) => JSON.stringify(result) === OVERTAKEN) ?? both[0];
+    });
+    const act = () => claimQuietly(application, "phone", "guest", invitation, { ALLOCATOR });
+    const { answers } = await claimTogether(application, [act], 2);
+    expect(results).toContainEqual({ kind: "overtaken" });
+    expect(answers).toMatchObject([{ status: 201, body: { badgeId: String(invitation.number) } }]);
+    expect(answers[0]?.body.publicKey).toEqual(expect.any(String));
+    expect((await expectConsistent(application)).events).toHaveLength(2);
   });
 
   it("writes nothing at all when D1 cannot record the event", async () => {
