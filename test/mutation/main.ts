@@ -5,7 +5,7 @@ import { expectGreen, type Fate, tryMutant } from "./campaign.ts";
 import { type Mutant, mutantsOf } from "./mutants.ts";
 import { describeFate, survivors, table } from "./report.ts";
 import { draw } from "./sample.ts";
-import { CORE } from "./stages.ts";
+import { reasonToLeaveOut } from "./stages.ts";
 import { Workspace } from "./workspace.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
@@ -29,7 +29,7 @@ function whole(text: string): number {
 }
 
 const options = new Command("npm run mutate --")
-  .description("Changes the core in one small place at a time, in a copy, and tells which changes no test notices.")
+  .description("Changes the source in one small place at a time, in a copy, and tells which changes no test notices.")
   .option("--sample <n>", "draw so many mutants, evenly over the files (default: all)", whole)
   .option("--seed <n>", "the seed of the draw", whole, 1)
   .option("--only <files...>", "only of files whose path contains one of these")
@@ -52,7 +52,9 @@ try {
 
 function chosen(from: Workspace): Mutant[] {
   const { sample, seed, only, at } = options;
-  const files = CORE.filter((file) => !only || only.some((part) => file.includes(part)));
+  const files = from
+    .sources()
+    .filter((file) => reasonToLeaveOut(file) === null && (!only || only.some((part) => file.includes(part))));
   const all = files.flatMap((file) => mutantsOf(file, from.read(file)));
   const wanted = all.filter(({ file, line }) => !at || at.includes(`${file}:${line}`));
   return sample === undefined ? wanted : draw(wanted, sample, seed);

@@ -45,10 +45,7 @@ const COSTS = vitest("workers", ["storage/costs"]);
 const RECONCILED = vitest("workers", ["invitations/restored"]);
 const pure = (file: string): Stage => vitest("pure", [file]);
 
-/**
- * What is run for a file after the simulation, the cheapest first. A mutant that passes them all survived. The files
- * listed are the core of the service.
- */
+/** What is run for a file of the core after the simulation, the cheapest first. A mutant that passes them all survived. */
 const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/numbers/adoption.ts": [RECONCILED],
   "src/numbers/allocations.ts": [RESTORED, RELEASE],
@@ -93,8 +90,61 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/storage/webhook-events.ts": [WEBHOOKS],
 };
 
-export const CORE: readonly string[] = Object.keys(AFTER_SIMULATION);
+const LIMITS = [
+  pure("webhooks/policy"),
+  pure("webhooks/url-guard"),
+  ...["http/errors", "http/pages", "http/authorization", "webhooks/answers", "webhooks/delivery"].map((file) =>
+    vitest("workers", [file]),
+  ),
+];
+const KEYS = vitest("workers", ["applications/sealing", "applications/signing-keys", "applications/resealing"]);
+const DOOR = vitest("workers", ["http/authorization", "http/errors"]);
+const OPENAPI = vitest("workers", ["http/openapi", "http/openapi-codes"]);
+const STORAGE = vitest("workers", ["storage/plans", "storage/costs"]);
+const CLIENT = vitest("workers", ["client/clients", "client/errors", "client/retries"]);
+const ADMIN = ["admin-commands", "admin-applications", "admin-credentials", "admin-events", "admin-reports"];
+const node = (file: string): Stage => vitest("node", [`node/${file}`]);
+
+/** What is run for any other file, by the start of its path; the first that fits counts. */
+const BY_PATH: readonly (readonly [RegExp, readonly Stage[]])[] = [
+  [/^src\/limits/, LIMITS],
+  [/^src\/context/, [vitest("workers", ["webhooks/production"]), BADGES]],
+  [/^src\/bounded-cache/, [pure("bounded-cache")]],
+  [/^src\/sweep/, [vitest("workers", ["invitations/sweep"], true), WEBHOOKS]],
+  [/^src\/applications\/devices/, [vitest("workers", ["applications/devices"]), KEYS]],
+  [/^src\/applications\//, [DOOR, KEYS, RECONCILED]],
+  [/^src\/storage\//, [STORAGE, BADGES, INVITATIONS, WEBHOOKS, RECONCILED]],
+  [/^src\/http\/openapi\//, [OPENAPI, node("docs")]],
+  [/^src\/http\//, [DOOR, vitest("workers", ["http/pages", "http/unavailable"]), OPENAPI]],
+  [/^src\/(numbers|invitations|badges|webhooks)\//, [BADGES, INVITATIONS, WEBHOOKS, RESTORED]],
+  [/^src\/client\//, [pure("client/verify-webhook"), CLIENT, node("client")]],
+  [/^src\/verify\//, [pure("verify/badge-signature"), node("verify")]],
+  [/^src\/admin\/(operations|commands|actions|platform)\/.*seal/, [node("admin-sealing")]],
+  [/^src\/admin\/output/, [node("output"), ...ADMIN.map(node)]],
+  [/^src\/admin\//, [...ADMIN, "admin-sealing"].map(node)],
+  [/^src\/examples\//, [node("receiver")]],
+  [/^src\/dev\//, [node("start"), node("docs")]],
+  [/^src\/[\w-]+\.ts$/, [BADGES, DOOR, WEBHOOKS]],
+];
+
+/** What no mutant can be made of that a test should notice, and why. */
+const NOT_MUTATED: readonly (readonly [RegExp, string])[] = [
+  [/\.d\.ts$/, "only types"],
+  [/^src\/storage\/schema\.ts$/, "the migrations make the tables; drizzle-kit compares the two"],
+  [/^src\/dev\/(verify-vectors\/|make-verify-vectors)/, "made the published vectors once; the vectors are tested"],
+  [/^src\/demo\//, "tells a story to a person; the calls it makes are tested where they are answered"],
+  [/^src\/dev\/(openapi-lint|docs-assets)/, "steps of the build, which fails"],
+];
+
+/** Why a file is left out, or null when mutants of it are made. */
+export const reasonToLeaveOut = (file: string): string | null =>
+  NOT_MUTATED.find(([path]) => path.test(file))?.[1] ?? null;
+
+/** Only this part of the service runs in the simulation. */
+const IS_SIMULATED =
+  /^src\/(numbers|invitations|badges|webhooks|storage|[\w-]+\.ts$)|^src\/applications\/(registry|cred|auth|dev)/;
 
 export function stagesOf(file: string): readonly Stage[] {
-  return [SIMULATION, ...(AFTER_SIMULATION[file] ?? [])];
+  const known = AFTER_SIMULATION[file] ?? BY_PATH.find(([path]) => path.test(file))?.[1] ?? [];
+  return IS_SIMULATED.test(file) ? [SIMULATION, ...known] : known;
 }

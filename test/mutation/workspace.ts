@@ -23,6 +23,14 @@ export class Workspace {
     }
   }
 
+  /** Every TypeScript file of `src`, by its path in the project, in order. */
+  sources(): string[] {
+    return readdirSync(join(this.folder, "src"), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => `src/${file.replaceAll("\\", "/")}`)
+      .sort();
+  }
+
   read(file: string): string {
     return readFileSync(join(this.folder, file), "utf8");
   }

@@ -1,7 +1,10 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { mutantsOf } from "../mutation/mutants.ts";
 import { draw } from "../mutation/sample.ts";
 import { mutateSql } from "../mutation/sql.ts";
+import { reasonToLeaveOut, stagesOf } from "../mutation/stages.ts";
 
 const mutated = (text: string): string[] =>
   mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
@@ -23,6 +26,12 @@ describe("the mutants of a text", () => {
     expect(mutated('import a from "b"; type C = "d" | 1; throw new Error(e ? "f" : "g");')).toEqual([]);
   });
 
+  it("are limits ten times as large or as small where the text is the limits of the design", () => {
+    const text = "export const A = 60; export const B = 1;";
+    const mutants = mutantsOf("src/limits.ts", text).map(({ replacement }) => replacement);
+    expect(mutants).toEqual(["(600)", "(6)"]);
+  });
+
   it("change conditions, order and joints of a query", () => {
     const sql = "SELECT a FROM b WHERE c <= ?1 AND d IS NULL ORDER BY a LIMIT 1";
     const queries = mutateSql(sql).map(({ from, to, replacement }) => sql.slice(0, from) + replacement + sql.slice(to));
@@ -32,6 +41,28 @@ describe("the mutants of a text", () => {
       "SELECT a FROM b WHERE c <= ?1 OR d IS NULL ORDER BY a LIMIT 1",
       "SELECT a FROM b WHERE c <= ?1 AND d IS NOT NULL ORDER BY a LIMIT 1",
     ]);
+  });
+});
+
+describe("the files that mutants are made of", () => {
+  const project = join(import.meta.dirname, "../..");
+  const sources = readdirSync(join(project, "src"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => `src/${file}`);
+
+  it("are all of src, each with tests that may notice, but for those with a reason", () => {
+    const without = sources.filter((file) => reasonToLeaveOut(file) === null && stagesOf(file).length === 0);
+    expect(without).toEqual([]);
+    const leftOut = sources.filter((file) => reasonToLeaveOut(file) !== null);
+    expect(leftOut.length).toBeLessThan(sources.length / 5);
+  });
+
+  it("have stages whose tests exist", () => {
+    const named = sources
+      .flatMap(stagesOf)
+      .flatMap(({ command }) => command.filter((word) => word.endsWith(".test.ts")));
+    expect(new Set(named).size).toBeGreaterThan(30);
+    expect([...new Set(named)].filter((file) => !existsSync(join(project, file)))).toEqual([]);
   });
 });
 
