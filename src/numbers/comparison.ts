@@ -26,9 +26,12 @@ export async function skipKnownNumbers(db: Database, ledger: Ledger): Promise<vo
  */
 export async function settleUnconfirmed(db: Database, ledger: Ledger, before: number): Promise<number> {
   let freed = 0;
+  let looks = new Map<number, number>();
   for (;;) {
     const leases = ledger.unconfirmed(before, RECLAIM_CHUNK_LEASES);
-    if (leases.length === 0) return freed;
+    looks = new Map(leases.map(({ id }) => [id, (looks.get(id) ?? 0) + 1]));
+    // What two looks did not settle waits for the next alarm.
+    if ([...looks.values()].every((count) => count > 2)) return freed;
     freed += await settle(db, ledger, leases, before);
   }
 }
@@ -76,9 +79,8 @@ async function endUntold(
   );
   let freed = 0;
   for (const { lease, invitation } of untold) {
+    // Of the others the next look at D1 tells: claimed after all, or ended by a try whose response was lost.
     if (ended.has(invitation)) freed += Number(ledger.reclaim(lease.id, before, now));
-    // Somebody else has ended it at this moment and releases it, or it was claimed after all.
-    else ledger.confirm(lease.holder, lease.number);
   }
   return freed;
 }

@@ -186,6 +186,20 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     await expectConsistent(application);
   });
 
+  it("gives its number back also when D1's response to its end was lost", async () => {
+    const application = await reserveUntold(Date.now() + DAY);
+    let lost = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const response = await send();
+      if (!isAbout(statements, "UPDATE invitation") || lost++ > 0) return response;
+      throw LOST;
+    });
+    moveClock(HOUR);
+    await ringAlarm(application);
+    expect(lost).toBeGreaterThan(0);
+    expect((await expectConsistent(application)).ledger.free).toEqual([application.firstNumber]);
+  });
+
   it("is ended after five minutes when the range is exhausted otherwise", async () => {
     const application = await reserveUntold(Date.now() + DAY);
     expect(outcome(await ask(application, "device"))).toBe(EXHAUSTED);

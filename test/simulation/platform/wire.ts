@@ -121,7 +121,9 @@ export class Wire {
   }
 
   #takeLate<Result>(caller: Process, call: Call<Result>): void {
-    this.#timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () => this.#take(caller, call, () => {}));
+    this.#timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () =>
+      this.#take(caller, call, () => {}),
+    );
   }
 
   #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
