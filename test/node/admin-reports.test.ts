@@ -57,7 +57,8 @@ beforeAll(async () => {
       orm.insert(badge).values(rows),
       orm.insert(invitation).values([
         { digest: "digest-of-a-token", state: "pending", ...invited, ...expiry },
-        { digest: "another", state: "revoked", ...invited, ...expiry },
+        { digest: "another", state: "revoked", endedAt: 1, ...invited, ...expiry },
+        { digest: "a-third", state: "expired", endedAt: 1, releasedAt: 2, ...invited, ...expiry },
       ]),
     ]),
   );
@@ -112,7 +113,7 @@ describe("stats", () => {
     expect(await readStatistics(database, applicationId)).toEqual({
       applicationId,
       name: "Test",
-      numbers: { size: 100, issued: 4, reserved: 1, retired: 1, left: 94 },
+      numbers: { size: 100, issued: 4, reserved: 1, retired: 1, resting: 1, left: 93, used: 7, usedPercent: 7 },
       badges: {
         deviceModel: {
           values: [{ value: "iPhone 17", badges: 2 }, notTold, { value: "iPhone 16", badges: 1 }],
@@ -122,8 +123,31 @@ describe("stats", () => {
         osVersion: { values: [{ value: "26.1", badges: 2 }, notTold, { value: "26.2", badges: 1 }], others: 0 },
         sdkVersion: { values: [{ value: null, badges: 4 }], others: 0 },
       },
-      invitations: { pending: 1, claimed: 0, revoked: 1, expired: 0 },
+      invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
     });
+  });
+
+  it("tells how full a range is: numbers that rest are used until the reuse delay is over (section 10)", async () => {
+    const plain = { name: "Small", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 3600 };
+    const range = { firstNumber: 1, lastNumber: 3 };
+    const { applicationId: id } = await createApplication(database, {
+      ...plain,
+      range,
+      signatureLifetimeSeconds: null,
+    });
+    const ended = { applicationId: id, creatorDevice: "device-digest", createdAt: 1, state: "revoked" } as const;
+    const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
+    await database.run((orm) =>
+      orm.batch([
+        orm.insert(badge).values({ number: 1, applicationId: id, invitation: "small-reserved" }),
+        orm.insert(invitation).values([
+          { digest: "small-resting", number: 2, endedAt: Date.now() - 3000_000, releasedAt: 1, ...ended, ...expiry },
+          { digest: "small-rested", number: 3, endedAt: Date.now() - 4000_000, releasedAt: 1, ...ended, ...expiry },
+        ]),
+      ]),
+    );
+    const { numbers } = await readStatistics(database, id);
+    expect(numbers).toMatchObject({ size: 3, reserved: 1, resting: 1, used: 2, left: 1, usedPercent: 66.6 });
   });
 });
 

@@ -58,11 +58,12 @@ function statisticsText({ name, applicationId, numbers, badges, invitations }: S
     const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not told)", count }));
     return section(TITLES[field], others > 0 ? [...counts, { label: "(others)", count: others }] : counts);
   });
+  const { usedPercent, ...counts } = numbers;
   return [
     `${bold(name)}  ${applicationId}`,
     section(
-      "Badge numbers",
-      Object.entries(numbers).map(([label, count]) => ({ label: label === "size" ? "in the range" : label, count })),
+      `Badge numbers: ${usedPercent} % of the range is used`,
+      Object.entries(counts).map(([label, count]) => ({ label: label === "size" ? "in the range" : label, count })),
     ),
     ...fields,
     section(

@@ -19,21 +19,34 @@ export interface ValueCount {
 export interface Statistics {
   applicationId: string;
   name: string;
-  numbers: { size: number; issued: number; reserved: number; retired: number; left: number };
+  /**
+   * `resting`: of ended invitations, within the reuse delay or not released yet. `used`: all that cannot be handed out now;
+   * `usedPercent` is rounded down, so it is 100 only when nothing is left.
+   */
+  numbers: {
+    size: number;
+    issued: number;
+    reserved: number;
+    retired: number;
+    resting: number;
+    left: number;
+    used: number;
+    usedPercent: number;
+  };
   badges: Record<Field, { values: ValueCount[]; others: number }>;
   invitations: Record<"pending" | "claimed" | "revoked" | "expired", number>;
 }
 
 /** Counts the badges and invitations of an application. */
 export async function readStatistics(database: Database, applicationId: string): Promise<Statistics> {
-  const { name, firstNumber, lastNumber } = await findApplication(database, applicationId);
+  const { name, firstNumber, lastNumber, reuseAfterSeconds } = await findApplication(database, applicationId);
   // By number: the table's own order, so no index is needed.
   const inRange = between(badge.number, firstNumber, lastNumber);
   const [numbers, invitations, deviceModel, os, osVersion, sdkVersion] = await database.run((orm) =>
     orm.batch([
       countNumbers(orm, inRange),
       orm
-        .select({ state: invitation.state, invitations: count() })
+        .select({ state: invitation.state, invitations: count(), resting: countResting(reuseAfterSeconds) })
         .from(invitation)
         .where(eq(invitation.applicationId, applicationId))
         .groupBy(invitation.state),
@@ -45,11 +58,16 @@ export async function readStatistics(database: Database, applicationId: string):
   );
   const { issued = 0, retired = 0, all = 0 } = numbers[0] ?? {};
   const size = lastNumber - firstNumber + 1;
+  const resting = sum(invitations.map((each) => each.resting));
+  const used = Math.min(size, all + resting);
   const top = (values: ValueCount[]) => ({ values, others: issued - sum(values.map(({ badges }) => badges)) });
   return {
     applicationId,
     name,
-    numbers: { size, issued, reserved: all - issued - retired, retired, left: size - all },
+    numbers: {
+      ...{ size, issued, reserved: all - issued - retired, retired, resting, left: size - used, used },
+      usedPercent: Math.floor((used / size) * 1000) / 10,
+    },
     badges: { deviceModel: top(deviceModel), os: top(os), osVersion: top(osVersion), sdkVersion: top(sdkVersion) },
     invitations: {
       ...{ pending: 0, claimed: 0, revoked: 0, expired: 0 },
@@ -63,6 +81,13 @@ const countNumbers = (orm: Orm, inRange: SQL) =>
     .select({ all: count(), issued: count(badge.position), retired: count(badge.retiredAt) })
     .from(badge)
     .where(inRange);
+
+/** Ended invitations whose numbers cannot be handed out yet; each has been handed out anew at the earliest after that. */
+function countResting(reuseAfterSeconds: number): SQL<number> {
+  const restedBefore = Date.now() - reuseAfterSeconds * 1000;
+  return sql<number>`count(*) FILTER (WHERE ${invitation.state} IN ('revoked', 'expired')
+    AND (${invitation.releasedAt} IS NULL OR ${invitation.endedAt} > ${restedBefore}))`;
+}
 
 function countField(orm: Orm, inRange: SQL, field: Field) {
   const value = sql<string | null>`json_extract(${badge.metadata}, ${sql.raw(`'$.${field}'`)})`;
