@@ -71,7 +71,13 @@ export const MIN_ALARM_SECONDS = 60;
 export const RESERVATION_DEADLINE_MILLISECONDS = 8000;
 /** Leases looked up in D1 by one statement when reclaiming. */
 export const RECLAIM_CHUNK_LEASES = 500;
-/** Numbers of each kind, free and fresh, looked up in D1 at once after one that it knows already. */
+/** Freed numbers that one lease moves between tables, at most: a release adds one, so backlogs shrink. */
+export const FREED_CHUNK_NUMBERS = 100;
+/** Fresh numbers that one lease passes over because they lie beyond the range, at most. */
+export const BEYOND_CHUNK_NUMBERS = 500;
+/** Shares of a range's numbers that are used when a warning is logged, in percent. */
+export const RANGE_WARNING_PERCENTS = [99, 90] as const;
+/** Numbers of each kind, ready and fresh, looked up in D1 at once after one that it knows already. */
 export const SKIP_CHUNK_NUMBERS = 500;
 /** Badges written to D1 by one batch of group commit. */
 export const MAX_GROUP_BADGES = 100;

@@ -7,7 +7,6 @@ import { withFreedNumbers } from "../invitations/expire.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge, type UserDevice } from "../storage/badges.ts";
-import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
 
 /** Gives a user device its badge number: the one it has, the one its invitation reserved, or a new one. */
@@ -40,7 +39,6 @@ async function issueNew(
   );
   switch (result.kind) {
     case "written":
-      context.defer(sendWakeUps(context.queue, application.id, result.wakeUps));
       return { kind: "created", number: result.number, publicKey };
     case "existing":
       return answerRaced(context, userDevice, metadata);

@@ -16,7 +16,6 @@ import {
   writeExpiry,
 } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
-import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { decideClaim } from "./lifecycle.ts";
 
 /**
@@ -61,7 +60,6 @@ async function claimNow(context: Context, applicationId: string, claim: Claim): 
   const result = await context.allocator.claim(applicationId, claim);
   switch (result.kind) {
     case "written":
-      context.defer(sendWakeUps(context.queue, applicationId, result.wakeUps));
       return true;
     case "overtaken":
       return false;

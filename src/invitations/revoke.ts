@@ -4,7 +4,13 @@ import { digestOf } from "../digest.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../limits.ts";
 import { log } from "../log.ts";
 import { Refusal } from "../refusal.ts";
-import { findInvitation, writeExpiry, writeReleases, writeRevocation } from "../storage/invitations.ts";
+import {
+  type EndedInvitation,
+  findInvitation,
+  writeExpiry,
+  writeReleases,
+  writeRevocation,
+} from "../storage/invitations.ts";
 import { decideRevoke } from "./lifecycle.ts";
 
 export interface RevokedInvitation {
@@ -31,7 +37,14 @@ export async function revokeInvitation(
     if (decision.kind === "revoked-before") {
       const revokedAt = invitation.endedAt;
       if (revokedAt === null) throw new Error("a revoked invitation has a time of revocation");
-      if (invitation.releasedAt === null) await release(context, application.id, digest, revokedAt);
+      if (invitation.releasedAt === null) {
+        await release(context, {
+          applicationId: application.id,
+          digest,
+          number: invitation.number,
+          endedAt: revokedAt,
+        });
+      }
       return { number: invitation.number, expiresAt: invitation.expiresAt, revokedAt };
     }
     // Whether it was this request or another that ended the invitation, the next look tells.
@@ -42,10 +55,10 @@ export async function revokeInvitation(
 }
 
 /** The number is free before the answer is given; if that fails the sweep does it. */
-async function release(context: Context, applicationId: string, digest: string, endedAt: number): Promise<void> {
+async function release(context: Context, ended: EndedInvitation): Promise<void> {
   try {
-    await context.allocator.release(applicationId, [{ applicationId, digest, endedAt }]);
-    context.defer(writeReleases(context.db, [digest], context.now()).catch((error) => leftToSweep(error)));
+    await context.allocator.release(ended.applicationId, [ended]);
+    context.defer(writeReleases(context.db, [ended.digest], context.now()).catch((error) => leftToSweep(error)));
   } catch (error) {
     leftToSweep(error);
   }

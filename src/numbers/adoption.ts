@@ -1,4 +1,6 @@
+import { FreedNumbers } from "./freed-numbers.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
+import { integer } from "./sql.ts";
 
 /** What D1 knows of a number. */
 export interface KnownBadge {
@@ -17,7 +19,8 @@ export interface InvitationLeases {
 
 /**
  * Takes over what D1 knows, into the ledger of an object that was restored to an older state: the numbers are free no
- * more, and their holders have them. Repeated, it does nothing.
+ * more, and their holders have them. A number that a holder was leased in vain meanwhile is freed. Repeated, it does
+ * nothing.
  *
  * @param now milliseconds
  * @returns how many leases it added or changed
@@ -27,10 +30,10 @@ export function adoptBadges(sql: SqlStorage, badges: readonly KnownBadge[], now:
     const holder = badgeHolder(badge);
     return holder ? [{ holder: holderKey(holder), number: badge.number, claimedBy: claimantOf(badge) }] : [];
   });
-  sql.exec(
-    "DELETE FROM free WHERE number IN (SELECT value FROM json_each(?))",
-    JSON.stringify(badges.map(({ number }) => number)),
-  );
+  const numbers = new Set(badges.map(({ number }) => number));
+  const freed = new FreedNumbers(sql);
+  for (const number of findReplaced(sql, leases)) if (!numbers.has(number)) freed.add(number, now);
+  freed.remove(numbers);
   return sql
     .exec(
       `INSERT INTO lease (holder, number, leased_at, confirmed, claimed_by)
@@ -43,6 +46,18 @@ export function adoptBadges(sql: SqlStorage, badges: readonly KnownBadge[], now:
       now,
     )
     .toArray().length;
+}
+
+/** Numbers that nobody confirmed, of holders that D1 knows with other ones. */
+function findReplaced(sql: SqlStorage, leases: readonly { holder: string; number: number }[]): number[] {
+  return sql
+    .exec(
+      `SELECT lease.number FROM json_each(?) JOIN lease ON lease.holder = value ->> 'holder'
+       WHERE lease.confirmed = 0 AND lease.claimed_by IS NULL AND lease.number <> value ->> 'number'`,
+      JSON.stringify(leases),
+    )
+    .toArray()
+    .map(({ number }) => integer(number));
 }
 
 function claimantOf({ invitation, device, userId }: KnownBadge): string | null {

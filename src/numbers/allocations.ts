@@ -2,7 +2,6 @@ import { MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../limits.ts";
 import type { BadgeWrite, WriteResult } from "../storage/badge-writes.ts";
 import type { NumberRange } from "./fresh-numbers.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { giveWakeUpsToOne } from "./group-wake-ups.ts";
 import type { Ledger } from "./ledger.ts";
 
 /** What the object needs to know of its application to lease a number. */
@@ -20,9 +19,12 @@ export interface Allocation {
   write(number: number): BadgeWrite;
 }
 
-/** Business outcomes are values: an exception would cross RPC as a fault of the object. */
+/**
+ * Business outcomes are values: an exception would cross RPC as a fault of the object. `wakeUps` is for Workers of version
+ * 1.0.0, which fail without the list and send what is in it: the object sends wake-ups itself.
+ */
 export type AllocationResult =
-  | { kind: "written"; number: number; wakeUps: readonly string[] }
+  | { kind: "written"; number: number; wakeUps: readonly never[] }
   | { kind: "existing"; number: number }
   | { kind: "exhausted" }
   | { kind: "contended" }
@@ -38,18 +40,28 @@ export interface AllocationStorage {
   settleOldLeases(this: void): Promise<boolean>;
 }
 
+/** What allocations tell the object, once for each group. Nobody waits for what it does about it. */
+export interface AllocationListener {
+  /** Numbers have been leased, or there were none. */
+  leased(this: void, rules: AllocationRules, now: number): void;
+  /** These events have been recorded and are due. */
+  recorded(this: void, eventIds: readonly string[]): void;
+}
+
 /** Numbers of one application: leased, written to D1 and confirmed in groups. */
 export class Allocations {
   readonly #ledger: Ledger;
   readonly #storage: AllocationStorage;
+  readonly #listener: AllocationListener;
   readonly #group = new GroupCommit<Allocation, AllocationResult | null>(MAX_GROUP_BADGES, (group) =>
     this.#allocateAll(group),
   );
   #skipping: Promise<void> | null = null;
 
-  constructor(ledger: Ledger, storage: AllocationStorage) {
+  constructor(ledger: Ledger, storage: AllocationStorage, listener: AllocationListener) {
     this.#ledger = ledger;
     this.#storage = storage;
+    this.#listener = listener;
   }
 
   /** @throws Unavailable when D1 does not answer */
@@ -77,6 +89,8 @@ export class Allocations {
         ? this.#ledger.lease(holder, rules.range, rules.reuseAfterSeconds, now)
         : ({ kind: "unavailable" } as const),
     );
+    const newest = group.at(-1);
+    if (newest) this.#listener.leased(newest.rules, now);
     const writes = group.flatMap(({ write }, place) => {
       const lease = leases[place];
       return lease?.kind === "leased" ? [write(lease.number)] : [];
@@ -90,7 +104,8 @@ export class Allocations {
       if (!result) throw new Error("a lease was written without a result");
       return this.#apply(allocation, lease.number, result);
     });
-    return giveWakeUpsToOne(results, pendingEvents(writes, written));
+    this.#listener.recorded(pendingEvents(writes, written));
+    return results;
   }
 
   /** Brings the ledger in line with what D1 said. @returns null when another number must be tried */
@@ -116,7 +131,7 @@ export class Allocations {
 
   #giveUp(holder: string, number: number, isTaken: boolean): void {
     if (isTaken) this.#ledger.markTaken(holder, number);
-    else this.#ledger.release(holder, Date.now());
+    else this.#ledger.release(holder, number, Date.now());
   }
 
   /**

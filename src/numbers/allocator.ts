@@ -12,12 +12,15 @@ import { type Claim, writeClaims } from "../storage/claim-writes.ts";
 import { Database } from "../storage/database.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
+import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeases } from "./adoption.ts";
 import { type AllocationResult, type AllocationRules, Allocations } from "./allocations.ts";
+import { ApplicationId } from "./application-id.ts";
 import { type ClaimResult, Claims } from "./claims.ts";
 import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
 import { holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
+import { RangeWarnings } from "./range-warnings.ts";
 import { Settlement } from "./settlement.ts";
 
 export interface IssueRequest {
@@ -31,28 +34,43 @@ export interface IssueRequest {
 
 export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
 
+/** Workers deployed before invitations were released by number do not send it. */
+type EndedLease = Omit<EndedInvitation, "number"> & { number?: number };
+
 /**
  * One application's object; its name is the application ID. It knows which number is leased to which holder, and writes
  * what is asked for at one moment to D1 in one batch. Every call may be repeated: the lease by its holder, the write by
- * its event ID or invitation.
+ * its event ID or invitation. Methods take what Workers of earlier and later versions send: a deployment has both.
  */
 export class Allocator extends DurableObject<Env> {
   readonly #ledger = new Ledger(this.ctx.storage.sql);
+  readonly #applicationId = new ApplicationId(this.ctx.storage.sql, this.ctx.id.name);
+  readonly #warnings = new RangeWarnings(this.ctx.storage.sql);
   readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
-  readonly #allocations = new Allocations(this.#ledger, {
-    write: async (writes) => {
-      await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#ensureAlarm());
-      return writeBadges(this.#openDatabase(), this.#applicationId, writes);
+  readonly #allocations = new Allocations(
+    this.#ledger,
+    {
+      write: async (writes) => {
+        await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#ensureAlarm());
+        return writeBadges(this.#openDatabase(), this.#applicationId.value, writes);
+      },
+      skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
+      settleOldLeases: () => this.#settlement.settleOldLeases(),
     },
-    skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
-    settleOldLeases: () => this.#settlement.settleOldLeases(),
-  });
-  readonly #claims = new Claims(this.#ledger, (claims) =>
-    writeClaims(this.#openDatabase(), this.#applicationId, claims),
+    {
+      leased: (rules, now) => this.#warnIfNearlyUsedUp(rules, now),
+      recorded: (eventIds) => this.#wake(eventIds),
+    },
+  );
+  readonly #claims = new Claims(
+    this.#ledger,
+    (claims) => writeClaims(this.#openDatabase(), this.#applicationId.value, claims),
+    (eventIds) => this.#wake(eventIds),
   );
   #alarmIsSet = false;
 
-  issue(rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
+  issue(rules: AllocationRules, request: IssueRequest, applicationId?: string): Promise<AllocationResult> {
+    this.#applicationId.learn(applicationId);
     const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
     const write = (number: number): BadgeWrite => {
       const { eventId, userId, metadata, issuedAt } = request;
@@ -67,7 +85,8 @@ export class Allocator extends DurableObject<Env> {
    * A reservation that waited so long that the Worker may have given up is not reported, and ends as unconfirmed leases
    * do. The time counts from here, so that the Worker's clock need not agree with this one.
    */
-  reserve(rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
+  reserve(rules: AllocationRules, request: ReserveRequest, applicationId?: string): Promise<AllocationResult> {
+    this.#applicationId.learn(applicationId);
     const holder = holderKey({ kind: "invitation", invitation: request.invitation });
     const write = (number: number): BadgeWrite => ({ kind: "reserve", number, ...request });
     const until = Date.now() + RESERVATION_DEADLINE_MILLISECONDS;
@@ -75,7 +94,8 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /** Gives a user device the number that an invitation reserved. */
-  claim(claim: Claim): Promise<ClaimResult> {
+  claim(claim: Claim, applicationId?: string): Promise<ClaimResult> {
+    this.#applicationId.learn(applicationId);
     return orUnavailable(this.#claims.claim(claim));
   }
 
@@ -99,9 +119,9 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /** Takes back the numbers of ended invitations, each free since its invitation's end. Repeated, it does nothing. */
-  release(ended: readonly EndedInvitation[]): void {
-    for (const { digest: invitation, endedAt } of ended) {
-      this.#ledger.release(holderKey({ kind: "invitation", invitation }), endedAt);
+  release(ended: readonly EndedLease[]): void {
+    for (const { digest: invitation, number, endedAt } of ended) {
+      this.#ledger.release(holderKey({ kind: "invitation", invitation }), number ?? null, endedAt);
     }
   }
 
@@ -112,7 +132,7 @@ export class Allocator extends DurableObject<Env> {
       await settleUnconfirmed(this.#openDatabase(), this.#ledger, before);
     } catch (error) {
       // The runtime repeats a failed alarm six times and then drops it (Durable Objects: Alarms). D1 may be away longer.
-      log("warn", { event: "reclaim-postponed", application: this.ctx.id.name, error });
+      log("warn", { event: "reclaim-postponed", application: this.#applicationId.valueIfKnown, error });
     }
     this.#alarmIsSet = this.#ledger.finishScan();
     if (this.#alarmIsSet) await this.#setAlarm();
@@ -138,10 +158,20 @@ export class Allocator extends DurableObject<Env> {
     return new Database(this.env.DB);
   }
 
-  get #applicationId(): string {
-    const { name } = this.ctx.id;
-    if (name === undefined) throw new Error("an allocator is named by its application ID");
-    return name;
+  /** Tells the queue for all of a group at once, whether its callers are still there or not. */
+  #wake(eventIds: readonly string[]): void {
+    this.ctx.waitUntil(sendWakeUps(this.env.WEBHOOKS, this.#applicationId.value, eventIds));
+  }
+
+  #warnIfNearlyUsedUp({ range, reuseAfterSeconds }: AllocationRules, now: number): void {
+    const fresh = this.#ledger.countFresh(range);
+    if (!this.#warnings.isNear(range, fresh)) return;
+    const ready = this.#ledger.countReady(range, reuseAfterSeconds, now);
+    if (ready === null) return;
+    const left = fresh + ready;
+    const usedPercent = this.#warnings.note(range, left);
+    if (usedPercent === null) return;
+    log("warn", { event: "range-fills-up", application: this.#applicationId.valueIfKnown, usedPercent, left });
   }
 }
 

@@ -1,16 +1,16 @@
 import { MAX_GROUP_BADGES } from "../limits.ts";
 import type { Claim, ClaimWriteResult } from "../storage/claim-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { giveWakeUpsToOne } from "./group-wake-ups.ts";
 import { holderKey } from "./holder.ts";
 import type { ClaimStanding, Ledger } from "./ledger.ts";
 
 /**
  * What came of a claim; all but `written` left everything as it was. `given-back` and `claimed-by-another`: the ledger
  * says so, while D1 may have been restored to an older state. `overtaken`: something moved since the request looked.
+ * `wakeUps`: see `AllocationResult`.
  */
 export type ClaimResult =
-  | { kind: "written"; wakeUps: readonly string[] }
+  | { kind: "written"; wakeUps: readonly never[] }
   | { kind: Exclude<ClaimStanding, "held"> }
   | { kind: "overtaken" }
   | { kind: "unavailable" };
@@ -19,12 +19,21 @@ export type ClaimResult =
 export class Claims {
   readonly #ledger: Ledger;
   readonly #write: (claims: readonly Claim[]) => Promise<ClaimWriteResult[]>;
+  readonly #recorded: (eventIds: readonly string[]) => void;
   readonly #group = new GroupCommit<Claim, ClaimResult>(MAX_GROUP_BADGES, (group) => this.#claimAll(group));
 
-  /** @param write writes to D1, in one transaction */
-  constructor(ledger: Ledger, write: (claims: readonly Claim[]) => Promise<ClaimWriteResult[]>) {
+  /**
+   * @param write writes to D1, in one transaction
+   * @param recorded hears which events of a group have been recorded and are due
+   */
+  constructor(
+    ledger: Ledger,
+    write: (claims: readonly Claim[]) => Promise<ClaimWriteResult[]>,
+    recorded: (eventIds: readonly string[]) => void,
+  ) {
     this.#ledger = ledger;
     this.#write = write;
+    this.#recorded = recorded;
   }
 
   /** @throws Unavailable when D1 does not answer */
@@ -40,18 +49,16 @@ export class Claims {
     }
     const writes = withoutRivals(group.filter((claim) => !results.has(claim)));
     const written = writes.length === 0 ? [] : await this.#write(writes);
-    const wakeUps: string[] = [];
+    const recorded: string[] = [];
     for (const [place, claim] of writes.entries()) {
       const result = written[place];
       if (result?.kind !== "written") continue;
       this.#note(claim);
       results.set(claim, { kind: "written", wakeUps: [] });
-      if (result.eventPending) wakeUps.push(claim.eventId);
+      if (result.eventPending) recorded.push(claim.eventId);
     }
-    return giveWakeUpsToOne(
-      group.map((claim) => results.get(claim) ?? { kind: "overtaken" }),
-      wakeUps,
-    );
+    this.#recorded(recorded);
+    return group.map((claim) => results.get(claim) ?? { kind: "overtaken" });
   }
 
   #standingOf(claim: Claim): ClaimStanding {

@@ -17,15 +17,15 @@ export class AllocatorClient {
   }
 
   issue(applicationId: string, rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
-    return this.#call(applicationId, async (stub) => await stub.issue(rules, request));
+    return this.#call(applicationId, async (stub) => await stub.issue(rules, request, applicationId));
   }
 
   reserve(applicationId: string, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
-    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request));
+    return this.#call(applicationId, async (stub) => await stub.reserve(rules, request, applicationId));
   }
 
   claim(applicationId: string, claim: Claim): Promise<ClaimResult> {
-    return this.#call(applicationId, async (stub) => await stub.claim(claim));
+    return this.#call(applicationId, async (stub) => await stub.claim(claim, applicationId));
   }
 
   async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {

@@ -5,13 +5,19 @@ import { endPending } from "../storage/invitations.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
 import type { Ledger, UnconfirmedLease } from "./ledger.ts";
 
-/** Passes over all numbers that come next and that D1 knows. */
+/**
+ * Passes over the numbers that come next and that D1 knows: the fresh ones up to one that D1 does not know, and of the
+ * freed ones, which are drawn at random, as many as it takes until most of a sample are good.
+ */
 export async function skipKnownNumbers(db: Database, ledger: Ledger): Promise<void> {
   for (;;) {
-    const next = [ledger.peekFree(SKIP_CHUNK_NUMBERS), ledger.peekFresh(SKIP_CHUNK_NUMBERS)];
-    const known = await findNumbers(db, next.flat());
+    const ready = ledger.sampleReady(SKIP_CHUNK_NUMBERS);
+    const fresh = ledger.peekFresh(SKIP_CHUNK_NUMBERS);
+    const known = await findNumbers(db, [...ready, ...fresh]);
     ledger.skipTaken(new Set(known.keys()));
-    if (next.every((numbers) => numbers.length === 0 || numbers.some((number) => !known.has(number)))) return;
+    const isFreshGood = fresh.length === 0 || fresh.some((number) => !known.has(number));
+    const isReadyGood = ready.filter((number) => known.has(number)).length <= ready.length / 2;
+    if (isFreshGood && isReadyGood) return;
   }
 }
 

@@ -1,5 +1,6 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
+import { BEYOND_CHUNK_NUMBERS } from "../limits.ts";
 import { createPermutation, PERMUTATION_KEY_BYTES } from "./permutation.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
@@ -28,17 +29,42 @@ export class FreshNumbers {
     this.#sql = sql;
   }
 
-  /** The next number, or null when the range is used up. */
-  take(range: NumberRange): number | null {
+  /**
+   * The next number, or null when the range is used up. The range may have been longer: D1 was restored to before it grew,
+   * and what lies beyond may be another application's by now. It may grow again to somewhere within a segment; numbers
+   * beyond that are passed to `setAside`, a bounded number in one call.
+   */
+  take(range: NumberRange, setAside: (number: number) => void): number | null {
     this.#cover(range);
-    const taken = firstRow(
-      this.#sql,
-      `UPDATE segment SET used = used + 1
-       WHERE first = (SELECT first FROM segment WHERE used < size ORDER BY first LIMIT 1) RETURNING first, size, used`,
-    );
-    if (!taken) return null;
-    const segment = toSegment(taken);
-    return segment.first + this.#permutation(segment)(segment.used - 1);
+    for (let step = 0; step < BEYOND_CHUNK_NUMBERS; step++) {
+      const taken = firstRow(
+        this.#sql,
+        `UPDATE segment SET used = used + 1
+         WHERE first = (SELECT first FROM segment WHERE used < size AND first <= ? ORDER BY first LIMIT 1)
+         RETURNING first, size, used`,
+        range.last,
+      );
+      if (!taken) return null;
+      const segment = toSegment(taken);
+      const number = segment.first + this.#permutation(segment)(segment.used - 1);
+      if (number <= range.last) return number;
+      setAside(number);
+    }
+    return null;
+  }
+
+  /** How many numbers of the range are left; an estimate while the range ends within a segment. */
+  countLeft(range: NumberRange): number {
+    this.#cover(range);
+    return this.#sql
+      .exec("SELECT first, size, used FROM segment WHERE first <= ?", range.last)
+      .toArray()
+      .map(toSegment)
+      .map(({ first, size, used }) => {
+        const covered = Math.min(size, range.last - first + 1);
+        return covered === size ? size - used : Math.round((size - used) * (covered / size));
+      })
+      .reduce((sum, left) => sum + left, 0);
   }
 
   /** The next numbers, without taking them; those of the next segment are not among them. */

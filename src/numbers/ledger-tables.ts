@@ -17,6 +17,14 @@ export function createTables(sql: SqlStorage): void {
     INSERT OR IGNORE INTO reclaim (id, scanned_through) VALUES (1, 0);
     CREATE TABLE IF NOT EXISTS free (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE, freed_at INTEGER NOT NULL);
     CREATE INDEX IF NOT EXISTS free_longest ON free (freed_at, id);
+    CREATE TABLE IF NOT EXISTS ready (
+      slot INTEGER PRIMARY KEY,
+      number INTEGER NOT NULL UNIQUE,
+      freed_at INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS beyond (number INTEGER PRIMARY KEY, freed_at INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS range_warning (last INTEGER PRIMARY KEY, percent INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS application (id INTEGER PRIMARY KEY CHECK (id = 1), application_id TEXT NOT NULL);
   `);
   // The user device that claimed the invitation which holds the lease.
   const known = sql.exec("SELECT name FROM pragma_table_info('lease') WHERE name = 'claimed_by'").toArray();

@@ -1,3 +1,4 @@
+import { FreedNumbers } from "./freed-numbers.ts";
 import { FreshNumbers, type NumberRange } from "./fresh-numbers.ts";
 import { createTables } from "./ledger-tables.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
@@ -24,30 +25,54 @@ export interface UnconfirmedLease {
 export class Ledger {
   readonly #sql: SqlStorage;
   readonly #fresh: FreshNumbers;
+  readonly #freed: FreedNumbers;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     createTables(sql);
     this.#fresh = new FreshNumbers(sql);
+    this.#freed = new FreedNumbers(sql);
   }
 
   /**
-   * The holder's number: the one it has, else the longest-free one past the reuse delay, else a fresh one. A number
-   * that was leased is handed out again only after `release`.
+   * The holder's number: the one it has, else a fresh one, else one of the freed ones past the reuse delay, drawn at
+   * random. A number that was leased is handed out again only after `release`. None beyond the range is handed out; one
+   * that a holder has been confirmed with stays its own.
    *
    * @param now milliseconds
    */
   lease(holder: string, range: NumberRange, reuseAfterSeconds: number, now: number): Lease {
-    const held = this.#first("SELECT number, confirmed FROM lease WHERE holder = ?", holder);
-    if (held) {
+    const held = this.#first("SELECT number, confirmed, claimed_by FROM lease WHERE holder = ?", holder);
+    const isKept = held && (held.confirmed === 1 || held.claimed_by !== null || integer(held.number) <= range.last);
+    if (held && isKept) {
       // An hour counts from the last try, so that reclaiming never meets a request under way.
       if (held.confirmed === 0) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
       return { kind: "leased", number: integer(held.number) };
     }
-    const number = this.#takeFree(reuseAfterSeconds, now) ?? this.#fresh.take(range);
+    if (held) {
+      this.#sql.exec("DELETE FROM lease WHERE holder = ?", holder);
+      this.#freed.setAside(integer(held.number), now);
+    }
+    const rules = { lastNumber: range.last, reuseAfterSeconds, now };
+    this.#freed.update(rules);
+    const number = this.#fresh.take(range, (beyond) => this.#freed.setAside(beyond, now)) ?? this.#freed.take(rules);
     if (number === null) return { kind: "exhausted" };
     this.#sql.exec("INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 0)", holder, number, now);
     return { kind: "leased", number };
+  }
+
+  /** How many numbers of the range nobody has had yet. */
+  countFresh(range: NumberRange): number {
+    return this.#fresh.countLeft(range);
+  }
+
+  /**
+   * How many released numbers can be leased: those that rest are not among them. Null while more of them wait to be looked
+   * at than one lease looks at.
+   */
+  countReady(range: NumberRange, reuseAfterSeconds: number, now: number): number | null {
+    const isUpToDate = this.#freed.isUpToDate({ lastNumber: range.last, reuseAfterSeconds, now });
+    return isUpToDate ? this.#freed.countReady() : null;
   }
 
   /** Notes that D1 holds the badge or reservation of this lease: it is never reclaimed. */
@@ -76,15 +101,21 @@ export class Ledger {
   }
 
   /**
-   * Ends a lease; its number joins the free ones, in line by the time it was freed. Repeated, it does nothing. Nor does it
-   * when the number was claimed: D1 was restored to before that, and now says that the invitation ended unclaimed.
+   * Ends a holder's lease of this number, which joins the freed ones. Repeated, it does nothing. Nor does it when the
+   * holder has another number by now: D1's badges were adopted meanwhile. Nor when the number was claimed: D1 was restored
+   * to before that, and now says that the invitation ended unclaimed.
    *
+   * @param number null: whichever it has
    * @param freedAt milliseconds; it may lie back, when an invitation's end is noticed late
    */
-  release(holder: string, freedAt: number): boolean {
-    const released = this.#first("DELETE FROM lease WHERE holder = ? AND claimed_by IS NULL RETURNING number", holder);
+  release(holder: string, number: number | null, freedAt: number): boolean {
+    const released = this.#first(
+      "DELETE FROM lease WHERE holder = ?1 AND number = coalesce(?2, number) AND claimed_by IS NULL RETURNING number",
+      holder,
+      number,
+    );
     if (!released) return false;
-    this.#free(integer(released.number), freedAt);
+    this.#freed.add(integer(released.number), freedAt);
     return true;
   }
 
@@ -123,7 +154,7 @@ export class Ledger {
       before,
     );
     if (!reclaimed) return false;
-    this.#free(integer(reclaimed.number), now);
+    this.#freed.add(integer(reclaimed.number), now);
     return true;
   }
 
@@ -144,10 +175,9 @@ export class Ledger {
     return false;
   }
 
-  /** The longest-free numbers, rested or not, without leasing them. */
-  peekFree(count: number): number[] {
-    const rows = this.#sql.exec("SELECT number FROM free ORDER BY freed_at, id LIMIT ?", count).toArray();
-    return rows.map(({ number }) => integer(number));
+  /** Freed numbers any of which may come next, drawn at random, without leasing them. */
+  sampleReady(count: number): number[] {
+    return this.#freed.sample(count);
   }
 
   /** The next fresh numbers, without leasing them. */
@@ -155,29 +185,10 @@ export class Ledger {
     return this.#fresh.peek(count);
   }
 
-  /** Passes over those of the numbers that come next that D1 knows: this object was restored to an older state. */
+  /** Passes over those of the numbers that D1 knows: this object was restored to an older state. */
   skipTaken(taken: ReadonlySet<number>): void {
-    const list = JSON.stringify([...taken]);
-    this.#sql.exec("DELETE FROM free WHERE number IN (SELECT value FROM json_each(?))", list);
+    this.#freed.remove(taken);
     this.#fresh.skip(taken);
-  }
-
-  #takeFree(reuseAfterSeconds: number, now: number): number | null {
-    const free = this.#first("SELECT id, number, freed_at FROM free ORDER BY freed_at, id LIMIT 1");
-    if (!free) return null;
-    // Without a delay the clock is not asked: it may have jumped back since the number was freed.
-    if (reuseAfterSeconds > 0) {
-      const freedAt = integer(free.freed_at);
-      // It did: the delay counts anew from now, or a moment of a wrong clock would hold numbers back for years.
-      if (freedAt > now) this.#sql.exec("UPDATE free SET freed_at = ? WHERE freed_at > ?", now, now);
-      if (freedAt > now - reuseAfterSeconds * 1000) return null;
-    }
-    this.#sql.exec("DELETE FROM free WHERE id = ?", integer(free.id));
-    return integer(free.number);
-  }
-
-  #free(number: number, freedAt: number): void {
-    this.#sql.exec("INSERT OR IGNORE INTO free (number, freed_at) VALUES (?, ?)", number, freedAt);
   }
 
   #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {

@@ -115,14 +115,20 @@ export async function endPending(db: Database, digests: readonly string[], now: 
 export interface EndedInvitation {
   applicationId: string;
   digest: string;
+  /** The number that it reserved. */
+  number: number;
   /** Milliseconds. */
   endedAt: number;
 }
 
 const endedRows = z.array(
   z
-    .object({ application_id: z.string(), digest: z.string(), ended_at: z.number() })
-    .transform(({ application_id: applicationId, digest, ended_at: endedAt }) => ({ applicationId, digest, endedAt })),
+    .object({ application_id: z.string(), digest: z.string(), number: z.number(), ended_at: z.number() })
+    .transform(({ application_id: applicationId, ended_at: endedAt, ...ended }) => ({
+      applicationId,
+      endedAt,
+      ...ended,
+    })),
 );
 
 /**
@@ -152,7 +158,7 @@ export async function writeExpiries(
       d1
         .prepare(
           `UPDATE invitation SET state = 'expired', ended_at = expires_at_time WHERE digest IN (SELECT digest ${due})
-           RETURNING application_id, digest, ended_at`,
+           RETURNING application_id, digest, number, ended_at`,
         )
         .bind(...bindings),
     ]),
@@ -176,7 +182,7 @@ export async function findUnreleased(
   const { results } = await db.run((_, d1) =>
     d1
       .prepare(
-        `SELECT application_id, digest, ended_at FROM invitation
+        `SELECT application_id, digest, number, ended_at FROM invitation
          WHERE released_at IS NULL AND state IN ('revoked', 'expired') AND application_id ${isOne ? "=" : ">"} ?2
          ORDER BY application_id, ended_at LIMIT ?1`,
       )

@@ -68,7 +68,12 @@ export function listNumbers(db: Database, { applicationId, lastNumber, through }
 export async function findEnded(db: Database, digests: readonly string[]): Promise<EndedInvitation[]> {
   const rows = await db.run((orm) =>
     orm
-      .select({ applicationId: invitation.applicationId, digest: invitation.digest, endedAt: invitation.endedAt })
+      .select({
+        applicationId: invitation.applicationId,
+        digest: invitation.digest,
+        number: invitation.number,
+        endedAt: invitation.endedAt,
+      })
       .from(invitation)
       .where(
         and(

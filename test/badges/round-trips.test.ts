@@ -9,7 +9,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { serverHeaders } from "../support/http.ts";
-import { queueThat } from "../support/queue.ts";
+import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { expectDifferent, inParallel, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 beforeEach(() => {
@@ -35,12 +35,14 @@ async function countTrips(application: TestApplication, call: (bindings: Partial
     trips.fromObject++;
     return send();
   });
+  const WEBHOOKS = queueThat(() => {
+    trips.queue++;
+  });
+  objectsSendTo(WEBHOOKS);
   await call({
     DEVICE_LIMIT: UNLIMITED,
     CLIENT_IP_LIMIT: UNLIMITED,
-    WEBHOOKS: queueThat(() => {
-      trips.queue++;
-    }),
+    WEBHOOKS,
     DB: aroundD1(env.DB, (_, send) => {
       trips.worker++;
       return send();
@@ -164,7 +166,8 @@ describe("nobody waits for what the answer does not need", () => {
   it("answers before the queue has taken the wake-up", async () => {
     const application = await createKnownApplication();
     const taken = Promise.withResolvers<void>();
-    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, WEBHOOKS: queueThat(() => taken.promise) };
+    objectsSendTo(queueThat(() => taken.promise));
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
     const execution = createExecutionContext();
     const request = badgeRequest(application, "new", { userId: "bob" });
     const answer = await worker.fetch(request, { ...env, ...bindings }, execution);

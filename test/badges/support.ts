@@ -3,7 +3,7 @@ import { expect, vi } from "vitest";
 import { allocatorOf, leasesOf, withLedger } from "../support/allocator.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import type { Answer } from "../support/http.ts";
-import { queueThat } from "../support/queue.ts";
+import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 
 /** A URL whose receiver nobody asks: `requestQuietly` sends no wake-ups. */
@@ -20,6 +20,7 @@ export function requestQuietly(
 ): Promise<Answer> {
   const headers = { applicationid: application.id, udid };
   const init = { method: "POST", headers, body: JSON.stringify(body) };
+  objectsSendTo(bindings.WEBHOOKS ?? QUIETLY.WEBHOOKS);
   return callWith({ ...QUIETLY, ...bindings }, new Request("https://badges.example/v1/badge", init));
 }
 

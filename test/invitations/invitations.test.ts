@@ -267,8 +267,8 @@ describe("revoking an invitation (contract section 5)", () => {
     expect(outcome(await revoke(application, token))).toBe("410 EXPIRED_INVITATION");
   });
 
-  it("makes the number available to the next who asks", async () => {
-    const application = await createApplication();
+  it("makes the number available again (contract section 5)", async () => {
+    const application = await createApplication({ size: 1 });
     const { token, number } = await invite(application);
     await revoke(application, token);
     const { body } = await requestBadge(application, "device", { userId: "alice" });

@@ -6,12 +6,14 @@ import { createInvitation } from "../../src/invitations/create.ts";
 import { releaseSome } from "../../src/invitations/expire.ts";
 import { revokeInvitation } from "../../src/invitations/revoke.ts";
 import { sweep } from "../../src/sweep.ts";
+import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { requestBadge } from "../support/http.ts";
+import { requestBadge, serverHeaders } from "../support/http.ts";
 import { claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { forEveryDeath, runDying } from "./support/death.ts";
+import { callDirectly } from "./support/direct.ts";
 import { interceptedContext } from "./support/intercepted.ts";
 import { interleave, seededSchedule } from "./support/interleaving.ts";
 import { expectConsistent } from "./support/invariants.ts";
@@ -39,8 +41,8 @@ async function nextNumber(application: TestApplication, udid = crypto.randomUUID
 
 describe("a number goes back exactly once, wherever the service dies (contract section 5)", () => {
   it("between D1's revocation, the release and the note of it", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
     const deaths = await forEveryDeath(async (death) => {
+      const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
       const { token, number } = await invite(application);
       const died = await runDying(death, async (context) =>
         revokeInvitation(context, await loaded(context, application), token, { kind: "server" }),
@@ -55,8 +57,8 @@ describe("a number goes back exactly once, wherever the service dies (contract s
   });
 
   it("between D1's expiry, the release and the note of it", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
     const deaths = await forEveryDeath(async (death) => {
+      const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
       const { token, number } = await invite(application, ahead(SECOND));
       moveClock(SECOND);
       const died = await runDying(death, sweep);
@@ -86,7 +88,7 @@ describe("a number goes back exactly once, wherever the service dies (contract s
   });
 
   it("when the invitation ends before the object answers that it was made", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
+    const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
     let isRepeated = false;
     const context = interceptedContext(async (target, call) => {
       if (target.part === "allocator" && !isRepeated) {
@@ -142,8 +144,8 @@ describe("a claim that dies half-way (contract section 2)", () => {
 
 describe("sweeps beside each other (contract section 5)", () => {
   it("give a number back once, run twice in a row or at one moment", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
     for (let seed = 0; seed < 10; seed++) {
+      const application = await createApplication({ size: 2, ...RECORDED_EVENTS });
       const expired = await invite(application, ahead(SECOND));
       const revoked = await invite(application);
       await runDying({ call: 2, when: "before" }, async (context) =>
@@ -179,37 +181,64 @@ describe("a chunk of numbers that were not given back (contract section 5)", () 
 });
 
 describe("which number comes next (contract section 5)", () => {
-  it("is the one that has been free for longest, however and in whatever order the sweep found them", async () => {
-    const application = await createApplication();
-    const third = await invite(application, ahead(3 * MINUTE));
-    const first = await invite(application, ahead(MINUTE));
-    const second = await invite(application);
-    const fourth = await invite(application);
-    moveClock(2 * MINUTE);
-    await revoke(application, second.token);
-    moveClock(2 * MINUTE);
-    await sweepNow();
-    moveClock(MINUTE);
-    await revoke(application, fourth.token);
-    for (const { number } of [first, second, third, fourth]) expect(await nextNumber(application)).toBe(number);
-  });
-
-  it("is a free one before a fresh one, for badges and for invitations", async () => {
-    const application = await createApplication();
+  it("is a fresh one while there are any, for badges and for invitations", async () => {
+    const application = await createApplication({ size: 6 });
     const invitations = [await invite(application), await invite(application)];
     for (const { token } of invitations) await revoke(application, token);
-    expect(await nextNumber(application)).toBe(invitations[0]?.number);
-    expect((await invite(application)).number).toBe(invitations[1]?.number);
-    expect(invitations.map(({ number }) => number)).not.toContain(await nextNumber(application));
+    const freed = invitations.map(({ number }) => number);
+    const fresh = [await nextNumber(application), (await invite(application)).number, await nextNumber(application)];
+    for (const number of [...fresh, await nextNumber(application)]) expect(freed).not.toContain(number);
+    expect([await nextNumber(application), await nextNumber(application)].toSorted()).toEqual(freed.toSorted());
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
+  });
+
+  it("cannot be chosen by who reserves and revokes: a stranger's is none that was ever reserved", async () => {
+    const application = await createApplication({ size: 40 });
+    const seen = new Set<number>();
+    for (let round = 0; round < 10; round++) {
+      const mine = await requestInvitation(application, { expiresAt: ahead(HOUR) });
+      seen.add(Number(mine.body.badgeId));
+      await revoke(application, String(mine.body.id));
+      const stranger = await nextNumber(application);
+      expect(seen.has(Number(stranger))).toBe(false);
+    }
+    expect(seen.size).toBe(10);
+  });
+
+  it("is any of the freed ones once the range is used up, whichever was revoked last", async () => {
+    const application = await createApplication({ size: 4 });
+    const asServer = { ...serverHeaders(application), udid: "server" };
+    const inviteOne = async () => {
+      const { body } = await callDirectly("POST", "/v1/invitation", {
+        headers: asServer,
+        body: { expiresAt: ahead(HOUR) },
+      });
+      return { token: String(body.id), number: Number(body.badgeId) };
+    };
+    let invitations = await inParallel(4, inviteOne);
+    const order = invitations.map(({ number }) => number).toSorted();
+    const drawn = new Map<string, number>();
+    for (let round = 0; round < 60; round++) {
+      // The smallest is the one that the attacker wants to be next: always the first to come back, or always the last.
+      const places = invitations.toSorted((one, other) => one.number - other.number);
+      for (const { token } of round % 2 === 0 ? places : places.toReversed()) await revoke(application, token);
+      const stranger = await inviteOne();
+      const rank = `${round % 2} ${order.indexOf(stranger.number)}`;
+      drawn.set(rank, (drawn.get(rank) ?? 0) + 1);
+      invitations = [stranger, ...(await inParallel(3, inviteOne))];
+    }
+    // Each comes up 7.5 times of 30; never in 30 has a probability of 2 in 10,000, and 28 times one far less.
+    expect(Math.max(...drawn.values()), JSON.stringify([...drawn])).toBeLessThan(25);
+    expect(drawn.size, JSON.stringify([...drawn])).toBeGreaterThanOrEqual(6);
   });
 
   it("is not one that rests, until the application's delay is over", async () => {
-    const application = await createApplication({ reuseAfterSeconds: 60, size: 3 });
+    const application = await createApplication({ reuseAfterSeconds: 60, size: 2 });
     const { token, number } = await invite(application);
     await revoke(application, token);
     moveClock(MINUTE - 1);
-    const fresh = await nextNumber(application);
-    expect(fresh).not.toBe(number);
+    expect(await nextNumber(application)).not.toBe(number);
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
     moveClock(1);
     expect(await nextNumber(application)).toBe(number);
   });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { LedgerObject } from "../support/ledger.ts";
+import { freedRows, type LedgerObject } from "../support/ledger.ts";
 
 /**
  * What a ledger is: a range of numbers of which every one is fresh, leased to one holder, free, or taken for ever. The
@@ -12,7 +12,7 @@ export interface LedgerModel {
   readonly reuseAfterSeconds: number;
   now: number;
   readonly held: Map<string, { number: number; leasedAt: number; confirmed: boolean }>;
-  /** In the order in which they were given back. */
+  /** In the order of the numbers. */
   free: { number: number; freedAt: number }[];
   readonly taken: Set<number>;
 }
@@ -78,34 +78,33 @@ function lease(holder: string): LedgerCommand {
       if (!mine.confirmed) mine.leasedAt = now;
       return;
     }
-    const rested = takeRested(model);
-    if (rested !== undefined) expect(answer).toEqual({ kind: "leased", number: rested });
-    else if (countFresh(model) === 0) expect(answer).toEqual({ kind: "exhausted" });
+    const fresh = countFresh(model);
+    await readFreedAt(model, object);
+    const rested = model.free.filter(
+      ({ freedAt }) => reuseAfterSeconds === 0 || freedAt <= now - reuseAfterSeconds * 1000,
+    );
     if (answer.kind === "exhausted") {
-      expect(countFresh(model)).toBe(0);
+      expect({ fresh, rested }).toEqual({ fresh: 0, rested: [] });
       return;
     }
-    // Whose it was before is compared with storage afterwards; that it is fresh is said here.
-    if (rested === undefined) expect(isOut(model, answer.number)).toBe(false);
+    // Whose it was before is compared with storage afterwards; here, that it is fresh, or if none is, freed and rested.
+    if (fresh > 0) expect(isOut(model, answer.number)).toBe(false);
+    else expect(rested.map(({ number }) => number)).toContain(answer.number);
+    model.free = model.free.filter(({ number }) => number !== answer.number);
     held.set(holder, { number: answer.number, leasedAt: now, confirmed: false });
   });
 }
 
-const NOTHING = { number: 0, freedAt: 0 };
-
-/** The number that the longest-free rule hands out at this moment, if there is one. */
-function takeRested(model: LedgerModel): number | undefined {
-  const { free, now, reuseAfterSeconds } = model;
-  // Of equal times, the one that was given back first.
-  const longest = free.reduce((one, other) => (other.freedAt < one.freedAt ? other : one), free[0] ?? NOTHING);
-  if (longest === NOTHING) return undefined;
-  if (reuseAfterSeconds > 0) {
-    // A time of release that has not come yet was a wrong clock's: the delay counts from now.
-    if (longest.freedAt > now) for (const entry of free) entry.freedAt = Math.min(entry.freedAt, now);
-    if (longest.freedAt > now - reuseAfterSeconds * 1000) return undefined;
+/** A time of release that has not come yet was a wrong clock's: the delay counts from the moment when that is noticed. */
+async function readFreedAt({ free, now }: LedgerModel, object: LedgerObject): Promise<void> {
+  const stored = new Map(
+    (await object.run((_, sql) => freedRows(sql))).map(({ number, freed_at }) => [number, freed_at]),
+  );
+  for (const entry of free) {
+    const freedAt = stored.get(entry.number) ?? entry.freedAt;
+    expect([entry.freedAt, Math.min(entry.freedAt, now)]).toContain(freedAt);
+    entry.freedAt = freedAt;
   }
-  free.splice(free.indexOf(longest), 1);
-  return longest.number;
 }
 
 const isHeld = (holder: string) => (model: Readonly<LedgerModel>) => model.held.has(holder);
@@ -121,8 +120,12 @@ function release(holder: string): LedgerCommand {
   const act: Parameters<typeof command>[1] = async (model, object) => {
     const { number } = heldBy(model, holder);
     const { now } = model;
-    const released = await object.run((ledger) => [ledger.release(holder, now), ledger.release(holder, now + 1)]);
-    expect(released).toEqual([true, false]);
+    const released = await object.run((ledger) => [
+      ledger.release(holder, number + 1, now),
+      ledger.release(holder, number, now),
+      ledger.release(holder, number, now + 1),
+    ]);
+    expect(released).toEqual([false, true, false]);
     model.held.delete(holder);
     model.free.push({ number, freedAt: now });
   };
@@ -199,7 +202,8 @@ async function expectInvariants(model: LedgerModel, object: LedgerObject): Promi
   const { first, size, held, free, taken } = model;
   const stored = await object.run((_, sql) => ({
     held: sql.exec("SELECT holder, number, leased_at, confirmed FROM lease ORDER BY holder").toArray(),
-    free: sql.exec("SELECT number, freed_at FROM free ORDER BY id").toArray(),
+    free: freedRows(sql).sort((one, other) => one.number - other.number),
+    slots: sql.exec("SELECT slot FROM ready ORDER BY slot").toArray(),
   }));
   const expected = [...held].sort(([left], [right]) => (left < right ? -1 : 1));
   expect(stored.held).toEqual(
@@ -210,6 +214,8 @@ async function expectInvariants(model: LedgerModel, object: LedgerObject): Promi
       confirmed: confirmed ? 1 : 0,
     })),
   );
+  free.sort((one, other) => one.number - other.number);
+  expect(stored.slots.map(({ slot }) => slot)).toEqual(stored.slots.map((_, place) => place + 1));
   expect(stored.free).toEqual(free.map(({ number, freedAt }) => ({ number, freed_at: freedAt })));
   const numbers = [...held.values(), ...free].map(({ number }) => number).concat(...taken);
   expect(new Set(numbers).size).toBe(numbers.length);

@@ -6,7 +6,7 @@ import { Database } from "../../src/storage/database.ts";
 import { sweep } from "../../src/sweep.ts";
 import worker from "../../src/worker.ts";
 import { passHours } from "../badges/support.ts";
-import { aroundObjectD1, withLedger } from "../support/allocator.ts";
+import { aroundObjectD1, bindObject, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -33,6 +33,7 @@ async function createCaller(application: TestApplication, around: AroundTrip) {
     }),
   };
   await aroundObjectD1(application, () => around);
+  await bindObject(application, () => ({ WEBHOOKS: bindings.WEBHOOKS }));
   const send = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
     const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
     const answer = await callWith(bindings, new Request(`https://badges.example${path}`, init));

@@ -14,15 +14,23 @@ export function withLedger<T>(
   return runInDurableObject(allocatorOf(application), (_, { storage }) => step(new Ledger(storage.sql), storage));
 }
 
+/** From now on the object has these bindings instead of its own, until it ends. */
+export async function bindObject(
+  application: { id: string },
+  bind: (state: DurableObjectState) => Partial<Env>,
+): Promise<void> {
+  await runInDurableObject(allocatorOf(application), (instance, state) => {
+    const value = { ...Reflect.get(instance, "env"), ...bind(state) };
+    Object.defineProperty(instance, "env", { value, configurable: true });
+  });
+}
+
 /** From now on the object's calls to D1 go through `around`, until the object ends. */
 export async function aroundObjectD1(
   application: { id: string },
   around: (state: DurableObjectState) => AroundTrip,
 ): Promise<void> {
-  await runInDurableObject(allocatorOf(application), (instance, state) => {
-    const value = { ...env, DB: aroundD1(env.DB, around(state)) };
-    Object.defineProperty(instance, "env", { value, configurable: true });
-  });
+  await bindObject(application, (state) => ({ DB: aroundD1(env.DB, around(state)) }));
 }
 
 export interface StoredLease {

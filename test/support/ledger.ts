@@ -19,3 +19,15 @@ export function createLedgerObject(): LedgerObject {
     evict: () => evictDurableObject(stub),
   };
 }
+
+/** Every released number with the time when it was released, oldest first, wherever the ledger keeps it. */
+export function freedRows(sql: SqlStorage): { number: number; freed_at: number }[] {
+  return sql
+    .exec<{ number: number; freed_at: number }>(
+      `SELECT number, freed_at FROM free UNION ALL SELECT number, freed_at FROM ready
+       UNION ALL SELECT number, freed_at FROM beyond ORDER BY freed_at`,
+    )
+    .toArray();
+}
+
+export const freedNumbers = (sql: SqlStorage): number[] => freedRows(sql).map(({ number }) => number);

@@ -15,12 +15,16 @@ import { callWith, UNLIMITED } from "./bindings.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import type { Answer } from "./http.ts";
 import { messagesOf } from "./outbox.ts";
-import { queueThat } from "./queue.ts";
+import { objectsSendTo, queueThat } from "./queue.ts";
 
 /** The Worker and the object of one application, with a meter on all that the platform bills. */
 export class Meter {
   readonly #application: { id: string };
   readonly #bindings: Partial<Env>;
+  readonly #queue = queueThat((message) => {
+    this.#add({ queueOperations: 1 });
+    this.#messages.push(message);
+  });
   #cost: Cost = NOTHING;
   #messages: unknown[] = [];
 
@@ -34,16 +38,14 @@ export class Meter {
         this.#add({ objectCalls: 1 });
         return go();
       }),
-      WEBHOOKS: queueThat((message) => {
-        this.#add({ queueOperations: 1 });
-        this.#messages.push(message);
-      }),
+      WEBHOOKS: this.#queue,
     };
   }
 
   /** What everything that `act` does costs, all together. */
   async measure(act: () => Promise<unknown>): Promise<Cost> {
     this.#cost = NOTHING;
+    objectsSendTo(this.#queue);
     await aroundObjectD1(this.#application, () => this.#aroundTrip);
     const stopObject = await this.#meterObject();
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});

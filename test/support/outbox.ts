@@ -11,6 +11,7 @@ import { sweep } from "../../src/sweep.ts";
 import { consumeWakeUps } from "../../src/webhooks/consumer.ts";
 import { sendAll } from "../../src/webhooks/sender.ts";
 import type { WakeUp } from "../../src/webhooks/wake-up.ts";
+import { bindObject } from "./allocator.ts";
 import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
 
@@ -57,7 +58,9 @@ export class Outbox {
   }
 
   static async open(columns: Parameters<typeof createApplication>[0]): Promise<Outbox> {
-    return new Outbox(await createApplication(columns));
+    const outbox = new Outbox(await createApplication(columns));
+    await bindObject(outbox.application, () => ({ WEBHOOKS: outbox.queue }));
+    return outbox;
   }
 
   /** A new user device gets a badge. @returns the ID of its event */

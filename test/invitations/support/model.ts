@@ -19,7 +19,7 @@ export class Model {
   readonly retired: number[] = [];
   /** Every number that was ever handed out. */
   readonly known = new Set<number>();
-  /** The longest-free number first. */
+  /** Oldest first. */
   free: { number: number; freedAt: number }[] = [];
   repeatLast: (() => Promise<void>) | null = null;
 
@@ -33,13 +33,19 @@ export class Model {
     return end?.kind ?? (expiresAt <= Date.now() ? "expired" : "pending");
   }
 
-  /** The number that the allocator must hand out now: a certain free one, any fresh one, or none. */
-  takeNext(): number | "fresh" | null {
-    const free = this.#takeFree();
-    if (free !== null) return free;
+  /** The numbers of which the allocator must hand out one now: any fresh one, else one of the freed ones, or none. */
+  findNext(): "fresh" | readonly number[] {
     if (this.known.size < this.size) return "fresh";
+    const rested = this.#findRested();
+    if (rested.length > 0) return rested;
     this.endDue();
-    return this.#takeFree();
+    return this.#findRested();
+  }
+
+  /** A number was handed out. */
+  take(number: number): void {
+    this.known.add(number);
+    this.free = this.free.filter((entry) => entry.number !== number);
   }
 
   /** What the sweep does, and the service before it says that no number is left. */
@@ -63,10 +69,8 @@ export class Model {
     this.badges.set(userDevice, number);
   }
 
-  #takeFree(): number | null {
-    const [first] = this.free;
-    if (!first || first.freedAt + this.reuseAfter > Date.now()) return null;
-    this.free.shift();
-    return first.number;
+  #findRested(): number[] {
+    const rested = this.free.filter(({ freedAt }) => freedAt + this.reuseAfter <= Date.now());
+    return rested.map(({ number }) => number);
   }
 }

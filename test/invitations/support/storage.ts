@@ -6,6 +6,7 @@ import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
 import { digestOf } from "../../../src/digest.ts";
 import { badge, invitation, webhookEvent } from "../../../src/storage/schema.ts";
+import { freedRows } from "../../support/ledger.ts";
 
 export type BadgeRow = typeof badge.$inferSelect;
 export type InvitationRow = typeof invitation.$inferSelect;
@@ -52,7 +53,7 @@ const numberRows = z.array(z.object({ number: z.number() }));
 
 export interface LedgerRows {
   leases: { holder: string; number: number }[];
-  /** In the order in which they are handed out. */
+  /** Released numbers, oldest first. */
   free: number[];
   /** Fresh numbers that were handed out so far. */
   used: number;
@@ -62,9 +63,7 @@ export interface LedgerRows {
 export function readLedger({ id }: { id: string }): Promise<LedgerRows> {
   return runInDurableObject(env.ALLOCATOR.getByName(id), (_, { storage: { sql } }) => ({
     leases: leaseRows.parse(sql.exec("SELECT holder, number FROM lease").toArray()),
-    free: numberRows
-      .parse(sql.exec("SELECT number FROM free ORDER BY freed_at, id").toArray())
-      .map(({ number }) => number),
+    free: numberRows.parse(freedRows(sql)).map(({ number }) => number),
     used: usedRows.parse(sql.exec("SELECT coalesce(sum(used), 0) AS used FROM segment").toArray())[0].used,
   }));
 }

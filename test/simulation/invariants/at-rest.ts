@@ -95,7 +95,9 @@ function checkLeases({ verdict, objects }: World, { id }: ApplicationPlan, { bad
   verdict.expect(storage !== undefined || badges.length === 0, "every badge has a lease", () => JSON.stringify(badges));
   if (!storage || storage.lacksAlarm) return;
   const leases = storage.look("SELECT holder, number, confirmed FROM lease");
-  const free = storage.look("SELECT number FROM free");
+  const free = storage.look(
+    "SELECT number FROM free UNION ALL SELECT number FROM ready UNION ALL SELECT number FROM beyond",
+  );
   const [segments] = storage.look("SELECT coalesce(sum(used), 0) AS used FROM segment");
   const open = leases.filter(({ confirmed }) => confirmed !== 1);
   verdict.expect(open.length === 0, "no lease stays open for ever", () => JSON.stringify(open));

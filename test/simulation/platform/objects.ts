@@ -85,6 +85,9 @@ export class ObjectHost {
     const state = standIn<DurableObjectState>("an object's state", {
       id: standIn<DurableObjectId>("an object's ID", { name }),
       storage: storage.binding(() => this.#failsToSetAlarm()),
+      waitUntil: (work: Promise<unknown>) => {
+        work.catch((error) => this.#platform.trace.add(process.name, `deferred work failed: ${error}`));
+      },
     });
     const allocator = process.run(() => new Allocator(state, this.#env));
     const live = { process, allocator };

@@ -1,0 +1,13 @@
+const BYTES = 6;
+const VALUES = 256 ** BYTES;
+
+/** A whole number from 0 to `limit - 1` (`limit` up to 2^48), each equally likely, from the platform's secure generator. */
+export function randomBelow(limit: number): number {
+  // The remainders of the last, incomplete run of `limit` values would come up more often: those are drawn again.
+  const ceiling = VALUES - (VALUES % limit);
+  for (;;) {
+    const bytes = crypto.getRandomValues(new Uint8Array(BYTES));
+    const value = bytes.reduce((sum, byte) => sum * 256 + byte, 0);
+    if (value < ceiling) return value % limit;
+  }
+}

@@ -1,0 +1,87 @@
+import { evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { invite, revoke } from "../invitations/support/calls.ts";
+import { allocatorOf } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { requestBadge } from "../support/http.ts";
+
+const warn = vi.spyOn(console, "warn");
+
+beforeEach(() => {
+  warn.mockReset().mockImplementation(() => {});
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** The warnings that were logged since the last look. */
+function warnings(): unknown[] {
+  const lines = warn.mock.calls.map(([line]): unknown => JSON.parse(String(line)));
+  warn.mockClear();
+  return lines;
+}
+
+async function issueMany(application: TestApplication, count: number): Promise<void> {
+  for (let place = 0; place < count; place++) {
+    expect((await requestBadge(application, crypto.randomUUID(), { userId: "alice" })).status).toBe(201);
+  }
+}
+
+describe("a range that fills up (contract section 10)", () => {
+  it("is warned about once when 90 % and once when 99 % of its numbers are used", async () => {
+    const application = await createApplication({ size: 100 });
+    const line = { level: "warn", event: "range-fills-up", application: application.id };
+    await issueMany(application, 89);
+    expect(warnings()).toEqual([]);
+    await issueMany(application, 1);
+    expect(warnings()).toEqual([{ ...line, usedPercent: 90, left: 10 }]);
+    await evictDurableObject(allocatorOf(application));
+    await issueMany(application, 8);
+    expect(warnings()).toEqual([]);
+    await issueMany(application, 1);
+    expect(warnings()).toEqual([{ ...line, usedPercent: 99, left: 1 }]);
+    await issueMany(application, 1);
+    expect(warnings()).toEqual([]);
+  });
+
+  it("is not warned about again while numbers come and go about there", async () => {
+    const application = await createApplication({ size: 100 });
+    await issueMany(application, 70);
+    const invitations = [];
+    for (let place = 0; place < 20; place++) invitations.push(await invite(application));
+    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
+    for (const { token } of invitations.slice(0, 10)) await revoke(application, token);
+    await issueMany(application, 10);
+    expect(warnings()).toEqual([]);
+    for (const { token } of invitations.slice(10)) await revoke(application, token);
+    await issueMany(application, 10);
+    expect(warnings()).toEqual([]);
+  });
+
+  it("is warned about again after more than twice as many numbers were left", async () => {
+    const application = await createApplication({ size: 100 });
+    await issueMany(application, 70);
+    const invitations = [];
+    for (let place = 0; place < 20; place++) invitations.push(await invite(application));
+    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
+    for (const { token } of invitations) await revoke(application, token);
+    await issueMany(application, 19);
+    expect(warnings()).toEqual([]);
+    await issueMany(application, 1);
+    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
+  });
+
+  it("is warned about again when it grew and that part fills up, too", async () => {
+    const application = await createApplication({ size: 20 });
+    await issueMany(application, 18);
+    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 2 }]);
+    await env.DB.prepare("UPDATE application SET last_number = last_number + 20 WHERE id = ?")
+      .bind(application.id)
+      .run();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+    await issueMany(application, 17);
+    expect(warnings()).toEqual([]);
+    await issueMany(application, 1);
+    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 4 }]);
+    vi.useRealTimers();
+  });
+});
