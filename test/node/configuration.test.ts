@@ -64,6 +64,7 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
       expect(Object.fromEntries(limits)).toMatchObject({
         DEVICE_LIMIT: { limit: 60, period: 60 },
         CLIENT_IP_LIMIT: { limit: 1200, period: 60 },
+        REFUSED_CALL_LIMIT: { limit: 120, period: 60 },
       });
     });
 
