@@ -50,7 +50,7 @@ export type WriteResult =
  * One statement a table, whatever the number of rows: they come as one JSON parameter, because D1 binds at most 100.
  * `ON CONFLICT DO NOTHING` makes each of them repeatable; rows that it skipped are looked up afterwards.
  */
-const INSERT_BADGES = `
+export const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
     position, turn)
   SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
@@ -63,7 +63,7 @@ const INSERT_BADGES = `
   RETURNING event_id AS written`;
 
 /** The outbox rows of the badges just written; none when the application has no webhook URL. */
-const INSERT_EVENTS = `
+export const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
     iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'issuedAt'
@@ -75,13 +75,13 @@ const INSERT_EVENTS = `
   RETURNING id AS written`;
 
 /** Not for an invitation that D1 knows: a write that is repeated may arrive when the invitation has ended. */
-const INSERT_RESERVATIONS = `
+export const INSERT_RESERVATIONS = `
   INSERT INTO badge (number, application_id, invitation)
   SELECT row ->> 'number', ?2, row ->> 'invitation' FROM (SELECT value AS row FROM json_each(?1))
   WHERE NOT EXISTS (SELECT 1 FROM invitation WHERE digest = row ->> 'invitation')
   ON CONFLICT DO NOTHING`;
 
-const INSERT_INVITATIONS = `
+export const INSERT_INVITATIONS = `
   INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
     created_at)
   SELECT row ->> 'invitation', ?2, row ->> 'number', 'pending', row ->> 'creatorDevice', row ->> 'expiresAt',

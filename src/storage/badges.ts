@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/sqlite-core";
+import { alias, type QueryBuilder } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
-import { type Database, type Orm, prepared } from "./database.ts";
+import { type Database, queryOf } from "./database.ts";
 import { badge } from "./schema.ts";
 import { highestTurn } from "./turns.ts";
 
@@ -36,21 +36,21 @@ const userDeviceParameters = {
 const given = alias(badge, "given");
 
 /** The number of a device's current badge (src/storage/turns.ts), as a subquery that reads at most two rows. */
-function currentNumber(orm: Orm): SQL<number> {
+function currentNumber(builder: QueryBuilder): SQL<number> {
   const ofDevice = and(
     eq(given.applicationId, userDeviceParameters.applicationId),
     eq(given.device, userDeviceParameters.device),
     isNotNull(given.position),
   );
   // 1 is part of the text: SQLite uses a partial index only for a condition that it can compare with the index's own.
-  const ofSeveral = orm
+  const ofSeveral = builder
     .select({ number: given.number })
     .from(given)
     .where(and(ofDevice, sql`${given.turn} > 1`))
     .orderBy(desc(given.turn))
     .limit(1);
   // Naming `user_id` makes SQLite search by `badge_user_device` instead of reading every badge of the application.
-  const only = orm
+  const only = builder
     .select({ number: given.number })
     .from(given)
     .where(and(ofDevice, isNotNull(given.userId)))
@@ -58,12 +58,12 @@ function currentNumber(orm: Orm): SQL<number> {
   return sql<number>`coalesce((${ofSeveral}), (${only}))`;
 }
 
-const selectBadge = prepared((orm) =>
-  orm
+export const selectBadge = queryOf((builder) =>
+  builder
     .select({
       number: badge.number,
       metadata: badge.metadata,
-      currentNumber: currentNumber(orm).as("current_number"),
+      currentNumber: currentNumber(builder).as("current_number"),
     })
     .from(badge)
     .where(
@@ -73,29 +73,33 @@ const selectBadge = prepared((orm) =>
         eq(badge.userId, userDeviceParameters.userId),
         isNotNull(badge.position),
       ),
-    )
-    .prepare(),
+    ),
 );
+
+const badgeRows = z.array(z.tuple([z.number(), z.string().nullable(), z.number()]));
 
 /** The issued badge of a user device. One round trip. */
-export function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
-  return db.run((orm) => selectBadge(orm).get({ ...userDevice }));
+export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
+  const [row] = badgeRows.parse(await db.rows(selectBadge(), { ...userDevice }));
+  return row && { number: row[0], metadata: row[1], currentNumber: row[2] };
 }
 
-const selectCurrentBadge = prepared((orm) =>
-  orm
+export const selectCurrentBadge = queryOf((builder) =>
+  builder
     .select({ number: badge.number, signingKeyId: badge.signingKeyId })
     .from(badge)
-    .where(eq(badge.number, currentNumber(orm)))
-    .prepare(),
+    .where(eq(badge.number, currentNumber(builder))),
 );
 
+const currentBadgeRows = z.array(z.tuple([z.number(), z.number().nullable()]));
+
 /** The badge that signing uses: the one the device was answered last. One round trip. */
-export function findCurrentBadge(
+export async function findCurrentBadge(
   db: Database,
   device: Omit<UserDevice, "userId">,
 ): Promise<{ number: number; signingKeyId: number | null } | undefined> {
-  return db.run((orm) => selectCurrentBadge(orm).get({ ...device }));
+  const [row] = currentBadgeRows.parse(await db.rows(selectCurrentBadge(), { ...device }));
+  return row && { number: row[0], signingKeyId: row[1] };
 }
 
 const MAKE_CURRENT = `
@@ -125,11 +129,11 @@ const pageColumns = {
   position: badge.position,
 };
 
-/** A row as D1 gives it, in the order of `pageColumns`: what Drizzle does with a thousand of them costs a third of the page. */
+/** In the order of `pageColumns`. */
 const pageRows = z.array(z.tuple([z.number(), z.string(), z.string().nullable(), z.number()]));
 
-const selectPage = prepared((orm) =>
-  orm
+export const selectPage = queryOf((builder) =>
+  builder
     .select(pageColumns)
     .from(badge)
     .where(
@@ -140,12 +144,11 @@ const selectPage = prepared((orm) =>
       ),
     )
     .orderBy(asc(badge.position))
-    .limit(sql.placeholder("limit"))
-    .prepare(),
+    .limit(sql.placeholder("limit")),
 );
 
-const selectUserPage = prepared((orm) =>
-  orm
+const selectUserPage = queryOf((builder) =>
+  builder
     .select(pageColumns)
     .from(badge)
     .where(
@@ -157,8 +160,7 @@ const selectUserPage = prepared((orm) =>
       ),
     )
     .orderBy(asc(badge.position))
-    .limit(sql.placeholder("limit"))
-    .prepare(),
+    .limit(sql.placeholder("limit")),
 );
 
 /** Issued badges after a position, oldest first; of one user when `userId` is given. One round trip. */
@@ -167,8 +169,6 @@ export async function listBadges(
   page: { applicationId: string; userId: string | null; after: number; limit: number },
 ): Promise<ListedBadge[]> {
   const { userId, ...rest } = page;
-  const rows = await db.run((orm) =>
-    userId === null ? selectPage(orm).values(rest) : selectUserPage(orm).values({ ...rest, userId }),
-  );
+  const rows = await (userId === null ? db.rows(selectPage(), rest) : db.rows(selectUserPage(), { ...rest, userId }));
   return pageRows.parse(rows).map(([number, userId, metadata, position]) => ({ number, userId, metadata, position }));
 }

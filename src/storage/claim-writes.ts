@@ -24,7 +24,7 @@ const OURS = `${CLAIMS} JOIN invitation AS ours
     ON ours.digest = row ->> 'digest' AND ours.claim_event_id = row ->> 'eventId'`;
 
 /** Only a pending invitation, in time, and only while the user device has the badge that the payload speaks of. */
-const CLAIM_INVITATIONS = `
+export const CLAIM_INVITATIONS = `
   UPDATE invitation SET state = 'claimed', ended_at = row ->> 'claimedAt', claim_device = row ->> 'device',
     claim_user_id = row ->> 'userId', claim_event_id = row ->> 'eventId'
   FROM ${CLAIMS}
@@ -39,7 +39,7 @@ const RETIRE_REPLACED = `
   UPDATE badge SET position = NULL, retired_at = row ->> 'claimedAt' FROM ${OURS}
   WHERE badge.number = row ->> 'replacedNumber'`;
 
-const ISSUE_RESERVED = `
+export const ISSUE_RESERVED = `
   UPDATE badge SET device = row ->> 'device', user_id = row ->> 'userId', metadata = row ->> 'metadata',
     signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
     position = place + 1 + coalesce((SELECT max(last.position) FROM badge AS last
@@ -50,7 +50,7 @@ const ISSUE_RESERVED = `
     AND badge.retired_at IS NULL`;
 
 /** The outbox rows of the badges just issued; none when the application has no webhook URL. */
-const INSERT_EVENTS = `
+export const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
     iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'claimedAt'

@@ -27,7 +27,7 @@ export interface InvitationForDevice extends StoredInvitation {
   badgeNumber: number | null;
 }
 
-const selectInvitationForDevice = prepared((orm) => {
+export const selectInvitationForDevice = prepared((orm) => {
   const applicationId = sql.placeholder("applicationId");
   const badgeNumber = orm
     .select({ number: badge.number })
