@@ -24,12 +24,12 @@ const STYLE = `
 
 /** An SVG chart: the throughput of service and peer as shares of the floor's, one group of bars an operation. */
 export function chart(results: readonly OperationResult[]): string {
-  const shares = results.map(({ name, ratio, floor, peer }) => ({
+  const shares = results.map(({ name, throughput, floor, peer }) => ({
     name,
-    service: ratio,
-    peer: peer ? peer.rps / floor.rps : null,
+    service: throughput.median,
+    peer: peer.rps / floor.rps,
   }));
-  const most = Math.max(1, ...shares.flatMap(({ service, peer }) => [service, peer ?? 0]));
+  const most = Math.max(1, ...shares.flatMap(({ service, peer }) => [service, peer]));
   const scale = (WIDTH - LEFT - RIGHT) / most;
   const height = TOP + shares.length * ROW + BOTTOM;
   const floorAt = LEFT + scale;
@@ -38,7 +38,7 @@ export function chart(results: readonly OperationResult[]): string {
     return [
       `<text x="${LEFT - 10}" y="${y + 16}" text-anchor="end">${escapeXml(name)}</text>`,
       ...bar("service", service, y, scale),
-      ...(peer === null ? [] : bar("peer", peer, y + BAR + 2, scale)),
+      ...bar("peer", peer, y + BAR + 2, scale),
     ];
   });
   const title = "Throughput with 64 clients, as a share of the floor's";

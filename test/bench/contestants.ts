@@ -2,28 +2,32 @@ import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { MIGRATIONS, PROJECT } from "../../src/admin/platform/paths.ts";
 import { generateSealingKey, importSealingPublicKey, seal } from "../../src/applications/sealing.ts";
-import { createApplications, peerApplications, serviceApplications } from "./applications.ts";
+import { type ApplicationMaker, type Applications, peerApplications, serviceApplications } from "./applications.ts";
 import { newClients } from "./operations.ts";
 import type { Contestant } from "./rounds.ts";
-import { build, type Side, type SideName, start } from "./side.ts";
+import { build, buildSettings, type Side, type SideName, start } from "./side.ts";
 
-const SIDES: readonly SideName[] = ["service", "floor", "peer"];
+/** What sides are prepared with. */
+export interface Preparation {
+  /** For bundles and state. */
+  directory: string;
+  /** Starts them with inspectors, for profiles. */
+  inspects: boolean;
+  /** Whether they consume their queues. */
+  consumes: boolean;
+  /** Gets each side as soon as it runs, to be stopped whatever happens next. */
+  started(side: Side): void;
+}
 
-/**
- * Builds and starts the three sides, each with its applications.
- *
- * @param directory for bundles and state
- * @param inspect starts them with inspectors, for profiles
- * @param started gets each side as soon as it runs, to be stopped whatever happens next
- */
+/** Builds and starts these sides, each with applications of its own. */
 export async function prepareContestants(
-  directory: string,
-  webhookUrl: string,
-  inspect: boolean,
-  started: (side: Side) => void,
+  names: readonly SideName[],
+  { directory, inspects, consumes, started }: Preparation,
+  createApplications: (name: SideName, make: ApplicationMaker) => Promise<Applications>,
 ): Promise<Contestant[]> {
-  for (const name of SIDES) mkdirSync(join(directory, name), { recursive: true });
-  await Promise.all(SIDES.map((name) => build(name, directory)));
+  refuseDifferentBuilds(names);
+  for (const name of names) mkdirSync(join(directory, name), { recursive: true });
+  await Promise.all(names.map((name) => build(name, directory)));
 
   const sealingKey = await generateSealingKey();
   const publicKey = await importSealingPublicKey(sealingKey.publicKey);
@@ -33,18 +37,21 @@ export async function prepareContestants(
   const peerTables = [join(PROJECT, "test/bench/peer/schema.sql")];
 
   const contestants: Contestant[] = [];
-  for (const name of SIDES) {
+  for (const name of names) {
     const isPeer = name === "peer";
     const secrets: Record<string, string> = isPeer ? {} : { SEALING_KEY_1: sealingKey.privateKey };
-    const side = await start(name, directory, secrets, isPeer ? peerTables : tables, {
-      inspects: inspect,
-      consumes: false,
-    });
+    const side = await start(name, directory, secrets, isPeer ? peerTables : tables, { inspects, consumes });
     started(side);
     const maker = isPeer ? peerApplications(side.database) : serviceApplications(side.database, sealer);
-    contestants.push({ side, clients: newClients(await createApplications(maker, webhookUrl)) });
+    contestants.push({ side, clients: newClients(await createApplications(name, maker)), webhooks: 0 });
   }
   return contestants;
+}
+
+/** A side whose code is minified, or names its functions, runs at another speed for that alone. */
+function refuseDifferentBuilds(names: readonly SideName[]): void {
+  const settings = new Set(names.map((name) => JSON.stringify(buildSettings(name))));
+  if (settings.size > 1) throw new Error(`the sides are built differently: ${[...settings].join(" and ")}`);
 }
 
 type Tail<Call> = Call extends (first: never, ...rest: infer Rest) => unknown ? Rest : never;

@@ -1,20 +1,15 @@
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
- * the same crypto, on the same tables. No router, no validation, no error answers, no headers, no log line, no query
+ * the same crypto, by the service's own SQL. No router, no validation, no error answers, no headers, no log line, no query
  * builder: what the service takes more than this, its own code takes. It answers the benchmark's requests and no others.
  */
 import { importSealingPrivateKey, unwrapHmacKey, unwrapSigningKey } from "../../src/applications/sealing.ts";
 import { digestOf } from "../../src/digest.ts";
 import { base64Url, newEventId, newInvitationToken } from "../../src/identifiers.ts";
+import { selectBadge, selectCurrentBadge, selectPage } from "../../src/storage/badges.ts";
+import type { Query } from "../../src/storage/database.ts";
 import { badgeCreated, type FloorEnv, type NumberRange } from "./floor/allocator.ts";
-import {
-  type ApplicationRow,
-  SELECT_APPLICATION,
-  SELECT_BADGE,
-  SELECT_CURRENT_BADGE,
-  SELECT_INVITATION,
-  SELECT_PAGE,
-} from "./floor/storage.ts";
+import { type ApplicationRow, invitationQuery, SELECT_APPLICATION } from "./floor/storage.ts";
 
 export { Allocator } from "./floor/allocator.ts";
 
@@ -49,7 +44,7 @@ const applications = new Map<string, Application>();
 const opened = new Map<string, CryptoKey>();
 
 export default {
-  async fetch(request, env, execution) {
+  async fetch(request: Request, env: FloorEnv, execution: ExecutionContext): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     const application = await findApplication(env, request.headers.get("applicationid") ?? "");
     if (request.method === "GET") return page(request, env, application, searchParams);
@@ -62,7 +57,7 @@ export default {
     if (pathname === "/v1/badge") return badge(call);
     return pathname === "/v1/invitation" ? invite(call) : sign(call);
   },
-} satisfies ExportedHandler<FloorEnv>;
+};
 
 async function findApplication(env: FloorEnv, id: string): Promise<Application> {
   const cached = applications.get(id);
@@ -110,6 +105,9 @@ async function deviceOf({ deviceKey }: Application, udid: string): Promise<strin
   return base64Url(new Uint8Array(await crypto.subtle.sign("HMAC", deviceKey, encoder.encode(udid)), 0, 16));
 }
 
+const bound = ({ DB }: FloorEnv, query: Query, values: Record<string, string | number>): D1PreparedStatement =>
+  DB.prepare(query.sql).bind(...query.bind(values));
+
 function newestKey({ signingKeys }: Application): SigningKey {
   const newest = signingKeys.at(-1);
   if (!newest) throw new Error("an application has a signing key");
@@ -122,10 +120,9 @@ async function badge(call: Call): Promise<Response> {
   const { userId, invitationToken } = body;
   const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
   if (invitationToken !== undefined) return claim(call, { userId, metadata, token: invitationToken });
-  const existing = await env.DB.prepare(SELECT_BADGE)
-    .bind(application.id, device, userId)
-    .first<{ number: number; metadata: string | null; current_number: number }>();
-  if (existing) return Response.json({ badgeId: String(existing.number) });
+  const key = { applicationId: application.id, device, userId };
+  const [existing] = await bound(env, selectBadge(), key).raw<[number, string | null, number]>();
+  if (existing) return Response.json({ badgeId: String(existing[0]) });
   const { id: signingKeyId, publicKey } = newestKey(application);
   const issuedAt = Date.now();
   const eventId = newEventId(issuedAt);
@@ -143,17 +140,16 @@ async function badge(call: Call): Promise<Response> {
 
 async function sign({ request, env, application, device }: Call): Promise<Response> {
   const { base64 } = await request.json<{ base64: string }>();
-  const current = await env.DB.prepare(SELECT_CURRENT_BADGE)
-    .bind(application.id, device)
-    .first<{ number: number; signing_key_id: number }>();
-  const signingKey = application.signingKeys.find(({ id }) => id === current?.signing_key_id);
+  const key = { applicationId: application.id, device };
+  const [current] = await bound(env, selectCurrentBadge(), key).raw<[number, number]>();
+  const signingKey = application.signingKeys.find(({ id }) => id === current?.[1]);
   if (!current || !signingKey) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
   const lifetime = application.signatureLifetimeSeconds;
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
   const claims = {
     client_signature: base64,
-    sub: String(current.number),
+    sub: String(current[0]),
     aud: application.id,
     iat,
     ...(lifetime !== null && { exp: iat + lifetime }),
@@ -171,9 +167,8 @@ async function page(request: Request, env: FloorEnv, application: Application, q
   const known = application.digests.some((each) => crypto.subtle.timingSafeEqual(digest, encoder.encode(each)));
   if (!known) throw new Error("a benchmark knows its own secrets");
   const perPage = Number(query.get("per_page") ?? 100);
-  const rows = await env.DB.prepare(SELECT_PAGE)
-    .bind(application.id, 0, perPage + 1)
-    .raw<[number, string, string | null, number]>();
+  const asked = { applicationId: application.id, after: 0, limit: perPage + 1 };
+  const rows = await bound(env, selectPage(), asked).raw<[number, string, string | null, number]>();
   const shown = rows.slice(0, perPage);
   const badges = shown.map(([number, userId, metadata]) => ({
     id: String(number),
@@ -204,9 +199,8 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   const digest = await digestOf(token);
   const claimedAt = Date.now();
   const eventId = newEventId(claimedAt);
-  const invitation = await env.DB.prepare(SELECT_INVITATION)
-    .bind(digest, application.id, device, userId)
-    .first<{ number: number; state: string }>();
+  const key = { digest, applicationId: application.id, device, userId };
+  const invitation = await bound(env, invitationQuery(env.DB), key).first<{ number: number; state: string }>();
   if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
   const { number } = invitation;
   const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);

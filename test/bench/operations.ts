@@ -29,6 +29,8 @@ export interface Expectation {
 
 export interface Operation {
   name: string;
+  /** Whether each call makes a webhook. */
+  sendsWebhooks: boolean;
   /** Makes the next `count` calls of these clients. */
   next(clients: Clients, count: number): Expectation[];
   /** An operation whose answers this one needs, as many as it makes calls. */
@@ -70,13 +72,15 @@ function noteNew({ badgeIds }: Clients, badgeId: string): void {
   badgeIds.add(badgeId);
 }
 
-/** @param choose which applications the devices belong to, in turn */
-function newBadge(name: string, choose: (applications: Applications) => readonly BenchApplication[]): Operation {
+/** @param count of applications that the devices belong to, in turn */
+function newBadge(name: string, kind: keyof Applications, count: number): Operation {
+  const choose = (applications: Applications) => applications[kind].slice(0, count);
   return {
     name,
-    next(clients, count) {
+    sendsWebhooks: kind === "withWebhook",
+    next(clients, calls) {
       const applications = choose(clients.applications);
-      return times(count, (place) => {
+      return times(calls, (place) => {
         const application = applications[place % applications.length] ?? first(applications);
         const udid = `device-${clients.counter}`;
         const userId = `user-${clients.counter++}`;
@@ -95,12 +99,13 @@ function newBadge(name: string, choose: (applications: Applications) => readonly
   };
 }
 
-const newBadgeOne = newBadge("new badge", ({ withWebhook }) => withWebhook.slice(0, 1));
+const newBadgeOne = newBadge("new badge", "withWebhook", 1);
 
 const missingDevices = ({ devices }: Clients): number => (devices.length > 0 ? 0 : 1);
 
-const existing: Operation = {
+export const existing: Operation = {
   name: "existing badge",
+  sendsWebhooks: false,
   needs: { operation: newBadgeOne, missing: missingDevices },
   next: (clients, count) =>
     times(count, () => {
@@ -115,8 +120,9 @@ const existing: Operation = {
     }),
 };
 
-const sign: Operation = {
+export const sign: Operation = {
   name: "sign",
+  sendsWebhooks: false,
   needs: { operation: newBadgeOne, missing: missingDevices },
   next(clients, count) {
     const application = first(clients.applications.withWebhook);
@@ -142,9 +148,10 @@ function nextDevice(clients: Clients): Clients["devices"][number] {
   return device;
 }
 
-function pageOf(size: number): Operation {
+export function pageOf(size: number): Operation {
   return {
     name: `page of ${size.toLocaleString("en-US")}`,
+    sendsWebhooks: false,
     next: (clients, count) =>
       times(count, () => {
         const { id, secret } = first(clients.applications.withWebhook);
@@ -165,6 +172,7 @@ function pageOf(size: number): Operation {
 
 const invite: Operation = {
   name: "create an invitation",
+  sendsWebhooks: false,
   next(clients, count) {
     const expiresAt = new Date(Date.now() + EXPIRES_IN_MILLISECONDS).toISOString();
     return times(count, () => ({
@@ -182,6 +190,7 @@ const invite: Operation = {
 
 const claim: Operation = {
   name: "claim an invitation",
+  sendsWebhooks: true,
   needs: { operation: invite, missing: ({ invitations }, count) => Math.max(0, count - invitations.length) },
   next: (clients, count) =>
     clients.invitations.splice(0, count).map(({ id, badgeId }) => {
@@ -200,9 +209,9 @@ const claim: Operation = {
 /** In the order in which they are measured and shown. */
 export const OPERATIONS: readonly Operation[] = [
   newBadgeOne,
-  newBadge("new badge, 10 applications", ({ withWebhook }) => withWebhook),
-  newBadge("new badge, no webhook", ({ withoutWebhook }) => withoutWebhook.slice(0, 1)),
-  newBadge("new badge, 10 apps, no webhook", ({ withoutWebhook }) => withoutWebhook),
+  newBadge("new badge, 10 applications", "withWebhook", 10),
+  newBadge("new badge, no webhook", "withoutWebhook", 1),
+  newBadge("new badge, 10 apps, no webhook", "withoutWebhook", 10),
   existing,
   sign,
   pageOf(100),

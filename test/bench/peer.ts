@@ -1,6 +1,6 @@
 /**
- * The peer: the design that most people would write for the same interface. Hono and D1, a counter row and a unique
- * index, no object, no queue; a webhook is sent once, after the answer. It is given what it can have for free: the
+ * The peer: the design that most people would write for the same interface. Hono and D1, a counter row and the number as
+ * primary key, no object, no queue; a webhook is sent once, after the answer. It is given what it can have for free: the
  * application is remembered as long as the service remembers it, and a new badge is one read and one batch.
  *
  * It promises less: numbers in sequence, secrets and keys as plain text, a webhook that is lost with its request.
@@ -111,7 +111,7 @@ app.post("/v1/badge/sign", async (c) => {
   const { base64 } = await c.req.json<{ base64?: string }>();
   if (!base64) return c.json({ error: "UNDEFINED_BASE64" }, 422);
   const badge = await c.env.DB.prepare(
-    "SELECT number FROM badge WHERE application_id = ? AND udid = ? ORDER BY id DESC LIMIT 1",
+    "SELECT number FROM badge WHERE application_id = ? AND udid = ? ORDER BY number DESC LIMIT 1",
   )
     .bind(application.id, udid)
     .first<{ number: number }>();
@@ -138,12 +138,12 @@ app.get("/v1/badges", async (c) => {
   if (application?.secret !== c.req.header("applicationsecret")) return c.json({ error: "INVALID_CREDENTIALS" }, 401);
   const perPage = Math.min(Number(c.req.query("per_page") ?? 100), 1000);
   const { results } = await c.env.DB.prepare(
-    "SELECT id, number, user_id, metadata FROM badge WHERE application_id = ? AND id > ? ORDER BY id LIMIT ?",
+    "SELECT number, user_id, metadata FROM badge WHERE application_id = ? AND number > ? ORDER BY number LIMIT ?",
   )
     .bind(application?.id, Number(c.req.query("cursor") ?? 0), perPage + 1)
-    .all<{ id: number; number: number; user_id: string; metadata: string | null }>();
+    .all<{ number: number; user_id: string; metadata: string | null }>();
   const shown = results.slice(0, perPage);
-  if (results.length > perPage) c.header("pagination-cursor", String(shown.at(-1)?.id));
+  if (results.length > perPage) c.header("pagination-cursor", String(shown.at(-1)?.number));
   const badges = shown.map(({ number, user_id: userId, metadata }) => ({
     id: String(number),
     userId,

@@ -1,7 +1,7 @@
 import { OPERATIONS } from "./operations.ts";
 import type { Measurement } from "./rounds.ts";
 import type { SideName } from "./side.ts";
-import { median } from "./statistics.ts";
+import { type Interval, median, medianInterval } from "./statistics.ts";
 
 /** Medians over the rounds. */
 export interface SideResult {
@@ -12,60 +12,67 @@ export interface SideResult {
   cpuMs: number | null;
 }
 
-/** Smallest and largest of the rounds. */
-export type Spread = [number, number];
+/** One side's figure as a multiple of another's. */
+export interface Ratio {
+  /** Median of the ratios of the single rounds. */
+  median: number;
+  /** Its 95 % confidence interval (statistics.ts). */
+  interval: Interval;
+  /** Smallest and largest of a single round. */
+  spread: Interval;
+  /** Whether the interval overlaps that of the floor against itself: then the two cannot be told apart. */
+  isTie: boolean;
+}
 
 export interface OperationResult {
   name: string;
   service: SideResult;
   floor: SideResult;
-  peer: SideResult | null;
-  /** Throughput of the service as a share of the floor's; 1 would be as fast. */
-  ratio: number;
-  ratioSpread: Spread;
-  /** The service's p99 as a multiple of the floor's. */
-  p99Ratio: number;
-  p99RatioSpread: Spread;
-  /** Throughput of the service as a multiple of the peer's, or null without a peer. */
-  peerRatio: number | null;
-  peerRatioSpread: Spread | null;
-  /** CPU time of the service as a multiple of the floor's: what is left of `ratio` when others use the machine. */
+  peer: SideResult;
+  /** The floor's second instance over its first: what these differ from 1 is noise. */
+  noise: { throughput: Ratio; p99: Ratio };
+  /** Throughput of the service over the floor's; 1 would be as fast. */
+  throughput: Ratio;
+  /** The service's p99 over the floor's. */
+  p99: Ratio;
+  /** Throughput of the service over the peer's. */
+  peerThroughput: Ratio;
+  /** CPU time of the service over the floor's, which hardly changes when others use the machine. */
   cpuRatio: number | null;
 }
 
 export function summarize(measurements: readonly Measurement[]): OperationResult[] {
   return OPERATIONS.map(({ name }) => {
-    const of = (side: SideName) =>
-      measurements.filter((measurement) => measurement.operation === name && measurement.side === side);
-    return summarizeOperation(name, of("service"), of("floor"), of("peer"));
+    const ofOperation = measurements.filter(({ operation }) => operation === name);
+    const of = (side: SideName) => ofOperation.filter((measurement) => measurement.side === side);
+    return summarizeOperation(name, { service: of("service"), floor: of("floor"), twin: of("twin"), peer: of("peer") });
   });
 }
 
+type Rounds = readonly Measurement[];
+
 function summarizeOperation(
   name: string,
-  service: readonly Measurement[],
-  floor: readonly Measurement[],
-  peer: readonly Measurement[],
+  { service, floor, twin, peer }: Record<"service" | "floor" | "twin" | "peer", Rounds>,
 ): OperationResult {
-  const [ours, lowest, theirs] = [service, floor, peer].map((rounds) => medians(rounds));
-  if (!ours || !lowest) throw new Error(`${name} was not measured`);
-  const isPeered = theirs !== undefined && peer.length > 0;
+  const rps = ({ rps }: Measurement) => rps;
+  const p99 = ({ p99Ms }: Measurement) => p99Ms;
+  const noise = { throughput: compare(twin, floor, rps), p99: compare(twin, floor, p99) };
+  const [ours, lowest] = [medians(service), medians(floor)];
   return {
     name,
     service: ours,
     floor: lowest,
-    peer: isPeered ? theirs : null,
-    ratio: ours.rps / lowest.rps,
-    ratioSpread: spread(service, floor, ({ rps }) => rps),
-    p99Ratio: ours.p99Ms / lowest.p99Ms,
-    p99RatioSpread: spread(service, floor, ({ p99Ms }) => p99Ms),
-    peerRatio: isPeered ? ours.rps / theirs.rps : null,
-    peerRatioSpread: isPeered ? spread(service, peer, ({ rps }) => rps) : null,
+    peer: medians(peer),
+    noise,
+    throughput: compare(service, floor, rps, noise.throughput),
+    p99: compare(service, floor, p99, noise.p99),
+    peerThroughput: compare(service, peer, rps, noise.throughput),
     cpuRatio: ours.cpuMs === null || lowest.cpuMs === null ? null : ours.cpuMs / lowest.cpuMs,
   };
 }
 
-function medians(rounds: readonly Measurement[]): SideResult {
+function medians(rounds: Rounds): SideResult {
   const cpu = rounds.map(({ cpuMs }) => cpuMs).filter((value) => value !== null);
   return {
     rps: median(rounds.map(({ rps }) => rps)),
@@ -75,15 +82,20 @@ function medians(rounds: readonly Measurement[]): SideResult {
   };
 }
 
-/** Of the ratios of the single rounds. */
-function spread(
-  ours: readonly Measurement[],
-  theirs: readonly Measurement[],
-  value: (measurement: Measurement) => number,
-): Spread {
+/** Round by round, because what disturbs the machine disturbs both sides of a round. */
+function compare(ours: Rounds, theirs: Rounds, value: (measurement: Measurement) => number, noise?: Ratio): Ratio {
   const ratios = ours.flatMap((own) => {
     const other = theirs.find(({ round }) => round === own.round);
     return other ? [value(own) / value(other)] : [];
   });
-  return [Math.min(...ratios), Math.max(...ratios)];
+  const interval = medianInterval(ratios);
+  return {
+    median: median(ratios),
+    interval,
+    spread: [Math.min(...ratios), Math.max(...ratios)],
+    isTie: overlap(interval, noise?.interval ?? [1, 1]),
+  };
 }
+
+const overlap = ([least, most]: Interval, [otherLeast, otherMost]: Interval): boolean =>
+  least <= otherMost && otherLeast <= most;

@@ -1,6 +1,8 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { LoadGenerator } from "./load.ts";
 import { type Clients, OPERATIONS, type Operation } from "./operations.ts";
 import { profile } from "./profile.ts";
+import type { Receiver } from "./receiver.ts";
 import type { Side, SideName } from "./side.ts";
 import { percentile } from "./statistics.ts";
 
@@ -25,13 +27,15 @@ export interface Measurement {
   rps: number;
   p50Ms: number;
   p99Ms: number;
-  /** CPU time of workerd for one call, or null where that cannot be told. */
+  /** CPU time of workerd for one call and its webhook, or null where that cannot be told. */
   cpuMs: number | null;
 }
 
 export interface Contestant {
   side: Side;
   clients: Clients;
+  /** Webhooks that its calls have made so far. */
+  webhooks: number;
 }
 
 /** A side gave a wrong answer or none. */
@@ -41,23 +45,29 @@ export class WrongAnswer extends Error {}
 const TRIAL_CALLS = 128;
 /** Fewer calls than this a client say nothing about the slowest in a hundred. */
 const LEAST_CALLS_A_CLIENT = 3;
+/** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
+const WEBHOOKS_SECONDS = 20;
+const WEBHOOKS_POLL_MILLISECONDS = 5;
 /** A profile has as many calls as this many measurements. */
 const PROFILED_MEASUREMENTS = 3;
 
 /** Runs operations against the sides and checks every answer. */
 export class Bench {
   readonly #load: LoadGenerator;
+  readonly #receiver: Receiver;
   readonly #contestants: readonly Contestant[];
   readonly #plan: Plan;
   readonly #progress: (line: string) => void;
 
   constructor(
     load: LoadGenerator,
+    receiver: Receiver,
     contestants: readonly Contestant[],
     plan: Plan,
     progress: (line: string) => void = () => undefined,
   ) {
     this.#load = load;
+    this.#receiver = receiver;
     this.#contestants = contestants;
     this.#plan = plan;
     this.#progress = progress;
@@ -129,8 +139,10 @@ export class Bench {
     const missing = operation.needs?.missing(clients, unmeasured + count) ?? 0;
     if (operation.needs && missing > 0) await this.#send(operation.needs.operation, contestant, missing);
     await this.#send(operation, contestant, unmeasured);
+    await this.#awaitWebhooks(contestant);
     const cpuBefore = side.cpuMilliseconds();
     const { latencies, seconds } = await this.#send(operation, contestant, count);
+    await this.#awaitWebhooks(contestant);
     const cpuAfter = side.cpuMilliseconds();
     return {
       operation: operation.name,
@@ -143,11 +155,28 @@ export class Bench {
     };
   }
 
+  /** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
+  async #awaitWebhooks(contestant: Contestant): Promise<void> {
+    const { name } = contestant.side;
+    const deadline = performance.now() + WEBHOOKS_SECONDS * 1000;
+    while (this.#receiver.received(name) < contestant.webhooks) {
+      if (performance.now() > deadline) {
+        const missing = contestant.webhooks - this.#receiver.received(name);
+        this.#progress(`${name}: ${missing} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
+        contestant.webhooks -= missing;
+        return;
+      }
+      await wait(WEBHOOKS_POLL_MILLISECONDS);
+    }
+  }
+
   /** @throws WrongAnswer */
-  async #send(operation: Operation, { side, clients }: Contestant, count: number) {
+  async #send(operation: Operation, contestant: Contestant, count: number) {
+    const { side, clients } = contestant;
     const expectations = operation.next(clients, count);
     const calls = expectations.map(({ call }) => call);
     const result = await this.#load.send({ port: side.port, clients: this.#plan.connections, calls });
+    if (operation.sendsWebhooks) contestant.webhooks += calls.length;
     for (const [place, { check }] of expectations.entries()) {
       try {
         await check(result.answers[place] ?? { status: 0, body: "not sent", retryAfter: null });

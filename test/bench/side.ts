@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { z } from "zod";
@@ -10,14 +10,22 @@ import { loadWrangler, QUIET_WRANGLER, WRANGLER_PROGRAM } from "../../src/admin/
 
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../src/limits.ts";
 
-export type SideName = "service" | "floor" | "peer";
+const SERVICE_CONFIG = "wrangler.toml";
 
-/** Where each side's Worker is, from the project's folder; the service is the one that its wrangler.toml names. */
-const SOURCES: Record<SideName, { config: string; entry: string[] }> = {
-  service: { config: "wrangler.toml", entry: [] },
-  floor: { config: "wrangler.toml", entry: ["test/bench/floor.ts"] },
-  peer: { config: "test/bench/peer/wrangler.toml", entry: [] },
-};
+/** Where each side's Worker is, from the project's folder. */
+const SOURCES = {
+  service: { config: SERVICE_CONFIG, entry: "src/worker.ts" },
+  floor: { config: SERVICE_CONFIG, entry: "test/bench/floor/worker.ts" },
+  /** The floor a second time: what it differs from the floor is noise. */
+  twin: { config: SERVICE_CONFIG, entry: "test/bench/floor/worker.ts" },
+  peer: { config: "test/bench/peer/wrangler.toml", entry: "test/bench/peer.ts" },
+  /** The same Workers, called in their own isolates. */
+  serviceOwnCost: { config: SERVICE_CONFIG, entry: "test/bench/own-cost/service.ts" },
+  floorOwnCost: { config: SERVICE_CONFIG, entry: "test/bench/own-cost/floor.ts" },
+  twinOwnCost: { config: SERVICE_CONFIG, entry: "test/bench/own-cost/floor.ts" },
+} as const satisfies Record<string, { config: string; entry: string }>;
+
+export type SideName = keyof typeof SOURCES;
 
 /** Calls are made to the rate limits, which never refuse: the load comes from few devices and one address. */
 const UNREACHED_LIMIT = 1_000_000_000;
@@ -48,6 +56,14 @@ export interface Side {
   stop(): Promise<void>;
 }
 
+/** What of a side's configuration decides how its code is built. */
+export function buildSettings(name: SideName): Record<string, unknown> {
+  const { unstable_readConfig: read } = loadWrangler();
+  const config = read({ config: join(PROJECT, SOURCES[name].config) });
+  const { minify, keep_names, upload_source_maps, compatibility_date, no_bundle } = config;
+  return { minify, keep_names, upload_source_maps, compatibility_date, no_bundle };
+}
+
 /** Builds a side's Worker as it is deployed. @returns the folder with the bundle */
 export async function build(name: SideName, directory: string): Promise<string> {
   const { config, entry } = SOURCES[name];
@@ -55,7 +71,7 @@ export async function build(name: SideName, directory: string): Promise<string> 
   // wrangler insists on the folder of static assets, whether it has files or not.
   mkdirSync(join(PROJECT, "dist/assets"), { recursive: true });
   const options = ["--dry-run", "--outdir", outdir, "--config", join(PROJECT, config), "--env", ""];
-  await promisify(execFile)(process.execPath, [WRANGLER_PROGRAM, "deploy", ...entry, ...options], {
+  await promisify(execFile)(process.execPath, [WRANGLER_PROGRAM, "deploy", entry, ...options], {
     cwd: PROJECT,
     env: { ...process.env, ...QUIET_WRANGLER },
   });
@@ -90,7 +106,7 @@ export async function start(
       name,
       modules: true,
       rootPath: join(directory, name, "worker"),
-      scriptPath: name === "service" ? "worker.js" : `${name}.js`,
+      scriptPath: `${basename(SOURCES[name].entry, ".ts")}.js`,
       bindings: { ...z.record(z.string(), z.string()).parse(options.bindings), ...secrets },
       ratelimits: Object.fromEntries(unlimited),
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
@@ -141,12 +157,23 @@ function discardOutput(directory: string): { pidFile: string } {
   return { pidFile };
 }
 
-/** User and system time of a process in clock ticks, of which Linux counts 100 a second: proc(5), fields 14 and 15. */
+/**
+ * Time that all threads of a process have been on a processor: the kernel's scheduler statistics, in nanoseconds
+ * (Documentation/scheduler/sched-stats.rst). A kernel without them has clock ticks, of which it counts 100 a second:
+ * proc(5), `stat`, fields 14 and 15.
+ */
 function cpuMilliseconds(pidFile: string): number | null {
   if (process.platform !== "linux") return null;
-  const pid = readFileSync(pidFile, "utf8").trim();
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
+  const directory = `/proc/${readFileSync(pidFile, "utf8").trim()}`;
+  if (!existsSync(`${directory}/schedstat`)) {
+    const fields = readFileSync(`${directory}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  }
+  const threads = readdirSync(`${directory}/task`);
+  const nanoseconds = threads.map((thread) =>
+    parseInt(readFileSync(`${directory}/task/${thread}/schedstat`, "utf8"), 10),
+  );
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1_000_000;
 }
 
 /** Resident memory of a process: proc(5), VmRSS of `status`, in units of 1024 bytes. */

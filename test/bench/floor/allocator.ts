@@ -3,14 +3,16 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { createPermutation } from "../../../src/numbers/permutation.ts";
 import {
-  CLAIM_INVITATIONS,
   INSERT_BADGES,
-  INSERT_CLAIM_EVENTS,
   INSERT_EVENTS,
   INSERT_INVITATIONS,
   INSERT_RESERVATIONS,
+} from "../../../src/storage/badge-writes.ts";
+import {
+  CLAIM_INVITATIONS,
+  INSERT_EVENTS as INSERT_CLAIM_EVENTS,
   ISSUE_RESERVED,
-} from "./storage.ts";
+} from "../../../src/storage/claim-writes.ts";
 
 export interface FloorEnv {
   DB: D1Database;
