@@ -33,15 +33,16 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** Without the fields that count as missing, also in the objects among them: `metadata` has fields of its own. */
 function withoutMissing(body: Record<string, unknown>): Record<string, unknown> {
-  return filterMissing(body, (value) => (isObject(value) ? filterMissing(value, (inner) => inner) : value));
+  deleteMissing(body);
+  for (const value of Object.values(body)) if (isObject(value)) deleteMissing(value);
+  return body;
 }
 
-function filterMissing(object: Record<string, unknown>, convert: (value: unknown) => unknown): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(object)
-      .filter(([, value]) => value !== null && !(typeof value === "string" && value.trim() === ""))
-      .map(([name, value]) => [name, convert(value)]),
-  );
+/** In place: what was just parsed is nobody else's, and few bodies have any such field. */
+function deleteMissing(object: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(object)) {
+    if (value === null || (typeof value === "string" && value.trim() === "")) delete object[name];
+  }
 }
 
 /** What is wrong with a field: its first entry when it is missing, its second when it is there and not valid. */
