@@ -1,6 +1,8 @@
 import { digestOf } from "../digest.ts";
 import type { Application } from "./registry.ts";
 
+const encoder = new TextEncoder();
+
 /** Whether this is one of the application's live secrets. */
 export async function hasSecret(application: Application, secret: string): Promise<boolean> {
   return hasDigest(application, await digestOf(secret));
@@ -12,7 +14,6 @@ export async function hasSecret(application: Application, secret: string): Promi
  * @param digest base64url of SHA-256
  */
 export function hasDigest({ secrets }: Application, digest: string): boolean {
-  const encoder = new TextEncoder();
   const presented = encoder.encode(digest);
   let matches = false;
   for (const { digest: stored } of secrets) {

@@ -7,6 +7,8 @@ import { findCurrentBadge } from "../storage/badges.ts";
 /** `typ` of the service's signatures, so that no other JWT of the same key passes for one (RFC 8725 section 3.11). */
 export const SIGNATURE_TYPE = "badge-signature+jwt";
 
+const encoder = new TextEncoder();
+
 /**
  * Attests which badge presented which client signature, and when (contract section 3). The client signature itself is
  * not verified: its content is between the phone and the building.
@@ -32,7 +34,7 @@ export async function signBadge(
     iat: issuedAt,
     ...(lifetime !== null && { exp: issuedAt + lifetime }),
   };
-  return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+  return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })
     .sign(await context.custody.signingKey(application.id, key.kid, key));
 }
