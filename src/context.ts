@@ -42,7 +42,10 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
     db: new Database(env.DB),
     allocator: new AllocatorClient(env.ALLOCATOR),
     queue: env.WEBHOOKS,
-    sender: exports.WebhookSender,
+    // Asked of the runtime only by who sends: most requests do not.
+    get sender() {
+      return exports.WebhookSender;
+    },
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,

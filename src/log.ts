@@ -6,8 +6,9 @@ export function log(
   level: "info" | "warn" | "error",
   fields: { event: string; error?: unknown; [field: string]: unknown },
 ): void {
-  const { error, ...rest } = fields;
-  const line = JSON.stringify({ level, ...rest, ...(error !== undefined && { error: describeError(error) }) });
+  const { error } = fields;
+  // A field that is undefined is left out of the line.
+  const line = JSON.stringify({ level, ...fields, error: error === undefined ? undefined : describeError(error) });
   if (level === "info") console.log(line);
   else if (level === "warn") console.warn(line);
   else console.error(line);
