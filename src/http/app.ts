@@ -1,7 +1,6 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { requestId } from "hono/request-id";
 import { routePath } from "hono/route";
-import { secureHeaders } from "hono/secure-headers";
 import { createContext } from "../context.ts";
 import { log } from "../log.ts";
 import { badgeRoutes } from "./badge-routes.ts";
@@ -15,18 +14,15 @@ import { drainUnread } from "./request-stream.ts";
 import { serviceRoutes } from "./service-routes.ts";
 
 /**
- * What an API's answers and its one page need (OWASP REST Security Cheat Sheet: HSTS, nosniff, framing). Left out is what
- * only pages that embed others need, what old browsers and plug-ins asked for, and what would keep other origins away.
+ * What an API's responses and its one page need (OWASP REST Security Cheat Sheet). Cross-origin policies are left out:
+ * they would keep the web pages away that may call the device routes.
  */
-const SECURITY_HEADERS = {
-  crossOriginResourcePolicy: false,
-  crossOriginOpenerPolicy: false,
-  originAgentCluster: false,
-  xDnsPrefetchControl: false,
-  xDownloadOptions: false,
-  xPermittedCrossDomainPolicies: false,
-  xXssProtection: false,
-};
+const SECURITY_HEADERS = [
+  ["Strict-Transport-Security", "max-age=15552000; includeSubDomains"],
+  ["X-Content-Type-Options", "nosniff"],
+  ["X-Frame-Options", "SAMEORIGIN"],
+  ["Referrer-Policy", "no-referrer"],
+] as const;
 
 /** A response that a cache may hand to others does not carry an ID that its first caller chose. */
 function replaceRequestId(c: HonoContext<HttpEnv>, headers: Headers): void {
@@ -50,6 +46,7 @@ export const app = new Hono<HttpEnv>()
     const { headers } = c.res;
     if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
     else if (c.req.header("x-request-id") !== undefined) replaceRequestId(c, headers);
+    for (const [name, value] of SECURITY_HEADERS) headers.set(name, value);
     log("info", {
       event: "request",
       requestId: c.get("requestId"),
@@ -63,7 +60,6 @@ export const app = new Hono<HttpEnv>()
       d1RoundTrips: context.db.roundTrips,
     });
   })
-  .use(secureHeaders(SECURITY_HEADERS))
   .route("/", badgeRoutes)
   .route("/", listRoutes)
   .route("/", invitationRoutes)
