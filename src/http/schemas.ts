@@ -25,7 +25,7 @@ function text(maxCharacters: number, description: string, example: string) {
   return z
     .string()
     .regex(NO_CONTROL_CHARACTERS)
-    .refine((value) => value.isWellFormed() && [...value].length <= maxCharacters)
+    .refine((value) => value.isWellFormed() && hasAtMost(value, maxCharacters))
     .meta({ minLength: 1, maxLength: maxCharacters, description, examples: [example] });
 }
 
@@ -35,6 +35,10 @@ const NO_CONTROL_CHARACTERS = /^[^\u0000-\u001f\u007f]*$/;
 
 /** Steps of a path: a URL cannot name a user of this ID (RFC 3986 section 5.2.4). */
 const DOT_SEGMENTS: readonly string[] = [".", ".."];
+
+/** A text has no more characters than UTF-16 code units, so most need not be counted. */
+const hasAtMost = (value: string, maxCharacters: number): boolean =>
+  value.length <= maxCharacters || [...value].length <= maxCharacters;
 
 export const udid = z
   .string()
