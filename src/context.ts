@@ -14,6 +14,7 @@ interface Isolate {
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
+  sender: Sender;
 }
 
 /** Everything a request, a message or a sweep may touch. Made at the entry; nothing below reaches for globals. */
@@ -21,7 +22,6 @@ export interface Context extends Isolate {
   db: Database;
   allocator: AllocatorClient;
   queue: Queue<WakeUp>;
-  sender: Sender;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
@@ -42,10 +42,6 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
     db: new Database(env.DB),
     allocator: new AllocatorClient(env.ALLOCATOR),
     queue: env.WEBHOOKS,
-    // Asked of the runtime only by who sends: most requests do not.
-    get sender() {
-      return exports.WebhookSender;
-    },
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
@@ -62,5 +58,7 @@ function createIsolate(env: Env): Isolate {
     custody: new Custody(sealingKeys),
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
+    // A stub is no part of a request, as bindings are not: one does for all.
+    sender: exports.WebhookSender,
   };
 }
