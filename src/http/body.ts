@@ -40,7 +40,8 @@ function withoutMissing(body: Record<string, unknown>): Record<string, unknown> 
 
 /** In place: what was just parsed is nobody else's, and few bodies have any such field. */
 function deleteMissing(object: Record<string, unknown>): void {
-  for (const [name, value] of Object.entries(object)) {
+  for (const name of Object.keys(object)) {
+    const value = object[name];
     if (value === null || (typeof value === "string" && value.trim() === "")) delete object[name];
   }
 }
