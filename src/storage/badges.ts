@@ -76,11 +76,12 @@ export const selectBadge = queryOf((builder) =>
     ),
 );
 
-const badgeRows = z.array(z.tuple([z.number(), z.string().nullable(), z.number()]));
+const badgeRow = z.tuple([z.number(), z.string().nullable(), z.number()]).optional();
 
 /** The issued badge of a user device. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
-  const [row] = badgeRows.parse(await db.rows(selectBadge(), { ...userDevice }));
+  const [first] = await db.rows(selectBadge(), { ...userDevice });
+  const row = badgeRow.parse(first);
   return row && { number: row[0], metadata: row[1], currentNumber: row[2] };
 }
 
@@ -91,14 +92,15 @@ export const selectCurrentBadge = queryOf((builder) =>
     .where(eq(badge.number, currentNumber(builder))),
 );
 
-const currentBadgeRows = z.array(z.tuple([z.number(), z.number().nullable()]));
+const currentBadgeRow = z.tuple([z.number(), z.number().nullable()]).optional();
 
 /** The badge that signing uses: the one the device was answered last. One round trip. */
 export async function findCurrentBadge(
   db: Database,
   device: Omit<UserDevice, "userId">,
 ): Promise<{ number: number; signingKeyId: number | null } | undefined> {
-  const [row] = currentBadgeRows.parse(await db.rows(selectCurrentBadge(), { ...device }));
+  const [first] = await db.rows(selectCurrentBadge(), { ...device });
+  const row = currentBadgeRow.parse(first);
   return row && { number: row[0], signingKeyId: row[1] };
 }
 
