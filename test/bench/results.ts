@@ -20,6 +20,7 @@ export interface Ratio {
   interval: Interval;
   /** Smallest and largest of a single round. */
   spread: Interval;
+  rounds: number;
   /** Whether the interval overlaps that of the floor against itself: then the two cannot be told apart. */
   isTie: boolean;
 }
@@ -93,6 +94,7 @@ function compare(ours: Rounds, theirs: Rounds, value: (measurement: Measurement)
     median: median(ratios),
     interval,
     spread: [Math.min(...ratios), Math.max(...ratios)],
+    rounds: ratios.length,
     isTie: overlap(interval, noise?.interval ?? [1, 1]),
   };
 }

@@ -45,8 +45,14 @@ const shown = ({ median, interval: [least, most], isTie }: Ratio): string =>
 const figure = ({ rps, p50Ms, p99Ms }: SideResult): string =>
   `${Math.round(rps)} ${Math.round(p50Ms)}/${Math.round(p99Ms)}`;
 
+/** The smallest and the largest of fewer rounds are no 95 % interval of the median. */
+const LEAST_ROUNDS = 6;
+
 /** What the figures say of the goals, in sentences. */
 export function verdict(results: readonly OperationResult[]): string {
+  if (results.some(({ throughput }) => throughput.rounds < LEAST_ROUNDS)) {
+    return `Goals: fewer than ${LEAST_ROUNDS} rounds say nothing; run it without --quick, on a quiet machine.`;
+  }
   const newBadges = results.filter(({ name }) => name.startsWith("new badge"));
   return [
     goal(`throughput at least ${GOALS.throughput.toFixed(2)} of the floor's`, results, ({ throughput }) =>
@@ -62,11 +68,13 @@ export function verdict(results: readonly OperationResult[]): string {
 /** `not shown`: the goal lies within the interval, so another run may say otherwise. */
 type Outcome = "reached" | "missed" | "not shown";
 
-const isAtLeast = ({ interval: [least, most] }: Ratio, wanted: number): Outcome =>
-  least >= wanted ? "reached" : most < wanted ? "missed" : "not shown";
+function isAtLeast({ interval: [least, most] }: Ratio, wanted: number): Outcome {
+  return least >= wanted ? "reached" : most < wanted ? "missed" : "not shown";
+}
 
-const isAtMost = ({ interval: [least, most] }: Ratio, wanted: number): Outcome =>
-  most <= wanted ? "reached" : least > wanted ? "missed" : "not shown";
+function isAtMost({ interval: [least, most] }: Ratio, wanted: number): Outcome {
+  return most <= wanted ? "reached" : least > wanted ? "missed" : "not shown";
+}
 
 function goal(
   wanted: string,
