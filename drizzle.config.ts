@@ -3,6 +3,6 @@ import { defineConfig } from "drizzle-kit";
 export default defineConfig({
   dialect: "sqlite",
   driver: "d1-http",
-  schema: "./src/storage/schema.ts",
+  schema: "./src/shared/schema.ts",
   out: "./migrations",
 });

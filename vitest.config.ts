@@ -24,11 +24,11 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
 
 /** Tests of functions alone: they need no storage, and no time to make it. */
 const PURE = [
-  "test/client-address.test.ts",
+  "test/applications/client-address.test.ts",
   "test/client/verify-webhook.test.ts",
   "test/bounded-cache.test.ts",
   "test/invitations/lifecycle.test.ts",
-  "test/numbers/{group-commit,permutation}.test.ts",
+  "test/allocator/{group-commit,permutation}.test.ts",
   "test/verify/*.test.ts",
   "test/webhooks/{policy,signature,url-guard}.test.ts",
 ];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BoundedCache } from "../src/bounded-cache.ts";
+import { BoundedCache } from "../src/worker/bounded-cache.ts";
 
 describe("what an isolate remembers (its memory is shared by all applications)", () => {
   it("is at most so many entries, and of these the ones that were used last", () => {

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "commander";
-import { MAX_BADGE_NUMBER } from "../limits.ts";
+import { MAX_BADGE_NUMBER } from "../shared/limits.ts";
 import { Mistake } from "./mistake.ts";
 import type { NumberRange } from "./operations/number-range.ts";
 

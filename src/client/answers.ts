@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import type { badge, existingBadge, invitation, newBadge, revokedInvitation } from "../http/openapi/answers.ts";
-import type { badgeRequest, invitationRequest, metadata } from "../http/schemas.ts";
+import type { badgeRequest, invitationRequest, metadata } from "../shared/requests.ts";
+import type { badge, existingBadge, invitation, newBadge, revokedInvitation } from "../shared/responses.ts";
 import { isObject } from "./json.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { badgeCreated } from "../http/openapi/answers.ts";
+import type { badgeCreated } from "../shared/responses.ts";
 import { readMetadata } from "./answers.ts";
 import { isObject } from "./json.ts";
 

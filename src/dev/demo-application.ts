@@ -7,8 +7,8 @@ import { Mistake } from "../admin/mistake.ts";
 import { createApplication } from "../admin/operations/application-create.ts";
 import type { Database } from "../admin/platform/database.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
-import { newApplicationId, newApplicationSecret } from "../identifiers.ts";
-import { application, applicationSecret } from "../storage/schema.ts";
+import { newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
+import { application, applicationSecret } from "../shared/schema.ts";
 
 const credentialsSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
 

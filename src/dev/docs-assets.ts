@@ -3,15 +3,16 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeError } from "../admin/mistake.ts";
+import { openApiDocument } from "../docs-page/openapi/document.ts";
 
 /**
- * Makes the files of `/docs` that the Worker serves as static assets (`[assets]` of wrangler.toml): the page, as it
- * stands in `src/http/docs`, and Scalar's API reference. npm runs it on installing, and before `npm start`, `npm test`
+ * Makes the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page, as it
+ * stands in `src/docs-page`, and Scalar's API reference. npm runs it on installing, and before `npm start`, `npm test`
  * and `npm run deploy`; by hand: `npm run docs:build`.
  */
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
-const SOURCE = join(PROJECT, "src/http/docs");
+const SOURCE = join(PROJECT, "src/docs-page");
 const ASSETS = join(PROJECT, "dist/assets");
 const SCRIPT = join(ASSETS, "docs/scalar.js");
 
@@ -55,6 +56,7 @@ try {
   mkdirSync(dirname(SCRIPT), { recursive: true });
   cpSync(join(SOURCE, "page.html"), join(ASSETS, "docs.html"));
   for (const name of ["page.js", "page.css", "icon.svg"]) cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
+  writeFileSync(join(ASSETS, "openapi.json"), JSON.stringify(openApiDocument(Date.now())));
   await writeScript();
 } catch (error) {
   process.stderr.write(`${describeError(error)}\n`);

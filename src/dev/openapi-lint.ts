@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openApiDocument } from "../http/openapi/document.ts";
+import { openApiDocument } from "../docs-page/openapi/document.ts";
 
 /** `npm run openapi:lint`: holds the OpenAPI document against the rules of redocly.yaml. Asks no network. */
 

@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Custody, type Sealed } from "../../src/applications/custody.ts";
-import type { SealLabel } from "../../src/applications/sealing.ts";
-import { SealingKeys } from "../../src/applications/sealing-keys.ts";
-import { Unavailable } from "../../src/platform.ts";
+import type { SealLabel } from "../../src/shared/sealing.ts";
+import { Custody, type Sealed } from "../../src/worker/keys/custody.ts";
+import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { Unavailable } from "../../src/worker/platform.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { call, requestBadge, sign } from "../support/http.ts";
 

@@ -2,12 +2,12 @@ import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { beforeEach, describe, expect, it } from "vitest";
-import { deviceOf } from "../../src/applications/devices.ts";
-import { resealSome } from "../../src/applications/resealing.ts";
-import { SealingKeys } from "../../src/applications/sealing-keys.ts";
-import { Database } from "../../src/storage/database.ts";
-import { application, applicationSecret, sealingKey, signingKey } from "../../src/storage/schema.ts";
-import { sweep } from "../../src/sweep.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
+import { deviceOf } from "../../src/worker/applications/devices.ts";
+import { resealSome } from "../../src/worker/keys/resealing.ts";
+import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { sweep } from "../../src/worker/sweep.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -77,7 +77,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     // A Worker that holds the newer key only, as after the older secret was deleted.
     const { SEALING_KEY_2 } = env;
     const { context } = testContext();
-    const { Custody } = await import("../../src/applications/custody.ts");
+    const { Custody } = await import("../../src/worker/keys/custody.ts");
     const custody = new Custody(new SealingKeys({ SEALING_KEY_2 }));
     const known = await context.registry.findFresh(context.db, first.id, Date.now());
     if (!known) throw new Error("no application");

@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { describe, expect, it } from "vitest";
-import { Custody } from "../../src/applications/custody.ts";
-import { resealSome } from "../../src/applications/resealing.ts";
-import { SealingKeys } from "../../src/applications/sealing-keys.ts";
-import { Database } from "../../src/storage/database.ts";
-import { application, sealingKey } from "../../src/storage/schema.ts";
+import { application, sealingKey } from "../../src/shared/schema.ts";
+import { Custody } from "../../src/worker/keys/custody.ts";
+import { resealSome } from "../../src/worker/keys/resealing.ts";
+import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 

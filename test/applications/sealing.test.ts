@@ -11,7 +11,7 @@ import {
   toBase64,
   unwrapHmacKey,
   unwrapSigningKey,
-} from "../../src/applications/sealing.ts";
+} from "../../src/shared/sealing.ts";
 
 const LABEL: SealLabel = { purpose: "application-secret", applicationId: "app_one", id: "sec_one" };
 const SECRET = new TextEncoder().encode("bdss_a-secret-of-an-application");

@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { type NewBadge, writeBadges } from "../../src/storage/badge-writes.ts";
-import { Database } from "../../src/storage/database.ts";
-import { badgeCreatedPayload } from "../../src/webhooks/event.ts";
+import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";

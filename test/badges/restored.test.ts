@@ -1,8 +1,8 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { SKIP_CHUNK_NUMBERS } from "../../src/limits.ts";
-import { Ledger } from "../../src/numbers/ledger.ts";
+import { SKIP_CHUNK_NUMBERS } from "../../src/shared/limits.ts";
+import { Ledger } from "../../src/worker/allocator/ledger.ts";
 import { allocatorOf, aroundObjectD1, leasesOf, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { freedNumbers } from "../support/ledger.ts";

@@ -1,8 +1,8 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Allocator } from "../../src/numbers/allocator.ts";
-import worker from "../../src/worker.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import worker from "../../src/worker/index.ts";
 import { invite } from "../http/support/invitations.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

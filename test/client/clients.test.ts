@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { metadata } from "../../src/http/schemas.ts";
+import { metadata } from "../../src/shared/requests.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { createApplication } from "../support/application.ts";
 import { collect, device, fakeService, inOneHour, server, worker } from "./support.ts";

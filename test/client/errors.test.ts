@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BadgeServiceError, ERROR_CODES } from "../../src/client/index.ts";
-import { PUBLIC_ERRORS } from "../../src/http/errors.ts";
+import { PUBLIC_ERRORS } from "../../src/worker/http/errors.ts";
 import { createApplication } from "../support/application.ts";
 import { collect, device, failureOf, fakeService, inOneHour, refusal, server } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ServerClient, verifyWebhook } from "../../src/client/index.ts";
-import { badgeCreatedPayload } from "../../src/webhooks/event.ts";
-import { signWebhook } from "../../src/webhooks/signature.ts";
+import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
+import { signWebhook } from "../../src/worker/webhooks/signature.ts";
 import { BASE_URL } from "./support.ts";
 
 const NOW_SECONDS = 1_800_000_000;

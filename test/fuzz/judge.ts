@@ -1,5 +1,5 @@
 import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
-import type { OpenApiDocument, Operation } from "../../src/http/openapi/types.ts";
+import type { OpenApiDocument, Operation } from "../../src/docs-page/openapi/types.ts";
 import { STATUS_OF_CODE } from "../http/support/codes.ts";
 import { type Exchange, expectDocumented } from "../support/documented.ts";
 import type { FuzzRequest } from "./requests.ts";

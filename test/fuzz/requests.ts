@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from "fast-check";
-import type { Json, OpenApiDocument, Operation, Parameter } from "../../src/http/openapi/types.ts";
+import type { Json, OpenApiDocument, Operation, Parameter } from "../../src/docs-page/openapi/types.ts";
 import { ODD_SEGMENTS } from "../http/support/malformed-calls.ts";
 import { type Values, valuesOf } from "./values.ts";
 

@@ -1,6 +1,6 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import worker from "../../src/worker.ts";
+import worker from "../../src/worker/index.ts";
 import { fromSomewhere } from "../support/address.ts";
 import { UNLIMITED } from "../support/bindings.ts";
 import type { Exchange } from "../support/documented.ts";

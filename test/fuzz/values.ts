@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from "fast-check";
-import type { Json, Schema } from "../../src/http/openapi/types.ts";
+import type { Json, Schema } from "../../src/docs-page/openapi/types.ts";
 
 /** Values for one place of a request, as a schema of the document has them. */
 export interface Values {

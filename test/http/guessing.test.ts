@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { makeSecret } from "../../src/applications/issuing.ts";
-import { newApplicationId, newApplicationSecret } from "../../src/identifiers.ts";
-import { applicationSecret } from "../../src/storage/schema.ts";
+import { makeSecret } from "../../src/shared/credentials.ts";
+import { newApplicationId, newApplicationSecret } from "../../src/shared/identifiers.ts";
+import { applicationSecret } from "../../src/shared/schema.ts";
 import wrangler from "../../wrangler.toml?raw";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { openApiDocument } from "../../src/http/openapi/document.ts";
+import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
 import { outcome } from "./support/draft.ts";

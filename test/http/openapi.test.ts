@@ -1,8 +1,8 @@
 import { Webhook } from "standardwebhooks";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { app } from "../../src/http/app.ts";
-import { PUBLIC_ERRORS } from "../../src/http/error-table.ts";
-import { openApiDocument } from "../../src/http/openapi/document.ts";
+import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
+import { describeDelays } from "../../src/docs-page/openapi/webhooks.ts";
+import { PUBLIC_ERRORS } from "../../src/shared/error-table.ts";
 import {
   EXAMPLE_APPLICATION_ID,
   EXAMPLE_BADGE,
@@ -14,10 +14,10 @@ import {
   EXAMPLE_SIGNATURE_CLAIMS,
   EXAMPLE_WEBHOOK_BODY,
   EXAMPLE_WEBHOOK_HEADERS,
-} from "../../src/http/openapi/examples.ts";
-import { describeDelays } from "../../src/http/openapi/webhooks.ts";
+} from "../../src/shared/examples.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
-import { badgeCreatedPayload } from "../../src/webhooks/event.ts";
+import { app } from "../../src/worker/http/app.ts";
+import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
 import { createApplication } from "../support/application.ts";
 import { expectOfSchema } from "../support/documented.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { Allocator } from "../../src/numbers/allocator.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { sweep } from "../../src/sweep.ts";
+import { sweep } from "../../src/worker/sweep.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { decideClaim, decideRevoke, type Invitation, type InvitationState } from "../../src/invitations/lifecycle.ts";
+import {
+  decideClaim,
+  decideRevoke,
+  type Invitation,
+  type InvitationState,
+} from "../../src/worker/invitations/lifecycle.ts";
 
 const EXPIRES_AT = 1_000_000;
 const BEFORE = EXPIRES_AT - 1;

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import fc from "fast-check";
 import { describe, it } from "vitest";
-import { invitation } from "../../src/storage/schema.ts";
+import { invitation } from "../../src/shared/schema.ts";
 import { createApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { SECOND, useStandingClock } from "./support/clock.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Application } from "../../src/applications/registry.ts";
-import { issueBadge } from "../../src/badges/issue.ts";
-import type { Context } from "../../src/context.ts";
-import { createInvitation } from "../../src/invitations/create.ts";
-import { releaseSome } from "../../src/invitations/expire.ts";
-import { revokeInvitation } from "../../src/invitations/revoke.ts";
-import { sweep } from "../../src/sweep.ts";
+import type { Application } from "../../src/worker/applications/registry.ts";
+import { issueBadge } from "../../src/worker/badges/issue.ts";
+import type { Context } from "../../src/worker/context.ts";
+import { createInvitation } from "../../src/worker/invitations/create.ts";
+import { releaseSome } from "../../src/worker/invitations/expire.ts";
+import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
+import { sweep } from "../../src/worker/sweep.ts";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";

@@ -11,7 +11,7 @@ import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts"
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { application, applicationSecret, signingKey, webhookEvent } from "../../src/storage/schema.ts";
+import { application, applicationSecret, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;

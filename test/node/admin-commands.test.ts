@@ -9,8 +9,8 @@ import { afterAll, describe, expect, it, vi } from "vitest";
 import { createAdminProgram } from "../../src/admin/commands/all.ts";
 import { run } from "../../src/admin/program.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { newEventId } from "../../src/identifiers.ts";
-import { webhookEvent } from "../../src/storage/schema.ts";
+import { newEventId } from "../../src/shared/identifiers.ts";
+import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;

@@ -13,8 +13,8 @@ import type { Database } from "../../src/admin/platform/database.ts";
 import { readLocalKeys } from "../../src/admin/platform/local-sealing-keys.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { importSealingPrivateKey, open } from "../../src/applications/sealing.ts";
-import { applicationSecret, badge, signingKey } from "../../src/storage/schema.ts";
+import { applicationSecret, badge, signingKey } from "../../src/shared/schema.ts";
+import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptBefore } from "./support/interrupted.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));

@@ -14,8 +14,8 @@ import { testEndpoint } from "../../src/admin/operations/test-event.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { newEventId } from "../../src/identifiers.ts";
-import { application, webhookEvent } from "../../src/storage/schema.ts";
+import { newEventId } from "../../src/shared/identifiers.ts";
+import { application, webhookEvent } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;

@@ -17,7 +17,7 @@ import { readStatistics } from "../../src/admin/operations/statistics.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { badge, invitation, reconciliation } from "../../src/storage/schema.ts";
+import { badge, invitation, reconciliation } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;

@@ -20,7 +20,7 @@ import {
 } from "../../src/admin/platform/local-sealing-keys.ts";
 import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { application, applicationSecret, sealingKey, signingKey } from "../../src/storage/schema.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 process.env.BADGE_STATE_DIR = join(folder, "database");

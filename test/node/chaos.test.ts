@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runChaos } from "../chaos/run.ts";
+import { runChaos } from "../long-runs/chaos/run.ts";
 import { byEffort } from "../support/effort.ts";
 
 const SEED = 20_261_128;

@@ -8,7 +8,7 @@ const PROJECT = new URL("../../", import.meta.url).pathname;
 
 async function demo(words: readonly string[], settings: Record<string, string> = {}) {
   const env = { ...process.env, ...settings };
-  const child = spawn(process.execPath, ["src/demo/main.ts", ...words], { cwd: PROJECT, env });
+  const child = spawn(process.execPath, ["src/dev/demo/main.ts", ...words], { cwd: PROJECT, env });
   const ended = once(child, "close");
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   await ended;

@@ -1,6 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CLIENT_IP_CALLS_PER_MINUTE, DEVICE_CALLS_PER_MINUTE, REFUSED_CALLS_PER_MINUTE } from "../../src/limits.ts";
+import {
+  CLIENT_IP_CALLS_PER_MINUTE,
+  DEVICE_CALLS_PER_MINUTE,
+  REFUSED_CALLS_PER_MINUTE,
+} from "../../src/shared/limits.ts";
 
 /** One `[[ratelimits]]` of wrangler.toml, of whatever environment. */
 const RATE_LIMIT =

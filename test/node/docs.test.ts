@@ -1,6 +1,6 @@
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openApiDocument } from "../../src/http/openapi/document.ts";
+import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 

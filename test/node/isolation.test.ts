@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../src/admin/operations/application-create.ts";
 import { Database } from "../../src/admin/platform/database.ts";
-import { generateSealingKey } from "../../src/applications/sealing.ts";
-import { sealingKey } from "../../src/storage/schema.ts";
+import { sealingKey } from "../../src/shared/schema.ts";
+import { generateSealingKey } from "../../src/shared/sealing.ts";
 
 const HANGING_EVENTS = 30;
 const HEALTHY_EVENTS = 10;

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { mutantsOf } from "../mutation/mutants.ts";
-import { draw } from "../mutation/sample.ts";
-import { mutateSql } from "../mutation/sql.ts";
-import { reasonToLeaveOut, stagesOf } from "../mutation/stages.ts";
+import { mutantsOf } from "../long-runs/mutation/mutants.ts";
+import { draw } from "../long-runs/mutation/sample.ts";
+import { mutateSql } from "../long-runs/mutation/sql.ts";
+import { reasonToLeaveOut, stagesOf } from "../long-runs/mutation/stages.ts";
 
 const mutated = (text: string): string[] =>
   mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
@@ -28,7 +28,7 @@ describe("the mutants of a text", () => {
 
   it("are limits ten times as large or as small where the text is the limits of the design", () => {
     const text = "export const A = 60; export const B = 1;";
-    const mutants = mutantsOf("src/limits.ts", text).map(({ replacement }) => replacement);
+    const mutants = mutantsOf("src/shared/limits.ts", text).map(({ replacement }) => replacement);
     expect(mutants).toEqual(["(600)", "(6)"]);
   });
 

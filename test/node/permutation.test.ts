@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/numbers/permutation.ts";
+import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/worker/allocator/permutation.ts";
 import { byEffort } from "../support/effort.ts";
 
-// On Node, because it is a pure function asked some hundred thousand times; test/numbers/permutation.test.ts sees to it that
+// On Node, because it is a pure function asked some hundred thousand times; test/allocator/permutation.test.ts sees to it that
 // workerd gives the same numbers.
 
 const MAX_SIZE = Number.MAX_SAFE_INTEGER;

@@ -2,20 +2,20 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { BYTES, measureBytes } from "../scale/bytes.ts";
-import { DEFAULTS, zipf } from "../scale/load.ts";
-import { model } from "../scale/model.ts";
-import { pack } from "../scale/pack.ts";
-import { MAX_USE } from "../scale/platform.ts";
-import { report } from "../scale/report.ts";
-import { allocateOverShards } from "../scale/shards.ts";
+import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
+import { DEFAULTS, zipf } from "../long-runs/scale/load.ts";
+import { model } from "../long-runs/scale/model.ts";
+import { pack } from "../long-runs/scale/pack.ts";
+import { MAX_USE } from "../long-runs/scale/platform.ts";
+import { report } from "../long-runs/scale/report.ts";
+import { allocateOverShards } from "../long-runs/scale/shards.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 const RANGE = { first: 1000, last: 1999 };
 
 describe("the page about scale says what the model computes", () => {
   it("has the model's output for its defaults, word for word", () => {
-    const page = readFileSync(join(PROJECT, ".github/SCALE.md"), "utf8");
+    const page = readFileSync(join(PROJECT, "docs/scale.md"), "utf8");
     const blocks = [...page.matchAll(/^```text\n([\s\S]*?)\n```$/gm)].map(([, block]) => block);
     expect(blocks).toEqual([report(DEFAULTS)]);
   });
@@ -82,7 +82,7 @@ describe("shards over disjoint sub-ranges (contract section 1)", () => {
 
 describe("npm run scale", () => {
   it("takes other numbers", () => {
-    const parameters = ["--disable-warning=ExperimentalWarning", "test/scale/main.ts", "--devices", "5000"];
+    const parameters = ["--disable-warning=ExperimentalWarning", "test/long-runs/scale/main.ts", "--devices", "5000"];
     expect(execFileSync(process.execPath, parameters, { cwd: PROJECT, encoding: "utf8" })).toBe(
       `${report({ ...DEFAULTS, devices: 5000 })}\n`,
     );

@@ -9,7 +9,7 @@ const PROJECT = join(import.meta.dirname, "../..");
 
 /** `npm run simulate`. Its output names the seed that failed, the promise that was broken, and the last steps. */
 function simulate(...words: string[]): Promise<{ code: number | null; output: string }> {
-  const parameters = ["--disable-warning=ExperimentalWarning", "test/simulation/main.ts", ...words];
+  const parameters = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", ...words];
   return new Promise((resolve) => {
     const child = execFile(process.execPath, parameters, { cwd: PROJECT }, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),

@@ -274,7 +274,7 @@ describe("the log filter", () => {
   });
 
   it("passes errors to their end, and nothing else of wrangler's", () => {
-    const error = ["✘ [ERROR] Build failed with 1 error:", "  src/worker.ts:1:1: no", "", "    at line"];
+    const error = ["✘ [ERROR] Build failed with 1 error:", "  src/worker/index.ts:1:1: no", "", "    at line"];
     const noise = ["⎔ Reloading local server...", "[wrangler:info] GET / 200 OK (3ms)", "Your Worker has access to"];
     const warning = ["▲ [WARNING] Scheduled Workers are not triggered", "  To do so, run:"];
     expect(show(...noise, ...error, ...warning, ...noise)).toEqual(error.filter((line) => line !== ""));

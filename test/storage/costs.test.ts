@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { COSTS, type Cost, MANY } from "../scale/cost.ts";
+import { COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
 import { createApplication } from "../support/application.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";

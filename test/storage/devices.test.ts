@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type BadgeWrite, type NewBadge, writeBadges } from "../../src/storage/badge-writes.ts";
-import { findCurrentBadge } from "../../src/storage/badges.ts";
-import { type Claim, writeClaims } from "../../src/storage/claim-writes.ts";
-import { Database } from "../../src/storage/database.ts";
-import type { Cost } from "../scale/cost.ts";
+import { type BadgeWrite, type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
+import { findCurrentBadge } from "../../src/worker/storage/badges.ts";
+import { type Claim, writeClaims } from "../../src/worker/storage/claim-writes.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import type { Cost } from "../long-runs/scale/cost.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";

@@ -2,9 +2,9 @@ import { createExecutionContext, createMessageBatch, waitOnExecutionContext } fr
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { Database } from "../../src/storage/database.ts";
-import { sweep } from "../../src/sweep.ts";
-import worker from "../../src/worker.ts";
+import worker from "../../src/worker/index.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { sweep } from "../../src/worker/sweep.ts";
 import { passHours } from "../badges/support.ts";
 import { aroundObjectD1, bindObject, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import type { Allocator } from "../../src/numbers/allocator.ts";
-import { Ledger } from "../../src/numbers/ledger.ts";
+import type { Allocator } from "../../src/worker/allocator/allocator.ts";
+import { Ledger } from "../../src/worker/allocator/ledger.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 
 export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator> => env.ALLOCATOR.getByName(id);

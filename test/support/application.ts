@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
-import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../src/applications/issuing.ts";
-import { importSealingPublicKey, seal } from "../../src/applications/sealing.ts";
-import { newApplicationId } from "../../src/identifiers.ts";
-import { application, applicationSecret, signingKey } from "../../src/storage/schema.ts";
+import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../src/shared/credentials.ts";
+import { newApplicationId } from "../../src/shared/identifiers.ts";
+import { application, applicationSecret, signingKey } from "../../src/shared/schema.ts";
+import { importSealingPublicKey, seal } from "../../src/shared/sealing.ts";
 
 export interface TestApplication {
   id: string;

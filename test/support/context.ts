@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { type Context, createContext } from "../../src/context.ts";
+import { type Context, createContext } from "../../src/worker/context.ts";
 
 /** A context as the entry makes it, with the deferred work at hand. */
 export function testContext(overrides: Partial<Context> = {}): { context: Context; deferred: Promise<unknown>[] } {

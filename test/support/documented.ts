@@ -1,6 +1,6 @@
 import { type Schema as JsonSchema, type OutputUnit, Validator } from "@cfworker/json-schema";
-import { openApiDocument } from "../../src/http/openapi/document.ts";
-import type { Answer, Header, Operation, PathItem, Reference, Schema } from "../../src/http/openapi/types.ts";
+import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
+import type { Answer, Header, Operation, PathItem, Reference, Schema } from "../../src/docs-page/openapi/types.ts";
 
 /** One request and its answer. */
 export interface Exchange {

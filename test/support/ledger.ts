@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { Ledger } from "../../src/numbers/ledger.ts";
+import { Ledger } from "../../src/worker/allocator/ledger.ts";
 
 /** A ledger on the storage of a real Durable Object of its own. */
 export interface LedgerObject {

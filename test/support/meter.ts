@@ -7,8 +7,8 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import worker from "../../src/worker.ts";
-import { type Cost, NOTHING } from "../scale/cost.ts";
+import worker from "../../src/worker/index.ts";
+import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";
 import { billOf } from "./bill.ts";
 import { callWith, UNLIMITED } from "./bindings.ts";

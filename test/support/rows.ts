@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { and, asc, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { badge, webhookEvent } from "../../src/storage/schema.ts";
+import { badge, webhookEvent } from "../../src/shared/schema.ts";
 
 /** An application's rows in `badge`, in any state. */
 export function badgeRows({ id }: { id: string }): Promise<(typeof badge.$inferSelect)[]> {

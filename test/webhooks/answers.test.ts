@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
-import { makeSecret } from "../../src/applications/issuing.ts";
-import { applicationSecret } from "../../src/storage/schema.ts";
+import { makeSecret } from "../../src/shared/credentials.ts";
+import { applicationSecret } from "../../src/shared/schema.ts";
 import { testSealer } from "../support/application.ts";
 import { Outbox } from "../support/outbox.ts";
 import { type Answering, answer, hangs, type Receiver, useReceivers } from "../support/receivers.ts";

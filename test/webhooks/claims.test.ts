@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Database } from "../../src/storage/database.ts";
-import { claimEvents } from "../../src/storage/webhook-events.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { Outbox } from "../support/outbox.ts";

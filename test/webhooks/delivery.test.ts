@@ -5,10 +5,10 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { drizzle } from "drizzle-orm/d1";
 import { Webhook } from "standardwebhooks";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { makeSecret } from "../../src/applications/issuing.ts";
-import { toBase64 } from "../../src/applications/sealing.ts";
-import { Database } from "../../src/storage/database.ts";
-import { applicationSecret } from "../../src/storage/schema.ts";
+import { makeSecret } from "../../src/shared/credentials.ts";
+import { applicationSecret } from "../../src/shared/schema.ts";
+import { toBase64 } from "../../src/shared/sealing.ts";
+import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { call, requestBadge } from "../support/http.ts";
@@ -203,7 +203,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const ours = { applicationId: outbox.application.id, eventId: await outbox.issue() };
-    const { consumeWakeUps } = await import("../../src/webhooks/consumer.ts");
+    const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
     await consumeWakeUps(
       outbox.context,
       messagesOf([null, "text", { applicationId: 1 }, ours, { ...ours, eventId: "evt_x" }]),
@@ -332,7 +332,7 @@ describe("a slow receiver delays nobody else's events (contract section 8)", () 
     for (const outbox of [slow, slow, slow, slow, quick]) {
       wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
     }
-    const { consumeWakeUps } = await import("../../src/webhooks/consumer.ts");
+    const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
     let trips = 0;
     const d1 = aroundD1(env.DB, (_, send) => {
       trips++;
@@ -351,7 +351,7 @@ describe("a slow receiver delays nobody else's events (contract section 8)", () 
   });
 
   it("a sweep takes some of every application, whatever the backlog of one", async () => {
-    const { findDueEvents } = await import("../../src/storage/webhook-backlog.ts");
+    const { findDueEvents } = await import("../../src/worker/storage/webhook-backlog.ts");
     const [dead, other] = [
       await Outbox.open({ webhookUrl: receiver().url }),
       await Outbox.open({ webhookUrl: receiver().url }),

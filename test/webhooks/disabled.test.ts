@@ -88,7 +88,7 @@ describe("while an application is disabled its events wait (contract section 8)"
       wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
     }
     await setDisabled(disabled, disabled.now);
-    const { consumeWakeUps } = await import("../../src/webhooks/consumer.ts");
+    const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
     const { messagesOf } = await import("../support/outbox.ts");
     await consumeWakeUps(other.context, messagesOf(wakeUps));
     await other.settle();

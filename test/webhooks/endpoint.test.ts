@@ -1,8 +1,8 @@
 import { createMessageBatch } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Database } from "../../src/storage/database.ts";
-import { consumeDeadLetters } from "../../src/webhooks/consumer.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { consumeDeadLetters } from "../../src/worker/webhooks/consumer.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
@@ -244,7 +244,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
   });
 
   it("and the sweep releases one endpoint's events whatever another has, some of each at a time", async () => {
-    const { releaseHeldEvents } = await import("../../src/storage/webhook-backlog.ts");
+    const { releaseHeldEvents } = await import("../../src/worker/storage/webhook-backlog.ts");
     const [one, two, held] = [await gone(), await gone(), await gone()];
     for (const { outbox } of [one, two, held]) for (let count = 0; count < 3; count++) await outbox.issue();
     await one.outbox.setUrl(one.endpoint.url);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import * as policy from "../../src/webhooks/policy.ts";
+import * as policy from "../../src/worker/webhooks/policy.ts";
 import { byEffort } from "../support/effort.ts";
 
 const { afterAttempt, decide, HEALTHY, MAX_ATTEMPTS, maxAttemptsOf, parseRetryAfter } = policy;

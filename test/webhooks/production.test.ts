@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { createContext } from "../../src/context.ts";
+import { createContext } from "../../src/worker/context.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer } from "../support/receivers.ts";
 

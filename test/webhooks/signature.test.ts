@@ -4,8 +4,8 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
-import { fromBase64, toBase64 } from "../../src/applications/sealing.ts";
-import { signWebhook, type WebhookSecret } from "../../src/webhooks/signature.ts";
+import { fromBase64, toBase64 } from "../../src/shared/sealing.ts";
+import { signWebhook, type WebhookSecret } from "../../src/worker/webhooks/signature.ts";
 import { byEffort } from "../support/effort.ts";
 
 const EVENT_ID = "evt_01k5gqz3v0abcdefghjkmnpqrs";

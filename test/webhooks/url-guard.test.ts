@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { checkWebhookUrl, describeUrlRefusal, type UrlRefusal } from "../../src/webhooks/url-guard.ts";
+import { checkWebhookUrl, describeUrlRefusal, type UrlRefusal } from "../../src/shared/webhook-url.ts";
 import { byEffort } from "../support/effort.ts";
 
 /**

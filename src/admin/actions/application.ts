@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { checkWebhookUrl, describeUrlRefusal } from "../../webhooks/url-guard.ts";
+import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { parseRange } from "../arguments.ts";
 import type { ApplicationOptions } from "../commands/application.ts";
 import { Mistake } from "../mistake.ts";

@@ -1,8 +1,8 @@
 import { and, desc, eq, lte, ne, notExists, sql } from "drizzle-orm";
-import type { Sealer } from "../../applications/issuing.ts";
-import { makeDeviceKey, makeSecret, makeSigningKey } from "../../applications/issuing.ts";
-import { newApplicationId } from "../../identifiers.ts";
-import { application, applicationSecret, sealingKey, signingKey } from "../../storage/schema.ts";
+import type { Sealer } from "../../shared/credentials.ts";
+import { makeDeviceKey, makeSecret, makeSigningKey } from "../../shared/credentials.ts";
+import { newApplicationId } from "../../shared/identifiers.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { defaultRange, explicitRange, type NumberRange, shownRange } from "./number-range.ts";

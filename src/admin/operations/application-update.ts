@@ -1,5 +1,5 @@
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
-import { application } from "../../storage/schema.ts";
+import { application } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { overlapLine, selectNeighbour } from "./application-create.ts";

@@ -1,6 +1,6 @@
 import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm";
-import { isApplicationId } from "../../identifiers.ts";
-import { application, webhookEvent } from "../../storage/schema.ts";
+import { isApplicationId } from "../../shared/identifiers.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { badge, invitation, signingKey } from "../../storage/schema.ts";
+import { badge, invitation, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../output.ts";
 import type { Database } from "../platform/database.ts";
 import { selectNeighbour } from "./application-create.ts";

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
-import { generateSealingKey } from "../../applications/sealing.ts";
-import { sealingKey } from "../../storage/schema.ts";
+import { sealingKey } from "../../shared/schema.ts";
+import { generateSealingKey } from "../../shared/sealing.ts";
 import type { Database } from "../platform/database.ts";
 import { newestVersion } from "./sealing-keys.ts";
 import { isSealingSecret, sealingSecretName, type WorkerSecrets } from "./sealing-secrets.ts";

@@ -1,5 +1,5 @@
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
-import { application, webhookEvent } from "../../storage/schema.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database } from "../platform/database.ts";

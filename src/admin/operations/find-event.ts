@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import { application, webhookEvent } from "../../storage/schema.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import type { ApplicationRow } from "./applications.ts";

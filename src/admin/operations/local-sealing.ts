@@ -1,4 +1,4 @@
-import { sealingKey } from "../../storage/schema.ts";
+import { sealingKey } from "../../shared/schema.ts";
 import { Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/local-sealing-keys.ts";

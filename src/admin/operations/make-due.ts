@@ -1,5 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import { webhookEvent } from "../../storage/schema.ts";
+import { webhookEvent } from "../../shared/schema.ts";
 import type { Orm } from "../platform/database.ts";
 
 /** `due_at` of what is due at once: the sweep sends such events oldest first. */

@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../../limits.ts";
+import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../../shared/limits.ts";
 
 /** A contiguous range of badge numbers, both ends included. */
 export interface NumberRange {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { eq } from "drizzle-orm";
-import { application, reconciliation } from "../../storage/schema.ts";
+import { application, reconciliation } from "../../shared/schema.ts";
 import { Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";

@@ -1,7 +1,7 @@
 import { desc, gt } from "drizzle-orm";
-import type { Sealer } from "../../applications/issuing.ts";
-import { importSealingPublicKey, seal } from "../../applications/sealing.ts";
-import { sealingKey } from "../../storage/schema.ts";
+import type { Sealer } from "../../shared/credentials.ts";
+import { sealingKey } from "../../shared/schema.ts";
+import { importSealingPublicKey, seal } from "../../shared/sealing.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 

@@ -1,5 +1,5 @@
 import { asc, count, gt, max, sql } from "drizzle-orm";
-import { application, applicationSecret, sealingKey, signingKey } from "../../storage/schema.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database } from "../platform/database.ts";

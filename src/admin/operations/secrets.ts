@@ -1,7 +1,7 @@
 import { and, asc, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import { makeSecret, type NewSecret } from "../../applications/issuing.ts";
-import { application, applicationSecret, sealingKey } from "../../storage/schema.ts";
+import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
+import { application, applicationSecret, sealingKey } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";

@@ -1,8 +1,8 @@
 import { and, asc, between, count, eq, getTableColumns, isNotNull, sql } from "drizzle-orm";
-import { makeSigningKey, type NewSigningKey } from "../../applications/issuing.ts";
-import { currentSigningKey } from "../../applications/signing-keys.ts";
-import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../limits.ts";
-import { application, badge, sealingKey, signingKey } from "../../storage/schema.ts";
+import { makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts";
+import { currentSigningKey } from "../../shared/current-signing-key.ts";
+import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
+import { application, badge, sealingKey, signingKey } from "../../shared/schema.ts";
 import { Mistake } from "../mistake.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";

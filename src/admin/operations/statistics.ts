@@ -1,5 +1,5 @@
 import { and, between, count, desc, eq, isNotNull, type SQL, sql } from "drizzle-orm";
-import { badge, invitation } from "../../storage/schema.ts";
+import { badge, invitation } from "../../shared/schema.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
 

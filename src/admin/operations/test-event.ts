@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
-import { newEventId } from "../../identifiers.ts";
-import { application, webhookEvent } from "../../storage/schema.ts";
+import { newEventId } from "../../shared/identifiers.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { ADMIN, Mistake } from "../mistake.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { asc, lt, sql } from "drizzle-orm";
-import { application, applicationSecret, sealingKey, signingKey } from "../../storage/schema.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import { Mistake } from "../mistake.ts";
 import type { Database } from "../platform/database.ts";
 import { countOldValues } from "./sealing-keys.ts";

@@ -1,6 +1,6 @@
 import type { D1Database } from "@cloudflare/workers-types";
 import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
-import * as schema from "../../storage/schema.ts";
+import * as schema from "../../shared/schema.ts";
 import { retryDatabase } from "./retry.ts";
 
 export type Orm = DrizzleD1Database<typeof schema>;

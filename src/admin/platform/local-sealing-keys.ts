@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { generateSealingKey } from "../../applications/sealing.ts";
+import { generateSealingKey } from "../../shared/sealing.ts";
 import { withLock } from "./file-lock.ts";
 import type { LocalState } from "./paths.ts";
 

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { makeSecret } from "../../../src/applications/issuing.ts";
-import { applicationSecret } from "../../../src/storage/schema.ts";
+import { makeSecret } from "../../../src/shared/credentials.ts";
+import { applicationSecret } from "../../../src/shared/schema.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { app } from "../../../src/http/app.ts";
+import { app } from "../../../src/worker/http/app.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { PUBLIC_ERRORS } from "../../../src/http/errors.ts";
+import { PUBLIC_ERRORS } from "../../../src/worker/http/errors.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { STATUS_OF_CODE } from "../support/codes.ts";

@@ -2,7 +2,7 @@ import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { sweep } from "../../../src/sweep.ts";
+import { sweep } from "../../../src/worker/sweep.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { testContext } from "../../support/context.ts";
 import { type Answer, serverHeaders } from "../../support/http.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
-import { makeDeviceKey, type Sealer } from "../../../src/applications/issuing.ts";
-import { newApplicationId } from "../../../src/identifiers.ts";
+import { makeDeviceKey, type Sealer } from "../../../src/shared/credentials.ts";
+import { newApplicationId } from "../../../src/shared/identifiers.ts";
 import { type TestApplication, testSealer } from "../../support/application.ts";
 
 const COPY_APPLICATION = `

@@ -1,4 +1,4 @@
-import type { Context } from "../../../src/context.ts";
+import type { Context } from "../../../src/worker/context.ts";
 import { interceptedContext } from "./intercepted.ts";
 
 /** Where a process dies: at its n-th call to D1 or to the allocator (from 0), before or after the call did its work. */

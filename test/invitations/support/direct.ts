@@ -1,6 +1,6 @@
 import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { app } from "../../../src/http/app.ts";
+import { app } from "../../../src/worker/http/app.ts";
 import type { Answer } from "../../support/http.ts";
 
 /**

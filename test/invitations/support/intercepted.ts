@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
-import type { Context } from "../../../src/context.ts";
-import { AllocatorClient } from "../../../src/numbers/client.ts";
-import { Database, type Orm } from "../../../src/storage/database.ts";
+import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
+import type { Context } from "../../../src/worker/context.ts";
+import { Database, type Orm } from "../../../src/worker/storage/database.ts";
 import { testContext } from "../../support/context.ts";
 
 /** Stands around every call that a context makes to D1 or to an application's object. */

@@ -1,4 +1,4 @@
-import type { Context } from "../../../src/context.ts";
+import type { Context } from "../../../src/worker/context.ts";
 import { type Interceptor, interceptedContext } from "./intercepted.ts";
 
 /** Who goes on, of the actors that wait. @returns a place in the list */

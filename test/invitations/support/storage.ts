@@ -4,8 +4,8 @@ import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
-import { digestOf } from "../../../src/digest.ts";
-import { badge, invitation, webhookEvent } from "../../../src/storage/schema.ts";
+import { digestOf } from "../../../src/shared/digest.ts";
+import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { freedRows } from "../../support/ledger.ts";
 
 export type BadgeRow = typeof badge.$inferSelect;

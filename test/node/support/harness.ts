@@ -3,8 +3,8 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../../src/admin/operations/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
-import { generateSealingKey } from "../../../src/applications/sealing.ts";
-import { sealingKey } from "../../../src/storage/schema.ts";
+import { sealingKey } from "../../../src/shared/schema.ts";
+import { generateSealingKey } from "../../../src/shared/sealing.ts";
 
 /** The Worker behind a real HTTP server, on storage of its own, with one application. Starts in a few seconds. */
 export interface Harness {

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { killTree } from "../../chaos/process-tree.ts";
+import { killTree } from "../../long-runs/chaos/process-tree.ts";
 
 /** The service as `npm start` runs it, on state of its own. */
 export interface RunningService {

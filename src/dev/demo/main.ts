@@ -1,0 +1,75 @@
+import { parseArgs } from "node:util";
+import { oneLine } from "../../admin/mistake.ts";
+import { DemoFailure } from "./failure.ts";
+
+/** `npm run demo`: the whole story on the terminal, against a running service. */
+
+const DEFAULT_ORIGIN = "http://localhost:8787";
+const HEALTH_TIMEOUT_MILLISECONDS = 10_000;
+
+const HELP = `Usage: npm run demo [-- --url URL]
+
+Tells the story of a badge against the running local service: an application, a
+phone, a door, a visitor, webhooks, an invitation that comes back. Every step is
+checked against the contract.
+
+  --url URL   where the service is; ${DEFAULT_ORIGIN} if not given
+  --help      show this page
+
+Start the service first, in another terminal: npm start. If it keeps its data
+in another folder (BADGE_STATE_DIR), say the same here.
+`;
+
+function readCommandLine(): { help: boolean; origin: string } {
+  try {
+    const options = {
+      url: { type: "string", default: DEFAULT_ORIGIN },
+      help: { type: "boolean", short: "h" },
+    } as const;
+    const { help = false, url } = parseArgs({ options }).values;
+    return { help, origin: originOf(url) };
+  } catch (error) {
+    if (error instanceof DemoFailure) throw error;
+    throw new DemoFailure("The only options are --url and --help, as in npm run demo -- --url http://localhost:9000");
+  }
+}
+
+function originOf(text: string): string {
+  const url = URL.parse(text);
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
+    throw new DemoFailure(`"${text}" is not the address of a service: give one such as ${DEFAULT_ORIGIN}`);
+  }
+  return url.origin;
+}
+
+async function assertRunning(origin: string): Promise<void> {
+  const response = await fetch(`${origin}/health`, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MILLISECONDS) }).catch(
+    () => null,
+  );
+  if (response === null)
+    throw new DemoFailure(`Nothing answers at ${origin}: run npm start first, in another terminal.`);
+  const body = await response.text();
+  if (body === JSON.stringify({ status: "ok" })) return;
+  if (response.status === 503)
+    throw new DemoFailure(`The service at ${origin} is not healthy: see what npm start says.`);
+  throw new DemoFailure(`What answers at ${origin} is not the badge service: give its address with --url.`);
+}
+
+async function demonstrate(): Promise<void> {
+  const { help, origin } = readCommandLine();
+  if (help) return void process.stdout.write(HELP);
+  await assertRunning(origin);
+  // Loaded here and not before: help and mistakes on the command line answer at once.
+  const [{ Narrator }, { tellStory }] = await Promise.all([import("./narrator.ts"), import("./story.ts")]);
+  await tellStory(new Narrator((line) => process.stdout.write(`${line}\n`)), origin);
+}
+
+// Whoever reads the story through a pipe may stop before its end.
+process.stdout.once("error", () => process.exit());
+
+try {
+  await demonstrate();
+} catch (error) {
+  process.stderr.write(`${oneLine(error instanceof DemoFailure ? error.message : `Unexpected: ${error}`)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from "node:crypto";
+import { BadgeServiceError, type DeviceClient } from "../../client/index.ts";
+import type { Cast } from "./cast.ts";
+import { checkAtDoor, fetchKeySet, newPhoneKey, type Presentation, presentedAt } from "./door.ts";
+import { DemoFailure, must } from "./failure.ts";
+
+const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "1.0.0" };
+
+const newChallenge = (): string => randomBytes(4).toString("hex");
+
+/** @returns Alice's badge number */
+export function getBadge({ narrator, application }: Cast, phone: DeviceClient): Promise<string> {
+  return narrator.step(
+    "Alice's phone asks for her badge",
+    "201, it is new: a number of the range, in an order that nobody can guess.",
+    async () => {
+      const badge = await phone.requestBadge({ userId: "alice", metadata: METADATA }).catch(explainUnknown);
+      must(badge.created, "the first request for a user device makes a badge");
+      const number = Number(badge.badgeId);
+      const { firstNumber, lastNumber } = application;
+      must(number >= firstNumber && number <= lastNumber, "a badge number is in the application's range");
+      return badge.badgeId;
+    },
+  );
+}
+
+/** The script has just made the application, so a service that does not know it works on other data. */
+function explainUnknown(error: unknown): never {
+  const isUnknown = error instanceof BadgeServiceError && error.code === "INVALID_APPLICATIONID";
+  if (!isUnknown) throw error;
+  throw new DemoFailure("the service works on other data than this script: start both with one BADGE_STATE_DIR");
+}
+
+export function askAgain({ narrator }: Cast, phone: DeviceClient, alice: string): Promise<void> {
+  return narrator.step(
+    "The phone asks again, say after a lost connection",
+    "200 and the same number, forever: asking can be repeated without a thought.",
+    async () => {
+      const badge = await phone.requestBadge({ userId: "alice" });
+      must(!badge.created && badge.badgeId === alice, "a user device keeps its number");
+    },
+  );
+}
+
+/** @returns what the phone shows at the door */
+export function getSignature({ narrator }: Cast, phone: DeviceClient, alice: string): Promise<Presentation> {
+  return narrator.step(
+    "At a door the phone signs, and has the service attest it",
+    "A JWT: the service attests which badge presented which signature, and when.",
+    async () => {
+      const key = await newPhoneKey();
+      const challenge = newChallenge();
+      narrator.note(`The door shows ${challenge}, which the phone signs with its own key.`);
+      const presentation = await presentedAt(challenge, alice, key);
+      const signature = await phone.sign(presentation.clientSignature);
+      return { ...presentation, signature };
+    },
+  );
+}
+
+export function openDoor({ narrator, origin, application }: Cast, presentation: Presentation): Promise<void> {
+  return narrator.step(
+    "The door checks both signatures, offline",
+    "The keys are fetched once; from then on a door decides without a network.",
+    async () => {
+      const { applicationId } = application;
+      const door = { keys: await fetchKeySet(narrator, origin, applicationId), applicationId };
+      const check = async (challenge: string) => {
+        narrator.sent(`verifyBadgeSignature(signature, { keys, … }) at the door showing ${challenge}`);
+        const result = await checkAtDoor(door, { ...presentation, challenge });
+        narrator.received(result);
+        return result;
+      };
+      const { badgeId, challenge } = presentation;
+      must((await check(challenge)) === `open for badge ${badgeId}`, "a signature verifies with the key set");
+      must((await check(newChallenge())).startsWith("closed"), "a signature is for one challenge");
+    },
+  );
+}
+
+/** @returns Bob's badge number */
+export function shareThePhone({ narrator }: Cast, phone: DeviceClient, alice: string): Promise<string> {
+  return narrator.step(
+    "Bob logs in on the same phone",
+    "Another user, another number: a badge never changes hands by a login.",
+    async () => {
+      const badge = await phone.requestBadge({ userId: "bob", metadata: METADATA });
+      must(badge.created && badge.badgeId !== alice, "another user on the same device gets another number");
+      return badge.badgeId;
+    },
+  );
+}

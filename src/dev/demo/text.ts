@@ -1,0 +1,64 @@
+import { shellWord } from "../../admin/mistake.ts";
+
+/** Widest line that is printed. */
+export const COLUMNS = 80;
+
+/** Secrets and invitation tokens: whoever has them can use them, so a terminal shows their start only. */
+const SECRET = /\b((?:bdss|inv)_[\w-]{4})[\w-]+/g;
+/** Longest text in JSON that is shown in full: application IDs and badge numbers are shorter, keys and JWTs longer. */
+const MAX_SHOWN_CHARACTERS = 40;
+const KEPT_CHARACTERS = 24;
+
+export const withoutSecrets = (text: string): string => text.replace(SECRET, "$1…");
+
+/** JSON text for a person: secrets and long texts in it are shortened. What is no JSON stays as it is. */
+export function shownJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(withoutSecrets(text)), (_name, value: unknown) => shortened(value));
+  } catch {
+    return withoutSecrets(text);
+  }
+}
+
+function shortened(value: unknown): unknown {
+  const isLong = typeof value === "string" && value.length > MAX_SHOWN_CHARACTERS;
+  return isLong ? `${value.slice(0, KEPT_CHARACTERS)}…` : value;
+}
+
+/**
+ * Breaks a text into lines.
+ *
+ * @param first what the first line starts with; the others start with as much space
+ */
+export function fold(first: string, text: string): string[] {
+  const room = COLUMNS - first.length;
+  const lines: string[] = [];
+  for (let rest = text; rest !== "" || lines.length === 0; ) {
+    const end = rest.length <= room ? rest.length : lastBreak(rest, room);
+    lines.push(`${lines.length === 0 ? first : " ".repeat(first.length)}${rest.slice(0, end).trimEnd()}`);
+    rest = rest.slice(end).trimStart();
+  }
+  return lines;
+}
+
+/** Breaks a command into lines that a shell takes as one, between its words. */
+export function foldCommand(first: string, words: readonly string[]): string[] {
+  const lines: string[] = [];
+  let line = first.trimEnd();
+  for (const word of words.map(shellWord)) {
+    if (`${line} ${word} \\`.length > COLUMNS) {
+      lines.push(`${line} \\`);
+      line = " ".repeat(first.trimEnd().length);
+    }
+    line += ` ${word}`;
+  }
+  return [...lines, line];
+}
+
+/** After the last space or comma that fits; in the middle of a word if there is none. */
+function lastBreak(text: string, room: number): number {
+  for (let end = room; end > room / 2; end--) {
+    if (" ,".includes(text.charAt(end - 1))) return end;
+  }
+  return room;
+}

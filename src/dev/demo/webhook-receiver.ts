@@ -1,0 +1,93 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { type BadgeCreatedEvent, verifyWebhook } from "../../client/index.ts";
+import { DemoFailure } from "./failure.ts";
+
+const LIMIT_MILLISECONDS = 30_000;
+
+/** A webhook that was verified. */
+export interface ReceivedWebhook {
+  event: BadgeCreatedEvent;
+  /** As they arrived. */
+  path: string;
+  signature: string;
+  body: string;
+}
+
+/** The application's server, as far as webhooks go: it listens on a free port of this computer. */
+export class WebhookReceiver {
+  /** By event ID: a webhook may come more than once. */
+  readonly #received = new Map<string, ReceivedWebhook>();
+  readonly #path = `/webhooks/${randomBytes(4).toString("hex")}`;
+  readonly #server = createServer((request, response) => {
+    this.#receive(request, response).catch(() => response.destroy());
+  });
+  #secret: string | null = null;
+  #failure: DemoFailure | null = null;
+  #onChange = (): void => {};
+
+  /** @returns the URL to send webhooks to */
+  async listen(): Promise<string> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
+    return `http://127.0.0.1:${address.port}${this.#path}`;
+  }
+
+  /** From here on webhooks are verified with the application's secret. */
+  trust(secret: string): void {
+    this.#secret = secret;
+  }
+
+  /**
+   * Waits for the webhook of each of these badge numbers.
+   *
+   * @throws DemoFailure when one was not genuine, or does not come within half a minute
+   */
+  async until(badgeIds: readonly string[]): Promise<ReceivedWebhook[]> {
+    const deadline = AbortSignal.timeout(LIMIT_MILLISECONDS);
+    for (;;) {
+      if (this.#failure) throw this.#failure;
+      const found = badgeIds.map((badgeId) => this.#find(badgeId)).filter((webhook) => webhook !== undefined);
+      if (found.length === badgeIds.length) return found;
+      if (deadline.aborted)
+        throw new DemoFailure(`of ${badgeIds.length} webhooks ${found.length} came in half a minute`);
+      await this.#change(deadline);
+    }
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #find(badgeId: string): ReceivedWebhook | undefined {
+    return [...this.#received.values()].find(({ event }) => event.data.id === badgeId);
+  }
+
+  /** Resolves when something has arrived, or at the deadline. */
+  #change(deadline: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onChange = resolve;
+      deadline.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // An earlier story that was cut short may have had this port; 410 ends its retries (contract section 8).
+    if (request.url !== this.#path || this.#secret === null) return void response.writeHead(410).end();
+    // The bytes as they came: a signature does not survive parsing and serializing again.
+    const body = await buffer(request);
+    const result = await verifyWebhook({ headers: request.headers, body, secrets: this.#secret });
+    response.writeHead(result.ok ? 204 : 400).end();
+    if (!result.ok) this.#failure = new DemoFailure(`a webhook was refused: ${result.reason}`);
+    else if (result.event) {
+      const signature = String(request.headers.signature);
+      this.#received.set(result.eventId, { event: result.event, path: this.#path, signature, body: body.toString() });
+    }
+    this.#onChange();
+  }
+}

@@ -1,0 +1,84 @@
+import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID } from "../../shared/examples.ts";
+import { MAX_UDID_CHARACTERS, PUBLIC_CACHE_SECONDS, RATE_LIMIT_WINDOW_SECONDS } from "../../shared/limits.ts";
+import type { Header, SecurityScheme } from "./types.ts";
+
+const REQUEST_ID_SCHEMA = { type: "string", pattern: "^[\\w=-]{1,255}$" } as const;
+
+const RETRY_AFTER_SCHEMA = { type: "string", pattern: "^[0-9]+$" } as const;
+
+/** Headers of answers. */
+export const HEADERS: Record<string, Header> = {
+  RequestId: {
+    description:
+      "Names this request in the service's log: quote it when you report a problem. A request may bring its own in a header of the same name (letters, digits, `_`, `-` and `=`, at most 255); else, and where the response may be cached, it is a UUID of the service's own.",
+    required: true,
+    schema: REQUEST_ID_SCHEMA,
+    example: EXAMPLE_REQUEST_ID,
+  },
+  NoStore: {
+    description: "Answers are for the caller alone and for now.",
+    required: true,
+    schema: { type: "string", const: "no-store" },
+    example: "no-store",
+  },
+  Cached: {
+    description: "Anybody may keep this answer, for so many seconds.",
+    required: true,
+    schema: { type: "string", const: `public, max-age=${PUBLIC_CACHE_SECONDS}` },
+    example: `public, max-age=${PUBLIC_CACHE_SECONDS}`,
+  },
+  AnyOrigin: {
+    description: "Web pages of any origin may read the answer.",
+    required: true,
+    schema: { type: "string", const: "*" },
+    example: "*",
+  },
+  Allow: {
+    description: "The methods that the path takes.",
+    required: true,
+    schema: { type: "string", pattern: "^[A-Z]+(, [A-Z]+)*$" },
+    example: "GET, HEAD",
+  },
+  RetryAfter: {
+    description: "Seconds to wait before the request is sent again.",
+    required: true,
+    schema: RETRY_AFTER_SCHEMA,
+    example: String(RATE_LIMIT_WINDOW_SECONDS),
+  },
+  RetryAfterSometimes: {
+    description: "Seconds to wait before the request is sent again. Comes with `UNAVAILABLE`.",
+    required: false,
+    schema: RETRY_AFTER_SCHEMA,
+    example: "2",
+  },
+};
+
+/** The three headers that say who calls. */
+export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
+  applicationid: {
+    type: "apiKey",
+    in: "header",
+    name: "applicationid",
+    description: `The application ID that an administrator issued, such as \`${EXAMPLE_APPLICATION_ID}\`. It is public: it is part of every installed application.`,
+  },
+  applicationsecret: {
+    type: "apiKey",
+    in: "header",
+    name: "applicationsecret",
+    description:
+      "The application secret. For servers only: never put it into an application that users install, or into a web page.",
+  },
+  udid: {
+    type: "apiKey",
+    in: "header",
+    name: "udid",
+    description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Whoever knows application ID and udid can sign as the device: make it of at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
+  },
+};
+
+/** A device calls: it has no secret. */
+export const BY_DEVICE = [{ applicationid: [], udid: [] }];
+/** The application's server calls. */
+export const BY_SERVER = [{ applicationid: [], applicationsecret: [] }];
+/** Anybody may call. */
+export const BY_ANYBODY: [] = [];

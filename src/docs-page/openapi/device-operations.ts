@@ -1,0 +1,136 @@
+import {
+  EXAMPLE_BADGE,
+  EXAMPLE_CLIENT_SIGNATURE,
+  EXAMPLE_METADATA,
+  EXAMPLE_PUBLIC_KEY,
+  EXAMPLE_SIGNATURE,
+  EXAMPLE_SIGNATURE_CLAIMS,
+  EXAMPLE_SIGNATURE_HEADER,
+  EXAMPLE_TOKEN,
+} from "../../shared/examples.ts";
+import { BY_DEVICE } from "./components.ts";
+import { schemaRef } from "./json-schemas.ts";
+import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import type { Operation } from "./types.ts";
+
+/** What a device calls. */
+
+const DEVICE_ROUTE = { anyOrigin: true };
+
+export const issueBadge = (): Operation => ({
+  operationId: "issueBadge",
+  tags: ["Devices"],
+  summary: "Get a badge number",
+  description: `The application on a device calls this after its user has logged in, and may call it as often as it likes: the key is (application, device, user), and **one user device has one badge, for ever**.
+
+* **201** the first time: the badge is new, and one \`badge:created\` webhook follows. Keep \`publicKey\` if something on the device verifies signatures; it comes only here, and later from the application's key set.
+* **200** every later time: the same number. Also when two requests race, when the first answer was lost on its way, and when the first attempt died half-way. A client therefore treats 200 and 201 alike and repeats the request when no answer came.
+* Another user on the same device gets another number, and the same user on another device too: a number never changes hands by a login.
+
+The badge that the last successful call answered is the device's **current** badge, and \`POST /v1/badge/sign\` signs for it. So call this at every login, not only at the first.
+
+\`metadata\` that differs replaces what is stored. Left out, it changes nothing.
+
+### With an invitation token
+
+\`invitationToken\` is the \`id\` of an invitation. A valid one answers the number that the invitation reserved: 201 when it is claimed, 200 when the same user device presents it again. If the user device had a badge already, the invitation's takes its place; the old number is retired, never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. When a later invitation has replaced the badge, the older token still answers 200, with **the badge that the user device has now**: a retired number opens no door.
+
+The claim is part of the transaction that makes the badge: a failed request uses up nothing, and of two devices that race for a token one gets the badge, the other 409.
+
+### What is checked first
+
+Of several faults one is told: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation. A missing application ID is 422 here, and 401 on the other routes.`,
+  security: BY_DEVICE,
+  requestBody: {
+    description: "The user who has logged in. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    required: true,
+    content: json(schemaRef("BadgeRequest"), {
+      "A user who has logged in": { userId: "alice", metadata: EXAMPLE_METADATA },
+      "A user who was invited": { userId: "alice", invitationToken: EXAMPLE_TOKEN },
+    }),
+  },
+  responses: {
+    "200": {
+      description: "The badge that this user device has already.",
+      headers: commonHeaders(DEVICE_ROUTE),
+      content: json(schemaRef("ExistingBadge"), { "An existing badge": { badgeId: EXAMPLE_BADGE } }),
+    },
+    "201": {
+      description: "A new badge, or the badge of the invitation that was just claimed.",
+      headers: commonHeaders(DEVICE_ROUTE),
+      content: json(schemaRef("NewBadge"), {
+        "A new badge": { badgeId: EXAMPLE_BADGE, publicKey: EXAMPLE_PUBLIC_KEY },
+      }),
+    },
+    ...errorAnswers(DEVICE_ROUTE, [
+      "body-not-json",
+      "applicationid-unknown",
+      "invitation-unknown",
+      "invitation-claimed",
+      "invitation-expired",
+      "invitation-revoked",
+      "body-too-large",
+      "applicationid-missing",
+      "udid-missing",
+      "userid-missing",
+      "udid-invalid",
+      "userid-invalid",
+      "metadata-invalid",
+      "invitationtoken-invalid",
+      "rate-limited",
+      "numbers-exhausted",
+      "unavailable",
+    ]),
+  },
+});
+
+export const signBadge = (): Operation => ({
+  operationId: "signBadge",
+  tags: ["Devices"],
+  summary: "Exchange the client's signature for the service's",
+  description: `The device signs as the building demands, sends the result, and stores the answer securely: it is what a door checks.
+
+\`signature\` is a JWT (RFC 7519; compact JWS, ES256) that any JOSE library verifies **offline**, with the \`publicKey\` of the badge or the key of the application's key set that \`kid\` names. The one of the example says:
+
+\`\`\`json
+${JSON.stringify(EXAMPLE_SIGNATURE_HEADER)}
+${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
+\`\`\`
+
+* \`sub\`: badge number, of the device's current badge
+* \`aud\`: application ID
+* \`iat\`: when it was signed, in seconds since 1970-01-01 UTC
+* \`exp\`: only when the application has a signature lifetime, which an administrator sets
+* \`client_signature\`: the \`base64\` of the request, unchanged
+
+**What it proves: which badge presented which client signature, and when. The service does not verify the client signature**, whose content each building defines. Whoever relies on it verifies both: the JWT with the application's key, and \`client_signature\` with the key that the building expects.
+
+A verifier demands \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anything else, then the signature, then \`aud\`, then the times. Without \`exp\` it decides by \`iat\` how old is too old. The service keeps no signatures; each call makes a new one.
+
+A missing application ID is 401 here.`,
+  security: BY_DEVICE,
+  requestBody: {
+    description: "The client's signature. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    required: true,
+    content: json(schemaRef("SignRequest"), { "A client signature": { base64: EXAMPLE_CLIENT_SIGNATURE } }),
+  },
+  responses: {
+    "200": {
+      description: "The signature of the service.",
+      headers: commonHeaders(DEVICE_ROUTE),
+      content: json(schemaRef("BadgeSignature"), { "A signature": { signature: EXAMPLE_SIGNATURE } }),
+    },
+    ...errorAnswers(DEVICE_ROUTE, [
+      "body-not-json",
+      "applicationid-unknown",
+      "badge-unknown",
+      "body-too-large",
+      "udid-missing",
+      "base64-missing",
+      "udid-invalid",
+      "base64-invalid",
+      "rate-limited",
+      "unavailable",
+    ]),
+  },
+});

@@ -1,0 +1,114 @@
+import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/examples.ts";
+import { BY_DEVICE, BY_SERVER } from "./components.ts";
+import { schemaRef } from "./json-schemas.ts";
+import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import type { Operation } from "./types.ts";
+
+/** What the application's server calls to invite. */
+
+const SERVER_ROUTE = { anyOrigin: false };
+
+const ONE_HOUR_MILLISECONDS = 3_600_000;
+const ONE_WEEK_MILLISECONDS = 7 * 24 * ONE_HOUR_MILLISECONDS;
+
+/** A whole hour in a week: an example that the service takes when somebody tries it. */
+function inAWeek(now: number): string {
+  const hour = Math.ceil(now / ONE_HOUR_MILLISECONDS) * ONE_HOUR_MILLISECONDS;
+  return new Date(hour + ONE_WEEK_MILLISECONDS).toISOString().replace(".000Z", "Z");
+}
+
+/** The application's server with a `udid`, or with the application ID alone where no secret is required. */
+const BY_INVITER = [{ applicationid: [], applicationsecret: [], udid: [] }, ...BY_DEVICE];
+
+export const createInvitation = (now: number): Operation => ({
+  operationId: "createInvitation",
+  tags: ["Invitations"],
+  summary: "Reserve a badge number for somebody",
+  description: `The application's server calls this before a visit. It registers \`badgeId\` with the access control of the building, and passes \`id\` to its application on the visitor's device, which presents it as \`invitationToken\` to \`POST /v1/badge\`.
+
+**The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. Whoever presents it first gets the badge.
+
+The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists.
+
+**Each call makes another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may have been reserved although nobody was told the token. When the service itself could not tell it (503, 500), it ends that invitation, and the number is free again within about an hour. When the 201 was lost on its way, it cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
+
+### Who calls
+
+A server-side call: there are no CORS headers, so a web page cannot make it. \`udid\` is required as a name for who creates the invitation; a server that is no device sends a name of its own choice. Calls with a valid secret are not rate-limited.
+
+Without a secret the call works only where the application does not require one. An application ID is public, so there anybody who has it can reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
+  security: BY_INVITER,
+  requestBody: {
+    description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    required: true,
+    content: json(schemaRef("InvitationRequest"), { "For a week": { expiresAt: inAWeek(now) } }),
+  },
+  responses: {
+    "201": {
+      description: "The invitation and the number reserved for it.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("Invitation"), {
+        "An invitation": { id: EXAMPLE_TOKEN, badgeId: EXAMPLE_BADGE, expiresAt: inAWeek(now) },
+      }),
+    },
+    ...errorAnswers(SERVER_ROUTE, [
+      "body-not-json",
+      "applicationid-unknown",
+      "credentials-wrong",
+      "body-too-large",
+      "udid-missing",
+      "expiresat-missing",
+      "udid-invalid",
+      "expiresat-invalid",
+      "rate-limited",
+      "numbers-exhausted",
+      "unavailable",
+    ]),
+  },
+});
+
+export const revokeInvitation = (): Operation => ({
+  operationId: "revokeInvitation",
+  tags: ["Invitations"],
+  summary: "Revoke an invitation",
+  description: `Ends a pending invitation; its number becomes available again. Send no body.
+
+With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the answer is 401 \`INVALID_CREDENTIALS\`.
+
+Revoking again gives the same answer, so repeat the call when no answer came. A claimed invitation cannot be revoked: its badge is issued, and the building takes its access away. Of a claim and a revocation at the same moment exactly one happens.`,
+  security: [...BY_SERVER, ...BY_DEVICE],
+  parameters: [
+    {
+      name: "id",
+      in: "path",
+      description: "The invitation's `id`.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: EXAMPLE_TOKEN,
+    },
+  ],
+  responses: {
+    "200": {
+      description: "The invitation is revoked, now or since before.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("RevokedInvitation"), {
+        "A revoked invitation": {
+          id: EXAMPLE_TOKEN,
+          badgeId: EXAMPLE_BADGE,
+          expiresAt: EXAMPLE_EXPIRES_AT,
+          revokedAt: "2027-01-16T09:30:00.000Z",
+        },
+      }),
+    },
+    ...errorAnswers(SERVER_ROUTE, [
+      "applicationid-unknown",
+      "credentials-wrong",
+      "invitation-unknown",
+      "invitation-claimed",
+      "invitation-expired",
+      "body-too-large",
+      "rate-limited",
+      "unavailable",
+    ]),
+  },
+});

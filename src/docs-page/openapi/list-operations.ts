@@ -1,0 +1,115 @@
+import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
+import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../shared/limits.ts";
+import { pageQuery } from "../../shared/requests.ts";
+import { BY_SERVER } from "./components.ts";
+import { jsonSchema, schemaRef } from "./json-schemas.ts";
+import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import type { Answer, Header, Json, Operation, Parameter } from "./types.ts";
+
+/** What the application's server calls to page its badges. */
+
+const SERVER_ROUTE = { anyOrigin: false };
+const CURSOR = "YWZ0ZXI6MTAw";
+
+const pageParameters = (): Parameter[] => [
+  {
+    name: "per_page",
+    in: "query",
+    description: `Badges on a page, at most. More than ${MAX_PER_PAGE} counts as ${MAX_PER_PAGE}.`,
+    required: false,
+    schema: { ...jsonSchema(pageQuery.shape.per_page), default: DEFAULT_PER_PAGE },
+    example: 250,
+  },
+  {
+    name: "cursor",
+    in: "query",
+    // No example: pages that let one try a call would send it.
+    description: `Where the page starts: the \`pagination-cursor\` header of the page before, such as \`${CURSOR}\`. Absent: the first page.`,
+    required: false,
+    schema: jsonSchema(pageQuery.shape.cursor),
+  },
+];
+
+const PAGINATION_CURSOR: Header = {
+  description: "Where the next page starts. Present exactly when more badges follow.",
+  required: false,
+  schema: { type: "string", pattern: "^[\\w-]+$" },
+  example: CURSOR,
+};
+
+const PAGING = `To read all, call without \`cursor\`, then again with each \`pagination-cursor\` header as \`cursor\` until an answer has none. A badge that exists when you start appears exactly once, whatever is issued meanwhile; what is issued meanwhile comes last. A cursor is opaque text, safe in a URL. Every page costs the same, wherever it is and however many badges there are.`;
+
+export const listBadges = (): Operation => ({
+  operationId: "listBadges",
+  tags: ["Badges"],
+  summary: "Page all badges of the application",
+  description: `The application's server calls this to reconcile. Oldest first; issued badges only, not reservations, and not retired numbers.
+
+${PAGING}`,
+  security: BY_SERVER,
+  parameters: pageParameters(),
+  responses: {
+    "200": pageAnswer({
+      "A page": [
+        { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
+        { id: EXAMPLE_OTHER_BADGE, userId: "bob" },
+      ],
+      "No badges": [],
+    }),
+    ...errorAnswers(SERVER_ROUTE, [
+      "credentials-wrong",
+      "per-page-invalid",
+      "cursor-invalid",
+      "rate-limited",
+      "unavailable",
+    ]),
+  },
+});
+
+export const listUserBadges = (): Operation => ({
+  operationId: "listUserBadges",
+  tags: ["Badges"],
+  summary: "Page the badges of one user",
+  description: `The application's server calls this to see on which devices a user has badges: one for each user device, in the order they were issued. A user who is unknown here has none: 200 with an empty list, because the service knows users only by their badges.
+
+${PAGING}`,
+  security: BY_SERVER,
+  parameters: [
+    {
+      name: "id",
+      in: "path",
+      description:
+        "The application's user ID, percent-encoded (`a/b` is `a%2Fb`). `.` and `..` are no user IDs: every HTTP client resolves them in a path, so `/v1/users/../badges` is `/v1/badges` before it is sent.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: "alice",
+    },
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": pageAnswer({
+      "Two devices": [
+        { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
+        { id: EXAMPLE_OTHER_BADGE, userId: "alice" },
+      ],
+      "A user without badges": [],
+    }),
+    ...errorAnswers(SERVER_ROUTE, [
+      "credentials-wrong",
+      "per-page-invalid",
+      "cursor-invalid",
+      "rate-limited",
+      "unavailable",
+    ]),
+  },
+});
+
+/** @param pages summary to badges */
+function pageAnswer(pages: Record<string, Json[]>): Answer {
+  const examples = Object.entries(pages).map(([summary, badges]) => [summary, { badges }]);
+  return {
+    description: "A page of badges.",
+    headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+    content: json(schemaRef("BadgePage"), Object.fromEntries(examples)),
+  };
+}

@@ -1,0 +1,111 @@
+import { EXAMPLE_APPLICATION_ID, EXAMPLE_JWK } from "../../shared/examples.ts";
+import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { BY_ANYBODY } from "./components.ts";
+import { schemaRef } from "./json-schemas.ts";
+import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import type { Operation, Schema } from "./types.ts";
+
+/** What anybody may call. */
+
+const KEY_SET_ROUTE = { anyOrigin: true };
+const SERVICE_ROUTE = { anyOrigin: false };
+const REFERENCE_ROUTE = { anyOrigin: false, cacheControl: "Cached" } as const;
+
+export const getKeySet = (): Operation => ({
+  operationId: "getKeySet",
+  tags: ["Keys"],
+  summary: "The application's public keys",
+  description: `Door controllers and servers fetch this to verify signatures offline. A JWK Set (RFC 7517) of every key that the application ever had: a badge's signatures stay with the key that the badge was issued with, and after a rotation later badges get the newer key. So keep old keys, and fetch again when a \`kid\` is unknown, at most once in ${PUBLIC_CACHE_SECONDS} seconds.
+
+A disabled application keeps its key set: it gets no new signatures, but doors still check the old ones. No credentials are needed, since public keys are no secret.`,
+  security: BY_ANYBODY,
+  parameters: [
+    {
+      name: "applicationId",
+      in: "path",
+      description: "The application ID.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: EXAMPLE_APPLICATION_ID,
+    },
+  ],
+  responses: {
+    "200": {
+      description: "The key set.",
+      headers: commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }),
+      content: json(schemaRef("JwkSet"), { "One key": { keys: [EXAMPLE_JWK] } }),
+    },
+    ...errorAnswers(KEY_SET_ROUTE, ["application-unknown", "rate-limited", "unavailable"]),
+  },
+});
+
+export const getHealth = (): Operation => ({
+  operationId: "getHealth",
+  tags: ["Service"],
+  summary: "Whether the service works",
+  description: "For monitoring: 200 when the service and its database answer.",
+  security: BY_ANYBODY,
+  responses: {
+    "200": {
+      description: "It works.",
+      headers: commonHeaders(SERVICE_ROUTE),
+      content: json(schemaRef("Health"), { "It works": { status: "ok" } }),
+    },
+    ...errorAnswers(SERVICE_ROUTE, ["unavailable"]),
+  },
+});
+
+/** An OpenAPI document has a specification of its own. */
+const DOCUMENT_SCHEMA: Schema = {
+  type: "object",
+  properties: {
+    openapi: { type: "string", const: "3.1.0", examples: ["3.1.0"] },
+    info: { type: "object", description: "Title, version and guide." },
+    paths: { type: "object", description: "The routes." },
+  },
+  required: ["openapi", "info", "paths"],
+  additionalProperties: true,
+};
+
+export const getOpenApi = (): Operation => ({
+  operationId: "getOpenApi",
+  tags: ["Service"],
+  summary: "This document",
+  description: "OpenAPI 3.1, made from the schemas that validate requests. For generators of clients, mocks and tests.",
+  security: BY_ANYBODY,
+  responses: {
+    "200": {
+      description: "The document.",
+      headers: commonHeaders(REFERENCE_ROUTE),
+      content: json(DOCUMENT_SCHEMA, {
+        "Its beginning": {
+          openapi: "3.1.0",
+          info: { title: "Badge Distribution Service", version: "1.0.0" },
+          paths: {},
+        },
+      }),
+    },
+    ...errorAnswers(SERVICE_ROUTE, []),
+  },
+});
+
+export const getDocs = (): Operation => ({
+  operationId: "getDocs",
+  tags: ["Service"],
+  summary: "This document as a page",
+  description: "For people: the reference, where every call can be tried. It loads nothing from any other host.",
+  security: BY_ANYBODY,
+  responses: {
+    "200": {
+      description: "The page.",
+      headers: commonHeaders(REFERENCE_ROUTE),
+      content: {
+        "text/html": {
+          schema: { type: "string" },
+          examples: { "a-page": { summary: "Its beginning", value: "<!doctype html>" } },
+        },
+      },
+    },
+    ...errorAnswers(SERVICE_ROUTE, []),
+  },
+});

@@ -1,0 +1,155 @@
+import {
+  EXAMPLE_BADGE,
+  EXAMPLE_METADATA,
+  EXAMPLE_OTHER_BADGE,
+  EXAMPLE_SECRET,
+  EXAMPLE_TOKEN,
+  EXAMPLE_WEBHOOK_BODY,
+  EXAMPLE_WEBHOOK_HEADERS,
+} from "../../shared/examples.ts";
+import {
+  DELIVERY_TIMEOUT_MILLISECONDS,
+  HOLD_AFTER_SECONDS,
+  MAX_RETRY_AFTER_SECONDS,
+  RETRY_DELAYS_SECONDS,
+  SLOW_RETRY_SECONDS,
+} from "../../shared/limits.ts";
+import { BY_ANYBODY } from "./components.ts";
+import { schemaRef } from "./json-schemas.ts";
+import { json } from "./parts.ts";
+import type { Answer, Operation, Parameter } from "./types.ts";
+
+/** What the service calls at the application's server. */
+
+const HOUR_SECONDS = 3600;
+
+/** "5 s, 1 min, 5 min, …": equal waits that follow each other are counted. */
+export function describeDelays(delaysSeconds: readonly number[]): string {
+  const runs: { wait: number; times: number }[] = [];
+  for (const wait of delaysSeconds) {
+    const last = runs.at(-1);
+    if (last?.wait === wait) last.times++;
+    else runs.push({ wait, times: 1 });
+  }
+  return runs.map(({ wait, times }) => `${times > 1 ? `${times} × ` : ""}${describeSeconds(wait)}`).join(", ");
+}
+
+function describeSeconds(seconds: number): string {
+  if (seconds % HOUR_SECONDS === 0) return `${seconds / HOUR_SECONDS} h`;
+  return seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
+}
+
+const totalHours = Math.floor(RETRY_DELAYS_SECONDS.reduce((sum, wait) => sum + wait, 0) / HOUR_SECONDS);
+
+const DESCRIPTION = `The service calls the URL that an administrator set for the application; there is no route to set it. One event for every badge, when it is issued or claimed (not when it is reserved).
+
+### Check that it is genuine
+
+Compute over the **bytes of the body as they came**, before parsing: the body is serialized once, and the same bytes are signed and sent on every attempt. One of the two is enough; the second also protects against old events sent again.
+
+* **\`Signature\`**: base64 of HMAC-SHA1 over the body. The key is the application secret as it is, UTF-8, with its \`bdss_\`.
+* **\`webhook-signature\`**, as [Standard Webhooks](https://www.standardwebhooks.com) has it: \`v1,\` and base64 of HMAC-SHA256 over \`webhook-id\`, a full stop, \`webhook-timestamp\`, a full stop and the body, with the same key. One entry for each live secret, separated by blanks: while a secret is being changed there are two, and one that matches is enough. \`Signature\` stays with the old secret until the new one is promoted.
+
+\`\`\`js
+// Node: body is a Buffer, secret the application secret
+const expected = createHmac("sha1", secret).update(body).digest();
+const given = Buffer.from(request.headers.signature ?? "", "base64");
+const genuine = given.length === expected.length && timingSafeEqual(given, expected);
+\`\`\`
+
+The first example is real: its headers belong to its body (on one line, as it is sent) and the secret \`${EXAMPLE_SECRET}\`. Standard Webhooks libraries expect the key as base64: give them the base64 of the secret's UTF-8.
+
+### Answer
+
+* **2xx** at once, within ${DELIVERY_TIMEOUT_MILLISECONDS / 1000} seconds; do the work afterwards. Anything else is tried again, redirects too: they are not followed.
+* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds. So are those of an endpoint that has done nothing but fail for ${HOLD_AFTER_SECONDS / HOUR_SECONDS} hours.
+* **429** or no answer in time: the next attempt comes after ${SLOW_RETRY_SECONDS} seconds or later. \`Retry-After\` is honoured up to ${MAX_RETRY_AFTER_SECONDS / HOUR_SECONDS} hours.
+
+### What to expect
+
+* **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have done.
+* **In no order**: compare \`createdAt\`, or ask \`GET /v1/users/{id}/badges\`.
+* **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
+* Event kinds may be added: answer 2xx to a kind that you do not know.
+* While an application is disabled its events wait; they are sent when it is enabled again.
+* No URL set: nothing is sent, and nothing queues up for later. A reconciliation by \`GET /v1/badges\` finds what was missed.
+
+URLs are https on port 443, with a public host name: no IP address, no user info, nothing internal. A service that runs locally also takes \`http://localhost:PORT\` and \`http://127.0.0.1:PORT\`.`;
+
+function webhookHeader(name: keyof typeof EXAMPLE_WEBHOOK_HEADERS, description: string): Parameter {
+  return {
+    name,
+    in: "header",
+    description,
+    required: true,
+    schema: { type: "string" },
+    example: EXAMPLE_WEBHOOK_HEADERS[name],
+  };
+}
+
+const WEBHOOK_HEADERS: Parameter[] = [
+  webhookHeader("User-Agent", "The service that sends. Not a proof: check the signature."),
+  webhookHeader("Signature", "Base64 of HMAC-SHA1 over the body, by the application secret that webhooks use."),
+  webhookHeader("webhook-id", "The event's ID: `id` of the body."),
+  webhookHeader("webhook-timestamp", "When this attempt was made: seconds since 1970-01-01 UTC. Refuse old ones."),
+  webhookHeader("webhook-signature", "Standard Webhooks: one `v1,…` entry for each live secret, separated by blanks."),
+];
+
+const ANSWERS: Record<string, Answer> = {
+  "2XX": { description: "Received. The event is done." },
+  "410": { description: "The endpoint is gone: nothing is sent any more until an administrator's test succeeds." },
+  "429": { description: `Too much at once: the next attempt waits ${SLOW_RETRY_SECONDS} seconds or longer.` },
+  default: { description: "Not received: another attempt follows." },
+};
+
+export const badgeCreated = (): Operation => ({
+  operationId: "badgeCreated",
+  tags: ["Webhooks"],
+  summary: "A badge was created",
+  description: DESCRIPTION,
+  security: BY_ANYBODY,
+  parameters: WEBHOOK_HEADERS,
+  requestBody: {
+    description: "The badge. Ignore fields that you do not know.",
+    required: true,
+    content: json(schemaRef("BadgeCreated"), {
+      "A new badge": JSON.parse(EXAMPLE_WEBHOOK_BODY),
+      "An invitation was claimed by a user device that had a badge": {
+        id: "evt_01mcc5s1q9x0v6kz3y7n2gq4hw",
+        event: "badge:created",
+        createdAt: "2027-01-15T08:10:00.000Z",
+        data: {
+          id: EXAMPLE_BADGE,
+          userId: "alice",
+          metadata: EXAMPLE_METADATA,
+          invitationId: EXAMPLE_TOKEN,
+          replacedBadgeId: EXAMPLE_OTHER_BADGE,
+        },
+      },
+    }),
+  },
+  responses: ANSWERS,
+});
+
+export const webhookTest = (): Operation => ({
+  operationId: "webhookTest",
+  tags: ["Webhooks"],
+  summary: "An administrator tests the webhook URL",
+  description:
+    "Sent once, when an administrator asks for it, and signed like every webhook. There is nothing to do but to check the signature and answer 2xx, which also releases deliveries that are held.",
+  security: BY_ANYBODY,
+  parameters: WEBHOOK_HEADERS,
+  requestBody: {
+    description: "A test.",
+    required: true,
+    content: json(schemaRef("WebhookTest"), {
+      "A test": {
+        id: "evt_01mcc5s9tdw3j8r6m1x4bk7nqe",
+        event: "webhook:test",
+        createdAt: "2027-01-15T08:15:00.000Z",
+        data: {},
+      },
+    }),
+  },
+  responses: ANSWERS,
+});

@@ -1,0 +1,64 @@
+import { calculateJwkThumbprint, exportJWK } from "jose";
+import { digestOf } from "./digest.ts";
+import { newApplicationSecret, newSecretId } from "./identifiers.ts";
+import { exportDer, type SealLabel, toBase64 } from "./sealing.ts";
+
+/**
+ * Making an application's credentials: by whoever can seal, who cannot open again what was made (contract section 9).
+ * Runs on Workers and on Node.
+ */
+
+/** Seals to one sealing key. */
+export interface Sealer {
+  version: number;
+  seal(label: SealLabel, plaintext: BufferSource): Promise<string>;
+}
+
+const DEVICE_KEY_BYTES = 32;
+
+/** A new secret: the row for D1 and, beside it, the secret itself, which is shown once and kept nowhere. */
+export interface NewSecret {
+  row: { id: string; digest: string; sealed: string; sealingVersion: number };
+  secret: string;
+}
+
+/** @param secret another than a random one: only for the demo application, whose secret is chosen beforehand */
+export async function makeSecret(
+  sealer: Sealer,
+  applicationId: string,
+  secret: string = newApplicationSecret(),
+): Promise<NewSecret> {
+  const id = newSecretId();
+  const sealed = await sealer.seal(
+    { purpose: "application-secret", applicationId, id },
+    new Uint8Array(new TextEncoder().encode(secret)),
+  );
+  return { row: { id, digest: await digestOf(secret), sealed, sealingVersion: sealer.version }, secret };
+}
+
+export interface NewSigningKey {
+  kid: string;
+  publicKey: string;
+  sealed: string;
+  sealingVersion: number;
+}
+
+/** A new ECDSA P-256 key, its private half sealed. */
+export async function makeSigningKey(sealer: Sealer, applicationId: string): Promise<NewSigningKey> {
+  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
+  if (!("publicKey" in pair)) throw new Error("ECDSA gave no key pair");
+  const kid = await calculateJwkThumbprint(await exportJWK(pair.publicKey), "sha256");
+  const privateKey = await exportDer("pkcs8", pair.privateKey);
+  return {
+    kid,
+    publicKey: toBase64(await exportDer("spki", pair.publicKey)),
+    sealed: await sealer.seal({ purpose: "signing-key", applicationId, id: kid }, privateKey),
+    sealingVersion: sealer.version,
+  };
+}
+
+/** A new HMAC key that turns udids into devices, sealed. */
+export function makeDeviceKey(sealer: Sealer, applicationId: string): Promise<string> {
+  const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
+  return sealer.seal(label, crypto.getRandomValues(new Uint8Array(DEVICE_KEY_BYTES)));
+}

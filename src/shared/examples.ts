@@ -1,0 +1,63 @@
+/**
+ * One world for all examples: alice's phone in one application. They fit together as real answers do. The JWT verifies
+ * with the public key, the webhook's headers with the secret; a test checks both. The signing key is the published
+ * example of RFC 7515 appendix A.3, so nobody can mistake it for a secret.
+ */
+
+import { USER_AGENT } from "./user-agent.ts";
+
+export const EXAMPLE_APPLICATION_ID = "app_0123456789abcdefghjk";
+export const EXAMPLE_SECRET = "bdss_EXAMPLE_ONLY_0123456789abcdefghijklmnopqrst";
+export const EXAMPLE_UDID = "2b6f0cc904d137be2e1730235f5664094b831186";
+export const EXAMPLE_BADGE = "1004711815";
+export const EXAMPLE_OTHER_BADGE = "1007352219";
+export const EXAMPLE_TOKEN = "inv_jqg4320bzqrp3gyqqe2m4c5mqe9hgnv2";
+export const EXAMPLE_EXPIRES_AT = "2027-01-22T18:00:00+01:00";
+export const EXAMPLE_REQUEST_ID = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+export const EXAMPLE_METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "4.2.0" };
+export const EXAMPLE_CLIENT_SIGNATURE = "GsnH9lTgaz27rVLwjf7++w==";
+
+export const EXAMPLE_PUBLIC_KEY =
+  "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEf83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEXH8UTNG72bfocs3+257rn0s2ldbqkLJK2KRiMohYjlrQ==";
+
+export const EXAMPLE_JWK = {
+  kty: "EC",
+  crv: "P-256",
+  x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+  y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+  kid: "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U",
+  alg: "ES256",
+  use: "sig",
+};
+
+/** What `EXAMPLE_SIGNATURE` says. */
+export const EXAMPLE_SIGNATURE_HEADER = { alg: "ES256", kid: EXAMPLE_JWK.kid, typ: "badge-signature+jwt" };
+export const EXAMPLE_SIGNATURE_CLAIMS = {
+  client_signature: EXAMPLE_CLIENT_SIGNATURE,
+  sub: EXAMPLE_BADGE,
+  aud: EXAMPLE_APPLICATION_ID,
+  iat: 1_800_000_000,
+  exp: 1_800_000_300,
+};
+
+export const EXAMPLE_SIGNATURE = [
+  "eyJhbGciOiJFUzI1NiIsImtpZCI6Im9LSXl3dkdVcFRWVHl4TVEzYndJSWVRVXVkZnJfQ2tMTWpDRTE5RUNELVUiLCJ0eXAiOiJiYWRnZS1zaWduYXR1cmUrand0In0",
+  "eyJjbGllbnRfc2lnbmF0dXJlIjoiR3NuSDlsVGdhejI3clZMd2pmNysrdz09Iiwic3ViIjoiMTAwNDcxMTgxNSIsImF1ZCI6ImFwcF8wMTIzNDU2Nzg5YWJjZGVmZ2hqayIsImlhdCI6MTgwMDAwMDAwMCwiZXhwIjoxODAwMDAwMzAwfQ",
+  "9C6X0z_1BWRrsngRdQY0yPPWu52SKk3FA1jBP5to9B6NIZP_2GH7ZBcpv1B5k9Xx6C_8LW4IIuHjx5BTiVu8Dw",
+].join(".");
+
+/** Sent to alice's application when her badge was made; `EXAMPLE_WEBHOOK_HEADERS` sign exactly these bytes. */
+export const EXAMPLE_WEBHOOK_BODY = JSON.stringify({
+  id: "evt_01mcc5rmfmctq3726vv8xjfmh9",
+  event: "badge:created",
+  createdAt: "2027-01-15T08:00:00.500Z",
+  data: { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
+});
+
+export const EXAMPLE_WEBHOOK_HEADERS = {
+  "User-Agent": USER_AGENT,
+  Signature: "jxb4HEQ95BMxDB5Oz4lPuuErjKQ=",
+  "webhook-id": "evt_01mcc5rmfmctq3726vv8xjfmh9",
+  "webhook-timestamp": "1800000001",
+  "webhook-signature": "v1,ZznO/cJB2t6NfjaexRzfNL/P+3qsWK3MIBdF6/lSSk0=",
+};

@@ -1,0 +1,117 @@
+import * as z from "zod";
+import { EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
+import {
+  DEFAULT_PER_PAGE,
+  MAX_CLIENT_SIGNATURE_BYTES,
+  MAX_DATE_TIME_CHARACTERS,
+  MAX_INVITATION_DAYS,
+  MAX_METADATA_CHARACTERS,
+  MAX_PER_PAGE,
+  MAX_UDID_CHARACTERS,
+  MAX_USER_ID_CHARACTERS,
+} from "./limits.ts";
+
+/**
+ * The shapes of requests. They validate, and `/openapi.json` is made from them (`openapi/json-schemas.ts`), so a limit
+ * stands in one place. `meta` is what the document says beside the rules; the shapes of answers are in
+ * `openapi/answers.ts`.
+ */
+
+/**
+ * Text that every storage keeps as it is and at about its own size: well-formed Unicode without control characters, each
+ * of which is six bytes in JSON. Length counts code points, as JSON Schema's.
+ */
+function text(maxCharacters: number, description: string, example: string) {
+  return z
+    .string()
+    .regex(NO_CONTROL_CHARACTERS)
+    .refine((value) => value.isWellFormed() && hasAtMost(value, maxCharacters))
+    .meta({ minLength: 1, maxLength: maxCharacters, description, examples: [example] });
+}
+
+/** C0 and DEL (contract section 7). */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it refuses.
+const NO_CONTROL_CHARACTERS = /^[^\u0000-\u001f\u007f]*$/;
+
+/** Steps of a path: a URL cannot name a user of this ID (RFC 3986 section 5.2.4). */
+const DOT_SEGMENTS: readonly string[] = [".", ".."];
+
+/** A text has no more characters than UTF-16 code units, so most need not be counted. */
+const hasAtMost = (value: string, maxCharacters: number): boolean =>
+  value.length <= maxCharacters || [...value].length <= maxCharacters;
+
+export const udid = z
+  .string()
+  .regex(/^[\x20-\x7e]+$/)
+  .max(MAX_UDID_CHARACTERS);
+
+export const metadata = z
+  .object({
+    deviceModel: text(MAX_METADATA_CHARACTERS, "Model of the device, as its maker names it.", "Pixel 9").optional(),
+    os: text(MAX_METADATA_CHARACTERS, "Operating system.", "Android").optional(),
+    osVersion: text(MAX_METADATA_CHARACTERS, "Version of the operating system.", "16").optional(),
+    sdkVersion: text(MAX_METADATA_CHARACTERS, "Version of the application's SDK.", "4.2.0").optional(),
+  })
+  .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
+
+export const badgeRequest = z.object({
+  userId: text(
+    MAX_USER_ID_CHARACTERS,
+    "The application's own ID of the user who has logged in. Not `.` or `..`, which a path cannot name.",
+    "alice",
+  )
+    .refine((value) => !DOT_SEGMENTS.includes(value))
+    .meta({ not: { enum: [...DOT_SEGMENTS] } }),
+  metadata: metadata.optional(),
+  invitationToken: z
+    .string()
+    .meta({ description: "The `id` of an invitation, when the user was invited.", examples: [EXAMPLE_TOKEN] })
+    .optional(),
+});
+
+/** Standard base64 with padding whose unused bits are zero: one text for the same bytes (RFC 4648 sections 3.5 and 4). */
+const CANONICAL_BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$/;
+
+/** The length of the base64 is counted without decoding. */
+export const signRequest = z.object({
+  base64: z
+    .string()
+    .regex(CANONICAL_BASE64)
+    .refine((value) => decodedBytes(value) <= MAX_CLIENT_SIGNATURE_BYTES)
+    .meta({
+      contentEncoding: "base64",
+      minLength: 1,
+      maxLength: Math.ceil(MAX_CLIENT_SIGNATURE_BYTES / 3) * 4,
+      description: `The signature that the client made: standard base64 with padding (RFC 4648 section 4), at most ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded. The building defines what it signs and how.`,
+      examples: [EXAMPLE_CLIENT_SIGNATURE],
+    }),
+});
+
+function decodedBytes(base64: string): number {
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  return (base64.length / 4) * 3 - padding;
+}
+
+/** ISO 8601 with a zone, RFC 3339 profile. That it lies ahead, at most a year, is checked against the clock. */
+export const invitationRequest = z.object({
+  expiresAt: z.iso
+    .datetime({ offset: true })
+    .max(MAX_DATE_TIME_CHARACTERS)
+    .meta({
+      description: `Until when the invitation can be claimed: ISO 8601 with a zone (RFC 3339), in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
+      examples: ["2027-01-22T18:00:00+01:00"],
+    }),
+});
+
+export const MAX_INVITATION_MILLISECONDS = MAX_INVITATION_DAYS * 24 * 3600 * 1000;
+
+export const pageQuery = z.object({
+  per_page: z
+    .string()
+    .regex(/^0*[1-9]\d*$/)
+    .transform((digits) => Math.min(Number(digits), MAX_PER_PAGE))
+    .default(DEFAULT_PER_PAGE)
+    // In a query everything is text; to a caller it is a number.
+    .meta({ type: "integer", minimum: 1 }),
+  cursor: z.string().optional(),
+});

@@ -1,0 +1,108 @@
+import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits.ts";
+
+/**
+ * Which webhook URLs may be called (contract section 8). Checked when a URL is set and again before every attempt.
+ * Runs on Workers and on Node.
+ *
+ * The WHATWG URL parser undoes the disguises of a host: it decodes percent-encoding, maps look-alike characters (UTS #46)
+ * and turns every spelling of an IPv4 address into four decimal numbers. So the rules look at the host it found. What
+ * a name resolves to is not known here; the Worker's `global_fetch_strictly_public` flag answers for that.
+ */
+
+/** Why a URL is refused. `local-only`: it would be allowed if the service ran locally. */
+export type UrlRefusal =
+  | "too-long"
+  | "malformed"
+  | "user-info"
+  | "fragment"
+  | "local-only"
+  | "not-https"
+  | "ip-literal"
+  | "malformed-host"
+  | "local-name"
+  | "single-label"
+  | "not-port-443";
+
+/** A checked URL: `url` is the normalised form, which passes again. */
+export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: UrlRefusal };
+
+/** What is never meant and what parsers disagree about: white space, control characters, backslashes. */
+const AMBIGUOUS_CHARACTER = /[\s\p{Cc}\\]/u;
+/** The parser would forgive a missing slash; people mistype, so we do not. The group is user info, host and port. */
+const AUTHORITY = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]+)/i;
+/** Receivers of local development, written plainly. */
+const LOCAL_RECEIVER = /^http:\/\/(localhost|127\.0\.0\.1)(:[1-9][0-9]*)?$/i;
+/** RFC 1123 section 2.1, and the underscore that names in use have. */
+const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const MAX_HOST_CHARACTERS = 253;
+/** Names of one machine or one network: RFC 6761, RFC 6762, and ICANN's reservation of 2024. */
+const LOCAL_TOP_LABELS: ReadonlySet<string> = new Set(["localhost", "local", "internal"]);
+
+/**
+ * Checks a webhook URL.
+ *
+ * @param local whether the service runs locally: only then may a receiver be `http://localhost` or `http://127.0.0.1`
+ */
+export function checkWebhookUrl(text: string, { local }: { local: boolean }): UrlCheck {
+  if (text.length > MAX_WEBHOOK_URL_CHARACTERS) return { ok: false, reason: "too-long" };
+  const authority = AUTHORITY.exec(text)?.[1];
+  const url = URL.parse(text);
+  if (url === null || authority === undefined || AMBIGUOUS_CHARACTER.test(text)) {
+    return { ok: false, reason: "malformed" };
+  }
+  const reason = refusalOfForm(url, authority) ?? refusalOfPlace(url, authority, local);
+  return reason === null ? { ok: true, url } : { ok: false, reason };
+}
+
+/** Rules that hold wherever the URL leads. Empty user info and an empty fragment count: the parsed fields hide them. */
+function refusalOfForm(url: URL, authority: string): UrlRefusal | null {
+  if (url.href.length > MAX_WEBHOOK_URL_CHARACTERS) return "too-long";
+  if (authority.includes("@")) return "user-info";
+  return url.href.includes("#") ? "fragment" : null;
+}
+
+function refusalOfPlace(url: URL, authority: string, local: boolean): UrlRefusal | null {
+  if (LOCAL_RECEIVER.test(`${url.protocol}//${authority}`)) return local ? null : "local-only";
+  if (url.protocol !== "https:") return "not-https";
+  // The parser leaves the port empty when it is the scheme's own.
+  return refusalOfHost(url.hostname) ?? (url.port === "" ? null : "not-port-443");
+}
+
+/** @param hostname as the parser gives it: lower case, ASCII, an IPv6 address in brackets */
+function refusalOfHost(hostname: string): UrlRefusal | null {
+  if (hostname.startsWith("[") || /^[0-9]+(\.[0-9]+){3}$/.test(hostname)) return "ip-literal";
+  // One dot at the end only says that the name is complete.
+  const name = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
+  const labels = name.split(".");
+  if (name.length > MAX_HOST_CHARACTERS || !labels.every((label) => LABEL.test(label))) return "malformed-host";
+  if (LOCAL_TOP_LABELS.has(labels.at(-1) ?? "")) return "local-name";
+  return labels.length === 1 ? "single-label" : null;
+}
+
+/** What is wrong with a refused URL and what to do, as one line for a person at a terminal. */
+export function describeUrlRefusal(reason: UrlRefusal): string {
+  switch (reason) {
+    case "too-long":
+      return `The webhook URL is longer than ${MAX_WEBHOOK_URL_CHARACTERS} characters: give a shorter one.`;
+    case "malformed":
+      return "The webhook URL cannot be read: write it as https://host/path, without spaces or backslashes.";
+    case "user-info":
+      return "The webhook URL contains a user name or password: leave out everything up to the @ sign.";
+    case "fragment":
+      return "The webhook URL contains a fragment, which is never sent: leave out the # sign and what follows it.";
+    case "local-only":
+      return "A webhook URL on localhost works only while the service runs locally: give a public https URL.";
+    case "not-https":
+      return "The webhook URL does not start with https://: give an https URL (only a local service takes http, on localhost).";
+    case "ip-literal":
+      return "The webhook URL's host is an IP address: give a host name.";
+    case "malformed-host":
+      return "The webhook URL's host is not a valid host name: correct it.";
+    case "local-name":
+      return "The webhook URL's host is a local name (localhost, .localhost, .local, .internal): give a public host name.";
+    case "single-label":
+      return "The webhook URL's host is a single word: give a full host name such as hooks.example.com.";
+    case "not-port-443":
+      return "The webhook URL names a port other than 443: leave the port out and let the receiver listen on 443.";
+  }
+}

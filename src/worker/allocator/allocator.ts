@@ -1,0 +1,186 @@
+import { DurableObject } from "cloudflare:workers";
+import {
+  LEASE_RECLAIM_SECONDS,
+  MIN_ALARM_SECONDS,
+  PLATFORM_DEADLINE_MILLISECONDS,
+  RESERVATION_DEADLINE_MILLISECONDS,
+} from "../../shared/limits.ts";
+import { log } from "../log.ts";
+import { Unavailable, withDeadline } from "../platform.ts";
+import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
+import { type Claim, writeClaims } from "../storage/claim-writes.ts";
+import { Database } from "../storage/database.ts";
+import type { EndedInvitation } from "../storage/invitations.ts";
+import { badgeCreatedPayload } from "../webhooks/event.ts";
+import { sendWakeUps } from "../webhooks/wake-up.ts";
+import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeases } from "./adoption.ts";
+import { type AllocationResult, type AllocationRules, Allocations } from "./allocations.ts";
+import { ApplicationId } from "./application-id.ts";
+import { type ClaimResult, Claims } from "./claims.ts";
+import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
+import { holderKey } from "./holder.ts";
+import { Ledger } from "./ledger.ts";
+import { RangeWarnings } from "./range-warnings.ts";
+import { Settlement } from "./settlement.ts";
+
+export interface IssueRequest {
+  device: string;
+  userId: string;
+  metadata: string | null;
+  signingKeyId: number;
+  eventId: string;
+  issuedAt: number;
+}
+
+export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
+
+/** Workers deployed before invitations were released by number do not send it. */
+type EndedLease = Omit<EndedInvitation, "number"> & { number?: number };
+
+/**
+ * One application's object; its name is the application ID. It knows which number is leased to which holder, and writes
+ * what is asked for at one moment to D1 in one batch. Every call may be repeated: the lease by its holder, the write by
+ * its event ID or invitation. Methods take what Workers of earlier and later versions send: a deployment has both.
+ */
+export class Allocator extends DurableObject<Env> {
+  readonly #ledger = new Ledger(this.ctx.storage.sql);
+  readonly #applicationId = new ApplicationId(this.ctx.storage.sql, this.ctx.id.name);
+  readonly #warnings = new RangeWarnings(this.ctx.storage.sql);
+  readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
+  readonly #allocations = new Allocations(
+    this.#ledger,
+    {
+      write: async (writes) => {
+        await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#ensureAlarm());
+        return writeBadges(this.#openDatabase(), this.#applicationId.value, writes);
+      },
+      skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
+      settleOldLeases: () => this.#settlement.settleOldLeases(),
+    },
+    {
+      leased: (rules, now) => this.#warnIfNearlyUsedUp(rules, now),
+      recorded: (eventIds) => this.#wake(eventIds),
+    },
+  );
+  readonly #claims = new Claims(
+    this.#ledger,
+    (claims) => writeClaims(this.#openDatabase(), this.#applicationId.value, claims),
+    (eventIds) => this.#wake(eventIds),
+  );
+  #alarmIsSet = false;
+
+  issue(rules: AllocationRules, request: IssueRequest, applicationId?: string): Promise<AllocationResult> {
+    this.#applicationId.learn(applicationId);
+    const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
+    const write = (number: number): BadgeWrite => {
+      const { eventId, userId, metadata, issuedAt } = request;
+      const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
+      return { kind: "issue", number, ...request, payload };
+    };
+    // A badge that is written too late for this request is there for the next one of its device.
+    return orUnavailable(this.#allocations.allocate({ rules, holder, write, until: Number.POSITIVE_INFINITY }));
+  }
+
+  /**
+   * A reservation that waited so long that the Worker may have given up is not reported, and ends as unconfirmed leases
+   * do. The time counts from here, so that the Worker's clock need not agree with this one.
+   */
+  reserve(rules: AllocationRules, request: ReserveRequest, applicationId?: string): Promise<AllocationResult> {
+    this.#applicationId.learn(applicationId);
+    const holder = holderKey({ kind: "invitation", invitation: request.invitation });
+    const write = (number: number): BadgeWrite => ({ kind: "reserve", number, ...request });
+    const until = Date.now() + RESERVATION_DEADLINE_MILLISECONDS;
+    return orUnavailable(this.#allocations.allocate({ rules, holder, write, until }));
+  }
+
+  /** Gives a user device the number that an invitation reserved. */
+  claim(claim: Claim, applicationId?: string): Promise<ClaimResult> {
+    this.#applicationId.learn(applicationId);
+    return orUnavailable(this.#claims.claim(claim));
+  }
+
+  /** Which of these invitations do not have their number here any more. */
+  whichGaveBack(invitations: readonly { digest: string; number: number }[]): string[] {
+    return invitations
+      .filter(({ digest, number }) => {
+        const holder = holderKey({ kind: "invitation", invitation: digest });
+        return this.#ledger.mayClaim(holder, number, "") === "given-back";
+      })
+      .map(({ digest }) => digest);
+  }
+
+  /** Takes over what D1 knows of its numbers, after this object was restored. @returns how many leases changed */
+  adopt(badges: readonly KnownBadge[]): number {
+    return adoptBadges(this.ctx.storage.sql, badges, Date.now());
+  }
+
+  invitationLeases(after: number, limit: number): InvitationLeases {
+    return listInvitationLeases(this.ctx.storage.sql, after, limit);
+  }
+
+  /** Takes back the numbers of ended invitations, each free since its invitation's end. Repeated, it does nothing. */
+  release(ended: readonly EndedLease[]): void {
+    for (const { digest: invitation, number, endedAt } of ended) {
+      this.#ledger.release(holderKey({ kind: "invitation", invitation }), number ?? null, endedAt);
+    }
+  }
+
+  /** Settles leases that were not confirmed within an hour. */
+  override async alarm(): Promise<void> {
+    try {
+      const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
+      await settleUnconfirmed(this.#openDatabase(), this.#ledger, before);
+    } catch (error) {
+      // The runtime repeats a failed alarm six times and then drops it (Durable Objects: Alarms). D1 may be away longer.
+      log("warn", { event: "reclaim-postponed", application: this.#applicationId.valueIfKnown, error });
+    }
+    this.#alarmIsSet = this.#ledger.finishScan();
+    if (this.#alarmIsSet) await this.#setAlarm();
+  }
+
+  async #ensureAlarm(): Promise<void> {
+    if (this.#alarmIsSet) return;
+    const alarm = await this.ctx.storage.getAlarm();
+    // One further ahead was set by a wrong clock.
+    if (alarm === null || alarm > Date.now() + LEASE_RECLAIM_SECONDS * 1000) await this.#setAlarm();
+    this.#alarmIsSet = true;
+  }
+
+  /** For the hour of the oldest unconfirmed lease. */
+  #setAlarm(): Promise<void> {
+    const now = Date.now();
+    const oldest = Math.min(this.#ledger.oldestUnconfirmed() ?? now, now);
+    const at = Math.max(oldest + LEASE_RECLAIM_SECONDS * 1000, now + MIN_ALARM_SECONDS * 1000);
+    return this.ctx.storage.setAlarm(at);
+  }
+
+  #openDatabase(): Database {
+    return new Database(this.env.DB);
+  }
+
+  /** Tells the queue for all of a group at once, whether its callers are still there or not. */
+  #wake(eventIds: readonly string[]): void {
+    this.ctx.waitUntil(sendWakeUps(this.env.WEBHOOKS, this.#applicationId.value, eventIds));
+  }
+
+  #warnIfNearlyUsedUp({ range, reuseAfterSeconds }: AllocationRules, now: number): void {
+    const fresh = this.#ledger.countFresh(range);
+    if (!this.#warnings.isNear(range, fresh)) return;
+    const ready = this.#ledger.countReady(range, reuseAfterSeconds, now);
+    if (ready === null) return;
+    const left = fresh + ready;
+    const usedPercent = this.#warnings.note(range, left);
+    if (usedPercent === null) return;
+    log("warn", { event: "range-fills-up", application: this.#applicationId.valueIfKnown, usedPercent, left });
+  }
+}
+
+/** An exception would cross RPC as a fault of the object. */
+async function orUnavailable<Result>(work: Promise<Result>): Promise<Result | { kind: "unavailable" }> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Unavailable) return { kind: "unavailable" };
+    throw error;
+  }
+}

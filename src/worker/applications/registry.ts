@@ -1,0 +1,146 @@
+import { eq, sql } from "drizzle-orm";
+import { isApplicationId } from "../../shared/identifiers.ts";
+import {
+  APPLICATION_CACHE_SECONDS,
+  MAX_CACHED_APPLICATIONS,
+  MAX_CACHED_UNKNOWN_APPLICATIONS,
+  MAX_CACHED_WRONG_SECRETS,
+} from "../../shared/limits.ts";
+import { application } from "../../shared/schema.ts";
+import type { NumberRange } from "../allocator/fresh-numbers.ts";
+import { BoundedCache } from "../bounded-cache.ts";
+import type { Sealed } from "../keys/custody.ts";
+import { type Database, prepared } from "../storage/database.ts";
+
+export interface SigningKey extends Sealed {
+  id: number;
+  kid: string;
+  /** SPKI DER, base64. */
+  publicKey: string;
+  /** From when new badges get it, in milliseconds. */
+  signsFrom: number;
+}
+
+export interface ApplicationSecret extends Sealed {
+  id: string;
+  role: "current" | "added" | "previous";
+  /** SHA-256 of the secret, base64url. */
+  digest: string;
+}
+
+/** What requests need to know of an application. */
+export interface Application {
+  id: string;
+  range: NumberRange;
+  isDisabled: boolean;
+  requireSecret: boolean;
+  reuseAfterSeconds: number;
+  signatureLifetimeSeconds: number | null;
+  deviceKey: Sealed;
+  secrets: readonly ApplicationSecret[];
+  /** Oldest first. */
+  signingKeys: readonly [SigningKey, ...SigningKey[]];
+}
+
+const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
+
+/**
+ * Applications by ID. An isolate remembers each for `APPLICATION_CACHE_SECONDS`, so what an administrator takes away
+ * (an application, a secret) stops working within that time everywhere. For as long it remembers which IDs and which
+ * secrets are wrong: both are random, so nobody has presented one before an administrator made it.
+ */
+export class ApplicationRegistry {
+  readonly #cache = new BoundedCache<{ application: Application; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
+  /** By ID: when D1 was asked, in milliseconds. */
+  readonly #unknown = new BoundedCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
+  /** By ID and digest: when D1 was asked, in milliseconds. */
+  readonly #wrongSecrets = new BoundedCache<number>(MAX_CACHED_WRONG_SECRETS);
+
+  /**
+   * What this isolate remembers, without asking D1.
+   *
+   * @param now milliseconds
+   * @returns undefined when D1 has to be asked
+   */
+  recall(id: string, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
+    const cached = this.#cache.get(id);
+    if (cached && isYounger(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
+    const askedAt = cached ? undefined : this.#unknown.get(id);
+    return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
+  }
+
+  /** Whether this isolate knows an enabled application of this ID, however long ago it was loaded. */
+  isServing(id: string): boolean {
+    return this.#cache.get(id)?.application.isDisabled === false;
+  }
+
+  /** @param now milliseconds */
+  isWrongSecret(id: string, digest: string, now: number): boolean {
+    const askedAt = this.#wrongSecrets.get(`${id} ${digest}`);
+    return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS);
+  }
+
+  /** @param now milliseconds */
+  rememberWrongSecret(id: string, digest: string, now: number): void {
+    this.#wrongSecrets.set(`${id} ${digest}`, now);
+  }
+
+  /**
+   * @param now milliseconds
+   * @returns undefined for an unknown application; a disabled one is returned as such
+   */
+  async find(db: Database, id: string, now: number): Promise<Application | undefined> {
+    if (!isApplicationId(id)) return undefined;
+    const remembered = this.recall(id, now);
+    return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
+  }
+
+  /**
+   * Past the cache: before an administrator's newest change is denied (a secret added, an application enabled, a range
+   * grown), D1 is asked once.
+   */
+  async findFresh(db: Database, id: string, now: number): Promise<Application | undefined> {
+    const loaded = await load(db, id);
+    if (loaded) {
+      this.#cache.set(id, { application: loaded, loadedAt: now });
+      this.#unknown.delete(id);
+    } else {
+      this.#cache.delete(id);
+      this.#unknown.set(id, now);
+    }
+    return loaded;
+  }
+}
+
+/** A clock that jumped back makes an entry look new for ever: age counts in both directions. */
+function isYounger(since: number, now: number, maxAgeMilliseconds: number): boolean {
+  return Math.abs(now - since) < maxAgeMilliseconds;
+}
+
+const selectApplication = prepared((orm) =>
+  orm.query.application
+    .findFirst({
+      where: eq(application.id, sql.placeholder("id")),
+      with: { secrets: true, signingKeys: { orderBy: (key, { asc }) => asc(key.id) } },
+    })
+    .prepare(),
+);
+
+/** One query. */
+async function load(db: Database, id: string): Promise<Application | undefined> {
+  const row = await db.run((orm) => selectApplication(orm).execute({ id }));
+  if (!row) return undefined;
+  const [firstKey, ...laterKeys] = row.signingKeys;
+  if (!firstKey) throw new Error("an application is made together with its first signing key");
+  return {
+    id: row.id,
+    range: { first: row.firstNumber, last: row.lastNumber },
+    isDisabled: row.disabledAt !== null,
+    requireSecret: row.requireSecret,
+    reuseAfterSeconds: row.reuseAfterSeconds,
+    signatureLifetimeSeconds: row.signatureLifetimeSeconds,
+    deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
+    secrets: row.secrets,
+    signingKeys: [firstKey, ...laterKeys],
+  };
+}

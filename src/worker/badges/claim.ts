@@ -1,0 +1,123 @@
+import { currentSigningKey } from "../../shared/current-signing-key.ts";
+import { digestOf } from "../../shared/digest.ts";
+import { newEventId } from "../../shared/identifiers.ts";
+import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
+import type { Application, SigningKey } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { decideClaim } from "../invitations/lifecycle.ts";
+import { Unavailable } from "../platform.ts";
+import { type Reason, Refusal } from "../refusal.ts";
+import { findBadge } from "../storage/badges.ts";
+import type { Claim } from "../storage/claim-writes.ts";
+import {
+  findInvitation,
+  findInvitationForDevice,
+  type InvitationForDevice,
+  writeExpiry,
+} from "../storage/invitations.ts";
+import { badgeCreatedPayload } from "../webhooks/event.ts";
+import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
+
+/**
+ * Gives a user device the number that an invitation reserved. The write is conditional on what was read; when another
+ * request changed it in between, this one reads and decides again.
+ */
+export async function claimInvitation(
+  context: Context,
+  application: Application,
+  request: BadgeRequest,
+  token: string,
+): Promise<IssuedBadge> {
+  const { db } = context;
+  const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
+  const digest = await digestOf(token);
+  // One event ID and one key for all attempts: a write whose response was lost is recognized as this request's own, and
+  // the response names the key that the badge was written with.
+  const startedAt = context.now();
+  const eventId = newEventId(startedAt);
+  const signingKey = currentSigningKey(application.signingKeys, startedAt);
+  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+    const invitation = await findInvitationForDevice(db, digest, userDevice);
+    const isOurs = invitation?.claimEventId === eventId;
+    const decision = decideClaim(invitation, request, context.now());
+    if (decision.kind === "refuse" || !invitation) {
+      throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
+    }
+    if (decision.kind === "expire") {
+      await writeExpiry(db, digest, context.now());
+      continue;
+    }
+    if (isOurs) return created(invitation.number, signingKey);
+    if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
+    const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
+    if (await claimNow(context, application.id, claim)) return created(invitation.number, signingKey);
+  }
+  throw new Refusal("contended");
+}
+
+/** @returns false when something moved since the request looked */
+async function claimNow(context: Context, applicationId: string, claim: Claim): Promise<boolean> {
+  const result = await context.allocator.claim(applicationId, claim);
+  switch (result.kind) {
+    case "written":
+      return true;
+    case "overtaken":
+      return false;
+    case "given-back":
+      return refuseLost(context, applicationId, claim, "invitation-revoked");
+    case "claimed-by-another":
+      return refuseLost(context, applicationId, claim, "invitation-claimed");
+    case "unavailable":
+      throw new Unavailable("allocator", undefined);
+  }
+}
+
+/**
+ * The object hears of an invitation's end after D1 does, so by now D1 says why, and the next decision gives the reason. If
+ * it still says pending, D1 was restored to an older state, and the number is somebody else's or may be.
+ */
+async function refuseLost(context: Context, applicationId: string, claim: Claim, reason: Reason): Promise<false> {
+  const invitation = await findInvitation(context.db, applicationId, claim.digest);
+  if (invitation?.state !== "pending") return false;
+  throw new Refusal(reason);
+}
+
+function toClaim(
+  context: Context,
+  request: BadgeRequest,
+  found: { token: string; digest: string; eventId: string; signingKey: SigningKey; invitation: InvitationForDevice },
+): Claim {
+  const { token, digest, eventId, signingKey, invitation } = found;
+  const { device, userId, metadata } = request;
+  const { number, badgeNumber: replacedNumber } = invitation;
+  const claimedAt = context.now();
+  const payload = badgeCreatedPayload({
+    eventId,
+    createdAt: claimedAt,
+    number,
+    userId,
+    metadata,
+    invitationId: token,
+    replacedNumber,
+  });
+  const badge = { number, device, userId, metadata, signingKeyId: signingKey.id, replacedNumber };
+  return { digest, eventId, payload, claimedAt, ...badge };
+}
+
+function created(number: number, { publicKey }: SigningKey): IssuedBadge {
+  return { kind: "created", number, publicKey };
+}
+
+/**
+ * The answer to the first claim was lost, or the phone presents its token with every request. Should another invitation
+ * have replaced the badge since, the answer is the badge that the user device has now: a retired number opens no door.
+ */
+async function answerClaimedBefore(
+  context: Context,
+  userDevice: { applicationId: string; device: string; userId: string },
+  metadata: string | null,
+): Promise<IssuedBadge> {
+  const badge = await findBadge(context.db, userDevice);
+  if (!badge) throw new Refusal("invitation-claimed");
+  return answerExisting(context, badge, metadata);
+}

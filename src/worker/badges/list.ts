@@ -1,0 +1,48 @@
+import { base64Url } from "../../shared/identifiers.ts";
+import type { Context } from "../context.ts";
+import { listBadges } from "../storage/badges.ts";
+
+export interface BadgePage {
+  badges: { id: string; userId: string; metadata?: Record<string, string> }[];
+  /** Present exactly when more follow. */
+  nextCursor: string | null;
+}
+
+/** A page of issued badges, oldest first. Badges issued while somebody pages come at the end, never twice. */
+export async function pageBadges(
+  context: Context,
+  page: { applicationId: string; userId: string | null; after: number; perPage: number },
+): Promise<BadgePage> {
+  const { perPage, ...rest } = page;
+  // One more than asked for tells whether there is a next page.
+  const rows = await listBadges(context.db, { ...rest, limit: perPage + 1 });
+  const shown = rows.slice(0, perPage);
+  const last = shown.at(-1);
+  return {
+    badges: shown.map(({ number, userId, metadata }) => ({
+      id: String(number),
+      userId,
+      ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+    })),
+    nextCursor: rows.length > perPage && last ? encodeCursor(last.position) : null,
+  };
+}
+
+const CURSOR = /^after:(0|[1-9]\d{0,15})$/;
+
+/** Opaque to callers: the position after which the next page starts. */
+export function encodeCursor(position: number): string {
+  return base64Url(new TextEncoder().encode(`after:${position}`));
+}
+
+/** @returns the position, or null for anything that `encodeCursor` did not make */
+export function decodeCursor(cursor: string): number | null {
+  if (!/^[\w-]+$/.test(cursor)) return null;
+  try {
+    const position = CURSOR.exec(atob(cursor.replaceAll("-", "+").replaceAll("_", "/")))?.[1];
+    if (position === undefined || encodeCursor(Number(position)) !== cursor) return null;
+    return Number(position);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,64 @@
+import { Hono } from "hono";
+import type { z } from "zod";
+import { badgeRequest, type metadata, signRequest, udid as udidSchema } from "../../shared/requests.ts";
+import { issueBadge } from "../badges/issue.ts";
+import { signBadge } from "../badges/sign.ts";
+import { Refusal } from "../refusal.ts";
+import { requireApplication, requireDevice, requireUdid } from "./authentication.ts";
+import { type FieldReasons, parseBody, readBody, requireFields } from "./body.ts";
+import type { HttpEnv } from "./environment.ts";
+import { limitDevice } from "./rate-limit.ts";
+import { anyOrigin, limitBody, methodNotAllowed } from "./resource.ts";
+
+const BADGE_FIELDS: FieldReasons = {
+  userId: { missing: "userid-missing", invalid: "userid-invalid" },
+  metadata: { invalid: "metadata-invalid" },
+  invitationToken: { invalid: "invitationtoken-invalid" },
+};
+
+const SIGN_FIELDS: FieldReasons = { base64: { missing: "base64-missing", invalid: "base64-invalid" } };
+
+/** What a phone calls: it has the application ID and its udid, no secret. */
+export const badgeRoutes = new Hono<HttpEnv>()
+  .use("/v1/badge", anyOrigin)
+  .use("/v1/badge/sign", anyOrigin)
+
+  .post("/v1/badge", limitBody, async (c) => {
+    const context = c.get("context");
+    const application = await requireApplication(c, "applicationid-missing");
+    const udid = requireUdid(c);
+    const device = await requireDevice(c, application, udid);
+    await limitDevice(c, application, device);
+    const body = await readBody(c);
+    requireFields(body, BADGE_FIELDS);
+    requireValidUdid(udid);
+    const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
+    const request = { device, userId, metadata: metadata ? metadataText(metadata) : null };
+    const badge = await issueBadge(context, application, request, invitationToken ?? null);
+    const badgeId = String(badge.number);
+    return badge.kind === "created" ? c.json({ badgeId, publicKey: badge.publicKey }, 201) : c.json({ badgeId }, 200);
+  })
+  .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))
+
+  .post("/v1/badge/sign", limitBody, async (c) => {
+    const context = c.get("context");
+    const application = await requireApplication(c, "applicationid-unknown");
+    const udid = requireUdid(c);
+    const device = await requireDevice(c, application, udid);
+    await limitDevice(c, application, device);
+    const body = await readBody(c);
+    requireFields(body, SIGN_FIELDS);
+    requireValidUdid(udid);
+    const { base64 } = parseBody(signRequest, body, SIGN_FIELDS);
+    return c.json({ signature: await signBadge(context, application, device, base64) }, 200);
+  })
+  .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
+
+export function requireValidUdid(udid: string): void {
+  if (!udidSchema.safeParse(udid).success) throw new Refusal("udid-invalid");
+}
+
+/** One text for equal metadata, so that a change shows by comparing. */
+function metadataText({ deviceModel, os, osVersion, sdkVersion }: z.infer<typeof metadata>): string {
+  return JSON.stringify({ deviceModel, os, osVersion, sdkVersion });
+}

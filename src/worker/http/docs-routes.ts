@@ -1,0 +1,46 @@
+import { Hono, type Context as HonoContext } from "hono";
+import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { Refusal } from "../refusal.ts";
+import type { HttpEnv } from "./environment.ts";
+import { methodNotAllowed } from "./resource.ts";
+
+/**
+ * What the page may do: run our scripts and ask this service, nothing else. Scalar sets styles on elements, hence the
+ * inline styles; images and fonts of its own are data.
+ */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** The reference, as a document and as a page (contract section 11): static assets, made by `src/dev/docs-assets.ts`. */
+export const docsRoutes = new Hono<HttpEnv>()
+  .get("/openapi.json", (c) => answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
+  .all("/openapi.json", methodNotAllowed("GET", "HEAD"))
+  .get("/docs", (c) => {
+    c.header("Content-Security-Policy", CONTENT_SECURITY_POLICY);
+    return answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+  })
+  .get("/docs/", (c) => c.redirect("/docs", 308))
+  // Files keep their names when they change, so a browser asks each time whether its copy is good (ETag).
+  .get("/docs/:file", (c) => answerAsset(c, "no-cache"))
+  .all("/docs", methodNotAllowed("GET", "HEAD"))
+  .all("/docs/", methodNotAllowed("GET", "HEAD"))
+  .all("/docs/:file", methodNotAllowed("GET", "HEAD"));
+
+/** @throws Refusal when there is no such file */
+async function answerAsset(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
+  const asset = await c.env.ASSETS.fetch(c.req.raw);
+  if (asset.status === 404) throw new Refusal("route-unknown");
+  c.header("Cache-Control", cacheControl);
+  // Not the asset as it is: Hono would leave out the headers that it has ready, such as the request ID.
+  const { "cache-control": _, ...headers } = Object.fromEntries(asset.headers);
+  return c.newResponse(asset.body, new Response(null, { status: asset.status, headers }));
+}

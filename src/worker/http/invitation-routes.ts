@@ -1,0 +1,53 @@
+import { Hono } from "hono";
+import { invitationRequest, MAX_INVITATION_MILLISECONDS } from "../../shared/requests.ts";
+import { createInvitation } from "../invitations/create.ts";
+import { revokeInvitation } from "../invitations/revoke.ts";
+import { Refusal } from "../refusal.ts";
+import { identifyCaller, identifyRevoker, requireDevice, requireUdid } from "./authentication.ts";
+import { requireValidUdid } from "./badge-routes.ts";
+import { type FieldReasons, parseBody, readBody, requireFields } from "./body.ts";
+import type { HttpEnv } from "./environment.ts";
+import { limitDevice } from "./rate-limit.ts";
+import { limitBody, methodNotAllowed } from "./resource.ts";
+
+const INVITATION_FIELDS: FieldReasons = { expiresAt: { missing: "expiresat-missing", invalid: "expiresat-invalid" } };
+
+/** What an application's server calls to invite visitors (contract section 5). */
+export const invitationRoutes = new Hono<HttpEnv>()
+  .post("/v1/invitation", limitBody, async (c) => {
+    const context = c.get("context");
+    const { kind, application } = await identifyCaller(c);
+    const udid = requireUdid(c);
+    const device = await requireDevice(c, application, udid);
+    if (kind === "device") await limitDevice(c, application, device);
+    const body = await readBody(c);
+    requireFields(body, INVITATION_FIELDS);
+    requireValidUdid(udid);
+    const { expiresAt } = parseBody(invitationRequest, body, INVITATION_FIELDS);
+    const expiresAtTime = requireAhead(expiresAt, context.now());
+    const created = await createInvitation(context, application, { device, expiresAt, expiresAtTime });
+    return c.json({ id: created.id, badgeId: String(created.number), expiresAt }, 201);
+  })
+  .all("/v1/invitation", methodNotAllowed("POST"))
+
+  .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
+    const context = c.get("context");
+    const caller = await identifyRevoker(c);
+    const { application } = caller;
+    const revoker =
+      caller.kind === "device"
+        ? ({ kind: "device", device: await requireDevice(c, application, caller.udid) } as const)
+        : ({ kind: "server" } as const);
+    const id = c.req.param("id");
+    const { number, expiresAt, revokedAt } = await revokeInvitation(context, application, id, revoker);
+    return c.json({ id, badgeId: String(number), expiresAt, revokedAt: new Date(revokedAt).toISOString() }, 200);
+  })
+  .all("/v1/invitation/:id/revoke", methodNotAllowed("PATCH"));
+
+/** @returns milliseconds, of a time that lies ahead by 365 days at most */
+function requireAhead(expiresAt: string, now: number): number {
+  const time = Date.parse(expiresAt);
+  const isAhead = time > now && time <= now + MAX_INVITATION_MILLISECONDS;
+  if (!isAhead) throw new Refusal("expiresat-invalid");
+  return time;
+}

@@ -1,0 +1,46 @@
+import { zValidator } from "@hono/zod-validator";
+import { Hono, type Context as HonoContext } from "hono";
+import { pageQuery } from "../../shared/requests.ts";
+import { decodeCursor, pageBadges } from "../badges/list.ts";
+import { Refusal } from "../refusal.ts";
+import { requireServer } from "./authentication.ts";
+import type { HttpEnv } from "./environment.ts";
+import { methodNotAllowed } from "./resource.ts";
+
+/** Credentials are judged before the query: a stranger learns nothing from its form. */
+const authenticate = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
+  await requireServer(c);
+  await next();
+};
+
+const readPageQuery = zValidator("query", pageQuery, (result) => {
+  if (result.success) return;
+  const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
+  // A cursor that comes twice is the only other thing that can be wrong here.
+  throw new Refusal(isPerPage ? "per-page-invalid" : "cursor-invalid");
+});
+
+/** What an application's server calls to page its badges (contract section 4). */
+export const listRoutes = new Hono<HttpEnv>()
+  .get("/v1/badges", authenticate, readPageQuery, (c) => answerPage(c, null, c.req.valid("query")))
+  .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
+
+  .get("/v1/users/:id/badges", authenticate, readPageQuery, (c) =>
+    answerPage(c, c.req.param("id"), c.req.valid("query")),
+  )
+  .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"));
+
+async function answerPage(
+  c: HonoContext<HttpEnv>,
+  userId: string | null,
+  query: { per_page: number; cursor?: string | undefined },
+): Promise<Response> {
+  const applicationId = c.get("application");
+  if (applicationId === undefined) throw new Refusal("credentials-wrong");
+  const after = query.cursor === undefined ? 0 : decodeCursor(query.cursor);
+  if (after === null) throw new Refusal("cursor-invalid");
+  const page = { applicationId, userId, after, perPage: query.per_page };
+  const { badges, nextCursor } = await pageBadges(c.get("context"), page);
+  if (nextCursor !== null) c.header("pagination-cursor", nextCursor);
+  return c.json({ badges }, 200);
+}

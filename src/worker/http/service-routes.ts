@@ -1,0 +1,25 @@
+import { sql } from "drizzle-orm";
+import { Hono } from "hono";
+import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { requirePublisher } from "../applications/authentication.ts";
+import { publicJwks } from "../keys/jwks.ts";
+import { clientAddress } from "./authentication.ts";
+import type { HttpEnv } from "./environment.ts";
+import { anyOrigin, methodNotAllowed } from "./resource.ts";
+
+/** What anybody may call: the public keys and the state of the service. */
+export const serviceRoutes = new Hono<HttpEnv>()
+  .use("/v1/applications/:applicationId/jwks.json", anyOrigin)
+  .get("/v1/applications/:applicationId/jwks.json", async (c) => {
+    const application = await requirePublisher(c.get("context"), clientAddress(c), c.req.param("applicationId"));
+    const jwks = await publicJwks(application);
+    c.header("Cache-Control", `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    return c.json(jwks, 200);
+  })
+  .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
+
+  .get("/health", async (c) => {
+    await c.get("context").db.run((orm) => orm.run(sql`SELECT 1`), HEALTH_DEADLINE_MILLISECONDS);
+    return c.json({ status: "ok" }, 200);
+  })
+  .all("/health", methodNotAllowed("GET", "HEAD"));

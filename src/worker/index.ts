@@ -1,0 +1,25 @@
+import { createContext } from "./context.ts";
+import { app } from "./http/app.ts";
+import { sweep } from "./sweep.ts";
+import { consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+
+export { Allocator } from "./allocator/allocator.ts";
+export { WebhookSender } from "./webhooks/sender.ts";
+
+/** The dead-letter queues of wrangler.toml have this in their names. */
+const DEAD_LETTERS = "-dead";
+
+/** The ways in. */
+export default {
+  fetch: app.fetch,
+
+  async queue(batch, env, execution) {
+    const context = createContext(env, (work) => execution.waitUntil(work));
+    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(context, batch);
+    else await consumeWakeUps(context, batch);
+  },
+
+  async scheduled(_controller, env, execution) {
+    await sweep(createContext(env, (work) => execution.waitUntil(work)));
+  },
+} satisfies ExportedHandler<Env>;

@@ -1,0 +1,69 @@
+import { digestOf } from "../../shared/digest.ts";
+import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
+import type { Application } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { log } from "../log.ts";
+import { Refusal } from "../refusal.ts";
+import {
+  type EndedInvitation,
+  findInvitation,
+  writeExpiry,
+  writeReleases,
+  writeRevocation,
+} from "../storage/invitations.ts";
+import { decideRevoke } from "./lifecycle.ts";
+
+export interface RevokedInvitation {
+  number: number;
+  expiresAt: string;
+  /** Milliseconds; the same in every answer. */
+  revokedAt: number;
+}
+
+/** Ends a pending invitation and gives its number back (contract section 5). */
+export async function revokeInvitation(
+  context: Context,
+  application: Application,
+  token: string,
+  revoker: { kind: "server" } | { kind: "device"; device: string },
+): Promise<RevokedInvitation> {
+  const digest = await digestOf(token);
+  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+    const invitation = await findInvitation(context.db, application.id, digest);
+    const decision = decideRevoke(invitation, revoker, context.now());
+    if (decision.kind === "refuse" || !invitation) {
+      throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
+    }
+    if (decision.kind === "revoked-before") {
+      const revokedAt = invitation.endedAt;
+      if (revokedAt === null) throw new Error("a revoked invitation has a time of revocation");
+      if (invitation.releasedAt === null) {
+        await release(context, {
+          applicationId: application.id,
+          digest,
+          number: invitation.number,
+          endedAt: revokedAt,
+        });
+      }
+      return { number: invitation.number, expiresAt: invitation.expiresAt, revokedAt };
+    }
+    // Whether it was this request or another that ended the invitation, the next look tells.
+    const write = decision.kind === "revoke" ? writeRevocation : writeExpiry;
+    await write(context.db, digest, context.now());
+  }
+  throw new Refusal("contended");
+}
+
+/** The number is free before the answer is given; if that fails the sweep does it. */
+async function release(context: Context, ended: EndedInvitation): Promise<void> {
+  try {
+    await context.allocator.release(ended.applicationId, [ended]);
+    context.defer(writeReleases(context.db, [ended.digest], context.now()).catch((error) => leftToSweep(error)));
+  } catch (error) {
+    leftToSweep(error);
+  }
+}
+
+function leftToSweep(error: unknown): void {
+  log("warn", { event: "release-left-to-sweep", error });
+}

@@ -1,0 +1,67 @@
+import { RESEAL_CHUNK_ROWS } from "../../shared/limits.ts";
+import { open, seal } from "../../shared/sealing.ts";
+import type { Database } from "../storage/database.ts";
+import {
+  FROM_THE_START,
+  findOldSealed,
+  type ReadThrough,
+  type Resealed,
+  type StoredSealed,
+  writeResealed,
+} from "../storage/sealed-values.ts";
+import type { SealingKeys } from "./sealing-keys.ts";
+
+/** A value that does not open: its sealing key is not there, or the value is not what was sealed. */
+export interface Unreadable {
+  value: StoredSealed;
+  error: unknown;
+}
+
+export interface ResealedChunk {
+  resealed: number;
+  unreadable: Unreadable[];
+  /** Where the next chunk begins; null when nothing is left. */
+  next: ReadThrough | null;
+}
+
+/**
+ * Re-seals one chunk of values to the newest sealing key. The Worker does it, in its sweep, because only the Worker can
+ * open what is sealed; an administrator only adds the newer key and watches the count (contract section 9). Every row is
+ * changed on the condition that it is still what was opened, so it can be repeated and can stop anywhere. A value that
+ * does not open stays as it is, and the others go on.
+ *
+ * @param after `next` of the chunk before
+ */
+export async function resealSome(
+  db: Database,
+  keys: SealingKeys,
+  after: ReadThrough = FROM_THE_START,
+): Promise<ResealedChunk> {
+  const { newest, values, through } = await findOldSealed(db, after, RESEAL_CHUNK_ROWS);
+  const publicKey = newest && (await keys.findPublicKey(newest));
+  // Without the newest key, a deployment is half-way.
+  if (values.length === 0 || !newest || !publicKey) return { resealed: 0, unreadable: [], next: null };
+  const made: Resealed[] = [];
+  const unreadable: Unreadable[] = [];
+  for (const value of values) {
+    try {
+      made.push({ value, resealed: await reseal(keys, publicKey, value) });
+    } catch (error) {
+      unreadable.push({ value, error });
+    }
+  }
+  const resealed = made.length === 0 ? 0 : await writeResealed(db, made, newest.version);
+  return { resealed, unreadable, next: through };
+}
+
+/** The plain value is in memory for the moment between the two operations, and nowhere else. */
+async function reseal(keys: SealingKeys, publicKey: CryptoKey, value: StoredSealed): Promise<string> {
+  const { purpose, applicationId, id, sealed, sealingVersion } = value;
+  const label = { purpose, applicationId, id };
+  const plaintext = await keys.open(sealingVersion, (privateKey) => open(privateKey, label, sealed));
+  try {
+    return await seal(publicKey, label, plaintext);
+  } finally {
+    plaintext.fill(0);
+  }
+}

@@ -1,0 +1,74 @@
+import { derivePublicKey, exportDer, importSealingPrivateKey, toBase64 } from "../../shared/sealing.ts";
+
+/** `SEALING_KEY_<version>_<fingerprint>`; the keys of release 1.0 have no fingerprint in their names. */
+const SECRET_NAME = /^SEALING_KEY_([1-9]\d*)(?:_[0-9a-f]+)?$/;
+
+interface HeldKey {
+  /** PKCS #8 DER, base64. */
+  readonly pkcs8: string;
+  /** Imported when first needed. */
+  privateKey?: CryptoKey;
+  publicHalf?: { spki: string; key: CryptoKey };
+}
+
+/** The private sealing keys that this Worker holds. */
+export class SealingKeys {
+  /** By version. Administrators who made one version at the same moment may have left more than one key of it. */
+  readonly #held = new Map<number, readonly HeldKey[]>();
+
+  constructor(env: object) {
+    for (const [name, value] of Object.entries(env)) {
+      const match = SECRET_NAME.exec(name);
+      if (match === null || typeof value !== "string") continue;
+      const version = Number(match[1]);
+      this.#held.set(version, [...this.#heldOf(version), { pkcs8: value }]);
+    }
+  }
+
+  /**
+   * Opens something that is sealed to a version. A sealed value names its version only, so every key of that version is
+   * tried: OAEP refuses a wrong key. The one that opens comes first from then on.
+   *
+   * @param use opens it with the key it is given, or throws
+   * @throws when no key of that version opens it. There is none while a deployment is half-way, or when the secret was
+   *   deleted too early
+   */
+  async open<T>(version: number, use: (privateKey: CryptoKey) => Promise<T>): Promise<T> {
+    const held = this.#heldOf(version);
+    let failure: unknown = new Error(`the Worker has no secret SEALING_KEY_${version} or SEALING_KEY_${version}_…`);
+    for (const [index, each] of held.entries()) {
+      try {
+        each.privateKey ??= await importSealingPrivateKey(each.pkcs8);
+        const opened = await use(each.privateKey);
+        if (index > 0) this.#held.set(version, [each, ...held.filter((other) => other !== each)]);
+        return opened;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+
+  /**
+   * The public half to seal to, if this Worker holds the private half of exactly this key. It is derived from the private
+   * half: whoever can write to D1 must not choose what values are sealed to.
+   *
+   * @param wanted what D1 has: the version, and the SPKI DER in base64
+   */
+  async findPublicKey(wanted: { version: number; publicKey: string }): Promise<CryptoKey | undefined> {
+    for (const each of this.#heldOf(wanted.version)) {
+      each.publicHalf ??= await derivePublicHalf(each.pkcs8);
+      if (each.publicHalf.spki === wanted.publicKey) return each.publicHalf.key;
+    }
+    return undefined;
+  }
+
+  #heldOf(version: number): readonly HeldKey[] {
+    return this.#held.get(version) ?? [];
+  }
+}
+
+async function derivePublicHalf(pkcs8: string): Promise<{ spki: string; key: CryptoKey }> {
+  const key = await derivePublicKey(pkcs8);
+  return { spki: toBase64(await exportDer("spki", key)), key };
+}

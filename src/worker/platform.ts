@@ -1,0 +1,91 @@
+import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "../shared/limits.ts";
+
+/**
+ * A part of the platform failed, after retries, or did not respond in time. The caller may try again: a write may have
+ * taken effect or still take it, but never half of it, and repeating it finds what it did.
+ */
+export class Unavailable extends Error {
+  readonly part: string;
+
+  /** @param part which one, for the log */
+  constructor(part: string, cause: unknown) {
+    super(`${part} is unavailable`, { cause });
+    this.name = "Unavailable";
+    this.part = part;
+  }
+}
+
+/**
+ * What D1 says when a statement may be sent again (D1 documentation, "Debug D1: retry"). The last three come up locally,
+ * where the administration script and the service share a file: "internal error" is a lock at the end of a transaction.
+ */
+const RETRYABLE = [
+  "Network connection lost",
+  "storage caused object to be reset",
+  "reset because its code was updated",
+  "Cannot resolve D1 DB due to transient issue",
+  "SQLITE_BUSY",
+  "database is locked",
+  "internal error",
+];
+
+/**
+ * Tries a call that can be repeated up to three times, with full jitter in between, and gives up at the deadline, however
+ * the tries are going. Overload is never retried: it would add to it.
+ *
+ * @param deadlineMilliseconds for all tries together
+ * @throws Unavailable
+ */
+export function retryPlatform<T>(
+  part: string,
+  call: () => Promise<T>,
+  deadlineMilliseconds: number = PLATFORM_DEADLINE_MILLISECONDS,
+): Promise<T> {
+  return withDeadline(part, deadlineMilliseconds, async (isOver) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await call();
+      } catch (error) {
+        if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(part, error);
+        await scheduler.wait(Math.random() * PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** attempt);
+        if (isOver()) throw new Unavailable(part, error);
+      }
+    }
+  });
+}
+
+/**
+ * Settles as the work does, or fails at the deadline: a D1 call has been seen to hang for minutes. Work that is over its
+ * deadline cannot be called back; what it still does goes unheard.
+ *
+ * @param work is told by `isOver` whether anybody still waits for it
+ * @throws Unavailable at the deadline
+ */
+export async function withDeadline<T>(
+  part: string,
+  milliseconds: number,
+  work: (isOver: () => boolean) => Promise<T>,
+): Promise<T> {
+  const deadline = Promise.withResolvers<never>();
+  let isOver = false;
+  const timer = setTimeout(() => {
+    isOver = true;
+    deadline.reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`)));
+  }, milliseconds);
+  try {
+    return await Promise.race([work(() => isOver), deadline.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Durable Objects mark errors with `retryable` and `overloaded`; D1 has only its messages. */
+function isRetryable(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ("overloaded" in cause && cause.overloaded === true) return false;
+    if ("retryable" in cause && cause.retryable === true) return true;
+    const { message } = cause;
+    if (RETRYABLE.some((text) => message.includes(text))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,76 @@
+import { RECONCILE_CHUNK_ROWS } from "../shared/limits.ts";
+import type { Context } from "./context.ts";
+import { endPending } from "./storage/invitations.ts";
+import {
+  findEnded,
+  listNumbers,
+  type Progress,
+  type Reconciliation,
+  writeProgress,
+} from "./storage/reconciliations.ts";
+
+/** What one chunk did, and where the next begins. */
+interface Chunk {
+  checked: number;
+  changed: number;
+  /** Null: the step is done. */
+  through: number | null;
+}
+
+/**
+ * One chunk of bringing D1 and an application's object in line after one of them was restored to an older state; an
+ * administrator asks for it (`reconcile`). No number is handed out twice without this, too: D1's numbers are unique, and
+ * leases stay. What it gives back is what the older one forgot: invitations that work, and numbers that can be used.
+ * Every chunk can be repeated.
+ *
+ * @returns the reconciliation as the next chunk needs it, or null when it is finished or another sweep is ahead
+ * @throws Unavailable when D1 or the object fails: nothing was recorded, so the same chunk comes again
+ */
+export async function reconcileChunk(context: Context, open: Reconciliation): Promise<Reconciliation | null> {
+  const chunk = await doChunk(context, open);
+  const after = { ...open, ...progressAfter(open, chunk, context.now()) };
+  const isRecorded = await writeProgress(context.db, open, after);
+  return isRecorded && after.finishedAt === null ? after : null;
+}
+
+function progressAfter(open: Reconciliation, { checked, changed, through }: Chunk, now: number): Progress {
+  const counted = { checked: open.checked + checked, changed: open.changed + changed };
+  if (through !== null) return { ...counted, step: open.step, through, finishedAt: null };
+  switch (open.step) {
+    case "leases":
+      return { ...counted, step: "badges", through: 0, finishedAt: null };
+    case "badges":
+      return { ...counted, step: "badges", through: open.through, finishedAt: now };
+  }
+}
+
+function doChunk(context: Context, open: Reconciliation): Promise<Chunk> {
+  if (open.step === "leases") return giveBackEnded(context, open);
+  return open.restored === "d1" ? endGivenBack(context, open) : adoptKnown(context, open);
+}
+
+/** The object is older: invitations that have ended since have their numbers there again. */
+async function giveBackEnded({ db, allocator }: Context, { applicationId, through }: Reconciliation): Promise<Chunk> {
+  const leases = await allocator.invitationLeases(applicationId, through, RECONCILE_CHUNK_ROWS);
+  const ended = await findEnded(db, leases.invitations);
+  if (ended.length > 0) await allocator.release(applicationId, ended);
+  return { checked: leases.invitations.length, changed: ended.length, through: leases.through };
+}
+
+/** The object is older: it does not know the leases of what D1 has got since. */
+async function adoptKnown({ db, allocator }: Context, open: Reconciliation): Promise<Chunk> {
+  const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
+  const changed = badges.length === 0 ? 0 : await allocator.adopt(open.applicationId, badges);
+  return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };
+}
+
+/** D1 is older: it says that invitations are pending which have ended since and gave their numbers back. */
+async function endGivenBack({ db, allocator, now }: Context, open: Reconciliation): Promise<Chunk> {
+  const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
+  const reserved = badges.flatMap(({ number, invitation, device }) =>
+    invitation !== null && device === null ? [{ digest: invitation, number }] : [],
+  );
+  const givenBack = reserved.length === 0 ? [] : await allocator.whichGaveBack(open.applicationId, reserved);
+  const changed = givenBack.length === 0 ? 0 : (await endPending(db, givenBack, now())).size;
+  return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };
+}

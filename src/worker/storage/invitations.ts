@@ -1,0 +1,203 @@
+import { and, eq, getTableColumns, isNotNull, sql } from "drizzle-orm";
+import * as z from "zod";
+import { badge, invitation } from "../../shared/schema.ts";
+import type { UserDevice } from "./badges.ts";
+import { type Database, prepared } from "./database.ts";
+import { writtenIds } from "./written-ids.ts";
+
+export type StoredInvitation = typeof invitation.$inferSelect;
+
+/** An application's invitation. One round trip. */
+export function findInvitation(
+  db: Database,
+  applicationId: string,
+  digest: string,
+): Promise<StoredInvitation | undefined> {
+  return db.run((orm) =>
+    orm
+      .select()
+      .from(invitation)
+      .where(and(eq(invitation.digest, digest), eq(invitation.applicationId, applicationId)))
+      .get(),
+  );
+}
+
+export interface InvitationForDevice extends StoredInvitation {
+  /** The number of the badge that the user device has, or null. */
+  badgeNumber: number | null;
+}
+
+export const selectInvitationForDevice = prepared((orm) => {
+  const applicationId = sql.placeholder("applicationId");
+  const badgeNumber = orm
+    .select({ number: badge.number })
+    .from(badge)
+    .where(
+      and(
+        eq(badge.applicationId, applicationId),
+        eq(badge.device, sql.placeholder("device")),
+        eq(badge.userId, sql.placeholder("userId")),
+        isNotNull(badge.position),
+      ),
+    );
+  return orm
+    .select({ ...getTableColumns(invitation), badgeNumber: sql<number | null>`(${badgeNumber})`.as("badge_number") })
+    .from(invitation)
+    .where(and(eq(invitation.digest, sql.placeholder("digest")), eq(invitation.applicationId, applicationId)))
+    .prepare();
+});
+
+/** An application's invitation, as a user device that presents it needs it. One round trip. */
+export function findInvitationForDevice(
+  db: Database,
+  digest: string,
+  userDevice: UserDevice,
+): Promise<InvitationForDevice | undefined> {
+  return db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
+}
+
+/**
+ * Ends the reservation of an ended invitation. Found by its number: a condition that compares the two tables row by row
+ * would read all badges. A number that is somebody else's by now has another invitation.
+ */
+const DELETE_RESERVATION = `
+  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL AND invitation = ?1
+    AND number = (SELECT number FROM invitation WHERE digest = ?1 AND state IN ('revoked', 'expired'))`;
+
+const REVOKE = `
+  UPDATE invitation SET state = 'revoked', ended_at = ?2
+  WHERE digest = ?1 AND state = 'pending' AND expires_at_time > ?2`;
+
+const EXPIRE = `
+  UPDATE invitation SET state = 'expired', ended_at = expires_at_time
+  WHERE digest = ?1 AND state = 'pending' AND expires_at_time <= ?2`;
+
+/** Revokes an invitation that is pending and in time, and ends its reservation; does nothing to any other. */
+export function writeRevocation(db: Database, digest: string, now: number): Promise<void> {
+  return writeEnd(db, REVOKE, digest, now);
+}
+
+/** Expires an invitation that is pending and past its time, and ends its reservation; does nothing to any other. */
+export function writeExpiry(db: Database, digest: string, now: number): Promise<void> {
+  return writeEnd(db, EXPIRE, digest, now);
+}
+
+async function writeEnd(db: Database, end: string, digest: string, now: number): Promise<void> {
+  await db.run((_, d1) => d1.batch([d1.prepare(end).bind(digest, now), d1.prepare(DELETE_RESERVATION).bind(digest)]));
+}
+
+const END_PENDING = `
+  UPDATE invitation SET state = iif(expires_at_time <= ?2, 'expired', 'revoked'), ended_at = min(expires_at_time, ?2),
+    released_at = ?2
+  WHERE digest IN (SELECT value FROM json_each(?1)) AND state = 'pending'
+  RETURNING digest AS written`;
+
+const DELETE_RESERVATIONS = `
+  DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
+    AND (number, invitation) IN (SELECT number, digest FROM invitation
+      WHERE digest IN (SELECT value FROM json_each(?1)) AND state IN ('revoked', 'expired'))`;
+
+/**
+ * Ends invitations whose numbers the allocator has back, or takes back by itself, with their reservations; does nothing to
+ * those that are not pending.
+ *
+ * @returns the digests of those that this call ended
+ */
+export async function endPending(db: Database, digests: readonly string[], now: number): Promise<Set<string>> {
+  const list = JSON.stringify(digests);
+  const [ended] = await db.run((_, d1) =>
+    d1.batch([d1.prepare(END_PENDING).bind(list, now), d1.prepare(DELETE_RESERVATIONS).bind(list)]),
+  );
+  return writtenIds(ended);
+}
+
+/** A revoked or expired invitation whose number the allocator does not have back yet. */
+export interface EndedInvitation {
+  applicationId: string;
+  digest: string;
+  /** The number that it reserved. */
+  number: number;
+  /** Milliseconds. */
+  endedAt: number;
+}
+
+const endedRows = z.array(
+  z
+    .object({ application_id: z.string(), digest: z.string(), number: z.number(), ended_at: z.number() })
+    .transform(({ application_id: applicationId, ended_at: endedAt, ...ended }) => ({
+      applicationId,
+      endedAt,
+      ...ended,
+    })),
+);
+
+/**
+ * Invitations past their time become expired, longest past first, and their reservations end, in one transaction.
+ *
+ * @param applicationId of one application, or null for all
+ * @returns those that this call ended, at most `limit`, longest ended first
+ */
+export async function writeExpiries(
+  db: Database,
+  now: number,
+  limit: number,
+  applicationId: string | null,
+): Promise<EndedInvitation[]> {
+  // Both statements of the transaction see the same rows: among equal times the index goes by rowid.
+  const due = `FROM invitation WHERE state = 'pending' AND expires_at_time <= ?1
+    ${applicationId === null ? "" : "AND application_id = ?3"} ORDER BY expires_at_time, rowid LIMIT ?2`;
+  const bindings = applicationId === null ? [now, limit] : [now, limit, applicationId];
+  const [, expired] = await db.run((_, d1) =>
+    d1.batch([
+      d1
+        .prepare(
+          `DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
+             AND (number, invitation) IN (SELECT number, digest ${due})`,
+        )
+        .bind(...bindings),
+      d1
+        .prepare(
+          `UPDATE invitation SET state = 'expired', ended_at = expires_at_time WHERE digest IN (SELECT digest ${due})
+           RETURNING application_id, digest, number, ended_at`,
+        )
+        .bind(...bindings),
+    ]),
+  );
+  // SQLite promises no order for RETURNING.
+  return endedRows.parse(expired?.results).sort((one, other) => one.endedAt - other.endedAt);
+}
+
+/**
+ * Ended invitations whose numbers the allocator does not have back yet, at most `limit`: by application, longest ended
+ * first.
+ *
+ * @param of one application, or all whose ID comes after one (after the empty text: all)
+ */
+export async function findUnreleased(
+  db: Database,
+  limit: number,
+  of: { applicationId: string } | { applicationsAfter: string },
+): Promise<EndedInvitation[]> {
+  const isOne = "applicationId" in of;
+  const { results } = await db.run((_, d1) =>
+    d1
+      .prepare(
+        `SELECT application_id, digest, number, ended_at FROM invitation
+         WHERE released_at IS NULL AND state IN ('revoked', 'expired') AND application_id ${isOne ? "=" : ">"} ?2
+         ORDER BY application_id, ended_at LIMIT ?1`,
+      )
+      .bind(limit, isOne ? of.applicationId : of.applicationsAfter)
+      .all(),
+  );
+  return endedRows.parse(results);
+}
+
+/** Notes that the allocator has the numbers back. */
+export async function writeReleases(db: Database, digests: readonly string[], now: number): Promise<void> {
+  await db.run((orm) =>
+    orm
+      .update(invitation)
+      .set({ releasedAt: now })
+      .where(sql`${invitation.digest} IN (SELECT value FROM json_each(${JSON.stringify(digests)}))`),
+  );
+}

@@ -1,0 +1,86 @@
+import { and, asc, eq, gt, inArray, isNull, lte, sql } from "drizzle-orm";
+import { application, badge, invitation, reconciliation } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import type { EndedInvitation } from "./invitations.ts";
+
+export type Reconciliation = typeof reconciliation.$inferSelect & { lastNumber: number };
+
+/**
+ * Reconciliations that are not finished, in random order: what takes a whole sweep to fail comes first in some sweeps
+ * only, so it cannot keep the others waiting.
+ */
+export async function findOpenReconciliations(db: Database, limit: number): Promise<Reconciliation[]> {
+  const rows = await db.run((orm) =>
+    orm
+      .select({ reconciliation, lastNumber: application.lastNumber })
+      .from(reconciliation)
+      .innerJoin(application, eq(application.id, reconciliation.applicationId))
+      .where(isNull(reconciliation.finishedAt))
+      .orderBy(sql`random()`)
+      .limit(limit),
+  );
+  return rows.map(({ reconciliation: open, lastNumber }) => ({ ...open, lastNumber }));
+}
+
+export type Progress = Pick<Reconciliation, "step" | "through" | "checked" | "changed" | "finishedAt">;
+
+/**
+ * Records how far a reconciliation is.
+ *
+ * @returns whether it did: not when another sweep was faster, nor when it was requested anew
+ */
+export async function writeProgress(db: Database, before: Reconciliation, after: Progress): Promise<boolean> {
+  const { step, through, checked, changed, finishedAt } = after;
+  const { meta } = await db.run((orm) =>
+    orm
+      .update(reconciliation)
+      .set({ step, through, checked, changed, finishedAt })
+      .where(
+        and(
+          eq(reconciliation.applicationId, before.applicationId),
+          eq(reconciliation.requestedAt, before.requestedAt),
+          eq(reconciliation.step, before.step),
+          eq(reconciliation.through, before.through),
+        ),
+      ),
+  );
+  return meta.changes > 0;
+}
+
+/** An application's badges and reservations by number: `after` < number <= `last`. */
+export function listNumbers(db: Database, { applicationId, lastNumber, through }: Reconciliation, limit: number) {
+  return db.run((orm) =>
+    orm
+      .select({
+        number: badge.number,
+        device: badge.device,
+        userId: badge.userId,
+        invitation: badge.invitation,
+      })
+      .from(badge)
+      .where(and(gt(badge.number, through), lte(badge.number, lastNumber), eq(badge.applicationId, applicationId)))
+      .orderBy(asc(badge.number))
+      .limit(limit),
+  );
+}
+
+/** Those of the invitations that are revoked or expired. */
+export async function findEnded(db: Database, digests: readonly string[]): Promise<EndedInvitation[]> {
+  const rows = await db.run((orm) =>
+    orm
+      .select({
+        applicationId: invitation.applicationId,
+        digest: invitation.digest,
+        number: invitation.number,
+        endedAt: invitation.endedAt,
+      })
+      .from(invitation)
+      .where(
+        and(
+          sql`${invitation.digest} IN (SELECT value FROM json_each(${JSON.stringify(digests)}))`,
+          inArray(invitation.state, ["revoked", "expired"]),
+        ),
+      ),
+  );
+  return rows.flatMap(({ endedAt, ...ended }) => (endedAt === null ? [] : [{ ...ended, endedAt }]));
+}

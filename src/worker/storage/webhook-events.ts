@@ -1,0 +1,159 @@
+import { and, eq } from "drizzle-orm";
+import * as z from "zod";
+import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
+import { webhookEvent } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+
+export interface EventId {
+  applicationId: string;
+  eventId: string;
+}
+
+/** An event that nobody else sends until its lease is over. */
+export interface ClaimedEvent extends EventId {
+  event: "badge:created" | "webhook:test";
+  payload: string;
+  attempts: number;
+  /** End of the lease in milliseconds, and the mark by which its holder is known. */
+  leaseUntil: number;
+}
+
+/** Where an application's events go, and how that has been going. */
+export interface Endpoint {
+  applicationId: string;
+  url: string;
+  failingSince: number | null;
+  failures: number;
+  heldAt: number | null;
+  /** The current one first. */
+  secrets: { id: string; sealed: string; sealingVersion: number }[];
+}
+
+/** Rows whose keys are in the JSON parameter: pairs of application ID and event ID. */
+const IS_ASKED = "(application_id, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))";
+
+/**
+ * Due events without an endpoint that takes them are held; those of a disabled application wait. A test event is how one
+ * finds out whether a held endpoint takes them again; it is sent all the same, and ends when there is no URL to send it to.
+ */
+const HOLD = `
+  UPDATE webhook_event SET
+    state = iif(event = 'webhook:test', 'exhausted', 'held'),
+    last_outcome = iif(event = 'webhook:test', 'no-url', last_outcome)
+  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2
+    AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id
+      AND application.disabled_at IS NULL AND (application.webhook_url IS NULL
+        OR application.webhook_held_at IS NOT NULL AND webhook_event.event <> 'webhook:test'))`;
+
+/**
+ * Compare-and-set: of two messages for one event the second finds it not due. `?4` is set when the statement is sent
+ * again because its response was lost: then it also finds what it had claimed, by the end of the lease.
+ */
+const CLAIM = `
+  UPDATE webhook_event SET due_at = ?3
+  WHERE ${IS_ASKED} AND state = 'pending' AND (due_at <= ?2 OR ?4 AND due_at = ?3)
+    AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id AND disabled_at IS NULL)
+  RETURNING application_id, id, event, payload, attempts, due_at, rowid`;
+
+const SELECT_ENDPOINTS = `
+  SELECT application.id AS application_id, webhook_url, webhook_failing_since, webhook_failures, webhook_held_at,
+    (SELECT json_group_array(json_object('id', id, 'sealed', sealed, 'sealingVersion', sealing_version) ORDER BY role = 'current' DESC)
+      FROM application_secret WHERE application_secret.application_id = application.id) AS secrets
+  FROM application
+  WHERE application.id IN (SELECT value ->> 0 FROM json_each(?1)) AND webhook_url IS NOT NULL`;
+
+const claimedRows = z.array(
+  z.object({
+    application_id: z.string(),
+    id: z.string(),
+    event: z.enum(["badge:created", "webhook:test"]),
+    payload: z.string(),
+    attempts: z.number(),
+    due_at: z.number(),
+    rowid: z.number(),
+  }),
+);
+
+/** Oldest first: as they were inserted. SQLite promises no order for RETURNING. */
+function parseClaimed(results: unknown): ClaimedEvent[] {
+  return claimedRows
+    .parse(results)
+    .sort((one, other) => one.rowid - other.rowid)
+    .map(({ application_id: applicationId, id: eventId, due_at: leaseUntil, event, payload, attempts }) => ({
+      applicationId,
+      eventId,
+      leaseUntil,
+      event,
+      payload,
+      attempts,
+    }));
+}
+
+const secretRows = z.array(z.object({ id: z.string(), sealed: z.string(), sealingVersion: z.number() }));
+
+const endpointRows = z.array(
+  z
+    .object({
+      application_id: z.string(),
+      webhook_url: z.string(),
+      webhook_failing_since: z.number().nullable(),
+      webhook_failures: z.number(),
+      webhook_held_at: z.number().nullable(),
+      secrets: z.string().transform((text) => secretRows.parse(JSON.parse(text))),
+    })
+    .transform((row) => ({
+      applicationId: row.application_id,
+      url: row.webhook_url,
+      failingSince: row.webhook_failing_since,
+      failures: row.webhook_failures,
+      heldAt: row.webhook_held_at,
+      secrets: row.secrets,
+    })),
+);
+
+/**
+ * Claims those of the events that are due, with all that sending them needs. One round trip. Events of a disabled
+ * application are left as they are.
+ *
+ * @param random in [0, 1): makes the end of the lease the claim's own, so that a claim whose response was lost knows
+ *   what it had claimed and its events do not wait for the lease to run out
+ * @returns the events oldest first
+ */
+export async function claimEvents(
+  db: Database,
+  ids: readonly EventId[],
+  { now, random }: { now: number; random: number },
+): Promise<{ events: ClaimedEvent[]; endpoints: Map<string, Endpoint> }> {
+  const asked = JSON.stringify(ids.map(({ applicationId, eventId }) => [applicationId, eventId]));
+  const leaseUntil = now + DELIVERY_LEASE_SECONDS * 1000 + Math.floor(random * DELIVERY_LEASE_SPREAD_MILLISECONDS);
+  let tries = 0;
+  const [, claimed, endpoints] = await db.run((_, d1) => {
+    const isRepeated = tries++ > 0;
+    return d1.batch([
+      d1.prepare(HOLD).bind(asked, now),
+      d1.prepare(CLAIM).bind(asked, now, leaseUntil, isRepeated ? 1 : 0),
+      d1.prepare(SELECT_ENDPOINTS).bind(asked),
+    ]);
+  });
+  const rows = endpointRows.parse(endpoints?.results);
+  return {
+    events: parseClaimed(claimed?.results),
+    endpoints: new Map(rows.map((endpoint) => [endpoint.applicationId, endpoint])),
+  };
+}
+
+/** Notes on an event that its wake-up ended in the dead-letter queue; it stays due, so the sweep finds it. */
+export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
+  await db.run((orm) =>
+    orm
+      .update(webhookEvent)
+      .set({ lastOutcome: "dead-lettered" })
+      .where(
+        and(
+          eq(webhookEvent.applicationId, applicationId),
+          eq(webhookEvent.id, eventId),
+          eq(webhookEvent.state, "pending"),
+        ),
+      ),
+  );
+}

@@ -1,0 +1,172 @@
+import {
+  MAX_APPLICATION_WAKE_UPS,
+  MAX_LOGGED_UNREADABLE,
+  MAX_QUEUE_BATCH_MESSAGES,
+  MAX_SWEEP_D1_ROUND_TRIPS,
+  MAX_SWEEP_RECONCILIATIONS,
+  MAX_SWEEP_WAKE_UPS,
+  PLATFORM_DEADLINE_MILLISECONDS,
+  SWEEP_BUDGET_MILLISECONDS,
+  SWEEP_CHUNK_ROWS,
+  WAKE_UP_GRACE_MILLISECONDS,
+} from "../shared/limits.ts";
+import type { Context } from "./context.ts";
+import { expireSome, releaseSome } from "./invitations/expire.ts";
+import { resealSome } from "./keys/resealing.ts";
+import { log } from "./log.ts";
+import { withDeadline } from "./platform.ts";
+import { reconcileChunk } from "./reconciliation.ts";
+import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
+import type { ReadThrough } from "./storage/sealed-values.ts";
+import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
+
+interface Done {
+  eventsReleased: number;
+  eventsWoken: number;
+  invitationsExpired: number;
+  numbersReleased: number;
+  valuesResealed: number;
+  valuesUnreadable: number;
+  chunksReconciled: number;
+  reconciliationsSkipped: number;
+}
+
+/** One chunk of one kind of work. @returns whether there may be more */
+type Part = (context: Context, done: Done) => Promise<boolean>;
+
+/**
+ * Finds and finishes what time has made due or a crash has left: once a minute, in bounded chunks. Whatever it does can
+ * be repeated, also by two sweeps at once.
+ */
+export async function sweep(context: Context): Promise<void> {
+  const startedAt = context.now();
+  const done: Done = {
+    eventsReleased: 0,
+    eventsWoken: 0,
+    invitationsExpired: 0,
+    numbersReleased: 0,
+    valuesResealed: 0,
+    valuesUnreadable: 0,
+    chunksReconciled: 0,
+    reconciliationsSkipped: 0,
+  };
+  const parts = {
+    releaseEvents,
+    wakeEvents,
+    expireInvitations,
+    releaseNumbers: releaseNumbers(),
+    resealValues: resealValues(),
+    reconcile: reconcile(),
+  };
+  const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
+  const didAnything = Object.values(done).some((count) => count > 0);
+  if (!didAnything && isFinished) return;
+  log("info", {
+    event: "sweep",
+    ...done,
+    isFinished,
+    milliseconds: context.now() - startedAt,
+    d1RoundTrips: context.db.roundTrips,
+  });
+}
+
+/**
+ * Runs the parts chunk by chunk until none finds anything, or until the sweep has used up its time or its calls of D1 and
+ * the rest waits a minute. They take turns, so none waits for another's backlog, and what breaks one leaves the others
+ * going.
+ *
+ * @returns whether nothing is left
+ */
+async function takeTurns(context: Context, done: Done, parts: Map<string, Part>, startedAt: number): Promise<boolean> {
+  const tripsBefore = context.db.roundTrips;
+  let isFinished = true;
+  while (parts.size > 0) {
+    for (const [name, part] of parts) {
+      if (context.now() - startedAt >= SWEEP_BUDGET_MILLISECONDS) return false;
+      if (context.db.roundTrips - tripsBefore >= MAX_SWEEP_D1_ROUND_TRIPS) return false;
+      try {
+        if (!(await part(context, done))) parts.delete(name);
+      } catch (error) {
+        log("error", { event: "sweep-part-failed", part: name, error });
+        parts.delete(name);
+        isFinished = false;
+      }
+    }
+  }
+  return isFinished;
+}
+
+async function releaseEvents({ db }: Context, done: Done): Promise<boolean> {
+  const released = await releaseHeldEvents(db, SWEEP_CHUNK_ROWS);
+  done.eventsReleased += released;
+  return released > 0;
+}
+
+/** Sends a wake-up for events that are due: their first one was lost, or their wait was too long for the queue. */
+async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<boolean> {
+  const due = await findDueEvents(db, {
+    now: now(),
+    createdBefore: now() - WAKE_UP_GRACE_MILLISECONDS,
+    perApplication: MAX_APPLICATION_WAKE_UPS,
+    limit: MAX_SWEEP_WAKE_UPS,
+  });
+  for (let start = 0; start < due.length; start += MAX_QUEUE_BATCH_MESSAGES) {
+    const messages = due.slice(start, start + MAX_QUEUE_BATCH_MESSAGES).map((body) => ({ body }));
+    await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
+  }
+  done.eventsWoken += due.length;
+  // They stay due until the queue brings them, so a second look would wake them twice.
+  return false;
+}
+
+async function expireInvitations(context: Context, done: Done): Promise<boolean> {
+  const { expired, released } = await expireSome(context);
+  done.invitationsExpired += expired;
+  done.numbersReleased += released;
+  return expired > 0;
+}
+
+function releaseNumbers(): Part {
+  let applicationsAfter = "";
+  return async (context, done) => {
+    const { released, goOnAfter } = await releaseSome(context, applicationsAfter);
+    done.numbersReleased += released;
+    applicationsAfter = goOnAfter ?? "";
+    return goOnAfter !== null;
+  };
+}
+
+/** An application whose object fails is skipped until the next sweep, so the others do not wait for it. */
+function reconcile(): Part {
+  let waiting: Reconciliation[] | undefined;
+  return async (context, done) => {
+    waiting ??= await findOpenReconciliations(context.db, MAX_SWEEP_RECONCILIATIONS);
+    const current = waiting.shift();
+    if (!current) return false;
+    try {
+      const next = await reconcileChunk(context, current);
+      done.chunksReconciled++;
+      if (next) waiting.unshift(next);
+    } catch (error) {
+      done.reconciliationsSkipped++;
+      log("warn", { event: "reconciliation-skipped", application: current.applicationId, error });
+    }
+    return waiting.length > 0;
+  };
+}
+
+/** A value that does not open is skipped until the next sweep. The log names it by its IDs, never by what it is. */
+function resealValues(): Part {
+  let after: ReadThrough | undefined;
+  return async ({ db, sealingKeys }, done) => {
+    const { resealed, unreadable, next } = await resealSome(db, sealingKeys, after);
+    for (const { value, error } of unreadable.slice(0, Math.max(0, MAX_LOGGED_UNREADABLE - done.valuesUnreadable))) {
+      const { purpose, applicationId: application, id, sealingVersion } = value;
+      log("error", { event: "value-not-resealed", purpose, application, id, sealingVersion, error });
+    }
+    done.valuesResealed += resealed;
+    done.valuesUnreadable += unreadable.length;
+    after = next ?? undefined;
+    return next !== null;
+  };
+}

@@ -1,0 +1,225 @@
+/**
+ * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
+ * the same crypto, by the service's own SQL. No router, no validation, no error answers, no headers, no log line, no query
+ * builder: what the service takes more than this, its own code takes. It answers the benchmark's requests and no others.
+ */
+
+import { digestOf } from "../../../src/shared/digest.ts";
+import { base64Url, newEventId, newInvitationToken } from "../../../src/shared/identifiers.ts";
+import { importSealingPrivateKey, unwrapHmacKey, unwrapSigningKey } from "../../../src/shared/sealing.ts";
+import { selectBadge, selectCurrentBadge, selectPage } from "../../../src/worker/storage/badges.ts";
+import type { Query } from "../../../src/worker/storage/database.ts";
+import { badgeCreated, type FloorEnv, type NumberRange } from "./floor/allocator.ts";
+import { type ApplicationRow, invitationQuery, SELECT_APPLICATION } from "./floor/storage.ts";
+
+export { Allocator } from "./floor/allocator.ts";
+
+interface SigningKey {
+  id: number;
+  kid: string;
+  publicKey: string;
+  key: CryptoKey;
+}
+
+interface Application {
+  id: string;
+  range: NumberRange;
+  signatureLifetimeSeconds: number | null;
+  deviceKey: CryptoKey;
+  digests: string[];
+  signingKeys: SigningKey[];
+  loadedAt: number;
+}
+
+interface Call {
+  request: Request;
+  env: FloorEnv;
+  execution: ExecutionContext;
+  application: Application;
+  device: string;
+}
+
+const CACHE_MILLISECONDS = 20_000;
+const encoder = new TextEncoder();
+const applications = new Map<string, Application>();
+const opened = new Map<string, CryptoKey>();
+
+export default {
+  async fetch(request: Request, env: FloorEnv, execution: ExecutionContext): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    const application = await findApplication(env, request.headers.get("applicationid") ?? "");
+    if (request.method === "GET") return page(request, env, application, searchParams);
+    const device = await deviceOf(application, request.headers.get("udid") ?? "");
+    await Promise.all([
+      env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
+      env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
+    ]);
+    const call = { request, env, execution, application, device };
+    if (pathname === "/v1/badge") return badge(call);
+    return pathname === "/v1/invitation" ? invite(call) : sign(call);
+  },
+};
+
+async function findApplication(env: FloorEnv, id: string): Promise<Application> {
+  const cached = applications.get(id);
+  if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
+  const row = await env.DB.prepare(SELECT_APPLICATION).bind(id).first<ApplicationRow>();
+  if (!row) throw new Error("a benchmark calls its own applications");
+  const application = await toApplication(env, row);
+  applications.set(id, application);
+  return application;
+}
+
+async function toApplication(env: FloorEnv, row: ApplicationRow): Promise<Application> {
+  const { id, sealed_device_key: sealedDeviceKey } = row;
+  const sealed: { id: number; kid: string; publicKey: string; sealed: string }[] = JSON.parse(row.signing_keys);
+  const signingKeys = sealed.map(async ({ sealed: text, ...rest }) => {
+    const label = { purpose: "signing-key", applicationId: id, id: rest.kid } as const;
+    return { ...rest, key: await open(env, text, (key) => unwrapSigningKey(key, label, text)) };
+  });
+  const label = { purpose: "device-key", applicationId: id, id } as const;
+  return {
+    id,
+    range: { first: row.first_number, last: row.last_number },
+    signatureLifetimeSeconds: row.signature_lifetime_seconds,
+    deviceKey: await open(env, sealedDeviceKey, (key) => unwrapHmacKey(key, label, sealedDeviceKey, "SHA-256")),
+    digests: JSON.parse(row.digests),
+    signingKeys: await Promise.all(signingKeys),
+    loadedAt: Date.now(),
+  };
+}
+
+/** Opens a sealed key, once an isolate. */
+async function open(
+  env: FloorEnv,
+  sealed: string,
+  unwrap: (sealingKey: CryptoKey) => Promise<CryptoKey>,
+): Promise<CryptoKey> {
+  const known = opened.get(sealed);
+  if (known) return known;
+  const key = await unwrap(await importSealingPrivateKey(env.SEALING_KEY_1));
+  opened.set(sealed, key);
+  return key;
+}
+
+async function deviceOf({ deviceKey }: Application, udid: string): Promise<string> {
+  return base64Url(new Uint8Array(await crypto.subtle.sign("HMAC", deviceKey, encoder.encode(udid)), 0, 16));
+}
+
+const bound = ({ DB }: FloorEnv, query: Query, values: Record<string, string | number>): D1PreparedStatement =>
+  DB.prepare(query.sql).bind(...query.bind(values));
+
+function newestKey({ signingKeys }: Application): SigningKey {
+  const newest = signingKeys.at(-1);
+  if (!newest) throw new Error("an application has a signing key");
+  return newest;
+}
+
+async function badge(call: Call): Promise<Response> {
+  const { request, env, application, device } = call;
+  const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
+  const { userId, invitationToken } = body;
+  const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
+  if (invitationToken !== undefined) return claim(call, { userId, metadata, token: invitationToken });
+  const key = { applicationId: application.id, device, userId };
+  const [existing] = await bound(env, selectBadge(), key).raw<[number, string | null, number]>();
+  if (existing) return Response.json({ badgeId: String(existing[0]) });
+  const { id: signingKeyId, publicKey } = newestKey(application);
+  const issuedAt = Date.now();
+  const eventId = newEventId(issuedAt);
+  const { number, wakeUps } = await env.ALLOCATOR.getByName(application.id).issue(application.range, {
+    device,
+    userId,
+    metadata,
+    signingKeyId,
+    eventId,
+    issuedAt,
+  });
+  sendWakeUps(call, wakeUps);
+  return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
+}
+
+async function sign({ request, env, application, device }: Call): Promise<Response> {
+  const { base64 } = await request.json<{ base64: string }>();
+  const key = { applicationId: application.id, device };
+  const [current] = await bound(env, selectCurrentBadge(), key).raw<[number, number]>();
+  const signingKey = application.signingKeys.find(({ id }) => id === current?.[1]);
+  if (!current || !signingKey) throw new Error("a benchmark signs for badges it was issued");
+  const iat = Math.floor(Date.now() / 1000);
+  const lifetime = application.signatureLifetimeSeconds;
+  const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
+  const claims = {
+    client_signature: base64,
+    sub: String(current[0]),
+    aud: application.id,
+    iat,
+    ...(lifetime !== null && { exp: iat + lifetime }),
+  };
+  const content = `${part(header)}.${part(claims)}`;
+  const algorithm = { name: "ECDSA", hash: "SHA-256" };
+  const signature = await crypto.subtle.sign(algorithm, signingKey.key, encoder.encode(content));
+  return Response.json({ signature: `${content}.${base64Url(new Uint8Array(signature))}` });
+}
+
+const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(value)));
+
+async function page(request: Request, env: FloorEnv, application: Application, query: URLSearchParams) {
+  const digest = encoder.encode(await digestOf(request.headers.get("applicationsecret") ?? ""));
+  const known = application.digests.some((each) => crypto.subtle.timingSafeEqual(digest, encoder.encode(each)));
+  if (!known) throw new Error("a benchmark knows its own secrets");
+  const perPage = Number(query.get("per_page") ?? 100);
+  const asked = { applicationId: application.id, after: 0, limit: perPage + 1 };
+  const rows = await bound(env, selectPage(), asked).raw<[number, string, string | null, number]>();
+  const shown = rows.slice(0, perPage);
+  const badges = shown.map(([number, userId, metadata]) => ({
+    id: String(number),
+    userId,
+    ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+  }));
+  const last = shown.at(-1)?.[3];
+  const headers = rows.length > perPage ? { "pagination-cursor": base64Url(encoder.encode(`after:${last}`)) } : {};
+  return Response.json({ badges }, { headers });
+}
+
+async function invite({ request, env, application, device }: Call): Promise<Response> {
+  const { expiresAt } = await request.json<{ expiresAt: string }>();
+  const id = newInvitationToken();
+  const number = await env.ALLOCATOR.getByName(application.id).reserve(application.range, {
+    invitation: await digestOf(id),
+    creatorDevice: device,
+    expiresAt,
+    expiresAtTime: Date.parse(expiresAt),
+    createdAt: Date.now(),
+  });
+  return Response.json({ id, badgeId: String(number), expiresAt }, { status: 201 });
+}
+
+async function claim(call: Call, body: { userId: string; metadata: string | null; token: string }): Promise<Response> {
+  const { env, application, device } = call;
+  const { userId, metadata, token } = body;
+  const digest = await digestOf(token);
+  const claimedAt = Date.now();
+  const eventId = newEventId(claimedAt);
+  const key = { digest, applicationId: application.id, device, userId };
+  const invitation = await bound(env, invitationQuery(env.DB), key).first<{ number: number; state: string }>();
+  if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
+  const { number } = invitation;
+  const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);
+  const { id: signingKeyId, publicKey } = newestKey(application);
+  const badge = { number, device, userId, metadata, signingKeyId, replacedNumber: null };
+  const wakeUps = await env.ALLOCATOR.getByName(application.id).claim({
+    digest,
+    eventId,
+    payload,
+    claimedAt,
+    ...badge,
+  });
+  if (!wakeUps) throw new Error("a benchmark's claim meets no other");
+  sendWakeUps(call, wakeUps);
+  return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
+}
+
+function sendWakeUps({ env, execution, application: { id: applicationId } }: Call, eventIds: readonly string[]): void {
+  if (eventIds.length === 0) return;
+  execution.waitUntil(env.WEBHOOKS.sendBatch(eventIds.map((eventId) => ({ body: { applicationId, eventId } }))));
+}

@@ -1,0 +1,6 @@
+import worker from "../../../../src/worker/index.ts";
+import { driverOf } from "./driver.ts";
+
+export { Allocator, WebhookSender } from "../../../../src/worker/index.ts";
+
+export default driverOf<Env>(worker.fetch);

@@ -1,0 +1,124 @@
+import { digestOf } from "../../../../src/shared/digest.ts";
+import type { Dice } from "../dice.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import { signingPair } from "../service/custody.ts";
+import type { World } from "../world.ts";
+
+/** Numbers by which a range grows. */
+const GROWTH = 3;
+
+/** Makes applications and changes them while they are in use, in the transactions of the administration script. */
+export class Administrator {
+  readonly #world: World;
+  readonly #dice: Dice;
+  #keys = 0;
+  #secrets = 0;
+
+  constructor(parts: { world: World; dice: Dice }) {
+    this.#world = parts.world;
+    this.#dice = parts.dice;
+  }
+
+  async create(application: ApplicationPlan): Promise<void> {
+    const { d1, timeline, credentials } = this.#world;
+    const { id, firstNumber, lastNumber, webhookUrl, reuseAfterSeconds } = application;
+    d1.execute([
+      {
+        sql: `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
+          sealing_version, webhook_url, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?)`,
+        parameters: [id, firstNumber, lastNumber, reuseAfterSeconds, `device key of ${id}`, webhookUrl, timeline.now],
+      },
+    ]);
+    this.#rotateKey(application);
+    const secret = await this.#insertSecret(application, "current");
+    credentials.promoted(secret);
+    // Some are in the middle of a rotation when the seed begins.
+    for (let steps = this.#dice.below(3); steps > 0; steps--) await this.#rotateSecret(application);
+  }
+
+  /** The secret that the application's server uses. */
+  secretOf({ id }: ApplicationPlan): string {
+    const [row] = this.#world.d1.look(
+      "SELECT sealed FROM application_secret WHERE application_id = ? AND role = 'current'",
+      id,
+    );
+    return String(row?.sealed);
+  }
+
+  async act(application: ApplicationPlan): Promise<void> {
+    switch (this.#dice.below(4)) {
+      case 0:
+        return this.#rotateKey(application);
+      case 1:
+        return this.#rotateSecret(application);
+      case 2:
+        return this.setUrl(application);
+      case 3:
+        return this.#growRange(application);
+    }
+  }
+
+  /** Sets the URL anew, as it is: what was held is sent again. */
+  setUrl({ id }: ApplicationPlan): void {
+    this.#world.trace.add("administrator", "sets the webhook URL");
+    const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
+      WHERE id = ? AND webhook_url IS NOT NULL`;
+    this.#world.d1.execute([{ sql, parameters: [id] }]);
+  }
+
+  #rotateKey({ id }: ApplicationPlan): void {
+    const { d1, timeline, trace } = this.#world;
+    trace.add("administrator", "adds a signing key");
+    const place = this.#keys++;
+    const sql = `INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at)
+      VALUES (?, ?, ?, ?, 1, ?)`;
+    const { publicKey } = signingPair(place);
+    d1.execute([{ sql, parameters: [id, `key-${place}`, publicKey, String(place), timeline.now] }]);
+  }
+
+  /** The next of three steps: add, promote, retire. */
+  async #rotateSecret(application: ApplicationPlan): Promise<void> {
+    const { d1, trace, credentials } = this.#world;
+    const { id } = application;
+    const secrets = d1.look("SELECT role, sealed FROM application_secret WHERE application_id = ?", id);
+    const inRole = (role: string) => secrets.find((secret) => secret.role === role)?.sealed;
+    const [added, previous] = [inRole("added"), inRole("previous")];
+    if (added !== undefined) {
+      trace.add("administrator", "promotes the added secret");
+      const sql = "UPDATE application_secret SET role = ? WHERE application_id = ? AND role = ?";
+      d1.execute([
+        { sql, parameters: ["previous", id, "current"] },
+        { sql, parameters: ["current", id, "added"] },
+      ]);
+      return credentials.promoted(String(added));
+    }
+    if (previous !== undefined) {
+      trace.add("administrator", "retires the previous secret");
+      const sql = "DELETE FROM application_secret WHERE application_id = ? AND role = 'previous'";
+      d1.execute([{ sql, parameters: [id] }]);
+      return credentials.retired(String(previous));
+    }
+    trace.add("administrator", "adds a secret");
+    await this.#insertSecret(application, "added");
+  }
+
+  /** @returns the secret */
+  async #insertSecret({ id }: ApplicationPlan, role: "current" | "added"): Promise<string> {
+    const { d1, timeline, credentials } = this.#world;
+    const place = this.#secrets++;
+    const secret = `bdss_simulated-${place}`;
+    const sql = `INSERT INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
+      VALUES (?, ?, ?, ?, ?, 1, ?)`;
+    const digest = await digestOf(secret);
+    d1.execute([{ sql, parameters: [`sec_${place}`, id, role, digest, secret, timeline.now] }]);
+    credentials.added(id, secret);
+    return secret;
+  }
+
+  #growRange(application: ApplicationPlan): void {
+    this.#world.trace.add("administrator", "lets the range grow");
+    application.lastNumber += GROWTH;
+    const sql = "UPDATE application SET last_number = ? WHERE id = ?";
+    this.#world.d1.execute([{ sql, parameters: [application.lastNumber, application.id] }]);
+  }
+}

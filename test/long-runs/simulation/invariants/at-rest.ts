@@ -1,0 +1,126 @@
+import { MAX_ATTEMPTS } from "../../../../src/worker/webhooks/policy.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import type { Row } from "../platform/sqlite.ts";
+import type { World } from "../world.ts";
+
+/** What must be true of an application when nothing is under way and nothing is due. */
+export function checkAtRest(world: World): void {
+  for (const application of world.plan.applications) {
+    const rows = readRows(world, application);
+    checkInvitations(world, rows);
+    checkBadges(world, rows);
+    checkEvents(world, application, rows);
+    checkLeases(world, application, rows);
+  }
+}
+
+interface ApplicationRows {
+  badges: Row[];
+  invitations: Row[];
+  events: Row[];
+}
+
+function readRows({ d1 }: World, { id }: ApplicationPlan): ApplicationRows {
+  return {
+    badges: d1.look("SELECT * FROM badge WHERE application_id = ? ORDER BY number", id),
+    invitations: d1.look("SELECT * FROM invitation WHERE application_id = ? ORDER BY digest", id),
+    events: d1.look("SELECT * FROM webhook_event WHERE application_id = ? ORDER BY id", id),
+  };
+}
+
+const isReserved = ({ position, retired_at: retiredAt }: Row): boolean => position === null && retiredAt === null;
+
+function checkInvitations({ verdict }: World, { badges, invitations }: ApplicationRows): void {
+  const open = invitations.filter(({ state }) => state === "pending");
+  verdict.expect(open.length === 0, "every invitation ends", () => JSON.stringify(open));
+  const reserved = badges.filter(isReserved);
+  verdict.expect(reserved.length === 0, "no reservation outlives its invitation", () => JSON.stringify(reserved));
+  for (const invitation of invitations.filter(({ state }) => state === "claimed")) {
+    const badge = badges.find(({ number }) => number === invitation.number);
+    const isClaimers =
+      badge?.device === invitation.claim_device &&
+      badge?.user_id === invitation.claim_user_id &&
+      badge?.event_id === invitation.claim_event_id;
+    verdict.expect(isClaimers, "a claimed number is its claimer's", () => JSON.stringify({ invitation, badge }));
+  }
+}
+
+function checkBadges({ verdict }: World, { badges }: ApplicationRows): void {
+  const live = badges.filter(({ position }) => position !== null);
+  const owners = new Set(live.map(({ device, user_id: userId }) => `${device} ${userId}`));
+  verdict.expect(owners.size === live.length, "a user device has one badge", () => JSON.stringify(live));
+  const positions = new Set(live.map(({ position }) => position));
+  verdict.expect(positions.size === live.length, "a place in the list has one badge", () => JSON.stringify(live));
+}
+
+function checkEvents(world: World, { webhookUrl }: ApplicationPlan, { badges, events }: ApplicationRows): void {
+  const { verdict, deliveries } = world;
+  const issued = badges.filter((badge) => !isReserved(badge));
+  const expected =
+    webhookUrl === null ? [] : issued.map((badge) => `${badge.event_id} ${badge.number} ${badge.user_id}`);
+  const told = events.map(({ id, payload }) => {
+    const { data } = JSON.parse(String(payload));
+    return `${id} ${data.id} ${data.userId}`;
+  });
+  verdict.expect(isSame(told, expected), "every badge has exactly one event", () => {
+    return `events: ${told.join(", ")}; badges: ${expected.join(", ")}`;
+  });
+  for (const event of events) {
+    const detail = () => JSON.stringify(event);
+    const { state, attempts } = event;
+    verdict.expect(state !== "pending", "every event is delivered, exhausted or held", detail);
+    const isTrue = state !== "delivered" || deliveries.isAccepted(String(event.id));
+    verdict.expect(isTrue, "a delivered event was taken by its receiver", detail);
+    const isUsedUp = state !== "exhausted" || attempts === MAX_ATTEMPTS;
+    verdict.expect(isUsedUp, "an event is given up after all its attempts", detail);
+  }
+  checkReplacements(world, { badges, events });
+}
+
+/** A retired badge is named by the event of the one that took its place. */
+function checkReplacements(
+  { verdict, plan }: World,
+  { badges, events }: Pick<ApplicationRows, "badges" | "events">,
+): void {
+  const retired = badges.filter(({ retired_at: at }) => at !== null).map(({ number }) => String(number));
+  const replaced = events.flatMap(({ payload }) => JSON.parse(String(payload)).data.replacedBadgeId ?? []);
+  const isTold = plan.applications.some(({ webhookUrl }) => webhookUrl === null) || isSame(retired, replaced);
+  verdict.expect(isTold, "every retired badge is named once by the event of its successor", () => {
+    return `retired: ${retired.join(", ")}; named: ${replaced.join(", ")}`;
+  });
+}
+
+function checkLeases({ verdict, objects }: World, { id }: ApplicationPlan, { badges }: ApplicationRows): void {
+  const storage = objects.storageOf(id);
+  verdict.expect(storage !== undefined || badges.length === 0, "every badge has a lease", () => JSON.stringify(badges));
+  if (!storage || storage.lacksAlarm) return;
+  const leases = storage.look("SELECT holder, number, confirmed FROM lease");
+  const free = storage.look(
+    "SELECT number FROM free UNION ALL SELECT number FROM ready UNION ALL SELECT number FROM beyond",
+  );
+  const [segments] = storage.look("SELECT coalesce(sum(used), 0) AS used FROM segment");
+  const open = leases.filter(({ confirmed }) => confirmed !== 1);
+  verdict.expect(open.length === 0, "no lease stays open for ever", () => JSON.stringify(open));
+  const held = leases.map(({ holder, number }) => `${holder} ${number}`);
+  // A late repetition may end the lease of a retired number; D1 knows it as taken all the same.
+  const owed = badges
+    .filter(({ number, retired_at: at }) => at === null || leases.some((lease) => lease.number === number))
+    .map((badge) => `${holderOf(badge)} ${badge.number}`);
+  verdict.expect(isSame(held, owed), "there is a lease exactly for each number that is not free", () => {
+    return `leases: ${held.join(", ")}; badges: ${owed.join(", ")}`;
+  });
+  const known = [...leases, ...free].map(({ number }) => number);
+  const isOnce = new Set(known).size === known.length;
+  verdict.expect(isOnce, "no number is leased or free twice", () => JSON.stringify({ leases, free }));
+  const handedOut = new Set([...known, ...badges.map(({ number }) => number)]);
+  const isAll = handedOut.size === segments?.used;
+  verdict.expect(isAll, "no number is lost", () => JSON.stringify({ leases, free, segments }));
+}
+
+function holderOf({ invitation, device, user_id: userId }: Row): string {
+  return invitation === null ? `device:${device}:${userId}` : `invitation:${invitation}`;
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  return [...one].sort().join("\n") === [...other].sort().join("\n");
+}

@@ -1,0 +1,122 @@
+import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
+import type { CreatedInvitation } from "../../../../src/worker/invitations/create.ts";
+import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";
+import type { Answer } from "../service/door.ts";
+
+/** What a client got; `lost`: nothing. */
+export type Outcome<Granted> = Answer<Granted> | { kind: "lost" };
+
+/** One request of a client, from when it was sent until its client had the answer, in milliseconds. */
+export interface Attempt<Request, Granted> {
+  request: Request;
+  from: number;
+  /** Infinity as long as it may still take effect: it is under way, or its client never had an answer. */
+  to: number;
+  outcome: Outcome<Granted> | null;
+  /** Faults that the service had met when it was sent. */
+  struckBefore: number;
+}
+
+export interface UserDevice {
+  applicationId: string;
+  udid: string;
+  userId: string;
+}
+
+export type BadgeAttempt = Attempt<UserDevice & { token: string | null; metadata: string | null }, IssuedBadge>;
+export type InviteAttempt = Attempt<
+  { applicationId: string; udid: string; secret: string | null; expiresAtTime: number },
+  CreatedInvitation
+>;
+export type RevokeAttempt = Attempt<
+  { applicationId: string; udid: string; secret: string | null; token: string },
+  RevokedInvitation
+>;
+export type SignAttempt = Attempt<{ applicationId: string; udid: string; base64: string }, string>;
+
+/** An invitation as the server that created it knows it. */
+export interface KnownInvitation {
+  applicationId: string;
+  token: string;
+  number: number;
+  creatorUdid: string;
+  expiresAtTime: number;
+  createdFrom: number;
+  createdTo: number;
+}
+
+export const keyOf = ({ applicationId, udid, userId }: UserDevice): string => `${applicationId} ${udid} ${userId}`;
+
+/** Everything that the clients ever asked and were answered: what the service must answer for. */
+export class Book {
+  readonly badgeAttempts = new Map<string, BadgeAttempt[]>();
+  readonly revokeAttempts: RevokeAttempt[] = [];
+  readonly invitations = new Map<string, KnownInvitation>();
+  readonly #demand = new Map<string, number>();
+
+  /** Who asked for a number so far, of an application: user devices and invitations. */
+  demandOf(applicationId: string): number {
+    return this.#demand.get(applicationId) ?? 0;
+  }
+
+  addDemand(applicationId: string): void {
+    this.#demand.set(applicationId, this.demandOf(applicationId) + 1);
+  }
+
+  addBadgeAttempt(attempt: BadgeAttempt): void {
+    const { request } = attempt;
+    const key = keyOf(request);
+    const known = this.badgeAttempts.get(key);
+    if (known) known.push(attempt);
+    else this.badgeAttempts.set(key, [attempt]);
+    if (!known) this.addDemand(request.applicationId);
+  }
+
+  attemptsOf(userDevice: UserDevice): readonly BadgeAttempt[] {
+    return this.badgeAttempts.get(keyOf(userDevice)) ?? [];
+  }
+
+  attemptsOfDevice(applicationId: string, udid: string): BadgeAttempt[] {
+    return [...this.badgeAttempts.values()]
+      .flat()
+      .filter(({ request }) => request.applicationId === applicationId && request.udid === udid);
+  }
+
+  /** How many other requests for the badge of the same user device were under way during this one. */
+  rivalsOf(attempt: Attempt<unknown, unknown>): number {
+    const ofUserDevice = [...this.badgeAttempts.values()].find((attempts) => attempts.some((one) => one === attempt));
+    return ofUserDevice?.filter((other) => other !== attempt && other.to >= attempt.from).length ?? 0;
+  }
+
+  /** Attempts to claim one invitation, by whomever. */
+  claimsOf(token: string): BadgeAttempt[] {
+    return [...this.badgeAttempts.values()].flat().filter(({ request }) => request.token === token);
+  }
+
+  revokesOf(token: string): RevokeAttempt[] {
+    return this.revokeAttempts.filter(({ request }) => request.token === token);
+  }
+
+  /** The number that an attempt claims, if it claims any. */
+  claimedNumber({ request }: BadgeAttempt): number | null {
+    return request.token === null ? null : (this.invitations.get(request.token)?.number ?? null);
+  }
+}
+
+export const grantedNumber = ({ outcome }: BadgeAttempt): number | null =>
+  outcome?.kind === "granted" ? outcome.granted.number : null;
+
+/** Whether it may have had an effect that nobody was told of: also numbers may have run out for its second try only. */
+export const isUntold = ({ outcome }: Attempt<unknown, unknown>): boolean =>
+  outcome === null ||
+  outcome.kind === "lost" ||
+  (outcome.kind === "refused" && ["unavailable", "numbers-exhausted"].includes(outcome.reason));
+
+/** For details of breaches. */
+export function describe(attempt: BadgeAttempt): string {
+  const { request, outcome } = attempt;
+  const { udid, userId, token } = request;
+  const said =
+    outcome === null ? "under way" : JSON.stringify(outcome).replace(/"publicKey":"[^"]*"/, '"publicKey":"…"');
+  return `${udid} of ${userId}${token === null ? "" : ` with ${token}`}: ${said}`;
+}

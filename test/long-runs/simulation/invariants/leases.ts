@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { holderKey } from "../../../../src/worker/allocator/holder.ts";
+import type { ObjectStorage } from "../platform/object-storage.ts";
+import type { Verdict } from "./verdict.ts";
+
+const answers = z.object({ kind: z.literal("written"), number: z.number() });
+const requests = z.union([
+  z.object({ device: z.string(), userId: z.string() }).transform((device) => ({ kind: "device" as const, ...device })),
+  z.object({ invitation: z.string() }).transform((invitation) => ({ kind: "invitation" as const, ...invitation })),
+]);
+const releases = z.array(z.object({ digest: z.string() }));
+
+/** An allocator that says that D1 has the badge knows it itself: nobody has to look again in an hour. */
+export class LeaseCheck {
+  readonly #verdict: Verdict;
+  /** Holders whose numbers went back. A request of theirs that is repeated leases once more, until D1 says that it ended. */
+  readonly #released = new Set<string>();
+
+  constructor(verdict: Verdict) {
+    this.#verdict = verdict;
+  }
+
+  /** @param call of an object, when it answers */
+  observe(
+    storage: ObjectStorage | undefined,
+    { method, parameters, answer }: { method: string; parameters: readonly unknown[]; answer: unknown },
+  ): void {
+    if (method === "release") this.#noteReleased(parameters[0]);
+    const written = answers.safeParse(answer);
+    const holder = requests.safeParse(parameters[1]);
+    if (!written.success || !holder.success || !storage) return;
+    const key = holderKey(holder.data);
+    if (this.#released.has(key)) return;
+    const [lease] = storage.look("SELECT number, confirmed FROM lease WHERE holder = ?", key);
+    const isConfirmed = lease === undefined || lease.number !== written.data.number || lease.confirmed === 1;
+    this.#verdict.expect(isConfirmed, "the lease of a written badge is confirmed", () => {
+      return `${key}: ${JSON.stringify(lease)}`;
+    });
+  }
+
+  #noteReleased(ended: unknown): void {
+    for (const { digest } of releases.parse(ended)) {
+      this.#released.add(holderKey({ kind: "invitation", invitation: digest }));
+    }
+  }
+}

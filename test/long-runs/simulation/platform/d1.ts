@@ -1,0 +1,161 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { SQLOutputValue } from "node:sqlite";
+import { requireProcess } from "./process.ts";
+import { type Row, Sqlite } from "./sqlite.ts";
+import { standIn } from "./stand-in.ts";
+
+const MIGRATIONS = join(import.meta.dirname, "../../../../migrations");
+
+/** A row that a transaction changed; null where there was none before, or is none after. */
+export interface Change {
+  table: string;
+  before: Row | null;
+  after: Row | null;
+}
+
+/** One database for all seeds, made from the migrations; emptied for each. */
+const sqlite = new Sqlite(
+  readdirSync(MIGRATIONS)
+    .filter((name) => name.endsWith(".sql"))
+    .sort()
+    .map((name) => readFileSync(join(MIGRATIONS, name), "utf8"))
+    .join("\n"),
+);
+
+const WATCHED = ["badge", "invitation", "webhook_event"];
+for (const table of WATCHED) watch(table);
+
+let changes: Change[] = [];
+sqlite.define("changed", (table, before, after) => {
+  changes.push({ table: String(table), before: readRow(before), after: readRow(after) });
+});
+
+/** SQLite itself tells of every changed row, whoever changed it. */
+function watch(table: string): void {
+  const columns = sqlite.columnsOf(`SELECT * FROM ${table}`);
+  const json = (row: string) => `json_object(${columns.map((column) => `'${column}', ${row}.${column}`).join(", ")})`;
+  for (const [event, before, after] of [
+    ["INSERT", "NULL", json("NEW")],
+    ["UPDATE", json("OLD"), json("NEW")],
+    ["DELETE", json("OLD"), "NULL"],
+  ]) {
+    sqlite.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table}
+      BEGIN SELECT changed('${table}', ${before}, ${after}); END`);
+  }
+}
+
+function readRow(json: SQLOutputValue | undefined): Row | null {
+  return typeof json === "string" ? JSON.parse(json) : null;
+}
+
+export interface Statement {
+  sql: string;
+  parameters: readonly unknown[];
+}
+
+/** D1's side: one transaction at a time, in the order in which they arrive. */
+export class D1Server {
+  readonly #watcher: (changes: readonly Change[]) => void;
+
+  /** @param watcher is told of every transaction that changed something */
+  constructor(watcher: (changes: readonly Change[]) => void) {
+    this.#watcher = watcher;
+    sqlite.clear();
+    changes = [];
+  }
+
+  /** One transaction. @throws Error as D1 words it; then nothing was changed */
+  execute(statements: readonly Statement[]): D1Result[] {
+    try {
+      const results = sqlite.transaction(() =>
+        statements.map(({ sql, parameters }) => toResult(sqlite.run(sql, parameters))),
+      );
+      if (changes.length > 0) this.#watcher(changes);
+      return results;
+    } catch (error) {
+      throw new Error(`D1_ERROR: ${error instanceof Error ? error.message : "unknown"}`, { cause: error });
+    } finally {
+      changes = [];
+    }
+  }
+
+  /** For whoever looks on: reads without being part of the service. */
+  look(sql: string, ...parameters: unknown[]): Row[] {
+    return sqlite.run(sql, parameters).rows;
+  }
+}
+
+function toResult({ rows, changes: changed }: { rows: Row[]; changes: number }): D1Result {
+  const meta = {
+    duration: 0,
+    size_after: 0,
+    rows_read: 0,
+    rows_written: 0,
+    last_row_id: 0,
+    changed_db: changed > 0,
+    changes: changed,
+  };
+  return { success: true, results: rows, meta };
+}
+
+const unbound = new WeakMap<D1PreparedStatement, Statement>();
+
+function makeStatement(statement: Statement): D1PreparedStatement {
+  const execute = async () => {
+    const [result] = await send([statement]);
+    if (!result) throw new Error("D1 gives one result for each statement");
+    return result;
+  };
+  const made = standIn<D1PreparedStatement>("a D1 statement", {
+    bind: (...parameters: unknown[]) => makeStatement({ ...statement, parameters }),
+    all: execute,
+    run: execute,
+    raw: async () => (await execute()).results.map((row) => Object.values(row ?? {})),
+  });
+  unbound.set(made, statement);
+  return made;
+}
+
+/** D1 as the service sees it, in whatever process the service runs. */
+export const d1Binding = standIn<D1Database>("D1", {
+  prepare: (sql: string) => makeStatement({ sql, parameters: [] }),
+  batch: (batch: D1PreparedStatement[]) => {
+    const statements = batch.map((made) => unbound.get(made)).filter((statement) => statement !== undefined);
+    if (statements.length === 0) throw new Error("D1_ERROR: No SQL statements detected.");
+    return send(statements);
+  },
+});
+
+/** What D1 says when a call fails; the last one must not be tried again at once. */
+const ERRORS = [
+  "Network connection lost.",
+  "D1_ERROR: Network connection lost.",
+  "D1 DB storage caused object to be reset.",
+  "D1_ERROR: Cannot resolve D1 DB due to transient issue on remote node.",
+  "D1_ERROR: D1 DB is overloaded. Requests queued for too long.",
+] as const;
+
+function send(statements: readonly Statement[]): Promise<D1Result[]> {
+  const process = requireProcess();
+  const { wire, d1, serviceDice } = process.platform;
+  return wire.call(process, {
+    part: "d1",
+    what: `D1 ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
+    effect: () => d1.execute(statements),
+    error: () => new Error(serviceDice.oneOf(ERRORS)),
+  });
+}
+
+const names = new Map<string, string>();
+
+/** Verb and table, for the trace. */
+function nameOf(sql: string): string {
+  const known = names.get(sql);
+  if (known !== undefined) return known;
+  const [, verb = "?"] = /^\s*(\w+)/.exec(sql) ?? [];
+  const [, table = "?"] = /(?:INTO|UPDATE|FROM)\s+"?(\w+)/i.exec(sql) ?? [];
+  const name = `${verb.toLowerCase()} ${table}`;
+  names.set(sql, name);
+  return name;
+}

@@ -1,0 +1,85 @@
+import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
+import type { Dice } from "../dice.ts";
+import type { Platform } from "./platform.ts";
+import { requireProcess } from "./process.ts";
+import { standIn } from "./stand-in.ts";
+
+/** As wrangler.toml has it. */
+const MAX_BATCH_MESSAGES = 12;
+const MAX_RETRIES = 5;
+const RETRY_DELAY_MILLISECONDS = 10_000;
+
+interface Message {
+  id: string;
+  body: WakeUp;
+  attempts: number;
+}
+
+/** Takes a batch. @returns whether it was acknowledged */
+export type Consumer = (batch: MessageBatch) => Promise<boolean>;
+
+/** The queue: at least once, in no order. */
+export class QueueServer {
+  readonly #platform: Platform;
+  readonly #dice: Dice;
+  readonly #consumer: Consumer;
+  #ready: Message[] = [];
+  #sent = 0;
+
+  constructor(parts: { platform: Platform; dice: Dice; consumer: Consumer }) {
+    this.#platform = parts.platform;
+    this.#dice = parts.dice;
+    this.#consumer = parts.consumer;
+  }
+
+  take(body: WakeUp, delaySeconds: number): void {
+    const { timeline, faults } = this.#platform;
+    const fault = faults.draw("message");
+    const message = { id: `message ${++this.#sent}`, body, attempts: 0 };
+    if (fault === "before") return;
+    const arrive = (milliseconds: number) =>
+      timeline.after(delaySeconds * 1000 + milliseconds, () => this.#put(message));
+    arrive(fault === "late" ? this.#dice.below(300_000) : this.#dice.below(50));
+    if (fault === "twice") arrive(this.#dice.below(120_000));
+  }
+
+  #put(message: Message): void {
+    this.#ready.push(message);
+    this.#platform.timeline.after(this.#dice.below(5), () => void this.#deliver());
+  }
+
+  async #deliver(): Promise<void> {
+    if (this.#ready.length === 0) return;
+    const inAnyOrder = this.#dice.shuffled(this.#ready);
+    const messages = inAnyOrder.slice(0, MAX_BATCH_MESSAGES);
+    this.#ready = inAnyOrder.slice(MAX_BATCH_MESSAGES);
+    const isDead = messages.some(({ attempts }) => attempts > MAX_RETRIES);
+    const name = isDead ? "badge-webhooks-dead" : "badge-webhooks";
+    const batch = standIn<MessageBatch>("a batch of messages", { queue: name, messages });
+    if (await this.#consumer(batch)) return;
+    for (const message of messages) this.#again({ ...message, attempts: message.attempts + 1 });
+  }
+
+  #again(message: Message): void {
+    this.#platform.timeline.after(RETRY_DELAY_MILLISECONDS, () => this.#put(message));
+  }
+}
+
+/** The queue as the service sees it, in whatever process the service runs. */
+export const queueBinding = standIn<Queue<WakeUp>>("the queue", {
+  send: (body: WakeUp, options: QueueSendOptions = {}) => send([{ body, ...options }]),
+  sendBatch: (messages: MessageSendRequest<WakeUp>[]) => send(messages),
+});
+
+function send(messages: readonly MessageSendRequest<WakeUp>[]): Promise<void> {
+  const process = requireProcess();
+  const { wire, queue } = process.platform;
+  return wire.call(process, {
+    part: "queue",
+    what: `queue takes ${messages.length}`,
+    effect: () => {
+      for (const { body, delaySeconds = 0 } of messages) queue.take(body, delaySeconds);
+    },
+    error: () => new Error("Queue is overloaded."),
+  });
+}
