@@ -38,6 +38,8 @@ export interface ServiceOptions {
   port: number;
   /** The address to serve on; undefined for localhost. */
   host: string | undefined;
+  /** The application that /docs tries its calls with. */
+  demoApplicationId: string;
   /** Gets the lines for the terminal. */
   show(line: string): void;
 }
@@ -45,13 +47,14 @@ export interface ServiceOptions {
 /**
  * Starts `wrangler dev` in a process group of its own: a signal to the group reaches the processes that wrangler starts.
  */
-export function startService(state: LocalState, { port, host, show }: ServiceOptions): Service {
+export function startService(state: LocalState, { port, host, demoApplicationId, show }: ServiceOptions): Service {
   const address = ["--port", String(port), ...(host === undefined ? [] : ["--ip", host])];
   const options = [...address, "--persist-to", state.persistTo, "--env-file", state.sealingKeys];
+  const variables = ["--var", `DEMO_APPLICATION_ID:${demoApplicationId}`];
   const quiet = ["--show-interactive-dev-session=false", "--inspector-port", "0"];
   const child = spawn(
     process.execPath,
-    [...PRELOADED, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...quiet],
+    [...PRELOADED, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...variables, ...quiet],
     {
       cwd: PROJECT,
       detached: true,

@@ -11,7 +11,7 @@ import { driveCron } from "./cron.ts";
 import { originsOf } from "./origins.ts";
 import { watchPackages } from "./packages.ts";
 import { assertPortFree } from "./port.ts";
-import { type Service, startService, untilHealthy } from "./service.ts";
+import { type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
 /** `npm start`: makes what a fresh clone lacks, then runs the service until Ctrl-C. */
@@ -47,7 +47,7 @@ async function start(): Promise<void> {
   process.stderr.write("Starting…\n");
   const demo = await prepare();
   const origins = originsOf(host, port);
-  const launchHere = () => launch(port, host, origins.own);
+  const launchHere = () => launch({ port, host, demoApplicationId: demo.applicationId, show }, origins.own);
   const first = await launchHere();
   show(welcome(origins, demo, state));
   void driveCron(origins.own);
@@ -68,9 +68,9 @@ async function prepare() {
   }
 }
 
-async function launch(port: number, host: string | undefined, origin: string): Promise<Service> {
+async function launch(options: ServiceOptions, origin: string): Promise<Service> {
   keysInUse = readKeyFile();
-  const started = startService(state, { port, host, show });
+  const started = startService(state, options);
   // Known to `stop` before it is ready.
   service = started;
   if (await untilHealthy(started, origin, READY_LIMIT_MILLISECONDS)) return started;

@@ -57,6 +57,48 @@ describe("GET /openapi.json (contract section 11)", () => {
   });
 });
 
+describe("the headers that say who calls (contract sections 2 to 5)", () => {
+  const operations = Object.entries(openApi.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+  );
+  const headersOf = ({ parameters = [] }: (typeof operations)[number]["operation"]) =>
+    Object.fromEntries(parameters.filter((one) => one.in === "header").map(({ name, required }) => [name, required]));
+
+  it("are parameters too, required where the interface requires them: typed clients know no security schemes", () => {
+    const byOperation = Object.fromEntries(operations.map(({ name, operation }) => [name, headersOf(operation)]));
+    expect(byOperation).toEqual({
+      "POST /v1/badge": { applicationid: true, udid: true },
+      "POST /v1/badge/sign": { applicationid: true, udid: true },
+      "GET /v1/badges": { applicationid: true, applicationsecret: true },
+      "GET /v1/users/{id}/badges": { applicationid: true, applicationsecret: true },
+      "POST /v1/invitation": { applicationid: true, applicationsecret: false, udid: true },
+      "PATCH /v1/invitation/{id}/revoke": { applicationid: true, applicationsecret: false, udid: false },
+      "GET /v1/applications/{applicationId}/jwks.json": {},
+      "GET /health": {},
+      "GET /openapi.json": {},
+      "GET /docs": {},
+    });
+  });
+
+  it.each(operations.filter(({ operation }) => operation.security.length > 0))(
+    "$name is refused without each that is required",
+    async ({ name, operation }) => {
+      const application = await createApplication();
+      const all: Record<string, string> = { ...serverHeaders(application), udid: "device" };
+      const [method = "", template = ""] = name.split(" ");
+      const body = { userId: "user", base64: "AAAA", expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
+      for (const [missing] of Object.entries(headersOf(operation)).filter(([, required]) => required)) {
+        const { [missing]: _, ...headers } = all;
+        const { status } = await call(method, template.replace("{id}", "any"), {
+          headers,
+          ...(operation.requestBody && { body }),
+        });
+        expect([401, 422], missing).toContain(status);
+      }
+    },
+  );
+});
+
 describe("the shapes of requests (contract sections 2, 3, 5 and 7)", () => {
   const schemas = openApi.components.schemas;
 

@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { AxeResults } from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
@@ -6,6 +9,9 @@ import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Milliseconds: two browsers' worth of work on a busy machine. */
 const LIMIT = 240_000;
+
+/** axe-core as a script, to run in the page. */
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const executablePath = findChromium();
 if (executablePath === null) {
@@ -85,8 +91,11 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     await browser?.close();
   }, LIMIT);
 
-  async function open(viewport: { width: number; height: number }): Promise<Page> {
-    const context = await browser.newContext({ viewport });
+  async function open(
+    viewport: { width: number; height: number },
+    colorScheme: "light" | "dark" = "light",
+  ): Promise<Page> {
+    const context = await browser.newContext({ viewport, colorScheme });
     context.setDefaultTimeout(LIMIT);
     context.on("request", (request) => {
       const url = request.url();
@@ -114,13 +123,18 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     expect(reading.widest).toBe(390);
   });
 
-  it("gets a badge of the running service when a call is tried, on a desktop and on a phone", async () => {
+  /** Opens the form of a call, as a reader does. */
+  async function openForm(page: Page, anchor: string, summary: string) {
+    await page.goto(`${service.origin}/docs#${anchor}`);
+    const route = page.getByRole("region", { name: summary, exact: true });
+    const button = route.getByRole("button", { name: /^Test Request/ });
+    await button.click();
+    return { route, button, dialog: page.getByRole("dialog") };
+  }
+
+  it("gets a badge of the demo application when a call is tried as it stands, on a desktop and on a phone", async () => {
     for (const page of [desktop, phone]) {
-      await page.goto(`${service.origin}/docs#tag/devices/POST/v1/badge`);
-      const route = page.getByRole("region", { name: "Get a badge number" });
-      await route.getByRole("button", { name: /^Test Request/ }).click();
-      const dialog = page.getByRole("dialog");
-      await dialog.getByLabel("Value", { exact: true }).first().fill(service.applicationId);
+      const { route, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
       const answered = page.waitForResponse(`${service.origin}/v1/badge`);
       await dialog.getByRole("button", { name: "Send" }).first().click();
       const answer = await answered;
@@ -129,8 +143,44 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
       await dialog.getByText("201 Created").waitFor();
       await dialog.getByText(`"${badgeId}"`).waitFor();
       expect(await widthOf(page)).toBe(page.viewportSize()?.width);
+      await page.keyboard.press("Escape");
+      expect(await route.innerText()).toContain(`applicationid: ${service.applicationId}`);
     }
   });
+
+  it("shows each credential once, by its own name, and no value that Scalar made up", async () => {
+    const { dialog } = await openForm(desktop, "tag/badges/GET/v1/badges", "Page all badges of the application");
+    const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
+    expect(headers.filter((name) => /^(application|udid)/.test(name))).toEqual(["applicationid", "applicationsecret"]);
+    const html = await desktop.content();
+    expect(html).not.toMatch(/YOUR_SECRET_TOKEN|QUxMIFlPVVI/);
+    expect(html).not.toContain(service.applicationSecret);
+    await desktop.keyboard.press("Escape");
+  });
+
+  it.each([
+    ["light", "desktop", { width: 1440, height: 900 }],
+    ["dark", "desktop", { width: 1440, height: 900 }],
+    ["dark", "phone", { width: 390, height: 844 }],
+  ] as const)(
+    "has no fault that axe-core finds, %s on a %s: page, form, response, and page again",
+    async (theme, _, viewport) => {
+      const page = await open(viewport, theme);
+      await readAll(page);
+      const faults = [await faultsOf(page)];
+      const { button, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
+      await dialog.getByRole("button", { name: "Send" }).first().waitFor();
+      faults.push(await faultsOf(page));
+      await dialog.getByRole("button", { name: "Send" }).first().click();
+      await dialog.getByText("201 Created").waitFor();
+      faults.push(await faultsOf(page));
+      await page.keyboard.press("Escape");
+      await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
+      faults.push(await faultsOf(page));
+      expect(faults).toEqual([[], [], [], []]);
+      await page.context().close();
+    },
+  );
 
   it("does all that without a complaint in the console and without asking another host", () => {
     expect(complaints).toEqual([]);
@@ -148,6 +198,19 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     expect(refused).toEqual(["connect-src"]);
   });
 });
+
+/** Every rule of axe-core, those of good practice too: rule, element and what is wrong. */
+async function faultsOf(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  // What fades in has the contrast of a moment.
+  await page.evaluate(() =>
+    Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => undefined))),
+  );
+  const results: AxeResults = await page.evaluate("axe.run({ resultTypes: ['violations'] })");
+  return results.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+  );
+}
 
 const widthOf = (page: Page): Promise<number> => page.evaluate(() => document.documentElement.scrollWidth);
 

@@ -1,6 +1,8 @@
-import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID } from "../../shared/examples.ts";
+import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID, EXAMPLE_SECRET, EXAMPLE_UDID } from "../../shared/examples.ts";
 import { MAX_UDID_CHARACTERS, PUBLIC_CACHE_SECONDS, RATE_LIMIT_WINDOW_SECONDS } from "../../shared/limits.ts";
-import type { Header, SecurityScheme } from "./types.ts";
+import { udid } from "../../shared/requests.ts";
+import { jsonSchema } from "./json-schemas.ts";
+import type { Header, Operation, Parameter, Schema, SecurityScheme } from "./types.ts";
 
 const REQUEST_ID_SCHEMA = { type: "string", pattern: "^[\\w=-]{1,255}$" } as const;
 
@@ -75,6 +77,30 @@ export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
     description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Whoever knows application ID and udid can sign as the device: make it of at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
   },
 };
+
+/** The same headers as parameters: shape and example. */
+const CREDENTIALS: Record<string, { schema: Schema; example: string }> = {
+  applicationid: { schema: { type: "string", minLength: 1 }, example: EXAMPLE_APPLICATION_ID },
+  applicationsecret: { schema: { type: "string", minLength: 1 }, example: EXAMPLE_SECRET },
+  udid: { schema: { minLength: 1, ...jsonSchema(udid) }, example: EXAMPLE_UDID },
+};
+
+/**
+ * The headers that `security` names, as parameters. Generators of typed clients drop security schemes, so that only a
+ * parameter makes a call without its `udid` a type error. Required is what every alternative needs.
+ */
+export function credentialParameters(security: Operation["security"]): Parameter[] {
+  return Object.entries(CREDENTIALS)
+    .filter(([name]) => security.some((schemes) => name in schemes))
+    .map(([name, { schema, example }]) => ({
+      name,
+      in: "header",
+      description: SECURITY_SCHEMES[name]?.description ?? "",
+      required: security.every((schemes) => name in schemes),
+      schema,
+      example,
+    }));
+}
 
 /** A device calls: it has no secret. */
 export const BY_DEVICE = [{ applicationid: [], udid: [] }];

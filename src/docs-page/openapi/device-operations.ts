@@ -1,3 +1,4 @@
+import { BY_DEVICE, credentialParameters } from "./components.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_CLIENT_SIGNATURE,
@@ -41,6 +42,7 @@ The claim is part of the transaction that makes the badge: a failed request uses
 
 Of several faults one is told: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation. A missing application ID is 422 here, and 401 on the other routes.`,
   security: BY_DEVICE,
+  parameters: credentialParameters(BY_DEVICE),
   requestBody: {
     description: "The user who has logged in. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
@@ -109,6 +111,7 @@ A verifier demands \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anyt
 
 A missing application ID is 401 here.`,
   security: BY_DEVICE,
+  parameters: credentialParameters(BY_DEVICE),
   requestBody: {
     description: "The client's signature. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,

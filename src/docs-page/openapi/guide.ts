@@ -27,6 +27,8 @@ const START = `The service gives every user device a **badge number** that is un
 
 An administrator issues an **application ID** (public, part of the installed application), an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
 
+This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.json), for generators of clients, mocks and tests.
+
 # Getting started
 
 **A device, after its user has logged in**
@@ -159,8 +161,8 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "Users named `.` or `..`?",
-    "They get badges, and `GET /v1/badges` lists them; `/v1/users/{id}/badges` cannot name them.",
-    "Whoever parses a URL resolves such segments, percent-encoded or not (URL Standard), so the service never sees them.",
+    "Refused. `.` and `..` are no user IDs. Every HTTP client resolves them in a path: `/v1/users/../badges` is `/v1/badges`, which lists the whole application. Check user IDs before you put them into a path.",
+    "A URL cannot name them, percent-encoded or not (URL Standard).",
   ],
   [
     "Other methods?",

@@ -1,5 +1,5 @@
 import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/examples.ts";
-import { BY_DEVICE, BY_SERVER } from "./components.ts";
+import { BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorAnswers, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
@@ -19,6 +19,8 @@ function inAWeek(now: number): string {
 
 /** The application's server with a `udid`, or with the application ID alone where no secret is required. */
 const BY_INVITER = [{ applicationid: [], applicationsecret: [], udid: [] }, ...BY_DEVICE];
+/** The application's server, or the device that created the invitation. */
+const BY_REVOKER = [...BY_SERVER, ...BY_DEVICE];
 
 export const createInvitation = (now: number): Operation => ({
   operationId: "createInvitation",
@@ -38,6 +40,7 @@ A server-side call: there are no CORS headers, so a web page cannot make it. \`u
 
 Without a secret the call works only where the application does not require one. An application ID is public, so there anybody who has it can reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
   security: BY_INVITER,
+  parameters: credentialParameters(BY_INVITER),
   requestBody: {
     description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
@@ -76,8 +79,9 @@ export const revokeInvitation = (): Operation => ({
 With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the answer is 401 \`INVALID_CREDENTIALS\`.
 
 Revoking again gives the same answer, so repeat the call when no answer came. A claimed invitation cannot be revoked: its badge is issued, and the building takes its access away. Of a claim and a revocation at the same moment exactly one happens.`,
-  security: [...BY_SERVER, ...BY_DEVICE],
+  security: BY_REVOKER,
   parameters: [
+    ...credentialParameters(BY_REVOKER),
     {
       name: "id",
       in: "path",

@@ -1,7 +1,7 @@
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../shared/limits.ts";
 import { pageQuery } from "../../shared/requests.ts";
-import { BY_SERVER } from "./components.ts";
+import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorAnswers, json } from "./parts.ts";
 import type { Answer, Header, Json, Operation, Parameter } from "./types.ts";
@@ -47,7 +47,7 @@ export const listBadges = (): Operation => ({
 
 ${PAGING}`,
   security: BY_SERVER,
-  parameters: pageParameters(),
+  parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {
     "200": pageAnswer({
       "A page": [
@@ -75,6 +75,7 @@ export const listUserBadges = (): Operation => ({
 ${PAGING}`,
   security: BY_SERVER,
   parameters: [
+    ...credentialParameters(BY_SERVER),
     {
       name: "id",
       in: "path",

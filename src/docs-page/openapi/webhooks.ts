@@ -52,9 +52,22 @@ Compute over the **bytes of the body as they came**, before parsing: the body is
 
 \`\`\`js
 // Node: body is a Buffer, secret the application secret
-const expected = createHmac("sha1", secret).update(body).digest();
-const given = Buffer.from(request.headers.signature ?? "", "base64");
-const genuine = given.length === expected.length && timingSafeEqual(given, expected);
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+const isEqual = (given, expected) => given.length === expected.length && timingSafeEqual(given, expected);
+
+// Signature
+const sha1 = createHmac("sha1", secret).update(body).digest();
+const isGenuine = isEqual(Buffer.from(request.headers.signature ?? "", "base64"), sha1);
+
+// webhook-signature; the time is checked, too, or an old event could be sent again
+const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures = "" } = request.headers;
+const sha256 = createHmac("sha256", secret).update(\`\${id}.\${timestamp}.\`).update(body).digest();
+const isRecent = Math.abs(Date.now() / 1000 - Number(timestamp)) < 300;
+const isGenuineAndRecent = isRecent && signatures.split(" ").some((entry) => {
+  const [version, signature = ""] = entry.split(",");
+  return version === "v1" && isEqual(Buffer.from(signature, "base64"), sha256);
+});
 \`\`\`
 
 The first example is real: its headers belong to its body (on one line, as it is sent) and the secret \`${EXAMPLE_SECRET}\`. Standard Webhooks libraries expect the key as base64: give them the base64 of the secret's UTF-8.

@@ -24,8 +24,10 @@ const CONTENT_SECURITY_POLICY = [
 export const docsRoutes = new Hono<HttpEnv>()
   .get("/openapi.json", (c) => answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
   .all("/openapi.json", methodNotAllowed("GET", "HEAD"))
-  .get("/docs", (c) => {
+  .get("/docs", async (c) => {
     c.header("Content-Security-Policy", CONTENT_SECURITY_POLICY);
+    const { DEMO_APPLICATION_ID: demo } = c.env;
+    if (demo !== undefined && c.get("context").isLocal) return withApplication(await answerAsset(c, "no-store"), demo);
     return answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`);
   })
   .get("/docs/", (c) => c.redirect("/docs", 308))
@@ -34,6 +36,17 @@ export const docsRoutes = new Hono<HttpEnv>()
   .all("/docs", methodNotAllowed("GET", "HEAD"))
   .all("/docs/", methodNotAllowed("GET", "HEAD"))
   .all("/docs/:file", methodNotAllowed("GET", "HEAD"));
+
+/**
+ * The page with the demo application's ID, which it then fills into the calls that it tries. Only local development has
+ * one. The ID is public; a secret has no place here.
+ */
+function withApplication(page: Response, applicationId: string): Response {
+  page.headers.delete("ETag");
+  return new HTMLRewriter()
+    .on("#reference", { element: (mount) => void mount.setAttribute("data-application-id", applicationId) })
+    .transform(page);
+}
 
 /** @throws Refusal when there is no such file */
 async function answerAsset(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {

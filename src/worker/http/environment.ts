@@ -4,7 +4,10 @@ import type { Reason } from "../refusal.ts";
 
 /** What Hono carries through a request. */
 export interface HttpEnv {
-  Bindings: Env;
+  Bindings: Env & {
+    /** Only `npm start` sets it: /docs tries its calls with this application. */
+    DEMO_APPLICATION_ID?: string;
+  };
   Variables: RequestIdVariables & {
     context: Context;
     /** The body, where it had to be read to know its length. */

@@ -3,31 +3,38 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../../src/admin/operations/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
+import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 
 /** The Worker behind a real HTTP server, on storage of its own, with one application. Starts in a few seconds. */
 export interface Harness {
   origin: string;
+  /** Of the application, which is the demo application, too. */
   applicationId: string;
+  applicationSecret: string;
   close(): Promise<void>;
 }
 
 export async function startHarness(): Promise<Harness> {
   const { publicKey, privateKey } = await generateSealingKey();
+  const credentials = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
   const configPath = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
-  const server = createTestHarness({ workers: [{ configPath, secrets: { SEALING_KEY_1: privateKey } }] });
+  // As `npm start` runs it.
+  const vars = { DEMO_APPLICATION_ID: credentials.applicationId };
+  const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
   const { url } = await server.listen();
   const worker = server.getWorker<{ DB: D1Database }>();
   await worker.applyD1Migrations("DB");
   const database = new Database((await worker.getEnv()).DB);
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
-  const { applicationId } = await createApplication(database, {
+  await createApplication(database, {
     name: "Test",
     webhookUrl: null,
     requireSecret: false,
     reuseAfterSeconds: 0,
     signatureLifetimeSeconds: null,
+    credentials,
   });
-  return { origin: url.origin, applicationId, close: () => server.close() };
+  return { origin: url.origin, ...credentials, close: () => server.close() };
 }

@@ -1,0 +1,36 @@
+/* What Scalar's markup lacks for people who use a keyboard or a screen reader. Scalar draws what comes into view, and
+ * draws it anew when it changes, so its elements are repaired as they appear. test/node/docs.test.ts holds the result
+ * against WCAG with axe-core. */
+
+/** Selector to repair. A repaired element no longer matches its selector, or the observer would never rest. */
+const REPAIRS = {
+  // Code that scrolls would be out of reach of the keyboard.
+  "code.custom-scroll:not([tabindex='0'])": makeFocusable,
+  ".cm-scroller:not([tabindex='0'])": makeFocusable,
+  // An icon is no name.
+  'button[class~="group/copy-button"]:not([aria-label])': (button) => button.setAttribute("aria-label", "Copy"),
+  // They name elements that are drawn only when the button is used.
+  'button[class~="group/copy-button"][aria-controls]': (button) => button.removeAttribute("aria-controls"),
+  "button[role=none]": (button) => button.removeAttribute("role"),
+  // Every operation has one: together they are no landmarks to find anything by.
+  ".response-card[role=region]": (card) => card.setAttribute("role", "group"),
+  "[role=combobox]:not([aria-expanded])": (input) => input.setAttribute("aria-expanded", "false"),
+  ".cm-content[contenteditable=true]:not([aria-label])": (editor) => editor.setAttribute("aria-label", "Request body"),
+  ".cm-content[contenteditable=false]:not([aria-label])": (text) => text.setAttribute("aria-label", "Response body"),
+  '[role=dialog] section[aria-label^="Notifications"]:not([aria-label$="request"])': (section) =>
+    section.setAttribute("aria-label", "Notifications of the request"),
+  // The dialog stays when it is closed. Only one of it and the page behind it is in use, so there is one main landmark.
+  "body:has(.scalar-client--open) main.references-rendered:not([inert])": (main) => main.setAttribute("inert", ""),
+  "body:not(:has(.scalar-client--open)) main.references-rendered[inert]": (main) => main.removeAttribute("inert"),
+};
+
+function makeFocusable(element) {
+  element.setAttribute("tabindex", "0");
+}
+
+function repairAll() {
+  for (const [selector, repair] of Object.entries(REPAIRS)) document.querySelectorAll(selector).forEach(repair);
+}
+
+// At once, not with the next frame: a dialog that closes gives the focus back to a button of the page.
+new MutationObserver(repairAll).observe(document.body, { childList: true, subtree: true, attributes: true });
