@@ -55,7 +55,8 @@ async function writeScript(): Promise<void> {
 try {
   mkdirSync(dirname(SCRIPT), { recursive: true });
   cpSync(join(SOURCE, "page.html"), join(ASSETS, "docs.html"));
-  for (const name of ["page.js", "accessibility.js", "page.css", "icon.svg"]) cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
+  for (const name of ["page.js", "accessibility.js", "page.css", "icon.svg"])
+    cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
   writeFileSync(join(ASSETS, "openapi.json"), JSON.stringify(openApiDocument(Date.now())));
   await writeScript();
 } catch (error) {

@@ -1,7 +1,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import worker from "../../src/worker.ts";
+import worker from "../../src/worker/index.ts";
 import { fromSomewhere } from "../support/address.ts";
 
 beforeEach(() => {

@@ -1,4 +1,3 @@
-import { BY_DEVICE, credentialParameters } from "./components.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_CLIENT_SIGNATURE,
@@ -9,7 +8,7 @@ import {
   EXAMPLE_SIGNATURE_HEADER,
   EXAMPLE_TOKEN,
 } from "../../shared/examples.ts";
-import { BY_DEVICE } from "./components.ts";
+import { BY_DEVICE, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorAnswers, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
