@@ -1,79 +1,46 @@
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits.ts";
 
-/**
- * Why a request is refused. Tags of our own: only the table below knows statuses and public codes.
- */
-export type Reason =
-  | "applicationid-missing"
-  | "applicationid-unknown"
-  | "credentials-wrong"
-  | "udid-missing"
-  | "udid-invalid"
-  | "body-not-json"
-  | "body-too-large"
-  | "userid-missing"
-  | "userid-invalid"
-  | "metadata-invalid"
-  | "base64-missing"
-  | "base64-invalid"
-  | "expiresat-missing"
-  | "expiresat-invalid"
-  | "invitationtoken-invalid"
-  | "per-page-invalid"
-  | "cursor-invalid"
-  | "application-unknown"
-  | "badge-unknown"
-  | "invitation-unknown"
-  | "invitation-claimed"
-  | "invitation-revoked"
-  | "invitation-expired"
-  | "rate-limited"
-  | "numbers-exhausted"
-  | "route-unknown"
-  | "method-not-allowed"
-  /** Others kept changing what the request needs, for as often as it tried: nothing failed. */
-  | "contended"
-  | "unavailable"
-  | "internal";
-
 export interface PublicError {
   status: ContentfulStatusCode;
-  code: string;
   /** Seconds, for the `Retry-After` header. */
   retryAfterSeconds?: number;
 }
 
-/** The one place that knows statuses and public codes (contract section 6). */
-export const PUBLIC_ERRORS: Record<Reason, PublicError> = {
-  "body-not-json": { status: 400, code: "INVALID_JSON" },
-  "applicationid-unknown": { status: 401, code: "INVALID_APPLICATIONID" },
-  "credentials-wrong": { status: 401, code: "INVALID_CREDENTIALS" },
-  "route-unknown": { status: 404, code: "NOT_FOUND" },
-  "application-unknown": { status: 404, code: "UNKNOWN_APPLICATION" },
-  "badge-unknown": { status: 404, code: "UNKNOWN_BADGE" },
-  "invitation-unknown": { status: 404, code: "UNKNOWN_INVITATION" },
-  "method-not-allowed": { status: 405, code: "METHOD_NOT_ALLOWED" },
-  "invitation-claimed": { status: 409, code: "CLAIMED_INVITATION" },
-  "invitation-expired": { status: 410, code: "EXPIRED_INVITATION" },
-  "invitation-revoked": { status: 410, code: "REVOKED_INVITATION" },
-  "body-too-large": { status: 413, code: "PAYLOAD_TOO_LARGE" },
-  "applicationid-missing": { status: 422, code: "UNDEFINED_APPLICATIONID" },
-  "udid-missing": { status: 422, code: "UNDEFINED_UDID" },
-  "userid-missing": { status: 422, code: "UNDEFINED_USERID" },
-  "base64-missing": { status: 422, code: "UNDEFINED_BASE64" },
-  "expiresat-missing": { status: 422, code: "UNDEFINED_EXPIRESAT" },
-  "udid-invalid": { status: 422, code: "INVALID_UDID" },
-  "userid-invalid": { status: 422, code: "INVALID_USERID" },
-  "metadata-invalid": { status: 422, code: "INVALID_METADATA" },
-  "base64-invalid": { status: 422, code: "INVALID_BASE64" },
-  "expiresat-invalid": { status: 422, code: "INVALID_EXPIRESAT" },
-  "invitationtoken-invalid": { status: 422, code: "INVALID_INVITATIONTOKEN" },
-  "per-page-invalid": { status: 422, code: "INVALID_PER_PAGE" },
-  "cursor-invalid": { status: 422, code: "INVALID_CURSOR" },
-  "rate-limited": { status: 429, code: "RATE_LIMITED", retryAfterSeconds: RATE_LIMIT_WINDOW_SECONDS },
-  internal: { status: 500, code: "INTERNAL_ERROR" },
-  "numbers-exhausted": { status: 503, code: "NUMBERS_EXHAUSTED" },
-  contended: { status: 503, code: "UNAVAILABLE", retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
-  unavailable: { status: 503, code: "UNAVAILABLE", retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
-};
+const TABLE = {
+  INVALID_JSON: { status: 400 },
+  INVALID_APPLICATIONID: { status: 401 },
+  INVALID_CREDENTIALS: { status: 401 },
+  NOT_FOUND: { status: 404 },
+  UNKNOWN_APPLICATION: { status: 404 },
+  UNKNOWN_BADGE: { status: 404 },
+  UNKNOWN_INVITATION: { status: 404 },
+  METHOD_NOT_ALLOWED: { status: 405 },
+  CLAIMED_INVITATION: { status: 409 },
+  EXPIRED_INVITATION: { status: 410 },
+  REVOKED_INVITATION: { status: 410 },
+  PAYLOAD_TOO_LARGE: { status: 413 },
+  UNDEFINED_APPLICATIONID: { status: 422 },
+  UNDEFINED_UDID: { status: 422 },
+  UNDEFINED_USERID: { status: 422 },
+  UNDEFINED_BASE64: { status: 422 },
+  UNDEFINED_EXPIRESAT: { status: 422 },
+  INVALID_UDID: { status: 422 },
+  INVALID_USERID: { status: 422 },
+  INVALID_METADATA: { status: 422 },
+  INVALID_BASE64: { status: 422 },
+  INVALID_EXPIRESAT: { status: 422 },
+  INVALID_INVITATIONTOKEN: { status: 422 },
+  INVALID_PER_PAGE: { status: 422 },
+  INVALID_CURSOR: { status: 422 },
+  RATE_LIMITED: { status: 429, retryAfterSeconds: RATE_LIMIT_WINDOW_SECONDS },
+  INTERNAL_ERROR: { status: 500 },
+  NUMBERS_EXHAUSTED: { status: 503 },
+  UNAVAILABLE: { status: 503, retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
+} as const satisfies Record<string, PublicError>;
+
+/** Why a request is refused, as callers and the log read it (contract section 6). */
+export type ErrorCode = keyof typeof TABLE;
+
+/** The status of each code, and when to try again. Nothing else in the service knows a status. */
+export const PUBLIC_ERRORS: Readonly<Record<ErrorCode, PublicError>> = TABLE;

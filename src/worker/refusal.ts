@@ -1,17 +1,24 @@
-import type { Reason } from "../shared/error-table.ts";
+import type { ErrorCode } from "../shared/error-table.ts";
 
-export type { Reason };
+/** What only the log tells of a refusal. */
+interface RefusalDetails {
+  /** `contended`: other calls kept changing what this one needs, for as often as it tried. Nothing failed. */
+  detail?: "contended";
+  /** ID of the application whose secret was wrong or missing. */
+  applicationId?: string | undefined;
+}
 
 /** A request that cannot be granted; nothing was changed. */
 export class Refusal extends Error {
-  readonly reason: Reason;
-  /** ID of the application whose secret was wrong or missing, for the log. */
+  readonly code: ErrorCode;
+  readonly detail: RefusalDetails["detail"];
   readonly applicationId: string | undefined;
 
-  constructor(reason: Reason, applicationId?: string) {
-    super(reason);
+  constructor(code: ErrorCode, { detail, applicationId }: RefusalDetails = {}) {
+    super(code);
     this.name = "Refusal";
-    this.reason = reason;
+    this.code = code;
+    this.detail = detail;
     this.applicationId = applicationId;
   }
 }

@@ -51,7 +51,7 @@ describe("GET /openapi.json (contract section 11)", () => {
   });
 
   it("tells every code of the error table, with the status it has there", () => {
-    for (const { status, code } of Object.values(PUBLIC_ERRORS)) {
+    for (const [code, { status }] of Object.entries(PUBLIC_ERRORS)) {
       expect(openApi.info.description).toContain(`* ${status} **\`${code}\`**`);
     }
   });

@@ -20,7 +20,13 @@ function expectContended(answer: Answer): void {
   expect(outcome(answer)).toBe("503 UNAVAILABLE");
   expect(answer.headers.get("retry-after")).toBe("2");
   const lines = log.lines().filter(({ event }) => event === "request" || event === "request-failed");
-  expect(lines.at(-1)).toMatchObject({ level: "info", event: "request", status: 503, reason: "contended" });
+  expect(lines.at(-1)).toMatchObject({
+    level: "info",
+    event: "request",
+    status: 503,
+    code: "UNAVAILABLE",
+    detail: "contended",
+  });
   expect(lines.filter(({ event }) => event === "request-failed")).toEqual([]);
 }
 

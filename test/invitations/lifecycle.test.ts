@@ -34,7 +34,7 @@ function invitation(state: InvitationState): Invitation {
 describe("presenting a token (contract section 5)", () => {
   it("is refused as unknown when there is no such invitation", () => {
     for (const now of ALWAYS) {
-      expect(decideClaim(undefined, CLAIMER, now)).toEqual({ kind: "refuse", reason: "invitation-unknown" });
+      expect(decideClaim(undefined, CLAIMER, now)).toEqual({ kind: "refuse", code: "UNKNOWN_INVITATION" });
     }
   });
 
@@ -51,15 +51,18 @@ describe("presenting a token (contract section 5)", () => {
       expect(decideClaim(invitation("claimed"), CLAIMER, now)).toEqual({ kind: "claimed-before" });
       for (const other of OTHERS) {
         const decision = decideClaim(invitation("claimed"), other, now);
-        expect(decision).toEqual({ kind: "refuse", reason: "invitation-claimed" });
+        expect(decision).toEqual({ kind: "refuse", code: "CLAIMED_INVITATION" });
       }
     }
   });
 
-  it.each(["revoked", "expired"] as const)("is refused to everybody once the invitation is %s", (state) => {
+  it.each([
+    ["revoked", "REVOKED_INVITATION"],
+    ["expired", "EXPIRED_INVITATION"],
+  ] as const)("is refused to everybody once the invitation is %s", (state, code) => {
     for (const now of ALWAYS) {
       for (const claimer of [CLAIMER, ...OTHERS]) {
-        expect(decideClaim(invitation(state), claimer, now)).toEqual({ kind: "refuse", reason: `invitation-${state}` });
+        expect(decideClaim(invitation(state), claimer, now)).toEqual({ kind: "refuse", code });
       }
     }
   });
@@ -72,7 +75,7 @@ describe("revoking (contract section 5)", () => {
   it("is refused as unknown when there is no such invitation", () => {
     for (const now of ALWAYS) {
       for (const revoker of [SERVER, CREATING_DEVICE]) {
-        expect(decideRevoke(undefined, revoker, now)).toEqual({ kind: "refuse", reason: "invitation-unknown" });
+        expect(decideRevoke(undefined, revoker, now)).toEqual({ kind: "refuse", code: "UNKNOWN_INVITATION" });
       }
     }
   });
@@ -83,8 +86,8 @@ describe("revoking (contract section 5)", () => {
     ["pending", AFTER, { kind: "expire" }],
     ...ALWAYS.flatMap((now) => [
       ["revoked", now, { kind: "revoked-before" }] as const,
-      ["claimed", now, { kind: "refuse", reason: "invitation-claimed" }] as const,
-      ["expired", now, { kind: "refuse", reason: "invitation-expired" }] as const,
+      ["claimed", now, { kind: "refuse", code: "CLAIMED_INVITATION" }] as const,
+      ["expired", now, { kind: "refuse", code: "EXPIRED_INVITATION" }] as const,
     ]),
   ] as const)("of one that is %s at %i gives %o to the server and to the creating device", (state, now, decision) => {
     for (const revoker of [SERVER, CREATING_DEVICE]) {
@@ -98,7 +101,7 @@ describe("revoking (contract section 5)", () => {
         // The claimer is no more than any other device.
         for (const device of ["another", CLAIMER.device]) {
           const decision = decideRevoke(invitation(state), { kind: "device", device }, now);
-          expect(decision).toEqual({ kind: "refuse", reason: "invitation-unknown" });
+          expect(decision).toEqual({ kind: "refuse", code: "UNKNOWN_INVITATION" });
         }
       }
     }

@@ -50,7 +50,7 @@ function act(world: World, what: Act): Step[] {
         return [{ world: { state: "claimed", badges: { ...badges, [who]: "reserved" } }, outcome: "created reserved" }];
       }
       if (state === "claimed" && badges[who] === "reserved") return [{ world, outcome: "existing reserved" }];
-      return [{ world, outcome: `refused invitation-${state}` }];
+      return [{ world, outcome: `refused ${state.toUpperCase()}_INVITATION` }];
     }
     case "plain request": {
       if (badges.alice !== undefined) return [{ world, outcome: `existing ${badges.alice}` }];
@@ -60,7 +60,7 @@ function act(world: World, what: Act): Step[] {
     }
     case "revoke":
       if (state === "pending") return [{ world: { state: "revoked", badges }, outcome: "revoked" }];
-      return [{ world, outcome: state === "revoked" ? "revoked" : `refused invitation-${state}` }];
+      return [{ world, outcome: state === "revoked" ? "revoked" : `refused ${state.toUpperCase()}_INVITATION` }];
     case "expire":
       return [{ world: { state: state === "pending" ? "expired" : state, badges }, outcome: "swept" }];
   }
@@ -124,7 +124,7 @@ async function perform(context: Context, what: Act, stage: Stage): Promise<Outco
         return "swept";
     }
   } catch (error) {
-    if (error instanceof Refusal) return `refused ${error.reason}`;
+    if (error instanceof Refusal) return `refused ${error.code}`;
     throw error;
   }
 }

@@ -1,5 +1,4 @@
-import type { Reason } from "../../shared/error-table.ts";
-import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEFAULT_PER_PAGE,
@@ -16,7 +15,7 @@ import {
   REFUSED_CALLS_PER_MINUTE,
 } from "../../shared/limits.ts";
 import { MEANINGS } from "./meanings.ts";
-import { describeReason } from "./parts.ts";
+import { describeError } from "./parts.ts";
 
 /** The text in front of the routes, in Markdown. */
 export function guide(): string {
@@ -47,14 +46,13 @@ Devices call with \`applicationid\` and \`udid\`, servers with \`applicationid\`
 Requests and answers are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601. Badge numbers are text: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
 
 function errors(): string {
-  const reasons = Object.keys(PUBLIC_ERRORS).filter((reason): reason is Reason => reason in MEANINGS);
-  // Reasons with one code are described once.
-  const items = new Set(reasons.map((reason) => `* ${PUBLIC_ERRORS[reason].status} ${describeReason(reason)}`));
+  const codes = Object.keys(PUBLIC_ERRORS).filter((code): code is ErrorCode => code in MEANINGS);
+  const items = codes.map((code) => `* ${PUBLIC_ERRORS[code].status} ${describeError(code)}`);
   return `# Errors
 
 \`{"error": "CODE"}\`, on every path, including unknown ones. Decide by the code; treat a code that you do not know by its status. Each route lists exactly the codes that it can give; 405 is for the other methods of its path, and 404 \`NOT_FOUND\` for paths that do not exist.
 
-${[...items].join("\n")}
+${items.join("\n")}
 
 Every answer has an \`X-Request-Id\`: log it, and quote it when you report a problem.`;
 }

@@ -1,5 +1,4 @@
-import type { Reason } from "../../shared/error-table.ts";
-import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { MEANINGS } from "./meanings.ts";
 import type { Answer, Example, Header, Json, MediaType, Reference, Schema } from "./types.ts";
 
@@ -42,42 +41,40 @@ export function commonHeaders({ anyOrigin, cacheControl = "NoStore" }: RouteHead
   };
 }
 
-/** The answers of a route that went wrong, one for each status, of exactly these reasons and the common ones. */
-export function errorAnswers(route: RouteHeaders, reasons: readonly Reason[]): Record<string, Answer> {
-  const all: Reason[] = [...reasons, "method-not-allowed", "internal"];
-  const statuses = [...new Set(all.map((reason) => PUBLIC_ERRORS[reason].status))].sort();
+/** The answers of a route that went wrong, one for each status, of exactly these codes and the common ones. */
+export function errorAnswers(route: RouteHeaders, codes: readonly ErrorCode[]): Record<string, Answer> {
+  const all: ErrorCode[] = [...codes, "METHOD_NOT_ALLOWED", "INTERNAL_ERROR"];
+  const statuses = [...new Set(all.map((code) => PUBLIC_ERRORS[code].status))].sort();
   const headers = commonHeaders({ anyOrigin: route.anyOrigin });
   return Object.fromEntries(
     statuses.map((status) => {
-      const ofStatus = all.filter((reason) => PUBLIC_ERRORS[reason].status === status);
+      const ofStatus = all.filter((code) => PUBLIC_ERRORS[code].status === status);
       return [String(status), errorAnswer(ofStatus, headers)];
     }),
   );
 }
 
-function errorAnswer(reasons: readonly Reason[], headers: Headers): Answer {
-  const codes = reasons.map((reason) => PUBLIC_ERRORS[reason].code);
-  const waits = reasons.filter((reason) => PUBLIC_ERRORS[reason].retryAfterSeconds !== undefined);
-  const retryAfter = waits.length === reasons.length ? "RetryAfter" : "RetryAfterSometimes";
+function errorAnswer(codes: readonly ErrorCode[], headers: Headers): Answer {
+  const waits = codes.filter((code) => PUBLIC_ERRORS[code].retryAfterSeconds !== undefined);
+  const retryAfter = waits.length === codes.length ? "RetryAfter" : "RetryAfterSometimes";
   return {
-    description: reasons.map(describeReason).join("\n\n"),
+    description: codes.map(describeError).join("\n\n"),
     headers: {
       ...headers,
       ...(waits.length > 0 && { "Retry-After": headerRef(retryAfter) }),
-      ...(reasons.includes("method-not-allowed") && { Allow: headerRef("Allow") }),
+      ...(codes.includes("METHOD_NOT_ALLOWED") && { Allow: headerRef("Allow") }),
     },
     content: {
       "application/json": {
         schema: errorSchema(codes),
-        examples: Object.fromEntries(reasons.map((reason) => errorExample(reason))),
+        examples: Object.fromEntries(codes.map((code) => errorExample(code))),
       },
     },
   };
 }
 
-function errorExample(reason: Reason): [string, Example] {
-  const { code } = PUBLIC_ERRORS[reason];
-  return [code, { summary: MEANINGS[reason].meaning, value: { error: code } }];
+function errorExample(code: ErrorCode): [string, Example] {
+  return [code, { summary: MEANINGS[code].meaning, value: { error: code } }];
 }
 
 export function errorSchema(codes: readonly string[]): Schema {
@@ -95,7 +92,7 @@ export function errorSchema(codes: readonly string[]): Schema {
   };
 }
 
-export function describeReason(reason: Reason): string {
-  const { meaning, remedy } = MEANINGS[reason];
-  return `**\`${PUBLIC_ERRORS[reason].code}\`** ${meaning} ${remedy}`;
+export function describeError(code: ErrorCode): string {
+  const { meaning, remedy } = MEANINGS[code];
+  return `**\`${code}\`** ${meaning} ${remedy}`;
 }

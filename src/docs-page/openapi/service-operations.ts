@@ -35,7 +35,7 @@ A disabled application keeps its key set: it gets no new signatures, but doors s
       headers: commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }),
       content: json(schemaRef("JwkSet"), { "One key": { keys: [EXAMPLE_JWK] } }),
     },
-    ...errorAnswers(KEY_SET_ROUTE, ["application-unknown", "rate-limited", "unavailable"]),
+    ...errorAnswers(KEY_SET_ROUTE, ["UNKNOWN_APPLICATION", "RATE_LIMITED", "UNAVAILABLE"]),
   },
 });
 
@@ -51,7 +51,7 @@ export const getHealth = (): Operation => ({
       headers: commonHeaders(SERVICE_ROUTE),
       content: json(schemaRef("Health"), { "It works": { status: "ok" } }),
     },
-    ...errorAnswers(SERVICE_ROUTE, ["unavailable"]),
+    ...errorAnswers(SERVICE_ROUTE, ["UNAVAILABLE"]),
   },
 });
 

@@ -1,8 +1,9 @@
 import { digestOf } from "../../shared/digest.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
 import { isApplicationId } from "../../shared/identifiers.ts";
 import { DENIAL_CACHE_MILLISECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
-import { type Reason, Refusal } from "../refusal.ts";
+import { Refusal } from "../refusal.ts";
 import { hasDigest } from "./credentials.ts";
 import type { Application } from "./registry.ts";
 
@@ -26,19 +27,19 @@ type Parts = Pick<Context, "registry" | "refusedCalls" | "refusedCallLimit" | "d
 export async function requireApplication(
   parts: Parts,
   credentials: Credentials,
-  missing: "applicationid-missing" | "applicationid-unknown",
+  missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
 ): Promise<Application> {
   const { applicationId, clientAddress } = credentials;
-  if (applicationId !== null) return requireEnabled(parts, clientAddress, applicationId, "applicationid-unknown");
-  if (missing === "applicationid-missing") throw new Refusal(missing);
+  if (applicationId !== null) return requireEnabled(parts, clientAddress, applicationId, "INVALID_APPLICATIONID");
+  if (missing === "UNDEFINED_APPLICATIONID") throw new Refusal(missing);
   return refuse(parts, clientAddress, missing);
 }
 
 /** The application that a server-side call proves to be, by ID and secret. Says nothing of which was wrong. */
 export async function requireServer(parts: Parts, credentials: Credentials): Promise<Application> {
   const { applicationId, secret, clientAddress } = credentials;
-  if (applicationId === null || secret === null) return refuse(parts, clientAddress, "credentials-wrong");
-  const application = await requireEnabled(parts, clientAddress, applicationId, "credentials-wrong");
+  if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
+  const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
   return requireSecret(parts, clientAddress, application, secret);
 }
 
@@ -50,7 +51,7 @@ export interface Caller {
 
 /** A server when the call carries a right secret, a device when it carries none (contract section 5). */
 export async function identifyCaller(parts: Parts, credentials: Credentials): Promise<Caller> {
-  const application = await requireApplication(parts, credentials, "applicationid-unknown");
+  const application = await requireApplication(parts, credentials, "INVALID_APPLICATIONID");
   const { secret, clientAddress } = credentials;
   if (secret !== null) {
     return { kind: "server", application: await requireSecret(parts, clientAddress, application, secret) };
@@ -58,7 +59,7 @@ export async function identifyCaller(parts: Parts, credentials: Credentials): Pr
   if (!application.requireSecret) return { kind: "device", application };
   const { id } = application;
   const newer = await findForDenial(parts, clientAddress, id);
-  if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "credentials-wrong", id);
+  if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
   return { kind: "device", application: newer };
 }
 
@@ -70,27 +71,27 @@ export async function identifyRevoker(
 ): Promise<{ kind: "server"; application: Application } | { kind: "device"; application: Application; udid: string }> {
   const { kind, application } = await identifyCaller(parts, credentials);
   if (kind === "server") return { kind, application };
-  if (udid === null) return refuse(parts, credentials.clientAddress, "credentials-wrong", application.id);
+  if (udid === null) return refuse(parts, credentials.clientAddress, "INVALID_CREDENTIALS", application.id);
   return { kind, application, udid };
 }
 
 /** The application whose public keys are asked for. No credentials, but IDs can be guessed here too. */
 export async function requirePublisher(parts: Parts, clientAddress: string, id: string): Promise<Application> {
   const application = await find(parts, clientAddress, id);
-  return application ?? refuse(parts, clientAddress, "application-unknown");
+  return application ?? refuse(parts, clientAddress, "UNKNOWN_APPLICATION");
 }
 
 async function requireEnabled(
   parts: Parts,
   clientAddress: string,
   id: string,
-  reason: "applicationid-unknown" | "credentials-wrong",
+  code: "INVALID_APPLICATIONID" | "INVALID_CREDENTIALS",
 ): Promise<Application> {
   const remembered = parts.registry.recall(id, parts.now());
   if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
   const application = await find(parts, clientAddress, id);
   const newer = application?.isDisabled ? await findForDenial(parts, clientAddress, id) : application;
-  return newer && !newer.isDisabled ? newer : refuse(parts, clientAddress, reason);
+  return newer && !newer.isDisabled ? newer : refuse(parts, clientAddress, code);
 }
 
 /** @returns the application as it was when the secret was found right: the newest state when the cache denied it */
@@ -104,12 +105,12 @@ async function requireSecret(
   if (hasDigest(application, digest)) return application;
   const { registry, now } = parts;
   const { id } = application;
-  if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "credentials-wrong", id);
+  if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
   // The secret may be newer than what this isolate remembers.
   const fresh = await lookUp(parts, clientAddress, id, digest);
   if (fresh && !fresh.isDisabled && hasDigest(fresh, digest)) return fresh;
   registry.rememberWrongSecret(id, digest, now());
-  return refuse(parts, clientAddress, "credentials-wrong", id);
+  return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
 }
 
 /** Disabled applications are returned as such. */
@@ -143,13 +144,13 @@ function lookUp(
   return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, () => registry.findFresh(db, id, now()));
 }
 
-/** @throws Refusal always: for the reason, or for too many refusals of the address */
+/** @throws Refusal always: with this code, or for too many refusals of the address */
 async function refuse(
   { refusedCalls, refusedCallLimit, now }: Parts,
   clientAddress: string,
-  reason: Reason,
+  code: ErrorCode,
   applicationId?: string,
 ): Promise<never> {
   const isOver = await refusedCalls.count(clientAddress, now(), refusedCallLimit);
-  throw new Refusal(isOver ? "rate-limited" : reason, applicationId);
+  throw new Refusal(isOver ? "RATE_LIMITED" : code, { applicationId });
 }

@@ -42,7 +42,7 @@ export class RefusedCalls {
     const { inDoubt } = minute;
     const asking = inDoubt.get(subject) ?? 0;
     const couldBeOver = asking === 0 && minute.refused + inDoubt.size > REFUSED_CALLS_PER_MINUTE;
-    if (minute.isOver || couldBeOver) throw new Refusal("rate-limited");
+    if (minute.isOver || couldBeOver) throw new Refusal("RATE_LIMITED");
     inDoubt.set(subject, asking + 1);
     try {
       return await ask();

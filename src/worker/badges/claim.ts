@@ -1,12 +1,13 @@
 import { currentSigningKey } from "../../shared/current-signing-key.ts";
 import { digestOf } from "../../shared/digest.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
 import { newEventId } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application, SigningKey } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { decideClaim } from "../invitations/lifecycle.ts";
 import { Unavailable } from "../platform.ts";
-import { type Reason, Refusal } from "../refusal.ts";
+import { Refusal } from "../refusal.ts";
 import { findBadge } from "../storage/badges.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import {
@@ -41,7 +42,7 @@ export async function claimInvitation(
     const isOurs = invitation?.claimEventId === eventId;
     const decision = decideClaim(invitation, request, context.now());
     if (decision.kind === "refuse" || !invitation) {
-      throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
+      throw new Refusal(decision.kind === "refuse" ? decision.code : "UNKNOWN_INVITATION");
     }
     if (decision.kind === "expire") {
       await writeExpiry(db, digest, context.now());
@@ -52,7 +53,7 @@ export async function claimInvitation(
     const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
     if (await claimNow(context, application.id, claim)) return created(invitation.number, signingKey);
   }
-  throw new Refusal("contended");
+  throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
 
 /** @returns false when something moved since the request looked */
@@ -64,9 +65,9 @@ async function claimNow(context: Context, applicationId: string, claim: Claim): 
     case "overtaken":
       return false;
     case "given-back":
-      return refuseLost(context, applicationId, claim, "invitation-revoked");
+      return refuseLost(context, applicationId, claim, "REVOKED_INVITATION");
     case "claimed-by-another":
-      return refuseLost(context, applicationId, claim, "invitation-claimed");
+      return refuseLost(context, applicationId, claim, "CLAIMED_INVITATION");
     case "unavailable":
       throw new Unavailable("allocator", undefined);
   }
@@ -76,10 +77,10 @@ async function claimNow(context: Context, applicationId: string, claim: Claim): 
  * The object hears of an invitation's end after D1 does, so by now D1 says why, and the next decision gives the reason. If
  * it still says pending, D1 was restored to an older state, and the number is somebody else's or may be.
  */
-async function refuseLost(context: Context, applicationId: string, claim: Claim, reason: Reason): Promise<false> {
+async function refuseLost(context: Context, applicationId: string, claim: Claim, code: ErrorCode): Promise<false> {
   const invitation = await findInvitation(context.db, applicationId, claim.digest);
   if (invitation?.state !== "pending") return false;
-  throw new Refusal(reason);
+  throw new Refusal(code);
 }
 
 function toClaim(
@@ -118,6 +119,6 @@ async function answerClaimedBefore(
   metadata: string | null,
 ): Promise<IssuedBadge> {
   const badge = await findBadge(context.db, userDevice);
-  if (!badge) throw new Refusal("invitation-claimed");
+  if (!badge) throw new Refusal("CLAIMED_INVITATION");
   return answerExisting(context, badge, metadata);
 }

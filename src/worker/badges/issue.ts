@@ -43,9 +43,9 @@ async function issueNew(
     case "existing":
       return answerRaced(context, userDevice, metadata);
     case "exhausted":
-      throw new Refusal("numbers-exhausted");
+      throw new Refusal("NUMBERS_EXHAUSTED");
     case "contended":
-      throw new Refusal("contended");
+      throw new Refusal("UNAVAILABLE", { detail: "contended" });
     case "unavailable":
       throw new Unavailable("allocator", undefined);
   }
@@ -54,6 +54,6 @@ async function issueNew(
 /** Another request for the same user device was first: what it wrote is answered like any existing badge. */
 async function answerRaced(context: Context, userDevice: UserDevice, metadata: string | null): Promise<IssuedBadge> {
   const badge = await findBadge(context.db, userDevice);
-  if (!badge) throw new Refusal("contended");
+  if (!badge) throw new Refusal("UNAVAILABLE", { detail: "contended" });
   return answerExisting(context, badge, metadata);
 }

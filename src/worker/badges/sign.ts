@@ -23,7 +23,7 @@ export async function signBadge(
   clientSignature: string,
 ): Promise<string> {
   const badge = await findCurrentBadge(context.db, { applicationId: application.id, device });
-  if (!badge) throw new Refusal("badge-unknown");
+  if (!badge) throw new Refusal("UNKNOWN_BADGE");
   const key = await signingKeyOf(context, application, badge.signingKeyId);
   const issuedAt = Math.floor(context.now() / 1000);
   const lifetime = application.signatureLifetimeSeconds;

@@ -53,7 +53,8 @@ export const app = new Hono<HttpEnv>()
       // The pattern, never the path: a path may hold an invitation token.
       route: routePath(c, -1),
       status: c.res.status,
-      reason: c.get("reason"),
+      code: c.get("code"),
+      detail: c.get("detail"),
       application: c.get("application"),
       milliseconds: Date.now() - startedAt,
       d1RoundTrips: context.db.roundTrips,
@@ -64,5 +65,5 @@ export const app = new Hono<HttpEnv>()
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
   .route("/", docsRoutes)
-  .notFound((c) => answerError(c, "route-unknown"))
+  .notFound((c) => answerError(c, "NOT_FOUND"))
   .onError(answerException);

@@ -32,7 +32,7 @@ function logged<Who extends { application: Application }>(c: HonoContext<HttpEnv
 
 export async function requireApplication(
   c: HonoContext<HttpEnv>,
-  missing: "applicationid-missing" | "applicationid-unknown",
+  missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
 ): Promise<Application> {
   const application = await authentication.requireApplication(c.get("context"), credentials(c), missing);
   return logged(c, { application }).application;
@@ -54,7 +54,7 @@ export async function identifyRevoker(c: HonoContext<HttpEnv>) {
 /** The udid as it was sent; its form is judged later, after the body (contract section 2). */
 export function requireUdid(c: HonoContext<HttpEnv>): string {
   const udid = header(c, "udid");
-  if (udid === null) throw new Refusal("udid-missing");
+  if (udid === null) throw new Refusal("UNDEFINED_UDID");
   return udid;
 }
 

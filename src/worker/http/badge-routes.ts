@@ -5,18 +5,18 @@ import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
 import { requireApplication, requireDevice, requireUdid } from "./authentication.ts";
-import { type FieldReasons, parseBody, readBody, requireFields } from "./body.ts";
+import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitDevice } from "./rate-limit.ts";
 import { anyOrigin, limitBody, methodNotAllowed } from "./resource.ts";
 
-const BADGE_FIELDS: FieldReasons = {
-  userId: { missing: "userid-missing", invalid: "userid-invalid" },
-  metadata: { invalid: "metadata-invalid" },
-  invitationToken: { invalid: "invitationtoken-invalid" },
+const BADGE_FIELDS: FieldErrors = {
+  userId: { missing: "UNDEFINED_USERID", invalid: "INVALID_USERID" },
+  metadata: { invalid: "INVALID_METADATA" },
+  invitationToken: { invalid: "INVALID_INVITATIONTOKEN" },
 };
 
-const SIGN_FIELDS: FieldReasons = { base64: { missing: "base64-missing", invalid: "base64-invalid" } };
+const SIGN_FIELDS: FieldErrors = { base64: { missing: "UNDEFINED_BASE64", invalid: "INVALID_BASE64" } };
 
 /** What a phone calls: it has the application ID and its udid, no secret. */
 export const badgeRoutes = new Hono<HttpEnv>()
@@ -25,7 +25,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
 
   .post("/v1/badge", limitBody, async (c) => {
     const context = c.get("context");
-    const application = await requireApplication(c, "applicationid-missing");
+    const application = await requireApplication(c, "UNDEFINED_APPLICATIONID");
     const udid = requireUdid(c);
     const device = await requireDevice(c, application, udid);
     await limitDevice(c, application, device);
@@ -42,7 +42,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
 
   .post("/v1/badge/sign", limitBody, async (c) => {
     const context = c.get("context");
-    const application = await requireApplication(c, "applicationid-unknown");
+    const application = await requireApplication(c, "INVALID_APPLICATIONID");
     const udid = requireUdid(c);
     const device = await requireDevice(c, application, udid);
     await limitDevice(c, application, device);
@@ -55,7 +55,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
 
 export function requireValidUdid(udid: string): void {
-  if (!udidSchema.safeParse(udid).success) throw new Refusal("udid-invalid");
+  if (!udidSchema.safeParse(udid).success) throw new Refusal("INVALID_UDID");
 }
 
 /** One text for equal metadata, so that a change shows by comparing. */

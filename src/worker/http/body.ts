@@ -1,6 +1,7 @@
 import type { Context as HonoContext } from "hono";
 import type { z } from "zod";
-import { type Reason, Refusal } from "../refusal.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
+import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
@@ -11,7 +12,7 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
   const bytes = c.get("body") ?? (await c.req.raw.arrayBuffer());
   if (bytes.byteLength === 0) return {};
   const body = parseJson(bytes);
-  if (!isObject(body)) throw new Refusal("body-not-json");
+  if (!isObject(body)) throw new Refusal("INVALID_JSON");
   return withoutMissing(body);
 }
 
@@ -23,7 +24,7 @@ function parseJson(bytes: ArrayBuffer | Uint8Array): unknown {
     const text = utf8.decode(bytes);
     return text.trim() === "" ? {} : JSON.parse(text);
   } catch {
-    throw new Refusal("body-not-json");
+    throw new Refusal("INVALID_JSON");
   }
 }
 
@@ -47,29 +48,29 @@ function deleteMissing(object: Record<string, unknown>): void {
 }
 
 /** What is wrong with a field: its first entry when it is missing, its second when it is there and not valid. */
-export type FieldReasons = Record<string, { missing?: Reason; invalid: Reason }>;
+export type FieldErrors = Record<string, { missing?: ErrorCode; invalid: ErrorCode }>;
 
 /**
- * Checks a body against its schema. Of several faults the first is told, in the order of `reasons`, every missing field
+ * Checks a body against its schema. Of several faults the first is told, in the order of `errors`, every missing field
  * before every invalid one.
  */
 export function parseBody<Schema extends z.ZodType>(
   schema: Schema,
   body: Record<string, unknown>,
-  reasons: FieldReasons,
+  errors: FieldErrors,
 ): z.infer<Schema> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   const faulty = new Set(parsed.error.issues.map(({ path }) => path[0]));
-  for (const [field, { invalid }] of Object.entries(reasons)) {
+  for (const [field, { invalid }] of Object.entries(errors)) {
     if (faulty.has(field)) throw new Refusal(invalid);
   }
-  throw new Refusal("body-not-json");
+  throw new Refusal("INVALID_JSON");
 }
 
 /** Refuses a body that lacks a required field, before anything else of it is judged. */
-export function requireFields(body: Record<string, unknown>, reasons: FieldReasons): void {
-  for (const [field, { missing }] of Object.entries(reasons)) {
+export function requireFields(body: Record<string, unknown>, errors: FieldErrors): void {
+  for (const [field, { missing }] of Object.entries(errors)) {
     if (missing && !Object.hasOwn(body, field)) throw new Refusal(missing);
   }
 }

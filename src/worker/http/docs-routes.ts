@@ -51,7 +51,7 @@ function withApplication(page: Response, applicationId: string): Response {
 /** @throws Refusal when there is no such file */
 async function answerAsset(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
   const asset = await c.env.ASSETS.fetch(c.req.raw);
-  if (asset.status === 404) throw new Refusal("route-unknown");
+  if (asset.status === 404) throw new Refusal("NOT_FOUND");
   c.header("Cache-Control", cacheControl);
   // Not the asset as it is: Hono would leave out the headers that it has ready, such as the request ID.
   const { "cache-control": _, ...headers } = Object.fromEntries(asset.headers);

@@ -1,6 +1,7 @@
 import type { RequestIdVariables } from "hono/request-id";
+import type { ErrorCode } from "../../shared/error-table.ts";
 import type { Context } from "../context.ts";
-import type { Reason } from "../refusal.ts";
+import type { Refusal } from "../refusal.ts";
 
 /** What Hono carries through a request. */
 export interface HttpEnv {
@@ -14,6 +15,7 @@ export interface HttpEnv {
     body?: Uint8Array;
     /** For the log line of the request. */
     application?: string;
-    reason?: Reason;
+    code?: ErrorCode;
+    detail?: Refusal["detail"];
   };
 }

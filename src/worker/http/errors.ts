@@ -1,17 +1,15 @@
 import type { Context as HonoContext } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
-import { type Reason, Refusal } from "../refusal.ts";
+import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
-export { PUBLIC_ERRORS };
-
-/** Answers with the public error of a reason. */
-export function answerError(c: HonoContext<HttpEnv>, reason: Reason): Response {
-  const { status, code, retryAfterSeconds } = PUBLIC_ERRORS[reason];
-  c.set("reason", reason);
+/** Answers with a public error. */
+export function answerError(c: HonoContext<HttpEnv>, code: ErrorCode): Response {
+  const { status, retryAfterSeconds } = PUBLIC_ERRORS[code];
+  c.set("code", code);
   if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
   return c.json({ error: code }, status);
 }
@@ -20,11 +18,12 @@ export function answerError(c: HonoContext<HttpEnv>, reason: Reason): Response {
 export function answerException(error: Error, c: HonoContext<HttpEnv>): Response {
   if (error instanceof Refusal) {
     if (error.applicationId !== undefined) c.set("application", error.applicationId);
-    return answerError(c, error.reason);
+    if (error.detail !== undefined) c.set("detail", error.detail);
+    return answerError(c, error.code);
   }
-  const reason = error instanceof Unavailable ? "unavailable" : "internal";
+  const code = error instanceof Unavailable ? "UNAVAILABLE" : "INTERNAL_ERROR";
   // Hono throws for a URL it cannot route, such as a malformed percent-encoding.
-  if (error instanceof HTTPException && error.status < 500) return answerError(c, "route-unknown");
-  log("error", { event: "request-failed", requestId: c.get("requestId"), reason, error });
-  return answerError(c, reason);
+  if (error instanceof HTTPException && error.status < 500) return answerError(c, "NOT_FOUND");
+  log("error", { event: "request-failed", requestId: c.get("requestId"), code, error });
+  return answerError(c, code);
 }

@@ -5,12 +5,12 @@ import { revokeInvitation } from "../invitations/revoke.ts";
 import { Refusal } from "../refusal.ts";
 import { identifyCaller, identifyRevoker, requireDevice, requireUdid } from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
-import { type FieldReasons, parseBody, readBody, requireFields } from "./body.ts";
+import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitDevice } from "./rate-limit.ts";
 import { limitBody, methodNotAllowed } from "./resource.ts";
 
-const INVITATION_FIELDS: FieldReasons = { expiresAt: { missing: "expiresat-missing", invalid: "expiresat-invalid" } };
+const INVITATION_FIELDS: FieldErrors = { expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" } };
 
 /** What an application's server calls to invite visitors (contract section 5). */
 export const invitationRoutes = new Hono<HttpEnv>()
@@ -48,6 +48,6 @@ export const invitationRoutes = new Hono<HttpEnv>()
 function requireAhead(expiresAt: string, now: number): number {
   const time = Date.parse(expiresAt);
   const isAhead = time > now && time <= now + MAX_INVITATION_MILLISECONDS;
-  if (!isAhead) throw new Refusal("expiresat-invalid");
+  if (!isAhead) throw new Refusal("INVALID_EXPIRESAT");
   return time;
 }

@@ -17,7 +17,7 @@ const readPageQuery = zValidator("query", pageQuery, (result) => {
   if (result.success) return;
   const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
   // A cursor that comes twice is the only other thing that can be wrong here.
-  throw new Refusal(isPerPage ? "per-page-invalid" : "cursor-invalid");
+  throw new Refusal(isPerPage ? "INVALID_PER_PAGE" : "INVALID_CURSOR");
 });
 
 /** What an application's server calls to page its badges (contract section 4). */
@@ -36,9 +36,9 @@ async function answerPage(
   query: { per_page: number; cursor?: string | undefined },
 ): Promise<Response> {
   const applicationId = c.get("application");
-  if (applicationId === undefined) throw new Refusal("credentials-wrong");
+  if (applicationId === undefined) throw new Refusal("INVALID_CREDENTIALS");
   const after = query.cursor === undefined ? 0 : decodeCursor(query.cursor);
-  if (after === null) throw new Refusal("cursor-invalid");
+  if (after === null) throw new Refusal("INVALID_CURSOR");
   const page = { applicationId, userId, after, perPage: query.per_page };
   const { badges, nextCursor } = await pageBadges(c.get("context"), page);
   if (nextCursor !== null) c.header("pagination-cursor", nextCursor);

@@ -21,5 +21,5 @@ export async function limitDevice(c: HonoContext<HttpEnv>, application: Applicat
       clientIpLimit.limit({ key: `${application.id}:${clientBlock(clientAddress(c))}` }),
     ]),
   );
-  if (!byDevice.success || !byClientIp.success) throw new Refusal("rate-limited");
+  if (!byDevice.success || !byClientIp.success) throw new Refusal("RATE_LIMITED");
 }

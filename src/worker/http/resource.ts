@@ -37,9 +37,9 @@ export const limitBody: MiddlewareHandler<HttpEnv> = async (c, next) => {
   const { body, headers } = c.req.raw;
   if (body === null) return next();
   const declared = headers.has("transfer-encoding") ? null : headers.get("content-length");
-  if (declared !== null) return Number(declared) > MAX_BODY_BYTES ? answerError(c, "body-too-large") : next();
+  if (declared !== null) return Number(declared) > MAX_BODY_BYTES ? answerError(c, "PAYLOAD_TOO_LARGE") : next();
   const bytes = await readUpTo(body, MAX_BODY_BYTES);
-  if (bytes === null) return answerError(c, "body-too-large");
+  if (bytes === null) return answerError(c, "PAYLOAD_TOO_LARGE");
   c.set("body", bytes);
   return next();
 };
@@ -49,6 +49,6 @@ export function methodNotAllowed(...allowed: readonly string[]): (c: HonoContext
   const allow = allowed.join(", ");
   return (c) => {
     c.header("Allow", allow);
-    return answerError(c, "method-not-allowed");
+    return answerError(c, "METHOD_NOT_ALLOWED");
   };
 }

@@ -35,9 +35,9 @@ export async function createInvitation(
     case "existing":
       return { id, number: result.number, expiresAt };
     case "exhausted":
-      throw new Refusal("numbers-exhausted");
+      throw new Refusal("NUMBERS_EXHAUSTED");
     case "contended":
-      throw new Refusal("contended");
+      throw new Refusal("UNAVAILABLE", { detail: "contended" });
     case "unavailable":
       throw new Unavailable("allocator", undefined);
   }

@@ -1,4 +1,4 @@
-import type { Reason } from "../refusal.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
 
 /**
  * The life of an invitation: pending, then one of claimed, revoked or expired, for ever. Pure decisions; the write that
@@ -30,7 +30,7 @@ export type ClaimDecision =
   | { kind: "claim" }
   | { kind: "claimed-before" }
   | Expire
-  | { kind: "refuse"; reason: Reason };
+  | { kind: "refuse"; code: ErrorCode };
 
 /** Presenting a token (contract section 5). */
 export function decideClaim(
@@ -38,18 +38,18 @@ export function decideClaim(
   claimer: { device: string; userId: string },
   now: number,
 ): ClaimDecision {
-  if (!invitation) return { kind: "refuse", reason: "invitation-unknown" };
+  if (!invitation) return { kind: "refuse", code: "UNKNOWN_INVITATION" };
   switch (invitation.state) {
     case "pending":
       return isPast(invitation, now) ? { kind: "expire" } : { kind: "claim" };
     case "claimed": {
       const isClaimer = invitation.claimDevice === claimer.device && invitation.claimUserId === claimer.userId;
-      return isClaimer ? { kind: "claimed-before" } : { kind: "refuse", reason: "invitation-claimed" };
+      return isClaimer ? { kind: "claimed-before" } : { kind: "refuse", code: "CLAIMED_INVITATION" };
     }
     case "revoked":
-      return { kind: "refuse", reason: "invitation-revoked" };
+      return { kind: "refuse", code: "REVOKED_INVITATION" };
     case "expired":
-      return { kind: "refuse", reason: "invitation-expired" };
+      return { kind: "refuse", code: "EXPIRED_INVITATION" };
   }
 }
 
@@ -57,7 +57,7 @@ export type RevokeDecision =
   | { kind: "revoke" }
   | { kind: "revoked-before" }
   | Expire
-  | { kind: "refuse"; reason: Reason };
+  | { kind: "refuse"; code: ErrorCode };
 
 /** @param revoker the application's server, or the device that must have created the invitation */
 export function decideRevoke(
@@ -66,15 +66,15 @@ export function decideRevoke(
   now: number,
 ): RevokeDecision {
   const isForeign = revoker.kind === "device" && invitation?.creatorDevice !== revoker.device;
-  if (!invitation || isForeign) return { kind: "refuse", reason: "invitation-unknown" };
+  if (!invitation || isForeign) return { kind: "refuse", code: "UNKNOWN_INVITATION" };
   switch (invitation.state) {
     case "pending":
       return isPast(invitation, now) ? { kind: "expire" } : { kind: "revoke" };
     case "revoked":
       return { kind: "revoked-before" };
     case "claimed":
-      return { kind: "refuse", reason: "invitation-claimed" };
+      return { kind: "refuse", code: "CLAIMED_INVITATION" };
     case "expired":
-      return { kind: "refuse", reason: "invitation-expired" };
+      return { kind: "refuse", code: "EXPIRED_INVITATION" };
   }
 }

@@ -32,7 +32,7 @@ export async function revokeInvitation(
     const invitation = await findInvitation(context.db, application.id, digest);
     const decision = decideRevoke(invitation, revoker, context.now());
     if (decision.kind === "refuse" || !invitation) {
-      throw new Refusal(decision.kind === "refuse" ? decision.reason : "invitation-unknown");
+      throw new Refusal(decision.kind === "refuse" ? decision.code : "UNKNOWN_INVITATION");
     }
     if (decision.kind === "revoked-before") {
       const revokedAt = invitation.endedAt;
@@ -51,7 +51,7 @@ export async function revokeInvitation(
     const write = decision.kind === "revoke" ? writeRevocation : writeExpiry;
     await write(context.db, digest, context.now());
   }
-  throw new Refusal("contended");
+  throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
 
 /** The number is free before the answer is given; if that fails the sweep does it. */

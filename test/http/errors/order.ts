@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { PUBLIC_ERRORS } from "../../../src/worker/http/errors.ts";
+import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { STATUS_OF_CODE } from "../support/codes.ts";
@@ -72,7 +72,7 @@ function deviceCalls(application: { id: string }, path: string, body: Record<str
 
 describe("the error table (contract section 6)", () => {
   it("is what the service answers by", () => {
-    const entries = Object.values(PUBLIC_ERRORS).map(({ code, status }) => [code, status] as const);
+    const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
     expect(new Map(entries)).toEqual(STATUS_OF_CODE);
   });
 });

@@ -101,7 +101,7 @@ export class Clients {
     trace.add("client", `asks for ${what}`);
     const outcome = await this.#ask(call);
     attempt.outcome = outcome;
-    const isOver = outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "unavailable");
+    const isOver = outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "UNAVAILABLE");
     if (isOver) attempt.to = timeline.now;
     const said = outcome.kind === "granted" ? word(outcome.granted) : outcome.kind === "lost" ? "lost" : outcome.reason;
     trace.add("client", `is answered ${what}: ${withoutKeys(said)}`);

@@ -83,7 +83,7 @@ export class Device {
   async #ask(request: BadgeAttempt["request"]): Promise<void> {
     for (let repeat = 0; repeat <= MAX_REPEATS; repeat++) {
       const outcome = await this.#world.clients.requestBadge(request);
-      const isAnswered = outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "unavailable");
+      const isAnswered = outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "UNAVAILABLE");
       if (isAnswered || this.#dice.chance(0.3)) return;
       await this.#world.timeline.sleep(this.#dice.below(3000));
     }

@@ -17,26 +17,26 @@ export function checkAvailability(
   verdict.expect(outcome?.kind !== "lost" || hasStruck, "a request is answered", detail);
   if (outcome?.kind !== "refused") return;
   const { reason, fault } = outcome;
-  verdict.expect(reason !== "internal", "no request ends in 500", () => `${what}: ${explain(fault)}`);
-  const isExcused = reason !== "unavailable" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
+  verdict.expect(reason !== "INTERNAL_ERROR", "no request ends in 500", () => `${what}: ${explain(fault)}`);
+  const isExcused = reason !== "UNAVAILABLE" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
   verdict.expect(isExcused, "503 only where the platform failed", detail);
   verdict.expect(POSSIBLE_REASONS.has(reason), "a request is refused for a documented reason", detail);
-  if (reason !== "numbers-exhausted") return;
+  if (reason !== "NUMBERS_EXHAUSTED") return;
   const application = plan.applications.find(({ id }) => id === request.applicationId);
   const isPossible = book.demandOf(request.applicationId) >= (application?.numbersAtFirst ?? 0);
   verdict.expect(isPossible, "numbers run out only when all were asked for", detail);
 }
 
 const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
-  "badge-unknown",
-  "credentials-wrong",
-  "invitation-claimed",
-  "invitation-expired",
-  "invitation-revoked",
-  "invitation-unknown",
-  "numbers-exhausted",
-  "unavailable",
-  "internal",
+  "UNKNOWN_BADGE",
+  "INVALID_CREDENTIALS",
+  "CLAIMED_INVITATION",
+  "EXPIRED_INVITATION",
+  "REVOKED_INVITATION",
+  "UNKNOWN_INVITATION",
+  "NUMBERS_EXHAUSTED",
+  "UNAVAILABLE",
+  "INTERNAL_ERROR",
 ]);
 
 function explain(fault: unknown): string {

@@ -110,7 +110,7 @@ export const grantedNumber = ({ outcome }: BadgeAttempt): number | null =>
 export const isUntold = ({ outcome }: Attempt<unknown, unknown>): boolean =>
   outcome === null ||
   outcome.kind === "lost" ||
-  (outcome.kind === "refused" && ["unavailable", "numbers-exhausted"].includes(outcome.reason));
+  (outcome.kind === "refused" && ["UNAVAILABLE", "NUMBERS_EXHAUSTED"].includes(outcome.reason));
 
 /** For details of breaches. */
 export function describe(attempt: BadgeAttempt): string {

@@ -65,7 +65,7 @@ export class Credentials {
     { from, to, outcome }: { from: number; to: number; outcome: Outcome<unknown> | null },
   ): void {
     if (!outcome || outcome.kind === "lost") return;
-    const isDenied = outcome.kind === "refused" && outcome.reason === "credentials-wrong";
+    const isDenied = outcome.kind === "refused" && outcome.reason === "INVALID_CREDENTIALS";
     this.#verdict.expect(secret !== null || !isDenied, "a call that needs no secret is not denied for it", () => "");
     if (secret === null) return;
     const { addedAt, retiredAt } = this.#find(secret) ?? { addedAt: Number.POSITIVE_INFINITY, retiredAt: 0 };

@@ -49,7 +49,7 @@ export class Invitations {
   }
 
   #expectUnknown({ outcome }: BadgeAttempt | RevokeAttempt, token: string | null): void {
-    const isToldUnknown = outcome?.kind === "refused" && ["invitation-unknown", "unavailable"].includes(outcome.reason);
+    const isToldUnknown = outcome?.kind === "refused" && ["UNKNOWN_INVITATION", "UNAVAILABLE"].includes(outcome.reason);
     this.#verdict.expect(
       isToldUnknown || outcome?.kind === "lost",
       "nobody uses an invitation of somebody else",
@@ -83,7 +83,7 @@ export class Invitations {
         return `${token}: ${outcome.reason}`;
       });
     switch (outcome.reason) {
-      case "invitation-claimed": {
+      case "CLAIMED_INVITATION": {
         const claims = this.#book
           .claimsOf(token)
           .filter(({ request, from }) => keyOf(request) !== claimer && from <= to);
@@ -91,17 +91,17 @@ export class Invitations {
         this.#end(invitation, { state: "claimed", by: null });
         break;
       }
-      case "invitation-revoked":
+      case "REVOKED_INVITATION":
         possible(this.#book.revokesOf(token).some(({ from }) => from <= to));
         this.#end(invitation, { state: "revoked", at: null });
         break;
-      case "invitation-expired":
+      case "EXPIRED_INVITATION":
         possible(expiresAtTime <= to + this.#clockErrorMilliseconds);
         this.#end(invitation, { state: "expired" });
         break;
-      case "unavailable":
-      case "internal":
-      case "credentials-wrong":
+      case "UNAVAILABLE":
+      case "INTERNAL_ERROR":
+      case "INVALID_CREDENTIALS":
         break;
       default:
         possible(false);

@@ -35,7 +35,7 @@ export class Signatures {
     const attempts = this.#book.attemptsOfDevice(applicationId, udid);
     const answered = attempts.filter((badge) => grantedNumber(badge) !== null && badge.to < attempt.from);
     if (outcome?.kind === "refused") {
-      const isPossible = outcome.reason !== "badge-unknown" || answered.length === 0;
+      const isPossible = outcome.reason !== "UNKNOWN_BADGE" || answered.length === 0;
       this.#verdict.expect(isPossible, "a device that was answered a badge can sign", () => udid);
     }
     if (outcome?.kind !== "granted") return;

@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import {
   identifyCaller,
   identifyRevoker,
@@ -14,12 +15,12 @@ import type { Context } from "../../../../src/worker/context.ts";
 import { type CreatedInvitation, createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { type RevokedInvitation, revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
-import { type Reason, Refusal } from "../../../../src/worker/refusal.ts";
+import { Refusal } from "../../../../src/worker/refusal.ts";
 
 /** What a caller gets, as `src/worker/http` would put it into a status and a code. */
 export type Answer<Granted> =
   | { kind: "granted"; granted: Granted }
-  | { kind: "refused"; reason: Reason; fault?: unknown };
+  | { kind: "refused"; reason: ErrorCode; fault?: unknown };
 
 type Call<Granted> = (context: Context) => Promise<Answer<Granted>>;
 
@@ -36,7 +37,7 @@ export function badgeCall(request: {
 }): Call<IssuedBadge> {
   return answering(async (context) => {
     const presented = credentialsOf(request.applicationId, null, request.udid);
-    const application = await requireApplication(context, presented, "applicationid-unknown");
+    const application = await requireApplication(context, presented, "INVALID_APPLICATIONID");
     const device = await deviceOf(context.custody, application, request.udid);
     const { userId, metadata, token } = request;
     return issueBadge(context, application, { device, userId, metadata }, token);
@@ -46,7 +47,7 @@ export function badgeCall(request: {
 export function signCall(request: { applicationId: string; udid: string; base64: string }): Call<string> {
   return answering(async (context) => {
     const presented = credentialsOf(request.applicationId, null, request.udid);
-    const application = await requireApplication(context, presented, "applicationid-unknown");
+    const application = await requireApplication(context, presented, "INVALID_APPLICATIONID");
     const device = await deviceOf(context.custody, application, request.udid);
     return signBadge(context, application, device, request.base64);
   });
@@ -65,7 +66,7 @@ export function pageCall(
   return answering(async (context) => {
     await requireServer(context, credentialsOf(applicationId, secret, "a server"));
     const after = page.cursor === null ? 0 : decodeCursor(page.cursor);
-    if (after === null) throw new Refusal("cursor-invalid");
+    if (after === null) throw new Refusal("INVALID_CURSOR");
     return pageBadges(context, { applicationId, userId: page.userId, after, perPage: page.perPage });
   });
 }
@@ -111,9 +112,9 @@ function answering<Granted>(work: (context: Context) => Promise<Granted>): Call<
     try {
       return { kind: "granted", granted: await work(context) };
     } catch (error) {
-      if (error instanceof Refusal) return { kind: "refused", reason: error.reason };
-      if (error instanceof Unavailable) return { kind: "refused", reason: "unavailable" };
-      return { kind: "refused", reason: "internal", fault: error };
+      if (error instanceof Refusal) return { kind: "refused", reason: error.code };
+      if (error instanceof Unavailable) return { kind: "refused", reason: "UNAVAILABLE" };
+      return { kind: "refused", reason: "INTERNAL_ERROR", fault: error };
     }
   };
 }
