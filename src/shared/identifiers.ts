@@ -3,12 +3,16 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
 const EVENT_TIME_CHARACTERS = 10;
 const EVENT_RANDOM_CHARACTERS = 16;
+const INVITATION_TOKEN_CHARACTERS = 32;
 
 /** 100 random bits: more than enough for a public name. */
 export const newApplicationId = (): string => `app_${randomText(20)}`;
 export const newSecretId = (): string => `sec_${randomText(12)}`;
 /** 160 random bits: the invitation token is a secret (contract section 5 asks for 128). */
-export const newInvitationToken = (): string => `inv_${randomText(32)}`;
+export const newInvitationToken = (): string => `inv_${randomText(INVITATION_TOKEN_CHARACTERS)}`;
+/** @param bytes at least 32, as random as a token must be */
+export const invitationTokenOf = (bytes: Uint8Array): string =>
+  `inv_${textOf(bytes.subarray(0, INVITATION_TOKEN_CHARACTERS))}`;
 
 /** `bdss_` and 256 random bits as base64url (contract section 9). */
 export function newApplicationSecret(): string {
@@ -38,9 +42,11 @@ export function base64Url(bytes: Uint8Array): string {
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** Five random bits a character. */
-function randomText(characters: number): string {
+const randomText = (characters: number): string => textOf(crypto.getRandomValues(new Uint8Array(characters)));
+
+/** Five bits of each byte are a character. */
+function textOf(bytes: Uint8Array): string {
   let text = "";
-  for (const byte of crypto.getRandomValues(new Uint8Array(characters))) text += ALPHABET.charAt(byte & 31);
+  for (const byte of bytes) text += ALPHABET.charAt(byte & 31);
   return text;
 }

@@ -34,6 +34,11 @@ export const MAX_PER_PAGE = 1000;
 
 // Invitations (contract section 5)
 export const MAX_INVITATION_DAYS = 365;
+export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
+/** Longest a badge's end lies ahead (contract section 12). */
+export const MAX_BADGE_DAYS = 3650;
+/** Badges of a blocked user that one transaction revokes. */
+export const BLOCK_CHUNK_BADGES = 500;
 /** How often a claim decides again because another request changed something meanwhile. */
 export const MAX_CLAIM_ATTEMPTS = 5;
 

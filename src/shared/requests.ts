@@ -2,8 +2,10 @@ import * as z from "zod";
 import { EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
 import {
   DEFAULT_PER_PAGE,
+  MAX_BADGE_DAYS,
   MAX_CLIENT_SIGNATURE_BYTES,
   MAX_DATE_TIME_CHARACTERS,
+  MAX_IDEMPOTENCY_KEY_CHARACTERS,
   MAX_INVITATION_DAYS,
   MAX_METADATA_CHARACTERS,
   MAX_PER_PAGE,
@@ -54,14 +56,16 @@ export const metadata = z
   })
   .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
 
+export const userId = text(
+  MAX_USER_ID_CHARACTERS,
+  "The application's own ID of the user who has logged in. Not `.` or `..`, which a path cannot name.",
+  "alice",
+)
+  .refine((value) => !DOT_SEGMENTS.includes(value))
+  .meta({ not: { enum: [...DOT_SEGMENTS] } });
+
 export const badgeRequest = z.object({
-  userId: text(
-    MAX_USER_ID_CHARACTERS,
-    "The application's own ID of the user who has logged in. Not `.` or `..`, which a path cannot name.",
-    "alice",
-  )
-    .refine((value) => !DOT_SEGMENTS.includes(value))
-    .meta({ not: { enum: [...DOT_SEGMENTS] } }),
+  userId,
   metadata: metadata.optional(),
   invitationToken: z
     .string()
@@ -92,18 +96,37 @@ function decodedBytes(base64: string): number {
   return (base64.length / 4) * 3 - padding;
 }
 
-/** ISO 8601 with a zone, RFC 3339 profile. That it lies ahead, at most a year, is checked against the clock. */
-export const invitationRequest = z.object({
-  expiresAt: z.iso
+/** ISO 8601 with a zone, RFC 3339 profile. Whether it lies ahead is checked against the clock. */
+const dateTime = (description: string, example: string) =>
+  z.iso
     .datetime({ offset: true })
     .max(MAX_DATE_TIME_CHARACTERS)
-    .meta({
-      description: `Until when the invitation can be claimed: ISO 8601 with a zone (RFC 3339), in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
-      examples: ["2027-01-22T18:00:00+01:00"],
-    }),
+    .meta({ description, examples: [example] });
+
+export const invitationRequest = z.object({
+  expiresAt: dateTime(
+    `Until when the invitation can be claimed: ISO 8601 with a zone (RFC 3339), in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
+    "2027-01-22T18:00:00+01:00",
+  ),
+  badgeExpiresAt: dateTime(
+    `End of the badge that is claimed: ISO 8601 with a zone, in the future, at most ${MAX_BADGE_DAYS} days ahead. The invitation ends with it, if that is earlier.`,
+    "2027-01-23T00:00:00+01:00",
+  ).optional(),
 });
 
-export const MAX_INVITATION_MILLISECONDS = MAX_INVITATION_DAYS * 24 * 3600 * 1000;
+/** The body of `PATCH /v1/badges/{id}`. */
+export const badgeEndRequest = z.object({
+  expiresAt: dateTime(
+    "End of the badge: ISO 8601 with a zone; null for no end. A past time ends the badge now.",
+    "2027-01-23T00:00:00+01:00",
+  ).nullable(),
+});
+
+/** The header `Idempotency-Key`. */
+export const idempotencyKey = z
+  .string()
+  .regex(/^[\x20-\x7e]+$/)
+  .max(MAX_IDEMPOTENCY_KEY_CHARACTERS);
 
 export const pageQuery = z.object({
   per_page: z

@@ -34,6 +34,13 @@ export const application = sqliteTable(
     /** First failure since the last success, and the failed attempts since then. */
     webhookFailingSince: integer("webhook_failing_since"),
     webhookFailures: integer("webhook_failures").notNull().default(0),
+    /** Names of the events that the application subscribes to, separated by commas (contract section 18). */
+    events: text("events").notNull().default("badge:created"),
+    /**
+     * 128 random bits in hex that every cursor of `GET /v1/changes` carries. Renewed once it is noticed that D1 was
+     * restored to an older state, so that cursors from the time after that state expire.
+     */
+    feedEpoch: text("feed_epoch").notNull().default(""),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
@@ -99,9 +106,15 @@ export const signingKey = sqliteTable(
   ],
 );
 
+/** What is stored of a badge's state. Whether it has expired is decided by the clock. */
+export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
+export type StoredState = (typeof STORED_STATES)[number];
+
 /**
- * One row a number that is not free. `reserved`: by an invitation, without a user. `issued`: `position` is set, exactly
- * then. `retired`: `retiredAt` is set; the number is never handed out again.
+ * One row a number that is not free. Reserved by an invitation: without a user and a position. Issued: `position` is set,
+ * and stays set when the badge ends; its number is never handed out again.
+ *
+ * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/worker/badges/states.ts).
  */
 export const badge = sqliteTable(
   "badge",
@@ -117,31 +130,81 @@ export const badge = sqliteTable(
     signingKeyId: integer("signing_key_id"),
     /** ID of the badge:created event; also tells a repeated write that the badge is its own. */
     eventId: text("event_id"),
-    /** Place in the application's list, in the order of issue; set while issued. */
+    /** Orders an application's badges by issue. Assigned once, never reused. */
     position: integer("position"),
     /** Orders the badges of one device by when each was last given out: its current badge has the highest (turns.ts). */
     turn: integer("turn"),
     /** Digest of the invitation token that reserved this number. */
     invitation: text("invitation"),
     issuedAt: integer("issued_at"),
+    /** What was decided last; expiry is decided by the clock. Meaningless for a reservation. */
+    state: text("state", { enum: STORED_STATES }).notNull().default("active"),
+    /** From when on the badge is expired; null: it has no end. */
+    expiresAt: integer("expires_at"),
+    /** When the badge left the lists: revoked, replaced, or its expiry was noted. A later `expiresAt` clears it. */
+    endedAt: integer("ended_at"),
+    /** Another badge has taken this one's place as the badge of its user device. */
     retiredAt: integer("retired_at"),
+    /**
+     * Number of the badge's last change within its application (contract section 13): higher than all before it. Badges
+     * of release 1.0 that have not changed since have none; their position serves.
+     */
+    change: integer("change"),
+    changedAt: integer("changed_at"),
   },
   (table) => [
     // One badge per user device (issue path); the current badge of a device that has had one user (sign).
     uniqueIndex("badge_user_device")
       .on(table.applicationId, table.device, table.userId)
-      .where(sql`position IS NOT NULL`),
+      .where(sql`position IS NOT NULL AND retired_at IS NULL`),
     // The current badge of a device that has had several users. The first badge of a device has turn 1, so most new badges
     // write no row of this index.
     index("badge_device_turn")
       .on(table.applicationId, table.device, table.turn)
-      .where(sql`position IS NOT NULL AND turn > 1`),
-    // GET /v1/badges
-    uniqueIndex("badge_page").on(table.applicationId, table.position).where(sql`position IS NOT NULL`),
-    // GET /v1/users/{id}/badges
-    index("badge_user_page").on(table.applicationId, table.userId, table.position).where(sql`position IS NOT NULL`),
+      .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
+    // GET /v1/badges, without passing over badges that have ended; the application's last position, of either kind.
+    index("badge_page")
+      .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.position)
+      .where(sql`position IS NOT NULL`),
+    // GET /v1/users/{id}/badges; blocking a user.
+    index("badge_user_page")
+      .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.position)
+      .where(sql`position IS NOT NULL`),
+    // GET /v1/changes; the application's last change.
+    index("badge_change")
+      .on(table.applicationId, sql`(CASE WHEN change IS NULL THEN position ELSE change END)`)
+      .where(sql`position IS NOT NULL`),
+    // The sweep: which badges have expired and are not noted yet? Few badges have an end.
+    index("badge_expiry").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
   ],
 );
+
+/** Users who get no badge (contract section 12), whether or not anybody has seen them yet. */
+export const blockedUser = sqliteTable(
+  "blocked_user",
+  {
+    applicationId: text("application_id").notNull(),
+    userId: text("user_id").notNull(),
+    blockedAt: integer("blocked_at").notNull(),
+    /** True until every badge of the user has been revoked. */
+    isRevoking: integer("is_revoking", { mode: "boolean" }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.applicationId, table.userId] }),
+    // The sweep: whose badges are still to be revoked?
+    index("blocked_user_revoking").on(table.blockedAt).where(sql`is_revoking = 1`),
+  ],
+);
+
+/**
+ * One row that the sweep writes every minute. An object remembers the sequence number, too: when D1's is not ahead of
+ * that, D1 was restored to an older state.
+ */
+export const clock = sqliteTable("clock", {
+  id: integer("id").primaryKey(),
+  sequence: integer("sequence").notNull(),
+  tickedAt: integer("ticked_at").notNull(),
+});
 
 export const invitation = sqliteTable(
   "invitation",
@@ -153,9 +216,17 @@ export const invitation = sqliteTable(
     state: text("state", { enum: ["pending", "claimed", "revoked", "expired"] }).notNull(),
     /** Keyed digest of the udid that created it. */
     creatorDevice: text("creator_device").notNull(),
-    /** `expiresAt` exactly as it was sent; `expiresAtTime` is the same moment. */
+    /** Created with the application's secret: only such an invitation replaces a revoked badge. */
+    withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
+    /** Created with an Idempotency-Key: whoever did not get the response can ask for it again. */
+    isRepeatable: integer("is_repeatable", { mode: "boolean" }).notNull().default(false),
+    /** `expiresAt` exactly as it was sent. */
     expiresAt: text("expires_at").notNull(),
+    /** When the invitation ends: at `expiresAt`, or at `badgeExpiresAt` if that is earlier. */
     expiresAtTime: integer("expires_at_time").notNull(),
+    /** End of the badge that is claimed, exactly as it was sent, and the same moment. */
+    badgeExpiresAt: text("badge_expires_at"),
+    badgeExpiresAtTime: integer("badge_expires_at_time"),
     createdAt: integer("created_at").notNull(),
     /** When it was claimed, revoked or found expired. */
     endedAt: integer("ended_at"),
@@ -167,6 +238,8 @@ export const invitation = sqliteTable(
     releasedAt: integer("released_at"),
   },
   (table) => [
+    // GET /v1/invitations, newest first.
+    index("invitation_page").on(table.applicationId, table.createdAt),
     // The sweep: which invitations are past their time?
     index("invitation_due").on(table.expiresAtTime).where(sql`state = 'pending'`),
     // The sweep: which numbers are still to be given back?
@@ -176,6 +249,23 @@ export const invitation = sqliteTable(
   ],
 );
 
+/** What an application can subscribe to (contract section 18). */
+export const SUBSCRIBABLE_EVENTS = [
+  "badge:created",
+  "badge:suspended",
+  "badge:resumed",
+  "badge:revoked",
+  "badge:expired",
+  "badge:replaced",
+  "invitation:revoked",
+  "invitation:expired",
+] as const;
+
+/** Every event that is sent; `webhook:test` by an administrator's command. */
+export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
+
+export type EventName = (typeof EVENTS)[number];
+
 /** The outbox. A row is written in the transaction of its badge, and `payload` is what is signed and sent, always. */
 export const webhookEvent = sqliteTable(
   "webhook_event",
@@ -183,7 +273,7 @@ export const webhookEvent = sqliteTable(
     applicationId: text("application_id").notNull(),
     /** `evt_` and a ULID: sorted by time within an application. */
     id: text("id").notNull(),
-    event: text("event", { enum: ["badge:created", "webhook:test"] }).notNull(),
+    event: text("event", { enum: EVENTS }).notNull(),
     payload: text("payload").notNull(),
     state: text("state", { enum: ["pending", "delivered", "exhausted", "held"] }).notNull(),
     /** Attempts recorded since the event was made or replayed. */

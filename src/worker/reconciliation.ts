@@ -1,6 +1,8 @@
 import { RECONCILE_CHUNK_ROWS } from "../shared/limits.ts";
+import { writeSteps } from "./badges/transitions.ts";
 import type { Context } from "./context.ts";
 import { endPending } from "./storage/invitations.ts";
+import { findIssuedBadges } from "./storage/issued-badges.ts";
 import {
   findEnded,
   listNumbers,
@@ -65,12 +67,28 @@ async function adoptKnown({ db, allocator }: Context, open: Reconciliation): Pro
 }
 
 /** D1 is older: it says that invitations are pending which have ended since and gave their numbers back. */
-async function endGivenBack({ db, allocator, now }: Context, open: Reconciliation): Promise<Chunk> {
+async function endGivenBack(context: Context, open: Reconciliation): Promise<Chunk> {
+  const { db, allocator, now } = context;
   const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
   const reserved = badges.flatMap(({ number, invitation, device }) =>
     invitation !== null && device === null ? [{ digest: invitation, number }] : [],
   );
   const givenBack = reserved.length === 0 ? [] : await allocator.whichGaveBack(open.applicationId, reserved);
-  const changed = givenBack.length === 0 ? 0 : (await endPending(db, givenBack, now())).size;
-  return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };
+  const ended = givenBack.length === 0 ? 0 : (await endPending(db, givenBack, now())).size;
+  const revoked = await repeatRevocations(context, open, badges);
+  return { checked: badges.length, changed: ended + revoked, through: badges.at(-1)?.number ?? null };
+}
+
+/** D1 is older: badges that were revoked since are live again there. @returns how many were revoked once more */
+async function repeatRevocations(
+  context: Context,
+  { applicationId }: Reconciliation,
+  known: Awaited<ReturnType<typeof listNumbers>>,
+): Promise<number> {
+  const issued = known.filter(({ device }) => device !== null);
+  if (issued.length === 0) return 0;
+  const revoked = await context.allocator.whichRevoked(applicationId, issued);
+  if (revoked.length === 0) return 0;
+  const badges = await findIssuedBadges(context.db, applicationId, revoked);
+  return (await writeSteps(context, applicationId, badges, { kind: "revoke" }, context.now())).length;
 }

@@ -10,12 +10,16 @@ import {
   SWEEP_CHUNK_ROWS,
   WAKE_UP_GRACE_MILLISECONDS,
 } from "../shared/limits.ts";
+import { revokeAll } from "./badges/block.ts";
+import { type ExpiryCursor, noteExpiries } from "./badges/expiry.ts";
 import type { Context } from "./context.ts";
 import { expireSome, releaseSome } from "./invitations/expire.ts";
 import { resealSome } from "./keys/resealing.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 import { reconcileChunk } from "./reconciliation.ts";
+import { findUnfinishedBlocks } from "./storage/blocked-users.ts";
+import { renewAllEpochs, tickClock } from "./storage/clock.ts";
 import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
 import type { ReadThrough } from "./storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
@@ -23,6 +27,9 @@ import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
 interface Done {
   eventsReleased: number;
   eventsWoken: number;
+  badgesExpired: number;
+  blocksFinished: number;
+  restorationsNoticed: number;
   invitationsExpired: number;
   numbersReleased: number;
   valuesResealed: number;
@@ -43,6 +50,9 @@ export async function sweep(context: Context): Promise<void> {
   const done: Done = {
     eventsReleased: 0,
     eventsWoken: 0,
+    badgesExpired: 0,
+    blocksFinished: 0,
+    restorationsNoticed: 0,
     invitationsExpired: 0,
     numbersReleased: 0,
     valuesResealed: 0,
@@ -51,6 +61,9 @@ export async function sweep(context: Context): Promise<void> {
     reconciliationsSkipped: 0,
   };
   const parts = {
+    checkClock,
+    expireBadges: expireBadges(),
+    finishBlocks,
     releaseEvents,
     wakeEvents,
     expireInvitations,
@@ -116,6 +129,39 @@ async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<bool
   }
   done.eventsWoken += due.length;
   // They stay due until the queue brings them, so a second look would wake them twice.
+  return false;
+}
+
+/** After D1 was restored to an older state, cursors of every feed expire (contract section 13). */
+async function checkClock({ db, allocator, now }: Context, done: Done): Promise<boolean> {
+  const sequence = await tickClock(db, now());
+  if (await allocator.noteClock(sequence)) return false;
+  await renewAllEpochs(db);
+  done.restorationsNoticed++;
+  return false;
+}
+
+function expireBadges(): Part {
+  let after: ExpiryCursor | null = null;
+  return async (context, done) => {
+    const { noted, next } = await noteExpiries(context, after);
+    done.badgesExpired += noted;
+    after = next;
+    return next !== null;
+  };
+}
+
+/** Blocks whose request died before every badge was revoked. */
+async function finishBlocks(context: Context, done: Done): Promise<boolean> {
+  const before = context.now() - PLATFORM_DEADLINE_MILLISECONDS;
+  for (const user of await findUnfinishedBlocks(context.db, before, SWEEP_CHUNK_ROWS)) {
+    try {
+      await revokeAll(context, user);
+      done.blocksFinished++;
+    } catch (error) {
+      log("warn", { event: "block-left-to-sweep", application: user.applicationId, error });
+    }
+  }
   return false;
 }
 

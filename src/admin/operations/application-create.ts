@@ -73,7 +73,7 @@ function insertApplication(orm: Orm, wanted: NewApplication, material: Material)
   return orm.insert(application).select(sql`SELECT
     ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
     ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
-    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${createdAt}, NULL
+    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, 'badge:created', lower(hex(randomblob(16))), ${createdAt}, NULL
     FROM (${range}) AS range
     WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`);

@@ -2,6 +2,7 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEVICE_CALLS_PER_MINUTE,
+  MAX_BADGE_DAYS,
   MAX_BODY_BYTES,
   MAX_CLIENT_SIGNATURE_BYTES,
   MAX_DATE_TIME_CHARACTERS,
@@ -38,6 +39,22 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy:
       "Check both. Which one is wrong is not told. If a secret is being changed, use the new one. Do not retry as it is.",
   },
+  SUSPENDED_BADGE: {
+    meaning: "The badge is suspended for now.",
+    remedy: "Tell the user to ask whoever runs the application. It may be resumed.",
+  },
+  REVOKED_BADGE: {
+    meaning: "The badge was revoked. Logging in does not bring it back.",
+    remedy: "Tell the user to ask whoever runs the application: its server can invite the device again.",
+  },
+  EXPIRED_BADGE: {
+    meaning: "The badge's end has passed.",
+    remedy: "Tell the user to ask whoever runs the application. It may be given a later end.",
+  },
+  BLOCKED_USER: {
+    meaning: "The application has blocked the user.",
+    remedy: "Tell the user to ask whoever runs the application. Do not retry.",
+  },
   NOT_FOUND: { meaning: "There is no such path.", remedy: "Check the path." },
   METHOD_NOT_ALLOWED: {
     meaning: "The path does not take this method.",
@@ -52,6 +69,24 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: "There is no such invitation, or it is not the caller's: another application made it or another device.",
     remedy: "Check the token and who sends it.",
   },
+  UNKNOWN_EVENT: { meaning: "The application has no event of this ID.", remedy: "Check the ID." },
+  ENDED_BADGE: {
+    meaning: "The badge's state does not allow this step: it was revoked or replaced, or has expired.",
+    remedy: "Read the badge. One that has expired can be given a later end, or be revoked.",
+  },
+  EXPIRED_CURSOR: {
+    meaning: "The cursor is from before the service's database was restored to an older state.",
+    remedy: "Start again without a cursor, and replace the copy that you keep.",
+  },
+  INVALID_BADGEEXPIRESAT: {
+    meaning: `\`badgeExpiresAt\` is not an ISO 8601 date-time with a zone, is past, or is more than ${MAX_BADGE_DAYS} days ahead.`,
+    remedy: FIX_REQUEST,
+  },
+  INVALID_IDEMPOTENCYKEY: {
+    meaning: "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used for another invitation.",
+    remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
+  },
+  INVALID_STATE: { meaning: "The `state` that was asked for is none.", remedy: FIX_REQUEST },
   CLAIMED_INVITATION: {
     meaning: "A user device has claimed the invitation: another one than this, where a token is presented.",
     remedy: `An invitation is for one user device, and a claim stands. ${ASK_NEW_INVITATION}`,

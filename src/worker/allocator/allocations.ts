@@ -26,6 +26,10 @@ export interface Allocation {
 export type AllocationResult =
   | { kind: "written"; number: number; wakeUps: readonly never[] }
   | { kind: "existing"; number: number }
+  /** An earlier request with the same Idempotency-Key was another. */
+  | { kind: "mismatched" }
+  /** The user gets no badge. */
+  | { kind: "blocked" }
   | { kind: "exhausted" }
   | { kind: "contended" }
   | { kind: "unavailable" };
@@ -123,6 +127,13 @@ export class Allocations {
         // Its own number or another that it was leased now: the invitation needs none any more.
         this.#giveUp(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
+      case "mismatched":
+        if (result.number === number) this.#ledger.confirm(holder, number);
+        else this.#giveUp(holder, number, result.leasedNumberTaken);
+        return { kind: "mismatched" };
+      case "blocked":
+        this.#ledger.release(holder, number, Date.now());
+        return { kind: "blocked" };
       case "taken":
         this.#ledger.markTaken(holder, number);
         return null;

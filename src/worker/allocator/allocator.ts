@@ -7,6 +7,7 @@ import {
 } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
+import { type Transition, writeTransitions } from "../storage/badge-transitions.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
 import { type Claim, writeClaims } from "../storage/claim-writes.ts";
 import { Database } from "../storage/database.ts";
@@ -18,10 +19,12 @@ import { type AllocationResult, type AllocationRules, Allocations } from "./allo
 import { ApplicationId } from "./application-id.ts";
 import { type ClaimResult, Claims } from "./claims.ts";
 import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
-import { holderKey } from "./holder.ts";
+import { HighWaterMark } from "./high-water-mark.ts";
+import { badgeHolder, holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
 import { RangeWarnings } from "./range-warnings.ts";
 import { Settlement } from "./settlement.ts";
+import { firstRow, integer } from "./sql.ts";
 
 export interface IssueRequest {
   device: string;
@@ -31,6 +34,15 @@ export interface IssueRequest {
   eventId: string;
   issuedAt: number;
 }
+
+/** A transition, and the holder of the badge's number (holder.ts). */
+export interface HeldTransition extends Transition {
+  holder: string;
+}
+
+export type TransitionResult =
+  | { kind: "written"; changes: { number: number; change: number }[] }
+  | { kind: "unavailable" };
 
 export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
 
@@ -45,6 +57,7 @@ type EndedLease = Omit<EndedInvitation, "number"> & { number?: number };
 export class Allocator extends DurableObject<Env> {
   readonly #ledger = new Ledger(this.ctx.storage.sql);
   readonly #applicationId = new ApplicationId(this.ctx.storage.sql, this.ctx.id.name);
+  readonly #highWater = new HighWaterMark(this.ctx.storage.sql);
   readonly #warnings = new RangeWarnings(this.ctx.storage.sql);
   readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
   readonly #allocations = new Allocations(
@@ -52,7 +65,10 @@ export class Allocator extends DurableObject<Env> {
     {
       write: async (writes) => {
         await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#ensureAlarm());
-        return writeBadges(this.#openDatabase(), this.#applicationId.value, writes);
+        const { seen } = this.#highWater;
+        const { results, written } = await writeBadges(this.#openDatabase(), this.#applicationId.value, writes, seen);
+        this.#highWater.note(written);
+        return results;
       },
       skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
       settleOldLeases: () => this.#settlement.settleOldLeases(),
@@ -64,7 +80,12 @@ export class Allocator extends DurableObject<Env> {
   );
   readonly #claims = new Claims(
     this.#ledger,
-    (claims) => writeClaims(this.#openDatabase(), this.#applicationId.value, claims),
+    async (claims) => {
+      const { seen } = this.#highWater;
+      const { results, written } = await writeClaims(this.#openDatabase(), this.#applicationId.value, claims, seen);
+      this.#highWater.note(written);
+      return results;
+    },
     (eventIds) => this.#wake(eventIds),
   );
   #alarmIsSet = false;
@@ -97,6 +118,54 @@ export class Allocator extends DurableObject<Env> {
   claim(claim: Claim, applicationId?: string): Promise<ClaimResult> {
     this.#applicationId.learn(applicationId);
     return orUnavailable(this.#claims.claim(claim));
+  }
+
+  /** Writes what badges become, and remembers which were revoked, should D1 be restored to a time before. */
+  transition(transitions: readonly HeldTransition[], applicationId?: string): Promise<TransitionResult> {
+    this.#applicationId.learn(applicationId);
+    return orUnavailable(this.#transition(transitions));
+  }
+
+  async #transition(transitions: readonly HeldTransition[]): Promise<TransitionResult> {
+    const { seen } = this.#highWater;
+    const { changed, events } = await writeTransitions(
+      this.#openDatabase(),
+      this.#applicationId.value,
+      transitions.map(({ holder: _, ...transition }) => transition),
+      seen,
+    );
+    const written = new Map(changed.map(({ number, change }) => [number, change]));
+    for (const { number, holder, state, changedAt } of transitions) {
+      if (state === "revoked" && written.has(number)) this.#ledger.noteRevocation(holder, number, changedAt);
+    }
+    this.#highWater.note({ position: 0, change: Math.max(0, ...written.values()) });
+    this.#wake(events);
+    return { kind: "written", changes: changed };
+  }
+
+  /** Which of these badges were revoked, by what is remembered here. */
+  whichRevoked(badges: readonly KnownBadge[]): number[] {
+    return badges.flatMap((badge) => {
+      const holder = badgeHolder(badge);
+      return holder && this.#ledger.isRevoked(holderKey(holder), badge.number) ? [badge.number] : [];
+    });
+  }
+
+  /**
+   * For the one object that remembers the clock row of D1 (src/worker/storage/clock.ts).
+   *
+   * @param tick tells a repeated call from another
+   *
+   * @returns false when D1 was restored to an older state
+   */
+  noteClock(sequence: number, tick: string): boolean {
+    const { sql } = this.ctx.storage;
+    const last = firstRow(sql, "SELECT sequence, tick, is_ahead FROM clock");
+    if (last?.tick === tick) return last.is_ahead === 1;
+    const isAhead = last === undefined || sequence > integer(last.sequence);
+    const write = "INSERT OR REPLACE INTO clock (id, sequence, tick, is_ahead) VALUES (1, ?, ?, ?)";
+    sql.exec(write, sequence, tick, Number(isAhead));
+    return isAhead;
   }
 
   /** Which of these invitations do not have their number here any more. */

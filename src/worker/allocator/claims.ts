@@ -55,7 +55,7 @@ export class Claims {
       if (result?.kind !== "written") continue;
       this.#note(claim);
       results.set(claim, { kind: "written", wakeUps: [] });
-      if (result.eventPending) recorded.push(claim.eventId);
+      recorded.push(...result.events);
     }
     this.#recorded(recorded);
     return group.map((claim) => results.get(claim) ?? { kind: "overtaken" });

@@ -3,8 +3,11 @@ import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
 import type { InvitationLeases, KnownBadge } from "./adoption.ts";
 import type { AllocationResult, AllocationRules } from "./allocations.ts";
-import type { Allocator, IssueRequest, ReserveRequest } from "./allocator.ts";
+import type { Allocator, HeldTransition, IssueRequest, ReserveRequest, TransitionResult } from "./allocator.ts";
 import type { ClaimResult } from "./claims.ts";
+
+/** Name of the object that remembers the clock row of its home. No application ID is like it. */
+const CLOCK_OBJECT = "clock";
 
 type Stub = DurableObjectStub<Allocator>;
 
@@ -30,6 +33,19 @@ export class AllocatorClient {
 
   async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {
     await this.#call(applicationId, async (stub) => await stub.release([...ended]));
+  }
+
+  transition(applicationId: string, transitions: readonly HeldTransition[]): Promise<TransitionResult> {
+    return this.#call(applicationId, async (stub) => await stub.transition([...transitions], applicationId));
+  }
+
+  whichRevoked(applicationId: string, badges: KnownBadge[]): Promise<number[]> {
+    return this.#call(applicationId, async (stub) => await stub.whichRevoked(badges));
+  }
+
+  noteClock(sequence: number): Promise<boolean> {
+    const tick = crypto.randomUUID();
+    return this.#call(CLOCK_OBJECT, async (stub) => await stub.noteClock(sequence, tick));
   }
 
   whichGaveBack(applicationId: string, invitations: { digest: string; number: number }[]): Promise<string[]> {

@@ -23,8 +23,8 @@ export async function skipKnownNumbers(db: Database, ledger: Ledger): Promise<vo
 
 /**
  * Brings each lease that was not confirmed in line with D1. Of a device: D1 has its badge, and the lease is confirmed. Of an
- * invitation: D1 has the reservation, but nobody was told the token, because the object confirms before it responds; the
- * invitation ends, and its number is free. D1 does not know the number: it is free. D1 has it as somebody else's: the lease
+ * invitation: D1 has the reservation, but nobody was told the token, because the object confirms before it responds; unless
+ * its caller can ask for it again, the invitation ends, and its number is free. D1 does not know the number: it is free. D1 has it as somebody else's: the lease
  * is given up.
  *
  * @param before milliseconds; leases that were asked for since then are left alone
@@ -60,7 +60,7 @@ async function settle(
     const owner = badge && badgeHolder(badge);
     if (!badge) freed += Number(ledger.reclaim(id, before, Date.now()));
     else if (!owner || holderKey(owner) !== holder) ledger.markTaken(holder, number);
-    else if (owner.kind === "invitation" && badge.device === null) {
+    else if (owner.kind === "invitation" && badge.device === null && !badge.isRepeatable) {
       untold.push({ lease, invitation: owner.invitation });
     } else ledger.confirm(holder, number);
   }

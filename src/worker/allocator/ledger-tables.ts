@@ -25,8 +25,26 @@ export function createTables(sql: SqlStorage): void {
     CREATE TABLE IF NOT EXISTS beyond (number INTEGER PRIMARY KEY, freed_at INTEGER NOT NULL);
     CREATE TABLE IF NOT EXISTS range_warning (last INTEGER PRIMARY KEY, percent INTEGER NOT NULL);
     CREATE TABLE IF NOT EXISTS application (id INTEGER PRIMARY KEY CHECK (id = 1), application_id TEXT NOT NULL);
+    CREATE TABLE IF NOT EXISTS high_water (
+      id INTEGER PRIMARY KEY CHECK (id = 1),
+      position INTEGER NOT NULL,
+      change INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS clock (
+      id INTEGER PRIMARY KEY CHECK (id = 1),
+      sequence INTEGER NOT NULL,
+      tick TEXT NOT NULL,
+      is_ahead INTEGER NOT NULL
+    );
   `);
   // The user device that claimed the invitation which holds the lease.
-  const known = sql.exec("SELECT name FROM pragma_table_info('lease') WHERE name = 'claimed_by'").toArray();
-  if (known.length === 0) sql.exec("ALTER TABLE lease ADD COLUMN claimed_by TEXT");
+  addColumn(sql, "claimed_by TEXT");
+  // When the badge of the lease was revoked, in milliseconds.
+  addColumn(sql, "revoked_at INTEGER");
+}
+
+function addColumn(sql: SqlStorage, column: string): void {
+  const [name] = column.split(" ");
+  const known = sql.exec("SELECT name FROM pragma_table_info('lease') WHERE name = ?", name).toArray();
+  if (known.length === 0) sql.exec(`ALTER TABLE lease ADD COLUMN ${column}`);
 }

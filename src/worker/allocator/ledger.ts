@@ -119,6 +119,16 @@ export class Ledger {
     return true;
   }
 
+  /** Notes that the badge of this lease was revoked, so that `reconcile` can repeat it. */
+  noteRevocation(holder: string, number: number, revokedAt: number): void {
+    this.#sql.exec("UPDATE lease SET revoked_at = ? WHERE holder = ? AND number = ?", revokedAt, holder, number);
+  }
+
+  isRevoked(holder: string, number: number): boolean {
+    const query = "SELECT 1 FROM lease WHERE holder = ? AND number = ? AND revoked_at IS NOT NULL";
+    return this.#first(query, holder, number) !== undefined;
+  }
+
   /** Ends a lease whose number D1 knows as somebody else's. The number is not free: nobody gets it from here again. */
   markTaken(holder: string, number: number): void {
     this.#sql.exec("DELETE FROM lease WHERE holder = ? AND number = ?", holder, number);

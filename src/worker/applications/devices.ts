@@ -1,4 +1,4 @@
-import { base64Url } from "../../shared/identifiers.ts";
+import { base64Url, invitationTokenOf } from "../../shared/identifiers.ts";
 import type { Custody } from "../keys/custody.ts";
 import type { Application } from "./registry.ts";
 
@@ -15,4 +15,23 @@ export async function deviceOf(custody: Custody, application: Application, udid:
   const key = await custody.deviceKey(application.id, application.deviceKey);
   const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(udid));
   return base64Url(new Uint8Array(mac, 0, DEVICE_BYTES));
+}
+
+/**
+ * The invitation token of an Idempotency-Key (contract section 12): derived under the application's device key, so that
+ * it need not be stored. No udid begins with a zero byte, so no device ID reveals a part of a token.
+ *
+ * @param device of whoever calls without the application's secret; null: the application's server
+ */
+export async function deriveInvitationToken(
+  custody: Custody,
+  application: Application,
+  device: string | null,
+  idempotencyKey: string,
+): Promise<string> {
+  const key = await custody.deviceKey(application.id, application.deviceKey);
+  const parts = ["invitation-token", device === null ? "server" : "device", device ?? "", idempotencyKey];
+  const text = parts.map((part) => `${part.length}:${part}`).join("");
+  const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(`\0${text}`));
+  return invitationTokenOf(new Uint8Array(mac));
 }

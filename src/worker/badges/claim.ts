@@ -18,6 +18,8 @@ import {
 } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
+import { stateAt } from "./states.ts";
+import { badgeEvent } from "./view.ts";
 
 /**
  * Gives a user device the number that an invitation reserved. The write is conditional on what was read; when another
@@ -40,7 +42,15 @@ export async function claimInvitation(
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
     const invitation = await findInvitationForDevice(db, digest, userDevice);
     const isOurs = invitation?.claimEventId === eventId;
-    const decision = decideClaim(invitation, request, context.now());
+    const now = context.now();
+    const own = invitation?.badge;
+    const claimer = {
+      device: request.device,
+      userId: request.userId,
+      isBlocked: invitation?.isBlocked ?? false,
+      badgeState: own ? stateAt(own, now) : null,
+    };
+    const decision = decideClaim(invitation, claimer, now);
     if (decision.kind === "refuse" || !invitation) {
       throw new Refusal(decision.kind === "refuse" ? decision.code : "UNKNOWN_INVITATION");
     }
@@ -90,19 +100,32 @@ function toClaim(
 ): Claim {
   const { token, digest, eventId, signingKey, invitation } = found;
   const { device, userId, metadata } = request;
-  const { number, badgeNumber: replacedNumber } = invitation;
+  const { number, badge: own, badgeExpiresAtTime } = invitation;
   const claimedAt = context.now();
-  const payload = badgeCreatedPayload({
+  // A revoked badge is not replaced: it stays revoked, and another takes its place.
+  const replaced = own && own.state !== "revoked" ? own : null;
+  return {
+    digest,
     eventId,
-    createdAt: claimedAt,
+    payload: badgeCreatedPayload({
+      eventId,
+      createdAt: claimedAt,
+      number,
+      userId,
+      metadata,
+      invitationId: token,
+      replacedNumber: replaced?.number ?? null,
+    }),
+    claimedAt,
     number,
+    device,
     userId,
     metadata,
-    invitationId: token,
-    replacedNumber,
-  });
-  const badge = { number, device, userId, metadata, signingKeyId: signingKey.id, replacedNumber };
-  return { digest, eventId, payload, claimedAt, ...badge };
+    signingKeyId: signingKey.id,
+    expiresAt: badgeExpiresAtTime,
+    superseded: own && { number: own.number, readChange: own.change },
+    replacedEvent: replaced && badgeEvent("badge:replaced", claimedAt, { ...replaced, userId, state: "replaced" }),
+  };
 }
 
 function created(number: number, { publicKey }: SigningKey): IssuedBadge {

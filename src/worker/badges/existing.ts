@@ -1,5 +1,7 @@
 import type { Context } from "../context.ts";
-import { makeCurrent, type StoredBadge, updateMetadata } from "../storage/badges.ts";
+import { Refusal } from "../refusal.ts";
+import { recordLogin, type StoredBadge } from "../storage/badges.ts";
+import { type BadgeLife, type BadgeState, stateAt } from "./states.ts";
 
 export interface BadgeRequest {
   /** Keyed digest of the udid. */
@@ -12,13 +14,37 @@ export interface BadgeRequest {
 /** `created` once for a badge, `existing` ever after (contract section 1). */
 export type IssuedBadge = { kind: "created"; number: number; publicKey: string } | { kind: "existing"; number: number };
 
+/**
+ * Device calls are for active badges only (contract section 12).
+ *
+ * @throws Refusal by the badge's state
+ */
+export function requireActive(badge: Pick<BadgeLife, "state" | "expiresAt">, now: number): void {
+  const code = REFUSED_STATES[stateAt(badge, now)];
+  if (code !== null) throw new Refusal(code);
+}
+
+const REFUSED_STATES = {
+  active: null,
+  suspended: "SUSPENDED_BADGE",
+  revoked: "REVOKED_BADGE",
+  expired: "EXPIRED_BADGE",
+  // Only while a claim is under way: the badge of the user device is another by now.
+  replaced: "REVOKED_BADGE",
+} as const satisfies Record<BadgeState, string | null>;
+
 /** A login makes the badge the device's current one, and newer metadata replaces what is stored. */
 export async function answerExisting(
   context: Context,
   badge: StoredBadge,
   metadata: string | null,
 ): Promise<IssuedBadge> {
-  if (badge.currentNumber !== badge.number) await makeCurrent(context.db, badge.number, metadata);
-  else if (metadata !== null && metadata !== badge.metadata) await updateMetadata(context.db, badge.number, metadata);
+  const now = context.now();
+  requireActive(badge, now);
+  const isCurrent = badge.currentNumber === badge.number;
+  const newMetadata = metadata === badge.metadata ? null : metadata;
+  if (!isCurrent || newMetadata !== null) {
+    await recordLogin(context.db, badge.number, { metadata: newMetadata, isCurrent }, now);
+  }
   return { kind: "existing", number: badge.number };
 }

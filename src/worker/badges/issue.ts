@@ -44,6 +44,10 @@ async function issueNew(
       return answerRaced(context, userDevice, metadata);
     case "exhausted":
       throw new Refusal("NUMBERS_EXHAUSTED");
+    case "blocked":
+      throw new Refusal("BLOCKED_USER");
+    case "mismatched":
+      throw new Error("a badge is issued without an Idempotency-Key");
     case "contended":
       throw new Refusal("UNAVAILABLE", { detail: "contended" });
     case "unavailable":

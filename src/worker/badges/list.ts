@@ -1,9 +1,16 @@
 import { base64Url } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
-import { listBadges } from "../storage/badges.ts";
+import { type ListedBadge, listBadges } from "../storage/badges.ts";
+import { parseMetadata } from "./view.ts";
 
 export interface BadgePage {
-  badges: { id: string; userId: string; metadata?: Record<string, string> }[];
+  badges: {
+    id: string;
+    userId: string;
+    metadata?: Record<string, string>;
+    state?: "suspended";
+    expiresAt?: string;
+  }[];
   /** Present exactly when more follow. */
   nextCursor: string | null;
 }
@@ -19,12 +26,20 @@ export async function pageBadges(
   const shown = rows.slice(0, perPage);
   const last = shown.at(-1);
   return {
-    badges: shown.map(({ number, userId, metadata }) => ({
-      id: String(number),
-      userId,
-      ...(metadata !== null && { metadata: JSON.parse(metadata) }),
-    })),
+    badges: shown.map(viewListed),
     nextCursor: rows.length > perPage && last ? encodeCursor(last.position) : null,
+  };
+}
+
+/** `state` says only what is not as usual (contract section 12). An expiry is noted within a minute and shows then. */
+function viewListed({ number, userId, metadata, state, expiresAt }: ListedBadge): BadgePage["badges"][number] {
+  const fields = parseMetadata(metadata);
+  return {
+    id: String(number),
+    userId,
+    ...(fields && { metadata: fields }),
+    ...(state === "suspended" && { state }),
+    ...(expiresAt !== null && { expiresAt: new Date(expiresAt).toISOString() }),
   };
 }
 

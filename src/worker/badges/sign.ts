@@ -3,6 +3,7 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { findCurrentBadge } from "../storage/badges.ts";
+import { requireActive } from "./existing.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key passes for one (RFC 8725 section 3.11). */
 export const SIGNATURE_TYPE = "badge-signature+jwt";
@@ -24,19 +25,30 @@ export async function signBadge(
 ): Promise<string> {
   const badge = await findCurrentBadge(context.db, { applicationId: application.id, device });
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
+  const now = context.now();
+  requireActive(badge, now);
   const key = await signingKeyOf(context, application, badge.signingKeyId);
-  const issuedAt = Math.floor(context.now() / 1000);
-  const lifetime = application.signatureLifetimeSeconds;
+  const issuedAt = Math.floor(now / 1000);
+  const expiresAt = earliest(
+    application.signatureLifetimeSeconds && issuedAt + application.signatureLifetimeSeconds,
+    badge.expiresAt && Math.floor(badge.expiresAt / 1000),
+  );
   const claims = {
     client_signature: clientSignature,
     sub: String(badge.number),
     aud: application.id,
     iat: issuedAt,
-    ...(lifetime !== null && { exp: issuedAt + lifetime }),
+    ...(expiresAt !== null && { exp: expiresAt }),
   };
   return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })
     .sign(await context.custody.signingKey(application.id, key.kid, key));
+}
+
+/** @returns null when neither is a time */
+function earliest(one: number | null, other: number | null): number | null {
+  if (one === null || other === null) return one ?? other;
+  return Math.min(one, other);
 }
 
 /** The badge's own key. A key newer than what this isolate remembers of the application is looked up once. */

@@ -3,6 +3,7 @@ import { requestId } from "hono/request-id";
 import { routePath } from "hono/route";
 import { createContext } from "../context.ts";
 import { log } from "../log.ts";
+import { badgeLifeRoutes } from "./badge-life-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -62,6 +63,7 @@ export const app = new Hono<HttpEnv>()
   })
   .route("/", badgeRoutes)
   .route("/", listRoutes)
+  .route("/", badgeLifeRoutes)
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
   .route("/", docsRoutes)

@@ -1,16 +1,19 @@
-import { Hono } from "hono";
-import { invitationRequest, MAX_INVITATION_MILLISECONDS } from "../../shared/requests.ts";
+import { Hono, type Context as HonoContext } from "hono";
+import { idempotencyKey, invitationRequest } from "../../shared/requests.ts";
 import { createInvitation } from "../invitations/create.ts";
 import { revokeInvitation } from "../invitations/revoke.ts";
 import { Refusal } from "../refusal.ts";
-import { identifyCaller, identifyRevoker, requireDevice, requireUdid } from "./authentication.ts";
+import { header, identifyCaller, identifyRevoker, requireDevice, requireUdid } from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitDevice } from "./rate-limit.ts";
 import { limitBody, methodNotAllowed } from "./resource.ts";
 
-const INVITATION_FIELDS: FieldErrors = { expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" } };
+const INVITATION_FIELDS: FieldErrors = {
+  expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" },
+  badgeExpiresAt: { invalid: "INVALID_BADGEEXPIRESAT" },
+};
 
 /** What an application's server calls to invite visitors (contract section 5). */
 export const invitationRoutes = new Hono<HttpEnv>()
@@ -23,10 +26,16 @@ export const invitationRoutes = new Hono<HttpEnv>()
     const body = await readBody(c);
     requireFields(body, INVITATION_FIELDS);
     requireValidUdid(udid);
-    const { expiresAt } = parseBody(invitationRequest, body, INVITATION_FIELDS);
-    const expiresAtTime = requireAhead(expiresAt, context.now());
-    const created = await createInvitation(context, application, { device, expiresAt, expiresAtTime });
-    return c.json({ id: created.id, badgeId: String(created.number), expiresAt }, 201);
+    const { expiresAt, badgeExpiresAt } = parseBody(invitationRequest, body, INVITATION_FIELDS);
+    const created = await createInvitation(context, application, {
+      device,
+      withSecret: kind === "server",
+      expiresAt,
+      badgeExpiresAt: badgeExpiresAt ?? null,
+      idempotencyKey: readIdempotencyKey(c),
+    });
+    const end = badgeExpiresAt != null ? { badgeExpiresAt } : {};
+    return c.json({ id: created.id, badgeId: String(created.number), expiresAt, ...end }, 201);
   })
   .all("/v1/invitation", methodNotAllowed("POST"))
 
@@ -44,10 +53,9 @@ export const invitationRoutes = new Hono<HttpEnv>()
   })
   .all("/v1/invitation/:id/revoke", methodNotAllowed("PATCH"));
 
-/** @returns milliseconds, of a time that lies ahead by 365 days at most */
-function requireAhead(expiresAt: string, now: number): number {
-  const time = Date.parse(expiresAt);
-  const isAhead = time > now && time <= now + MAX_INVITATION_MILLISECONDS;
-  if (!isAhead) throw new Refusal("INVALID_EXPIRESAT");
-  return time;
+/** Printable ASCII, as an udid (contract section 12); null when none was sent. */
+function readIdempotencyKey(c: HonoContext<HttpEnv>): string | null {
+  const key = header(c, "idempotency-key");
+  if (key !== null && !idempotencyKey.safeParse(key).success) throw new Refusal("INVALID_IDEMPOTENCYKEY");
+  return key;
 }

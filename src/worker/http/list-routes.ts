@@ -7,13 +7,20 @@ import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { methodNotAllowed } from "./resource.ts";
 
-/** Credentials are judged before the query: a stranger learns nothing from its form. */
-const authenticate = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
+/** Credentials are judged before anything else: a stranger learns nothing from the form of a request. */
+export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
   await requireServer(c);
   await next();
 };
 
-const readPageQuery = zValidator("query", pageQuery, (result) => {
+/** The application that `authenticateServer` let in. */
+export function authenticatedApplication(c: HonoContext<HttpEnv>): string {
+  const applicationId = c.get("application");
+  if (applicationId === undefined) throw new Refusal("INVALID_CREDENTIALS");
+  return applicationId;
+}
+
+export const readPageQuery = zValidator("query", pageQuery, (result) => {
   if (result.success) return;
   const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
   // A cursor that comes twice is the only other thing that can be wrong here.
@@ -22,10 +29,10 @@ const readPageQuery = zValidator("query", pageQuery, (result) => {
 
 /** What an application's server calls to page its badges (contract section 4). */
 export const listRoutes = new Hono<HttpEnv>()
-  .get("/v1/badges", authenticate, readPageQuery, (c) => answerPage(c, null, c.req.valid("query")))
+  .get("/v1/badges", authenticateServer, readPageQuery, (c) => answerPage(c, null, c.req.valid("query")))
   .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
 
-  .get("/v1/users/:id/badges", authenticate, readPageQuery, (c) =>
+  .get("/v1/users/:id/badges", authenticateServer, readPageQuery, (c) =>
     answerPage(c, c.req.param("id"), c.req.valid("query")),
   )
   .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"));
@@ -35,8 +42,7 @@ async function answerPage(
   userId: string | null,
   query: { per_page: number; cursor?: string | undefined },
 ): Promise<Response> {
-  const applicationId = c.get("application");
-  if (applicationId === undefined) throw new Refusal("INVALID_CREDENTIALS");
+  const applicationId = authenticatedApplication(c);
   const after = query.cursor === undefined ? 0 : decodeCursor(query.cursor);
   if (after === null) throw new Refusal("INVALID_CURSOR");
   const page = { applicationId, userId, after, perPage: query.per_page };

@@ -1,39 +1,119 @@
 import { digestOf } from "../../shared/digest.ts";
 import { newInvitationToken } from "../../shared/identifiers.ts";
+import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
 import type { ReserveRequest } from "../allocator/allocator.ts";
+import { deriveInvitationToken } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { writeRevocation } from "../storage/invitations.ts";
+import { findInvitation, type StoredInvitation, writeRevocation } from "../storage/invitations.ts";
 import { withFreedNumbers } from "./expire.ts";
+
+export interface NewInvitation {
+  /** Keyed digest of the udid. */
+  device: string;
+  /** Whether the application's secret was presented. */
+  withSecret: boolean;
+  /** Both exactly as they were sent; the second is null when it was not. */
+  expiresAt: string;
+  badgeExpiresAt: string | null;
+  /** Null: none was sent, so a repeated request makes another invitation. */
+  idempotencyKey: string | null;
+}
 
 export interface CreatedInvitation {
   /** The invitation token. Nothing keeps it but its digest. */
   id: string;
   number: number;
-  expiresAt: string;
 }
 
-/** Reserves a number until somebody claims it, the invitation is revoked, or its time is over (contract section 5). */
+const DAY_MILLISECONDS = 24 * 3600 * 1000;
+
+/**
+ * Reserves a number until somebody claims it, the invitation is revoked, or its time is over (contract section 5). With an
+ * Idempotency-Key a repeated request gets the same invitation, also once that has ended (contract section 12).
+ *
+ * @throws Refusal
+ */
 export async function createInvitation(
   context: Context,
   application: Application,
-  request: { device: string; expiresAt: string; expiresAtTime: number },
+  request: NewInvitation,
 ): Promise<CreatedInvitation> {
-  const { device: creatorDevice, expiresAt, expiresAtTime } = request;
-  const id = newInvitationToken();
+  const { idempotencyKey, withSecret, device } = request;
+  const isRepeatable = idempotencyKey !== null;
+  const caller = withSecret ? null : device;
+  const id = isRepeatable
+    ? await deriveInvitationToken(context.custody, application, caller, idempotencyKey)
+    : newInvitationToken();
   const invitation = await digestOf(id);
+  if (isRepeatable) {
+    const known = await findInvitation(context.db, application.id, invitation);
+    if (known && !isSame(known, request)) throw new Refusal("INVALID_IDEMPOTENCYKEY");
+    // Of a pending one the allocator may not know yet that it was told: it is asked again.
+    if (known && known.state !== "pending") return { id, number: known.number };
+    if (known) return { id, number: await reserve(context, application, toReservation(known)) };
+  }
   const createdAt = context.now();
+  const times = requireTimes(request, createdAt);
+  const { expiresAt, badgeExpiresAt } = request;
+  const reservation = {
+    invitation,
+    creatorDevice: device,
+    createdAt,
+    expiresAt,
+    badgeExpiresAt,
+    withSecret,
+    isRepeatable,
+  };
+  return { id, number: await reserve(context, application, { ...reservation, ...times }) };
+}
+
+const isSame = (known: StoredInvitation, { device, expiresAt, badgeExpiresAt }: NewInvitation): boolean =>
+  known.creatorDevice === device && known.expiresAt === expiresAt && known.badgeExpiresAt === badgeExpiresAt;
+
+function toReservation({ digest, ...known }: StoredInvitation): ReserveRequest {
+  const { creatorDevice, createdAt, expiresAt, expiresAtTime, badgeExpiresAt, badgeExpiresAtTime } = known;
+  const { withSecret, isRepeatable } = known;
+  const times = { expiresAt, expiresAtTime, badgeExpiresAt, badgeExpiresAtTime };
+  return { invitation: digest, creatorDevice, createdAt, withSecret, isRepeatable, ...times };
+}
+
+/** The invitation ends with its badge, if that ends first. Times are milliseconds. */
+function requireTimes(
+  { expiresAt, badgeExpiresAt }: NewInvitation,
+  now: number,
+): { expiresAtTime: number; badgeExpiresAtTime: number | null } {
+  const end = requireAhead(expiresAt, MAX_INVITATION_DAYS, now);
+  if (end === null) throw new Refusal("INVALID_EXPIRESAT");
+  if (badgeExpiresAt === null) return { expiresAtTime: end, badgeExpiresAtTime: null };
+  const badgeEnd = requireAhead(badgeExpiresAt, MAX_BADGE_DAYS, now);
+  if (badgeEnd === null) throw new Refusal("INVALID_BADGEEXPIRESAT");
+  return { expiresAtTime: Math.min(end, badgeEnd), badgeExpiresAtTime: badgeEnd };
+}
+
+/** @returns milliseconds; null when the time is past or too far ahead */
+function requireAhead(text: string, maxDays: number, now: number): number | null {
+  const time = Date.parse(text);
+  return time > now && time <= now + maxDays * DAY_MILLISECONDS ? time : null;
+}
+
+/** @returns the number that is reserved */
+async function reserve(context: Context, application: Application, request: ReserveRequest): Promise<number> {
   const result = await withFreedNumbers(context, application, (rules) =>
-    reserve(context, application.id, rules, { invitation, creatorDevice, expiresAt, expiresAtTime, createdAt }),
+    reserveOrEnd(context, application.id, rules, request),
   );
   switch (result.kind) {
     case "written":
     case "existing":
-      return { id, number: result.number, expiresAt };
+      return result.number;
+    case "mismatched":
+      throw new Refusal("INVALID_IDEMPOTENCYKEY");
+    case "blocked":
+      throw new Error("an invitation has no user yet");
     case "exhausted":
       throw new Refusal("NUMBERS_EXHAUSTED");
     case "contended":
@@ -44,10 +124,11 @@ export async function createInvitation(
 }
 
 /**
- * When the object fails it may have reserved the number all the same, and believe that the token was told. Nobody will
- * hear of the token, so the invitation ends; best effort, because what failed for one call may fail for the next.
+ * When the object fails it may have reserved the number all the same, and believe that the token was told. Unless the
+ * caller can ask again, nobody will hear of the token, so the invitation ends; best effort, because what failed for one
+ * call may fail for the next.
  */
-async function reserve(
+async function reserveOrEnd(
   context: Context,
   applicationId: string,
   rules: AllocationRules,
@@ -56,11 +137,13 @@ async function reserve(
   try {
     return await context.allocator.reserve(applicationId, rules, request);
   } catch (error) {
-    context.defer(
-      writeRevocation(context.db, request.invitation, context.now()).catch((fault) => {
-        log("warn", { event: "untold-invitation-left", application: applicationId, error: fault });
-      }),
-    );
+    if (!request.isRepeatable) {
+      context.defer(
+        writeRevocation(context.db, request.invitation, context.now()).catch((fault) => {
+          log("warn", { event: "untold-invitation-left", application: applicationId, error: fault });
+        }),
+      );
+    }
     throw error;
   }
 }

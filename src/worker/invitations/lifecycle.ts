@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
+import type { BadgeState } from "../badges/states.ts";
 
 /**
  * The life of an invitation: pending, then one of claimed, revoked or expired, for ever. Pure decisions; the write that
@@ -13,6 +14,8 @@ export interface Invitation {
   expiresAtTime: number;
   /** Keyed digest of the udid that created it. */
   creatorDevice: string;
+  /** Created with the application's secret. */
+  withSecret: boolean;
   claimDevice: string | null;
   claimUserId: string | null;
 }
@@ -32,16 +35,21 @@ export type ClaimDecision =
   | Expire
   | { kind: "refuse"; code: ErrorCode };
 
-/** Presenting a token (contract section 5). */
-export function decideClaim(
-  invitation: Invitation | undefined,
-  claimer: { device: string; userId: string },
-  now: number,
-): ClaimDecision {
+/** Who presents a token. */
+export interface Claimer {
+  device: string;
+  userId: string;
+  isBlocked: boolean;
+  /** State of the badge that the user device has; null: it has none. */
+  badgeState: BadgeState | null;
+}
+
+/** Presenting a token (contract sections 5 and 12). */
+export function decideClaim(invitation: Invitation | undefined, claimer: Claimer, now: number): ClaimDecision {
   if (!invitation) return { kind: "refuse", code: "UNKNOWN_INVITATION" };
   switch (invitation.state) {
     case "pending":
-      return isPast(invitation, now) ? { kind: "expire" } : { kind: "claim" };
+      return isPast(invitation, now) ? { kind: "expire" } : decideForClaimer(invitation, claimer);
     case "claimed": {
       const isClaimer = invitation.claimDevice === claimer.device && invitation.claimUserId === claimer.userId;
       return isClaimer ? { kind: "claimed-before" } : { kind: "refuse", code: "CLAIMED_INVITATION" };
@@ -51,6 +59,14 @@ export function decideClaim(
     case "expired":
       return { kind: "refuse", code: "EXPIRED_INVITATION" };
   }
+}
+
+/** A badge that was revoked comes back only by an invitation of the application's server. */
+function decideForClaimer({ withSecret }: Invitation, { isBlocked, badgeState }: Claimer): ClaimDecision {
+  if (isBlocked) return { kind: "refuse", code: "BLOCKED_USER" };
+  if (badgeState === "suspended") return { kind: "refuse", code: "SUSPENDED_BADGE" };
+  if (badgeState === "revoked" && !withSecret) return { kind: "refuse", code: "REVOKED_BADGE" };
+  return { kind: "claim" };
 }
 
 export type RevokeDecision =

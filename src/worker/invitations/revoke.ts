@@ -1,12 +1,14 @@
 import { digestOf } from "../../shared/digest.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application } from "../applications/registry.ts";
+import { parseBadgeNumber } from "../badges/view.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { Refusal } from "../refusal.ts";
 import {
   type EndedInvitation,
   findInvitation,
+  findInvitationOfNumber,
   writeExpiry,
   writeReleases,
   writeRevocation,
@@ -20,14 +22,20 @@ export interface RevokedInvitation {
   revokedAt: number;
 }
 
-/** Ends a pending invitation and gives its number back (contract section 5). */
+export type Revoker = { kind: "server" } | { kind: "device"; device: string };
+
+/**
+ * Ends a pending invitation and releases its number (contract section 5).
+ *
+ * @param id the token; for the application's server also the number, while it is reserved (contract section 12)
+ */
 export async function revokeInvitation(
   context: Context,
   application: Application,
-  token: string,
-  revoker: { kind: "server" } | { kind: "device"; device: string },
+  id: string,
+  revoker: Revoker,
 ): Promise<RevokedInvitation> {
-  const digest = await digestOf(token);
+  const digest = await digestOfId(context, application, id, revoker);
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
     const invitation = await findInvitation(context.db, application.id, digest);
     const decision = decideRevoke(invitation, revoker, context.now());
@@ -52,6 +60,18 @@ export async function revokeInvitation(
     await write(context.db, digest, context.now());
   }
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
+}
+
+async function digestOfId(context: Context, application: Application, id: string, revoker: Revoker): Promise<string> {
+  const number = revoker.kind === "server" ? parseBadgeNumber(id) : null;
+  if (number === null) return digestOf(id);
+  const invitation = await findInvitationOfNumber(context.db, application.id, number);
+  if (invitation?.state === "claimed") throw new Refusal("CLAIMED_INVITATION");
+  // By its number an invitation is known only while the number is reserved.
+  if (invitation?.state !== "pending" || invitation.expiresAtTime <= context.now()) {
+    throw new Refusal("UNKNOWN_INVITATION");
+  }
+  return invitation.digest;
 }
 
 /** The number is free before the answer is given; if that fails the sweep does it. */

@@ -1,5 +1,8 @@
 import * as z from "zod";
+import { isNotBlocked } from "./blocked-users.ts";
 import type { Database } from "./database.ts";
+import { type HighWater, highestOf, lastChange, lastPosition, renewEpochIfRestored } from "./high-water.ts";
+import { isSubscribedTo } from "./subscriptions.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
 import { writtenIds } from "./written-ids.ts";
 
@@ -31,19 +34,29 @@ export interface NewReservation {
   /** Milliseconds, like `createdAt`. */
   expiresAtTime: number;
   createdAt: number;
+  /** The end of the badge that is claimed, as it was sent and in milliseconds; or null. */
+  badgeExpiresAt: string | null;
+  badgeExpiresAtTime: number | null;
+  /** Whether the application's secret was presented. */
+  withSecret: boolean;
+  /** Whether the caller can ask for the same invitation again, by an Idempotency-Key. */
+  isRepeatable: boolean;
 }
 
 export type BadgeWrite = NewBadge | NewReservation;
 
 /**
  * `written`: by this write or an earlier one of the same request. `existing`: the user device has a badge already.
- * `ended`: an earlier write of the same request reserved `number`, and the invitation has ended since. `taken`: D1 knows
- * the number as somebody else's, which it never hands out twice.
+ * `ended`: an earlier write of the same request reserved `number`, and the invitation has ended since. `mismatched`: an
+ * earlier request with the same Idempotency-Key was another. `blocked`: the user gets no badge. `taken`: D1 knows the number
+ * as somebody else's, which it never hands out twice.
  */
 export type WriteResult =
   | { kind: "written"; number: number; eventPending: boolean }
   | { kind: "existing"; number: number; leasedNumberTaken: boolean }
   | { kind: "ended"; number: number; leasedNumberTaken: boolean }
+  | { kind: "mismatched"; number: number; leasedNumberTaken: boolean }
+  | { kind: "blocked" }
   | { kind: "taken" };
 
 /**
@@ -52,24 +65,24 @@ export type WriteResult =
  */
 export const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
-    position, turn)
+    position, change, changed_at, turn)
   SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
     row ->> 'eventId', row ->> 'issuedAt',
-    place + 1 + coalesce((SELECT max(position) FROM badge WHERE application_id = ?2 AND position IS NOT NULL), 0),
+    place + 1 + max(${lastPosition("?2")}, ?3), place + 1 + max(${lastChange("?2")}, ?4), row ->> 'issuedAt',
     row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
   FROM (SELECT key AS place, value AS row FROM json_each(?1))
-  WHERE true
+  WHERE ${isNotBlocked("row ->> 'userId'")}
   ON CONFLICT DO NOTHING
-  RETURNING event_id AS written`;
+  RETURNING event_id AS written, position, change`;
 
-/** The outbox rows of the badges just written; none when the application has no webhook URL. */
+/** The outbox rows of the badges just written; none when the application does not want them. */
 export const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
     iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'issuedAt'
   FROM (SELECT value AS row FROM json_each(?1))
   JOIN badge ON badge.number = row ->> 'number' AND badge.event_id = row ->> 'eventId'
-  JOIN application ON application.id = ?2 AND application.webhook_url IS NOT NULL
+  JOIN application ON application.id = ?2 AND ${isSubscribedTo("'badge:created'")}
   WHERE true
   ON CONFLICT DO NOTHING
   RETURNING id AS written`;
@@ -83,9 +96,10 @@ export const INSERT_RESERVATIONS = `
 
 export const INSERT_INVITATIONS = `
   INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
-    created_at)
+    created_at, badge_expires_at, badge_expires_at_time, with_secret, is_repeatable)
   SELECT row ->> 'invitation', ?2, row ->> 'number', 'pending', row ->> 'creatorDevice', row ->> 'expiresAt',
-    row ->> 'expiresAtTime', row ->> 'createdAt'
+    row ->> 'expiresAtTime', row ->> 'createdAt', row ->> 'badgeExpiresAt', row ->> 'badgeExpiresAtTime',
+    row ->> 'withSecret', row ->> 'isRepeatable'
   FROM (SELECT value AS row FROM json_each(?1))
   JOIN badge ON badge.number = row ->> 'number' AND badge.invitation = row ->> 'invitation'
   WHERE true
@@ -95,10 +109,13 @@ export const INSERT_INVITATIONS = `
 /** What stands in the way of the rows that were passed over. */
 const SELECT_CONFLICTS = `
   SELECT place, own.number AS own_number, own.event_id AS own_event, taken.number AS taken_number,
-    taken.event_id AS taken_event, taken.invitation AS taken_invitation, known.number AS known_number
+    taken.event_id AS taken_event, taken.invitation AS taken_invitation, known.number AS known_number,
+    known.creator_device IS row ->> 'creatorDevice' AND known.expires_at IS row ->> 'expiresAt'
+      AND known.badge_expires_at IS row ->> 'badgeExpiresAt' AS is_same,
+    NOT ${isNotBlocked("row ->> 'userId'")} AS is_blocked
   FROM (SELECT key AS place, value AS row FROM json_each(?1))
   LEFT JOIN badge AS own ON own.application_id = ?2 AND own.device = row ->> 'device'
-    AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL
+    AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL AND own.retired_at IS NULL
   LEFT JOIN badge AS taken ON taken.number = row ->> 'number'
   LEFT JOIN invitation AS known ON known.digest = row ->> 'invitation'
   ORDER BY place`;
@@ -111,6 +128,8 @@ const conflictRows = z.array(
     taken_event: z.string().nullable(),
     taken_invitation: z.string().nullable(),
     known_number: z.number().nullable(),
+    is_same: z.number(),
+    is_blocked: z.number(),
   }),
 );
 
@@ -120,55 +139,60 @@ type Conflict = z.infer<typeof conflictRows>[number];
  * Writes badges and reservations of one application with all that belongs to them, in one transaction and one round
  * trip. A second round trip asks about rows that were there before: a repeated write, or a race that was lost.
  *
- * @returns one result a write, in the same order
+ * @param seen the highest numbers that the caller has seen written
+ * @returns one result a write, in the same order; `written`: the highest numbers that were written
  */
 export async function writeBadges(
   db: Database,
   applicationId: string,
   writes: readonly BadgeWrite[],
-): Promise<WriteResult[]> {
-  const { written, events } = await insertAll(db, applicationId, writes);
+  seen: HighWater,
+): Promise<{ results: WriteResult[]; written: HighWater }> {
+  const { written, events, highest } = await insertAll(db, applicationId, writes, seen);
   const isWritten = (write: BadgeWrite) => written.has(write.kind === "issue" ? write.eventId : write.invitation);
   const passedOver = writes.filter((write) => !isWritten(write));
   const conflicts = passedOver.length === 0 ? [] : await selectConflicts(db, applicationId, passedOver);
   let place = 0;
-  return writes.map((write) => {
+  const results = writes.map((write): WriteResult => {
     if (!isWritten(write)) return explain(write, conflicts[place++]);
     const eventPending = write.kind === "issue" && events.has(write.eventId);
     return { kind: "written", number: write.number, eventPending };
   });
+  return { results, written: highest };
 }
 
 async function insertAll(
   db: Database,
   applicationId: string,
   writes: readonly BadgeWrite[],
-): Promise<{ written: Set<string>; events: Set<string> }> {
+  seen: HighWater,
+): Promise<{ written: Set<string>; events: Set<string>; highest: HighWater }> {
   const issues = writes.filter((write) => write.kind === "issue");
   const reservations = writes.filter((write) => write.kind === "reserve");
   const badges = withTurnSteps(issues.map(({ payload: _, ...badge }) => badge));
   const events = issues.map(({ number, eventId, payload, issuedAt }) => ({ number, eventId, payload, issuedAt }));
-  const statements = [
-    ...(issues.length > 0
-      ? [
-          { sql: INSERT_BADGES, rows: badges },
-          { sql: INSERT_EVENTS, rows: events },
-        ]
-      : []),
-    ...(reservations.length > 0
-      ? [INSERT_RESERVATIONS, INSERT_INVITATIONS].map((sql) => ({ sql, rows: reservations }))
-      : []),
-  ];
-  const results = await db.run((_, d1) =>
-    d1.batch(statements.map(({ sql, rows }) => d1.prepare(sql).bind(JSON.stringify(rows), applicationId))),
-  );
-  const ids = (wanted: string) => {
-    const place = statements.findIndex(({ sql }) => sql === wanted);
-    return writtenIds(results[place]);
-  };
+  const results = await db.run((_, d1) => {
+    const bound = (sql: string, rows: readonly unknown[], ...more: unknown[]) =>
+      d1.prepare(sql).bind(JSON.stringify(rows), applicationId, ...more);
+    return d1.batch([
+      ...(issues.length > 0
+        ? [
+            renewEpochIfRestored(d1, applicationId, seen),
+            bound(INSERT_BADGES, badges, seen.position, seen.change),
+            bound(INSERT_EVENTS, events),
+          ]
+        : []),
+      ...(reservations.length > 0
+        ? [INSERT_RESERVATIONS, INSERT_INVITATIONS].map((sql) => bound(sql, reservations))
+        : []),
+    ]);
+  });
+  const [, badgeRows, eventRows] = issues.length > 0 ? results : [];
+  const invitationRows = reservations.length > 0 ? results.at(-1) : undefined;
   return {
-    written: new Set([...ids(INSERT_BADGES), ...ids(INSERT_INVITATIONS)]),
-    events: ids(INSERT_EVENTS),
+    written: new Set([...writtenIds(badgeRows), ...writtenIds(invitationRows)]),
+    events: writtenIds(eventRows),
+    highest: highestOf(badgeRows),
   };
 }
 
@@ -186,18 +210,23 @@ function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult
   if (!conflict) throw new Error("a write was passed over without a conflict to show for it");
   if (write.kind === "reserve") {
     const { taken_invitation: owner, taken_number: taken, known_number: known } = conflict;
+    if (known !== null && conflict.is_same === 0) {
+      return { kind: "mismatched", number: known, leasedNumberTaken: taken !== null && known !== write.number };
+    }
     if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
     return known === null ? { kind: "taken" } : { kind: "ended", number: known, leasedNumberTaken: taken !== null };
   }
   const { own_number: own, own_event: ownEvent, taken_number: taken } = conflict;
   if (own !== null && ownEvent === write.eventId) return { kind: "written", number: own, eventPending: true };
   if (own !== null) return { kind: "existing", number: own, leasedNumberTaken: taken !== null && taken !== own };
-  return { kind: "taken" };
+  return conflict.is_blocked === 1 ? { kind: "blocked" } : { kind: "taken" };
 }
 
 const SELECT_KNOWN = `
-  SELECT badge.number AS number, badge.device AS device, badge.user_id AS user_id, badge.invitation AS invitation
-  FROM json_each(?1) AS asked JOIN badge ON badge.number = asked.value`;
+  SELECT badge.number AS number, badge.device AS device, badge.user_id AS user_id, badge.invitation AS invitation,
+    coalesce(invitation.is_repeatable, 0) AS is_repeatable
+  FROM json_each(?1) AS asked JOIN badge ON badge.number = asked.value
+  LEFT JOIN invitation ON invitation.digest = badge.invitation`;
 
 const knownRows = z.array(
   z.object({
@@ -205,19 +234,29 @@ const knownRows = z.array(
     device: z.string().nullable(),
     user_id: z.string().nullable(),
     invitation: z.string().nullable(),
+    is_repeatable: z.number(),
   }),
 );
 
+/** What D1 says of a number that it knows, in any state. */
+export interface NumberOwner {
+  device: string | null;
+  userId: string | null;
+  invitation: string | null;
+  /** Whether the caller of the invitation can ask for it again. */
+  isRepeatable: boolean;
+}
+
 /** Which of these numbers D1 knows, in any state, and whose they are. */
-export async function findNumbers(
-  db: Database,
-  numbers: readonly number[],
-): Promise<Map<number, { device: string | null; userId: string | null; invitation: string | null }>> {
+export async function findNumbers(db: Database, numbers: readonly number[]): Promise<Map<number, NumberOwner>> {
   const asked = JSON.stringify(numbers);
   const { results } = await db.run((_, d1) => d1.prepare(SELECT_KNOWN).bind(asked).all());
   return new Map(
     knownRows
       .parse(results)
-      .map(({ number, device, user_id: userId, invitation }) => [number, { device, userId, invitation }]),
+      .map(({ number, device, user_id: userId, invitation, is_repeatable }) => [
+        number,
+        { device, userId, invitation, isRepeatable: is_repeatable === 1 },
+      ]),
   );
 }

@@ -1,8 +1,9 @@
-import { and, asc, desc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import { alias, type QueryBuilder } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
-import { badge } from "../../shared/schema.ts";
+import { badge, STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { type Database, queryOf } from "./database.ts";
+import { lastChange } from "./high-water.ts";
 import { highestTurn } from "./turns.ts";
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
@@ -12,10 +13,13 @@ export interface UserDevice {
   userId: string;
 }
 
-/** A badge that a user device has. */
+/** The badge that a user device has, in any state. */
 export interface StoredBadge {
   number: number;
   metadata: string | null;
+  state: StoredState;
+  /** Milliseconds, or null. */
+  expiresAt: number | null;
   /** The number that the device's last successful request answered. */
   currentNumber: number;
 }
@@ -25,6 +29,9 @@ export interface ListedBadge {
   userId: string;
   metadata: string | null;
   position: number;
+  state: StoredState;
+  /** Milliseconds, or null. */
+  expiresAt: number | null;
 }
 
 const userDeviceParameters = {
@@ -41,6 +48,7 @@ function currentNumber(builder: QueryBuilder): SQL<number> {
     eq(given.applicationId, userDeviceParameters.applicationId),
     eq(given.device, userDeviceParameters.device),
     isNotNull(given.position),
+    isNull(given.retiredAt),
   );
   // 1 is part of the text: SQLite uses a partial index only for a condition that it can compare with the index's own.
   const ofSeveral = builder
@@ -63,6 +71,8 @@ export const selectBadge = queryOf((builder) =>
     .select({
       number: badge.number,
       metadata: badge.metadata,
+      state: badge.state,
+      expiresAt: badge.expiresAt,
       currentNumber: currentNumber(builder).as("current_number"),
     })
     .from(badge)
@@ -72,55 +82,82 @@ export const selectBadge = queryOf((builder) =>
         eq(badge.device, userDeviceParameters.device),
         eq(badge.userId, userDeviceParameters.userId),
         isNotNull(badge.position),
+        isNull(badge.retiredAt),
       ),
     ),
 );
 
-const badgeRow = z.tuple([z.number(), z.string().nullable(), z.number()]).optional();
+const storedState = z.enum(STORED_STATES);
+const badgeRow = z
+  .tuple([z.number(), z.string().nullable(), storedState, z.number().nullable(), z.number()])
+  .optional();
 
-/** The issued badge of a user device. One round trip. */
+/** The badge of a user device, in any state. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
   const [first] = await db.rows(selectBadge(), { ...userDevice });
   const row = badgeRow.parse(first);
-  return row && { number: row[0], metadata: row[1], currentNumber: row[2] };
+  return row && { number: row[0], metadata: row[1], state: row[2], expiresAt: row[3], currentNumber: row[4] };
 }
 
 export const selectCurrentBadge = queryOf((builder) =>
   builder
-    .select({ number: badge.number, signingKeyId: badge.signingKeyId })
+    .select({
+      number: badge.number,
+      signingKeyId: badge.signingKeyId,
+      state: badge.state,
+      expiresAt: badge.expiresAt,
+    })
     .from(badge)
     .where(eq(badge.number, currentNumber(builder))),
 );
 
-const currentBadgeRow = z.tuple([z.number(), z.number().nullable()]).optional();
+const currentBadgeRow = z.tuple([z.number(), z.number().nullable(), storedState, z.number().nullable()]).optional();
 
-/** The badge that signing uses: the one the device was answered last. One round trip. */
+export interface CurrentBadge {
+  number: number;
+  signingKeyId: number | null;
+  state: StoredState;
+  /** Milliseconds, or null. */
+  expiresAt: number | null;
+}
+
+/** The badge that signing uses, in any state: the one that the device was last given. One round trip. */
 export async function findCurrentBadge(
   db: Database,
   device: Omit<UserDevice, "userId">,
-): Promise<{ number: number; signingKeyId: number | null } | undefined> {
+): Promise<CurrentBadge | undefined> {
   const [first] = await db.rows(selectCurrentBadge(), { ...device });
   const row = currentBadgeRow.parse(first);
-  return row && { number: row[0], signingKeyId: row[1] };
+  return row && { number: row[0], signingKeyId: row[1], state: row[2], expiresAt: row[3] };
 }
 
 const MAKE_CURRENT = `
-  UPDATE badge SET metadata = coalesce(?2, metadata),
-    turn = 1 + ${highestTurn({ applicationId: "badge.application_id", device: "badge.device" })}
+  UPDATE badge SET turn = 1 + ${highestTurn({ applicationId: "badge.application_id", device: "badge.device" })}
   WHERE number = ?1 AND position IS NOT NULL`;
 
-/** Makes an issued badge its device's current one and, unless `metadata` is null, stores that. */
-export async function makeCurrent(db: Database, number: number, metadata: string | null): Promise<void> {
-  await db.run((_, d1) => d1.prepare(MAKE_CURRENT).bind(number, metadata).run());
-}
+/** Newer metadata is a change that the feed tells of; the same metadata is none. */
+const REPLACE_METADATA = `
+  UPDATE badge SET metadata = ?2, changed_at = ?3, change = 1 + ${lastChange("badge.application_id")}
+  WHERE number = ?1 AND position IS NOT NULL AND metadata IS NOT ?2`;
 
-/** Replaces the metadata of an issued badge. */
-export async function updateMetadata(db: Database, number: number, metadata: string): Promise<void> {
-  await db.run((orm) =>
-    orm
-      .update(badge)
-      .set({ metadata })
-      .where(and(eq(badge.number, number), isNotNull(badge.position))),
+/**
+ * Records what a login changes of its badge, in one round trip.
+ *
+ * @param login `metadata`: JSON text that replaces what is stored, or null; `isCurrent`: whether the badge is its
+ *   device's current one already
+ * @param now milliseconds
+ */
+export async function recordLogin(
+  db: Database,
+  number: number,
+  { metadata, isCurrent }: { metadata: string | null; isCurrent: boolean },
+  now: number,
+): Promise<void> {
+  await db.run((_, d1) =>
+    d1.batch([
+      ...(isCurrent ? [] : [d1.prepare(MAKE_CURRENT).bind(number)]),
+      ...(metadata === null ? [] : [d1.prepare(REPLACE_METADATA).bind(number, metadata, now)]),
+    ]),
   );
 }
 
@@ -129,10 +166,17 @@ const pageColumns = {
   userId: badge.userId,
   metadata: badge.metadata,
   position: badge.position,
+  state: badge.state,
+  expiresAt: badge.expiresAt,
 };
 
 /** In the order of `pageColumns`. */
-const pageRows = z.array(z.tuple([z.number(), z.string(), z.string().nullable(), z.number()]));
+const pageRows = z.array(
+  z.tuple([z.number(), z.string(), z.string().nullable(), z.number(), storedState, z.number().nullable()]),
+);
+
+/** As the indexes `badge_page` and `badge_user_page` have it: badges that ended are not passed over, but never met. */
+const isListed = sql`(${badge.endedAt} IS NOT NULL) = 0`;
 
 export const selectPage = queryOf((builder) =>
   builder
@@ -141,6 +185,7 @@ export const selectPage = queryOf((builder) =>
     .where(
       and(
         eq(badge.applicationId, sql.placeholder("applicationId")),
+        isListed,
         gt(badge.position, sql.placeholder("after")),
         isNotNull(badge.position),
       ),
@@ -157,6 +202,7 @@ const selectUserPage = queryOf((builder) =>
       and(
         eq(badge.applicationId, sql.placeholder("applicationId")),
         eq(badge.userId, sql.placeholder("userId")),
+        isListed,
         gt(badge.position, sql.placeholder("after")),
         isNotNull(badge.position),
       ),
@@ -165,12 +211,19 @@ const selectUserPage = queryOf((builder) =>
     .limit(sql.placeholder("limit")),
 );
 
-/** Issued badges after a position, oldest first; of one user when `userId` is given. One round trip. */
+/** Badges that have not ended, after a position, oldest first; of one user when `userId` is given. One round trip. */
 export async function listBadges(
   db: Database,
   page: { applicationId: string; userId: string | null; after: number; limit: number },
 ): Promise<ListedBadge[]> {
   const { userId, ...rest } = page;
   const rows = await (userId === null ? db.rows(selectPage(), rest) : db.rows(selectUserPage(), { ...rest, userId }));
-  return pageRows.parse(rows).map(([number, userId, metadata, position]) => ({ number, userId, metadata, position }));
+  return pageRows.parse(rows).map(([number, userId, metadata, position, state, expiresAt]) => ({
+    number,
+    userId,
+    metadata,
+    position,
+    state,
+    expiresAt,
+  }));
 }

@@ -1,5 +1,8 @@
 import type { NewBadge } from "./badge-writes.ts";
+import { isNotBlocked } from "./blocked-users.ts";
 import type { Database } from "./database.ts";
+import { changeOf, type HighWater, highestOf, lastChange, lastPosition, renewEpochIfRestored } from "./high-water.ts";
+import { isSubscribedTo } from "./subscriptions.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
 import { writtenIds } from "./written-ids.ts";
 
@@ -7,14 +10,18 @@ import { writtenIds } from "./written-ids.ts";
 export interface Claim extends Omit<NewBadge, "kind" | "issuedAt"> {
   /** Digest of the invitation token. */
   digest: string;
-  /** The number that the user device has so far and that is retired by this, or null. */
-  replacedNumber: number | null;
+  /** The badge that the user device has so far and whose place this one takes, as it was read; or null. */
+  superseded: { number: number; readChange: number } | null;
+  /** The `badge:replaced` event, unless the superseded badge had been revoked before. */
+  replacedEvent: { id: string; payloadUpToChange: string } | null;
+  /** End of the badge in milliseconds, or null. */
+  expiresAt: number | null;
   /** Milliseconds. */
   claimedAt: number;
 }
 
 /** `overtaken`: something moved since the request looked; it must look and decide again. */
-export type ClaimWriteResult = { kind: "written"; eventPending: boolean } | { kind: "overtaken" };
+export type ClaimWriteResult = { kind: "written"; events: string[] } | { kind: "overtaken" };
 
 /** The claims as rows: they come as one JSON parameter, because D1 binds at most 100. */
 const CLAIMS = "(SELECT key AS place, value AS row FROM json_each(?1))";
@@ -23,39 +30,66 @@ const CLAIMS = "(SELECT key AS place, value AS row FROM json_each(?1))";
 const OURS = `${CLAIMS} JOIN invitation AS ours
     ON ours.digest = row ->> 'digest' AND ours.claim_event_id = row ->> 'eventId'`;
 
-/** Only a pending invitation, in time, and only while the user device has the badge that the payload speaks of. */
+/** Each claim takes two change numbers: of the superseded badge and of the new one. */
+const FIRST_CHANGE = `place * 2 + 1 + max(${lastChange("?2")}, ?4)`;
+
+/** Only a pending invitation, in time, only while the user device has the badge that was read, and unless it is blocked. */
 export const CLAIM_INVITATIONS = `
   UPDATE invitation SET state = 'claimed', ended_at = row ->> 'claimedAt', claim_device = row ->> 'device',
     claim_user_id = row ->> 'userId', claim_event_id = row ->> 'eventId'
   FROM ${CLAIMS}
   WHERE digest = row ->> 'digest' AND application_id = ?2 AND state = 'pending'
     AND expires_at_time > row ->> 'claimedAt'
-    AND row ->> 'replacedNumber' IS (SELECT badge.number FROM badge
+    AND row ->> '$.superseded.number' IS (SELECT badge.number FROM badge
       WHERE badge.application_id = ?2 AND badge.device = row ->> 'device' AND badge.user_id = row ->> 'userId'
-        AND badge.position IS NOT NULL)
+        AND badge.position IS NOT NULL AND badge.retired_at IS NULL)
+    AND row ->> '$.superseded.readChange' IS (SELECT ${changeOf("badge")} FROM badge
+      WHERE badge.number = row ->> '$.superseded.number')
+    AND ${isNotBlocked("row ->> 'userId'")}
   RETURNING claim_event_id AS written`;
 
-const RETIRE_REPLACED = `
-  UPDATE badge SET position = NULL, retired_at = row ->> 'claimedAt' FROM ${OURS}
-  WHERE badge.number = row ->> 'replacedNumber'`;
+/** Before the badges change: afterwards the last change number is another. */
+const INSERT_REPLACED_EVENTS = `
+  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  SELECT ?2, row ->> '$.replacedEvent.id', 'badge:replaced',
+    (row ->> '$.replacedEvent.payloadUpToChange') || (${FIRST_CHANGE}) || '}}',
+    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'claimedAt'
+  FROM ${OURS}
+  JOIN badge ON badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL
+  JOIN application ON application.id = ?2 AND ${isSubscribedTo("'badge:replaced'")}
+  WHERE row ->> '$.replacedEvent.id' IS NOT NULL
+  ON CONFLICT DO NOTHING
+  RETURNING id AS written`;
 
+/** A revoked badge stays revoked, and its change number stays: callers see no difference. */
+const SUPERSEDE = `
+  UPDATE badge SET retired_at = row ->> 'claimedAt', ended_at = coalesce(ended_at, row ->> 'claimedAt'),
+    state = iif(badge.state = 'revoked', 'revoked', 'replaced'),
+    changed_at = iif(badge.state = 'revoked', changed_at, row ->> 'claimedAt'),
+    change = iif(badge.state = 'revoked', change, ${FIRST_CHANGE})
+  FROM ${OURS}
+  WHERE badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL`;
+
+/** The numbers are assigned after those of the superseded badges, hence without the two change numbers a claim. */
 export const ISSUE_RESERVED = `
   UPDATE badge SET device = row ->> 'device', user_id = row ->> 'userId', metadata = row ->> 'metadata',
     signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
-    position = place + 1 + coalesce((SELECT max(last.position) FROM badge AS last
-      WHERE last.application_id = ?2 AND last.position IS NOT NULL), 0),
+    expires_at = row ->> 'expiresAt', changed_at = row ->> 'claimedAt',
+    position = place + 1 + max(${lastPosition("?2")}, ?3),
+    change = place + 1 + max(${lastChange("?2")}, ?4),
     turn = row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
   FROM ${OURS}
   WHERE badge.number = row ->> 'number' AND badge.invitation = row ->> 'digest' AND badge.position IS NULL
-    AND badge.retired_at IS NULL`;
+    AND badge.retired_at IS NULL
+  RETURNING position, change`;
 
-/** The outbox rows of the badges just issued; none when the application has no webhook URL. */
+/** The outbox rows of the badges just issued; none when the application does not want them. */
 export const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
     iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'claimedAt'
   FROM ${OURS}
-  JOIN application ON application.id = ?2 AND application.webhook_url IS NOT NULL
+  JOIN application ON application.id = ?2 AND ${isSubscribedTo("'badge:created'")}
   WHERE true
   ON CONFLICT DO NOTHING
   RETURNING id AS written`;
@@ -63,40 +97,48 @@ export const INSERT_EVENTS = `
 const SELECT_OURS = `SELECT ours.claim_event_id AS written FROM ${OURS}`;
 
 /**
- * Consumes the tokens, retires the badges that the user devices had, issues the reserved ones and records the events, in
+ * Consumes the tokens, supersedes the badges that the user devices had, issues the reserved ones and records the events, in
  * one transaction and one round trip: of each claim all or nothing. A second round trip asks about claims that were
  * passed over: they are overtaken, or repeated.
  *
  * @param claims of one application; no two of one invitation or of one user device
- * @returns one result a claim, in the same order
+ * @param seen the highest numbers that the caller has seen written
+ * @returns one result a claim, in the same order; `written`: the highest numbers that were written
  */
 export async function writeClaims(
   db: Database,
   applicationId: string,
   claims: readonly Claim[],
-): Promise<ClaimWriteResult[]> {
+  seen: HighWater,
+): Promise<{ results: ClaimWriteResult[]; written: HighWater }> {
   const rows = JSON.stringify(withTurnSteps(claims.map(({ payload: _, ...row }) => row)));
   const events = JSON.stringify(
     claims.map(({ digest, eventId, payload, claimedAt }) => ({ digest, eventId, payload, claimedAt })),
   );
-  const [claimed, inserted] = await db.run((_, d1) => {
-    const bound = (sql: string, json: string) => d1.prepare(sql).bind(json, applicationId);
-    const replaces = claims.some(({ replacedNumber }) => replacedNumber !== null);
+  const supersedes = claims.some(({ superseded }) => superseded !== null);
+  const outcome = await db.run((_, d1) => {
+    const bound = (sql: string, json: string, ...more: unknown[]) => d1.prepare(sql).bind(json, applicationId, ...more);
     return d1.batch([
+      renewEpochIfRestored(d1, applicationId, seen),
       bound(CLAIM_INVITATIONS, rows),
       bound(INSERT_EVENTS, events),
-      ...(replaces ? [d1.prepare(RETIRE_REPLACED).bind(rows)] : []),
-      bound(ISSUE_RESERVED, rows),
+      ...(supersedes
+        ? [INSERT_REPLACED_EVENTS, SUPERSEDE].map((sql) => bound(sql, rows, seen.position, seen.change))
+        : []),
+      bound(ISSUE_RESERVED, rows, seen.position, seen.change),
     ]);
   });
+  const [, claimed, inserted, replaced] = outcome;
   const isClaimed = writtenIds(claimed);
-  const isPending = writtenIds(inserted);
-  const passedOver = claims.filter(({ eventId }) => !isClaimed.has(eventId));
-  const isRepeated = passedOver.length === 0 ? new Set() : await selectOurs(db, passedOver);
-  return claims.map(({ eventId }) => {
-    if (isClaimed.has(eventId)) return { kind: "written", eventPending: isPending.has(eventId) };
-    return isRepeated.has(eventId) ? { kind: "written", eventPending: true } : { kind: "overtaken" };
+  const isPending = new Set([...writtenIds(inserted), ...(supersedes ? writtenIds(replaced) : [])]);
+  const skipped = claims.filter(({ eventId }) => !isClaimed.has(eventId));
+  const isRepeated = skipped.length === 0 ? new Set() : await selectOurs(db, skipped);
+  const results = claims.map(({ eventId, replacedEvent }): ClaimWriteResult => {
+    const due = [eventId, ...(replacedEvent ? [replacedEvent.id] : [])];
+    if (isClaimed.has(eventId)) return { kind: "written", events: due.filter((id) => isPending.has(id)) };
+    return isRepeated.has(eventId) ? { kind: "written", events: due } : { kind: "overtaken" };
   });
+  return { results, written: highestOf(outcome.at(-1)) };
 }
 
 async function selectOurs(db: Database, claims: readonly Claim[]): Promise<Set<string>> {

@@ -1,8 +1,10 @@
-import { and, eq, getTableColumns, isNotNull, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
-import { badge, invitation } from "../../shared/schema.ts";
+import { badge, blockedUser, invitation, type StoredState } from "../../shared/schema.ts";
 import type { UserDevice } from "./badges.ts";
 import { type Database, prepared } from "./database.ts";
+import { changeOf } from "./high-water.ts";
 import { writtenIds } from "./written-ids.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
@@ -23,37 +25,73 @@ export function findInvitation(
 }
 
 export interface InvitationForDevice extends StoredInvitation {
-  /** The number of the badge that the user device has, or null. */
-  badgeNumber: number | null;
+  isBlocked: boolean;
+  /** The badge that the user device has, in any state; null: none. */
+  badge: {
+    number: number;
+    change: number;
+    metadata: string | null;
+    state: StoredState;
+    expiresAt: number | null;
+  } | null;
 }
 
 export const selectInvitationForDevice = prepared((orm) => {
   const applicationId = sql.placeholder("applicationId");
-  const badgeNumber = orm
-    .select({ number: badge.number })
-    .from(badge)
-    .where(
-      and(
-        eq(badge.applicationId, applicationId),
-        eq(badge.device, sql.placeholder("device")),
-        eq(badge.userId, sql.placeholder("userId")),
-        isNotNull(badge.position),
-      ),
-    );
+  const userId = sql.placeholder("userId");
+  const own = alias(badge, "own");
+  const ownBadge = and(
+    eq(own.applicationId, applicationId),
+    eq(own.device, sql.placeholder("device")),
+    eq(own.userId, userId),
+    isNotNull(own.position),
+    isNull(own.retiredAt),
+  );
+  const isBlocked = sql<number>`EXISTS (SELECT 1 FROM ${blockedUser}
+    WHERE ${blockedUser.applicationId} = ${applicationId} AND ${blockedUser.userId} = ${userId})`;
   return orm
-    .select({ ...getTableColumns(invitation), badgeNumber: sql<number | null>`(${badgeNumber})`.as("badge_number") })
+    .select({
+      invitation,
+      isBlocked,
+      badge: {
+        number: own.number,
+        change: sql<number>`${sql.raw(changeOf("own"))}`,
+        metadata: own.metadata,
+        state: own.state,
+        expiresAt: own.expiresAt,
+      },
+    })
     .from(invitation)
+    .leftJoin(own, ownBadge)
     .where(and(eq(invitation.digest, sql.placeholder("digest")), eq(invitation.applicationId, applicationId)))
     .prepare();
 });
 
 /** An application's invitation, as a user device that presents it needs it. One round trip. */
-export function findInvitationForDevice(
+export async function findInvitationForDevice(
   db: Database,
   digest: string,
   userDevice: UserDevice,
 ): Promise<InvitationForDevice | undefined> {
-  return db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
+  const found = await db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
+  if (!found) return undefined;
+  return { ...found.invitation, isBlocked: found.isBlocked === 1, badge: found.badge };
+}
+
+/** The invitation that reserves a number, or reserved the number of a badge. One round trip. */
+export function findInvitationOfNumber(
+  db: Database,
+  applicationId: string,
+  number: number,
+): Promise<StoredInvitation | undefined> {
+  return db.run((orm) =>
+    orm
+      .select(getTableColumns(invitation))
+      .from(badge)
+      .innerJoin(invitation, eq(invitation.digest, badge.invitation))
+      .where(and(eq(badge.number, number), eq(badge.applicationId, applicationId)))
+      .get(),
+  );
 }
 
 /**

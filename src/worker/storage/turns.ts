@@ -16,7 +16,7 @@
  */
 export function highestTurn(device: { applicationId: string; device: string }): string {
   const ofDevice = `FROM badge AS given WHERE given.application_id = ${device.applicationId}
-    AND given.device = ${device.device} AND given.position IS NOT NULL`;
+    AND given.device = ${device.device} AND given.position IS NOT NULL AND given.retired_at IS NULL`;
   // Naming `user_id` makes SQLite search by `badge_user_device` instead of reading every badge of the application.
   return `coalesce((SELECT max(given.turn) ${ofDevice} AND given.turn > 1),
     (SELECT 1 ${ofDevice} AND given.user_id IS NOT NULL LIMIT 1), 0)`;

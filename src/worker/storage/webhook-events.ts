@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import * as z from "zod";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
-import { webhookEvent } from "../../shared/schema.ts";
+import { EVENTS, type EventName, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 export interface EventId {
@@ -11,7 +11,7 @@ export interface EventId {
 
 /** An event that nobody else sends until its lease is over. */
 export interface ClaimedEvent extends EventId {
-  event: "badge:created" | "webhook:test";
+  event: EventName;
   payload: string;
   attempts: number;
   /** End of the lease in milliseconds, and the mark by which its holder is known. */
@@ -66,7 +66,7 @@ const claimedRows = z.array(
   z.object({
     application_id: z.string(),
     id: z.string(),
-    event: z.enum(["badge:created", "webhook:test"]),
+    event: z.enum(EVENTS),
     payload: z.string(),
     attempts: z.number(),
     due_at: z.number(),

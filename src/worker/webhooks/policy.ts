@@ -36,12 +36,7 @@ export const MAX_ATTEMPTS = RETRY_DELAYS_SECONDS.length + 1;
 
 /** Attempts an event of this kind gets. Whoever sends a test event waits for its answer: it is never repeated. */
 export function maxAttemptsOf(event: (typeof webhookEvent.$inferSelect)["event"]): number {
-  switch (event) {
-    case "badge:created":
-      return MAX_ATTEMPTS;
-    case "webhook:test":
-      return 1;
-  }
+  return event === "webhook:test" ? 1 : MAX_ATTEMPTS;
 }
 
 /**

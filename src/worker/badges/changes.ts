@@ -1,0 +1,76 @@
+import { base64Url } from "../../shared/identifiers.ts";
+import type { Context } from "../context.ts";
+import { Refusal } from "../refusal.ts";
+import { type Changes, listChanges } from "../storage/issued-badges.ts";
+import { stateAt } from "./states.ts";
+import { type BadgeView, viewBadge } from "./view.ts";
+
+/** Where a reader of the feed is: after the change of this number. */
+export interface FeedCursor {
+  epoch: string;
+  change: number;
+  /** When that change was made, in milliseconds; 0 at the beginning. Tells it from another that got its number later. */
+  changedAt: number;
+}
+
+export interface ChangePage {
+  changes: (BadgeView & { change: number; changedAt: string })[];
+  more: boolean;
+  cursor: string;
+}
+
+/**
+ * A page of the feed (contract section 13): each badge once, in the order of its last change.
+ *
+ * @param after null: from the beginning
+ * @throws Refusal EXPIRED_CURSOR after D1 was restored to an older state
+ */
+export async function pageChanges(
+  context: Context,
+  applicationId: string,
+  after: FeedCursor | null,
+  perPage: number,
+): Promise<ChangePage> {
+  const from = after?.change ?? 0;
+  const feed = await listChanges(context.db, applicationId, from, perPage + 1);
+  if (after !== null && isExpired(after, feed)) throw new Refusal("EXPIRED_CURSOR");
+  const { epoch, badges } = feed;
+  const shown = badges.slice(0, perPage);
+  const now = context.now();
+  return {
+    changes: shown.map((badge) => ({
+      ...viewBadge({ ...badge, state: stateAt(badge, now) }),
+      change: badge.change,
+      changedAt: new Date(badge.changedAt).toISOString(),
+    })),
+    more: badges.length > perPage,
+    cursor: encodeFeedCursor({ epoch, ...(shown.at(-1) ?? after ?? BEGINNING) }),
+  };
+}
+
+const BEGINNING = { change: 0, changedAt: 0 };
+
+/** Whether D1 was restored to a state from before the cursor, as far as that shows. */
+function isExpired(after: FeedCursor, { epoch, lastChange, changedAt }: Changes): boolean {
+  const isOtherChange = changedAt !== null && changedAt !== after.changedAt;
+  return after.epoch !== epoch || after.change > lastChange || isOtherChange;
+}
+
+const CURSOR = /^changes:([0-9a-f]{0,32}):(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15})$/;
+
+export function encodeFeedCursor({ epoch, change, changedAt }: FeedCursor): string {
+  return base64Url(new TextEncoder().encode(`changes:${epoch}:${change}:${changedAt}`));
+}
+
+/** @returns null for anything that `encodeFeedCursor` did not make */
+export function decodeFeedCursor(cursor: string): FeedCursor | null {
+  if (!/^[\w-]+$/.test(cursor)) return null;
+  try {
+    const [, epoch, change, changedAt] = CURSOR.exec(atob(cursor.replaceAll("-", "+").replaceAll("_", "/"))) ?? [];
+    if (epoch === undefined || change === undefined || changedAt === undefined) return null;
+    const decoded = { epoch, change: Number(change), changedAt: Number(changedAt) };
+    return encodeFeedCursor(decoded) === cursor ? decoded : null;
+  } catch {
+    return null;
+  }
+}

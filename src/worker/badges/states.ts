@@ -1,0 +1,71 @@
+import type { StoredState } from "../../shared/schema.ts";
+
+/**
+ * The life of a badge (contract section 12). Pure decisions: the write that follows one is conditional on the change
+ * number that it was made from, so of two that race one happens and the other decides again.
+ */
+
+/** What callers see. Only an active badge opens doors. */
+export type BadgeState = StoredState | "expired";
+
+/** Times are milliseconds. */
+export interface BadgeLife {
+  state: StoredState;
+  /** Null: no end. */
+  expiresAt: number | null;
+  /** When it left the lists: revoked, replaced, or found expired. */
+  endedAt: number | null;
+}
+
+export function stateAt({ state, expiresAt }: Pick<BadgeLife, "state" | "expiresAt">, now: number): BadgeState {
+  const isFinal = state === "revoked" || state === "replaced";
+  return !isFinal && expiresAt !== null && expiresAt <= now ? "expired" : state;
+}
+
+/** `note-expiry`: the sweep has found the badge expired. A claim replaces a badge in its own transaction. */
+export type Step =
+  | { kind: "suspend" | "resume" | "revoke" | "note-expiry" }
+  | { kind: "set-end"; expiresAt: number | null };
+
+export type Decision =
+  | { kind: "unchanged" }
+  | { kind: "refused" }
+  /** `becomes`: the state that callers see from then on, when it is another; the event of that name is sent. */
+  | { kind: "changed"; next: BadgeLife; becomes: BadgeState | null };
+
+const UNCHANGED: Decision = { kind: "unchanged" };
+const REFUSED: Decision = { kind: "refused" };
+
+export function decide(badge: BadgeLife, step: Step, now: number): Decision {
+  const state = stateAt(badge, now);
+  switch (step.kind) {
+    case "suspend":
+      if (state === "suspended") return UNCHANGED;
+      return state === "active" ? changed({ ...badge, state: "suspended" }, "suspended") : REFUSED;
+    case "resume":
+      if (state === "active") return UNCHANGED;
+      return state === "suspended" ? changed({ ...badge, state: "active" }, "active") : REFUSED;
+    case "revoke":
+      if (state === "revoked") return UNCHANGED;
+      if (state === "replaced") return REFUSED;
+      return changed({ ...badge, state: "revoked", endedAt: badge.endedAt ?? now }, "revoked");
+    case "set-end":
+      return state === "revoked" || state === "replaced" ? REFUSED : decideEnd(badge, step.expiresAt, now);
+    case "note-expiry":
+      if (state !== "expired" || badge.endedAt !== null) return UNCHANGED;
+      return changed({ ...badge, endedAt: badge.expiresAt }, "expired");
+  }
+}
+
+/** A badge that had expired becomes what it was when its end is moved ahead. */
+function decideEnd(badge: BadgeLife, expiresAt: number | null, now: number): Decision {
+  if (expiresAt === badge.expiresAt) return UNCHANGED;
+  const after = stateAt({ state: badge.state, expiresAt }, now);
+  const endedAt = after === "expired" ? (badge.endedAt ?? now) : null;
+  // An expiry that passed unnoticed is told now, unless the badge is given a later end before anybody noticed.
+  const wasNoted = badge.endedAt !== null;
+  const isNews = (after === "expired") !== wasNoted;
+  return changed({ state: badge.state, expiresAt, endedAt }, isNews ? after : null);
+}
+
+const changed = (next: BadgeLife, becomes: BadgeState | null): Decision => ({ kind: "changed", next, becomes });

@@ -1,0 +1,56 @@
+import * as z from "zod";
+import { newEventId } from "../../shared/identifiers.ts";
+import type { EventName } from "../../shared/schema.ts";
+import type { Transition } from "../storage/badge-transitions.ts";
+import type { BadgeState } from "./states.ts";
+
+/** A badge as the application's server sees it (contract section 12); times are UTC with milliseconds. */
+export interface BadgeView {
+  id: string;
+  userId: string;
+  state: BadgeState;
+  metadata?: Record<string, string>;
+  expiresAt?: string;
+}
+
+/** @returns null for what is no badge number (contract section 1) */
+export function parseBadgeNumber(text: string): number | null {
+  const number = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(number) ? number : null;
+}
+
+const metadataFields = z.record(z.string(), z.string());
+
+/** @param metadata JSON text as stored, or null */
+export const parseMetadata = (metadata: string | null): Record<string, string> | undefined =>
+  metadata === null ? undefined : metadataFields.parse(JSON.parse(metadata));
+
+/** What of a badge callers see; `expiresAt` is milliseconds. */
+interface SeenBadge {
+  number: number;
+  userId: string;
+  state: BadgeState;
+  metadata: string | null;
+  expiresAt: number | null;
+}
+
+export function viewBadge(badge: SeenBadge): BadgeView {
+  const metadata = parseMetadata(badge.metadata);
+  return {
+    id: String(badge.number),
+    userId: badge.userId,
+    state: badge.state,
+    ...(metadata && { metadata }),
+    ...(badge.expiresAt !== null && { expiresAt: new Date(badge.expiresAt).toISOString() }),
+  };
+}
+
+/**
+ * The event of a change (contract section 18). Its `data` is the badge and, last, `change`, which only the transaction
+ * knows: the payload ends where that number goes.
+ */
+export function badgeEvent(name: EventName, now: number, badge: SeenBadge): NonNullable<Transition["event"]> {
+  const id = newEventId(now);
+  const body = { id, event: name, createdAt: new Date(now).toISOString(), data: viewBadge(badge) };
+  return { id, name, payloadUpToChange: `${JSON.stringify(body).slice(0, -2)},"change":` };
+}

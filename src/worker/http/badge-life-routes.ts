@@ -1,0 +1,80 @@
+import { Hono, type Context as HonoContext } from "hono";
+import { badgeEndRequest, userId as userIdSchema } from "../../shared/requests.ts";
+import { blockUser, showUser, unblockUser } from "../badges/block.ts";
+import { decodeFeedCursor, pageChanges } from "../badges/changes.ts";
+import type { Step } from "../badges/states.ts";
+import { changeBadge, showBadge } from "../badges/transitions.ts";
+import { parseBadgeNumber } from "../badges/view.ts";
+import { Refusal } from "../refusal.ts";
+import { type FieldErrors, parseBody, readBody } from "./body.ts";
+import type { HttpEnv } from "./environment.ts";
+import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
+import { limitBody, methodNotAllowed } from "./resource.ts";
+
+const END_FIELDS: FieldErrors = { expiresAt: { invalid: "INVALID_EXPIRESAT" } };
+
+/** What an application's server calls to follow and end badges (contract sections 12 and 13). */
+export const badgeLifeRoutes = new Hono<HttpEnv>()
+  .get("/v1/badges/:id", authenticateServer, async (c) =>
+    c.json(await showBadge(c.get("context"), authenticatedApplication(c), requireNumber(c.req.param("id"))), 200),
+  )
+  .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => takeStep(c, await readEnd(c)))
+  .all("/v1/badges/:id", methodNotAllowed("GET", "HEAD", "PATCH"))
+
+  .patch("/v1/badges/:id/suspend", limitBody, authenticateServer, (c) => takeStep(c, { kind: "suspend" }))
+  .all("/v1/badges/:id/suspend", methodNotAllowed("PATCH"))
+  .patch("/v1/badges/:id/resume", limitBody, authenticateServer, (c) => takeStep(c, { kind: "resume" }))
+  .all("/v1/badges/:id/resume", methodNotAllowed("PATCH"))
+  .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => takeStep(c, { kind: "revoke" }))
+  .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
+
+  .get("/v1/users/:id", authenticateServer, async (c) =>
+    c.json(await showUser(c.get("context"), authenticatedApplication(c), c.req.param("id")), 200),
+  )
+  .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
+  .patch("/v1/users/:id/block", limitBody, authenticateServer, async (c) =>
+    c.json(await blockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id"))), 200),
+  )
+  .all("/v1/users/:id/block", methodNotAllowed("PATCH"))
+  .patch("/v1/users/:id/unblock", limitBody, authenticateServer, async (c) =>
+    c.json(await unblockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id"))), 200),
+  )
+  .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
+
+  .get("/v1/changes", authenticateServer, readPageQuery, async (c) => {
+    const { cursor, per_page: perPage } = c.req.valid("query");
+    const after = cursor === undefined ? null : decodeFeedCursor(cursor);
+    if (cursor !== undefined && after === null) throw new Refusal("INVALID_CURSOR");
+    const page = await pageChanges(c.get("context"), authenticatedApplication(c), after, perPage);
+    c.header("pagination-cursor", page.cursor);
+    return c.json({ changes: page.changes, more: page.more }, 200);
+  })
+  .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
+
+async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
+  const number = requireNumber(c.req.param("id"));
+  return c.json(await changeBadge(c.get("context"), authenticatedApplication(c), number, step), 200);
+}
+
+/** `null` is a value here: the badge has no end. */
+async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
+  const body = await readBody(c);
+  const isMissing =
+    body.expiresAt === undefined || (typeof body.expiresAt === "string" && body.expiresAt.trim() === "");
+  if (isMissing) throw new Refusal("UNDEFINED_EXPIRESAT");
+  const { expiresAt } = parseBody(badgeEndRequest, body, END_FIELDS);
+  return { kind: "set-end", expiresAt: expiresAt === null ? null : Date.parse(expiresAt) };
+}
+
+/** What is no badge number is nobody's. */
+function requireNumber(id: string | undefined): number {
+  const number = id === undefined ? null : parseBadgeNumber(id);
+  if (number === null) throw new Refusal("UNKNOWN_BADGE");
+  return number;
+}
+
+function requireUserId(id: string | undefined): string {
+  const parsed = userIdSchema.safeParse(id);
+  if (!parsed.success) throw new Refusal("INVALID_USERID");
+  return parsed.data;
+}

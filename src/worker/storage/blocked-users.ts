@@ -1,0 +1,54 @@
+import * as z from "zod";
+import type { Database } from "./database.ts";
+
+export interface User {
+  applicationId: string;
+  userId: string;
+}
+
+/**
+ * Part of every statement that issues badges: a user who is blocked at that moment gets none.
+ *
+ * @param userId an SQL expression; the application ID is the statement's second parameter
+ * @returns an SQL condition
+ */
+export const isNotBlocked = (userId: string): string => `NOT EXISTS (SELECT 1 FROM blocked_user
+    WHERE blocked_user.application_id = ?2 AND blocked_user.user_id = ${userId})`;
+
+const BLOCK = `
+  INSERT INTO blocked_user (application_id, user_id, blocked_at, is_revoking) VALUES (?1, ?2, ?3, 1)
+  ON CONFLICT (application_id, user_id) DO UPDATE SET is_revoking = 1`;
+
+/** From now on the user gets no badge. Repeated, it does nothing. */
+export async function writeBlock(db: Database, { applicationId, userId }: User, now: number): Promise<void> {
+  await db.run((_, d1) => d1.prepare(BLOCK).bind(applicationId, userId, now).run());
+}
+
+/** Notes that every badge of the user has been revoked. */
+export async function finishBlock(db: Database, { applicationId, userId }: User): Promise<void> {
+  const finish = "UPDATE blocked_user SET is_revoking = 0 WHERE application_id = ?1 AND user_id = ?2";
+  await db.run((_, d1) => d1.prepare(finish).bind(applicationId, userId).run());
+}
+
+export async function deleteBlock(db: Database, { applicationId, userId }: User): Promise<void> {
+  const unblock = "DELETE FROM blocked_user WHERE application_id = ?1 AND user_id = ?2";
+  await db.run((_, d1) => d1.prepare(unblock).bind(applicationId, userId).run());
+}
+
+export async function isBlocked(db: Database, { applicationId, userId }: User): Promise<boolean> {
+  const select = "SELECT 1 FROM blocked_user WHERE application_id = ?1 AND user_id = ?2";
+  const { results } = await db.run((_, d1) => d1.prepare(select).bind(applicationId, userId).all());
+  return results.length > 0;
+}
+
+const SELECT_REVOKING = `
+  SELECT application_id AS applicationId, user_id AS userId FROM blocked_user
+  WHERE is_revoking = 1 AND blocked_at <= ?1 ORDER BY blocked_at LIMIT ?2`;
+
+const userRows = z.array(z.object({ applicationId: z.string(), userId: z.string() }));
+
+/** Users who were blocked a while ago and some of whose badges may not have been revoked. */
+export async function findUnfinishedBlocks(db: Database, blockedBefore: number, limit: number): Promise<User[]> {
+  const { results } = await db.run((_, d1) => d1.prepare(SELECT_REVOKING).bind(blockedBefore, limit).all());
+  return userRows.parse(results);
+}

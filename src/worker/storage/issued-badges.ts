@@ -1,0 +1,152 @@
+import * as z from "zod";
+import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import { changeOf, lastChange } from "./high-water.ts";
+
+/** A badge that was issued, in any state. Times are milliseconds. */
+export interface IssuedBadgeRow {
+  number: number;
+  applicationId: string;
+  device: string;
+  userId: string;
+  /** JSON text, or null. */
+  metadata: string | null;
+  invitation: string | null;
+  state: StoredState;
+  expiresAt: number | null;
+  endedAt: number | null;
+  position: number;
+  /** Number of its last change within the application. */
+  change: number;
+  changedAt: number;
+}
+
+const COLUMNS = `
+  badge.number AS number, badge.application_id AS applicationId, badge.device AS device, badge.user_id AS userId,
+  badge.metadata AS metadata, badge.invitation AS invitation, badge.state AS state, badge.expires_at AS expiresAt,
+  badge.ended_at AS endedAt, badge.position AS position, ${changeOf("badge")} AS change,
+  coalesce(badge.changed_at, badge.issued_at) AS changedAt`;
+
+const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
+  z.object({
+    number: z.number(),
+    applicationId: z.string(),
+    device: z.string(),
+    userId: z.string(),
+    metadata: z.string().nullable(),
+    invitation: z.string().nullable(),
+    state: z.enum(STORED_STATES),
+    expiresAt: z.number().nullable(),
+    endedAt: z.number().nullable(),
+    position: z.number(),
+    change: z.number(),
+    changedAt: z.number(),
+  }),
+);
+
+/** An application's badge by its number; undefined for a reservation, too. One round trip. */
+export async function findIssuedBadge(
+  db: Database,
+  applicationId: string,
+  number: number,
+): Promise<IssuedBadgeRow | undefined> {
+  const [badge] = await findIssuedBadges(db, applicationId, [number]);
+  return badge;
+}
+
+/** An application's badges by their numbers. One round trip. */
+export function findIssuedBadges(
+  db: Database,
+  applicationId: string,
+  numbers: readonly number[],
+): Promise<IssuedBadgeRow[]> {
+  return select(
+    db,
+    `WHERE badge.number IN (SELECT value FROM json_each(?1)) AND badge.application_id = ?2
+       AND badge.position IS NOT NULL`,
+    [JSON.stringify(numbers), applicationId],
+  );
+}
+
+/**
+ * Badges of a user that are not revoked or replaced, in the order of issue. One round trip.
+ *
+ * @param after a position
+ */
+export function findRevocable(
+  db: Database,
+  user: { applicationId: string; userId: string },
+  after: number,
+  limit: number,
+): Promise<IssuedBadgeRow[]> {
+  return select(
+    db,
+    `WHERE badge.application_id = ?1 AND badge.user_id = ?2 AND badge.position IS NOT NULL AND badge.position > ?3
+       AND (badge.ended_at IS NOT NULL) IN (0, 1) AND badge.state IN ('active', 'suspended')
+     ORDER BY badge.position LIMIT ?4`,
+    [user.applicationId, user.userId, after, limit],
+  );
+}
+
+/**
+ * Badges of all applications whose end has passed and that are not noted as expired, earliest end first. One round trip.
+ *
+ * @param after the last badge of the chunk before
+ */
+export function findExpired(
+  db: Database,
+  now: number,
+  after: { expiresAt: number; number: number },
+  limit: number,
+): Promise<IssuedBadgeRow[]> {
+  return select(
+    db,
+    `WHERE badge.expires_at IS NOT NULL AND badge.ended_at IS NULL AND badge.expires_at <= ?1
+       AND (badge.expires_at, badge.number) > (?2, ?3)
+     ORDER BY badge.expires_at, badge.number LIMIT ?4`,
+    [now, after.expiresAt, after.number, limit],
+  );
+}
+
+async function select(db: Database, condition: string, values: readonly unknown[]): Promise<IssuedBadgeRow[]> {
+  const { results } = await db.run((_, d1) =>
+    d1
+      .prepare(`SELECT ${COLUMNS} FROM badge ${condition}`)
+      .bind(...values)
+      .all(),
+  );
+  return rows.parse(results);
+}
+
+const SELECT_FEED = `
+  SELECT feed_epoch AS epoch, ${lastChange("?1")} AS lastChange,
+    (SELECT coalesce(badge.changed_at, badge.issued_at) FROM badge
+      WHERE badge.application_id = ?1 AND badge.position IS NOT NULL AND ${changeOf("badge")} = ?2) AS changedAt
+  FROM application WHERE id = ?1`;
+
+const SELECT_CHANGES = `
+  SELECT ${COLUMNS} FROM badge
+  WHERE badge.application_id = ?1 AND badge.position IS NOT NULL AND ${changeOf("badge")} > ?2
+  ORDER BY ${changeOf("badge")} LIMIT ?3`;
+
+const feedRows = z.tuple([z.object({ epoch: z.string(), lastChange: z.number(), changedAt: z.number().nullable() })]);
+
+export interface Changes {
+  epoch: string;
+  lastChange: number;
+  /** When the change was made after which this begins; null when its badge has changed again since, or there is none. */
+  changedAt: number | null;
+  badges: IssuedBadgeRow[];
+}
+
+/** An application's badges in the order of their last changes, after one of these. One round trip. */
+export async function listChanges(db: Database, applicationId: string, after: number, limit: number): Promise<Changes> {
+  const [feed, badges] = await db.run((_, d1) =>
+    d1.batch([
+      d1.prepare(SELECT_FEED).bind(applicationId, after),
+      d1.prepare(SELECT_CHANGES).bind(applicationId, after, limit),
+    ]),
+  );
+  const [found] = feedRows.parse(feed?.results);
+  return { ...found, badges: rows.parse(badges?.results) };
+}
