@@ -1,37 +1,9 @@
-/** The public codes of the service (contract section 6). */
-export const ERROR_CODES = [
-  "INVALID_JSON",
-  "INVALID_APPLICATIONID",
-  "INVALID_CREDENTIALS",
-  "NOT_FOUND",
-  "UNKNOWN_APPLICATION",
-  "UNKNOWN_BADGE",
-  "UNKNOWN_INVITATION",
-  "METHOD_NOT_ALLOWED",
-  "CLAIMED_INVITATION",
-  "EXPIRED_INVITATION",
-  "REVOKED_INVITATION",
-  "PAYLOAD_TOO_LARGE",
-  "UNDEFINED_APPLICATIONID",
-  "UNDEFINED_UDID",
-  "UNDEFINED_USERID",
-  "UNDEFINED_BASE64",
-  "UNDEFINED_EXPIRESAT",
-  "INVALID_UDID",
-  "INVALID_USERID",
-  "INVALID_METADATA",
-  "INVALID_BASE64",
-  "INVALID_EXPIRESAT",
-  "INVALID_INVITATIONTOKEN",
-  "INVALID_PER_PAGE",
-  "INVALID_CURSOR",
-  "RATE_LIMITED",
-  "INTERNAL_ERROR",
-  "NUMBERS_EXHAUSTED",
-  "UNAVAILABLE",
-] as const;
+import { type ErrorCode, PUBLIC_ERRORS } from "../shared/error-table.ts";
 
-export type ErrorCode = (typeof ERROR_CODES)[number];
+export type { ErrorCode };
+
+/** Every code of the service, once (contract section 6). */
+export const ERROR_CODES: readonly ErrorCode[] = [...new Set(Object.values(PUBLIC_ERRORS).map(({ code }) => code))];
 
 const isErrorCode = (text: string): text is ErrorCode => ERROR_CODES.some((code) => code === text);
 

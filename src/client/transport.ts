@@ -1,3 +1,4 @@
+import { parseRetryAfter } from "../shared/retry-after.ts";
 import { BadgeServiceError, NoAnswerError } from "./errors.ts";
 import { isObject, parseJson } from "./json.ts";
 import { type Repeatable, waitBeforeRetry } from "./retry.ts";
@@ -143,14 +144,6 @@ function atLeast(least: number, value: number, name: string): number {
   // Every comparison with NaN is false: it would turn the bound off.
   if (!(value >= least)) throw new RangeError(`${name} is not a number of at least ${least}`);
   return value;
-}
-
-/** RFC 9110 section 10.2.3: seconds, or a date, which proxies may send. */
-function parseRetryAfter(value: string | null, now: number): number | null {
-  if (value === null) return null;
-  if (/^\d+$/.test(value)) return Number(value);
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? null : Math.max(0, Math.ceil((date - now) / 1000));
 }
 
 function throwIfAborted(signal: AbortSignal | undefined): void {

@@ -1,12 +1,6 @@
-import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits.ts";
 
-export interface PublicError {
-  status: ContentfulStatusCode;
-  /** Seconds, for the `Retry-After` header. */
-  retryAfterSeconds?: number;
-}
-
+/** The only table that knows statuses and public codes (contract section 6). */
 const TABLE = {
   INVALID_JSON: { status: 400 },
   INVALID_APPLICATIONID: { status: 401 },
@@ -47,10 +41,15 @@ const TABLE = {
   INTERNAL_ERROR: { status: 500 },
   NUMBERS_EXHAUSTED: { status: 503 },
   UNAVAILABLE: { status: 503, retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
-} as const satisfies Record<string, PublicError>;
+} as const satisfies Record<string, { status: number; retryAfterSeconds?: number }>;
 
-/** Why a request is refused, as callers and the log read it (contract section 6). */
+/** Why a request is refused, as callers and the log read it. */
 export type ErrorCode = keyof typeof TABLE;
 
-/** The status of each code, and when to try again. Nothing else in the service knows a status. */
+export interface PublicError {
+  status: (typeof TABLE)[ErrorCode]["status"];
+  /** Seconds, for the `Retry-After` header. */
+  retryAfterSeconds?: number;
+}
+
 export const PUBLIC_ERRORS: Readonly<Record<ErrorCode, PublicError>> = TABLE;

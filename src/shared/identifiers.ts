@@ -1,3 +1,5 @@
+import { base64url } from "jose";
+
 /** Crockford's base 32 in lower case: no letter that is read for another, sorts like the bits it stands for. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -36,11 +38,7 @@ const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
 export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
 
 /** Base64 for URLs, without padding (RFC 4648 section 5). */
-export function base64Url(bytes: Uint8Array): string {
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-}
+export const base64Url = (bytes: Uint8Array): string => base64url.encode(bytes);
 
 const randomText = (characters: number): string => textOf(crypto.getRandomValues(new Uint8Array(characters)));
 

@@ -12,6 +12,7 @@ import {
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
 } from "./limits.ts";
+import type { MetadataField } from "./metadata-fields.ts";
 
 /**
  * The shapes of requests. They validate, and `/openapi.json` is made from them (`openapi/json-schemas.ts`), so a limit
@@ -53,7 +54,7 @@ export const metadata = z
     os: text(MAX_METADATA_CHARACTERS, "Operating system.", "Android").optional(),
     osVersion: text(MAX_METADATA_CHARACTERS, "Version of the operating system.", "16").optional(),
     sdkVersion: text(MAX_METADATA_CHARACTERS, "Version of the application's SDK.", "4.2.0").optional(),
-  })
+  } satisfies Record<MetadataField, z.ZodType>)
   .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
 
 export const userId = text(

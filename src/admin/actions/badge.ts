@@ -1,6 +1,7 @@
 import type { Command } from "commander";
+import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
 import type { ShownBadge } from "../operations/badges.ts";
-import type { Field, Statistics } from "../operations/statistics.ts";
+import type { Statistics } from "../operations/statistics.ts";
 import { barLines, bold, fieldLines } from "../output.ts";
 import { withSession } from "../session.ts";
 
@@ -45,7 +46,7 @@ function badgeText({ number, state, invitation, metadata, ...badge }: ShownBadge
   });
 }
 
-const TITLES: Readonly<Record<Field, string>> = {
+const TITLES: Readonly<Record<MetadataField, string>> = {
   deviceModel: "Badges by device model",
   os: "Badges by operating system",
   osVersion: "Badges by version of the operating system",
@@ -53,7 +54,7 @@ const TITLES: Readonly<Record<Field, string>> = {
 };
 
 function statisticsText({ name, applicationId, numbers, badges, invitations }: Statistics): string {
-  const fields = (["deviceModel", "os", "osVersion", "sdkVersion"] as const).map((field) => {
+  const fields = METADATA_FIELDS.map((field) => {
     const { values, others } = badges[field];
     const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not told)", count }));
     return section(TITLES[field], others > 0 ? [...counts, { label: "(others)", count: others }] : counts);

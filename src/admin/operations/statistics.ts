@@ -1,11 +1,8 @@
 import { and, between, count, desc, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import type { MetadataField } from "../../shared/metadata-fields.ts";
 import { badge, invitation } from "../../shared/schema.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
-
-/** The metadata fields that are counted. */
-export const FIELDS = ["deviceModel", "os", "osVersion", "sdkVersion"] as const;
-export type Field = (typeof FIELDS)[number];
 
 /** Values beyond the most frequent ones are counted together: devices choose them, so there may be any number. */
 const VALUES_SHOWN = 15;
@@ -33,7 +30,7 @@ export interface Statistics {
     used: number;
     usedPercent: number;
   };
-  badges: Record<Field, { values: ValueCount[]; others: number }>;
+  badges: Record<MetadataField, { values: ValueCount[]; others: number }>;
   invitations: Record<"pending" | "claimed" | "revoked" | "expired", number>;
 }
 
@@ -89,7 +86,7 @@ function countResting(reuseAfterSeconds: number): SQL<number> {
     AND (${invitation.releasedAt} IS NULL OR ${invitation.endedAt} > ${restedBefore}))`;
 }
 
-function countField(orm: Orm, inRange: SQL, field: Field) {
+function countField(orm: Orm, inRange: SQL, field: MetadataField) {
   const value = sql<string | null>`json_extract(${badge.metadata}, ${sql.raw(`'$.${field}'`)})`;
   return orm
     .select({ value, badges: count() })

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import type { z } from "zod";
+import { METADATA_FIELDS } from "../../shared/metadata-fields.ts";
 import { badgeRequest, type metadata, signRequest, udid as udidSchema } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
@@ -59,6 +60,6 @@ export function requireValidUdid(udid: string): void {
 }
 
 /** One text for equal metadata, so that a change shows by comparing. */
-function metadataText({ deviceModel, os, osVersion, sdkVersion }: z.infer<typeof metadata>): string {
-  return JSON.stringify({ deviceModel, os, osVersion, sdkVersion });
+function metadataText(sent: z.infer<typeof metadata>): string {
+  return JSON.stringify(sent, [...METADATA_FIELDS]);
 }

@@ -3,9 +3,10 @@ import {
   MAX_RESPONSE_KEPT_BYTES,
   MAX_RESPONSE_READ_BYTES,
 } from "../../shared/limits.ts";
+import { parseRetryAfter } from "../../shared/retry-after.ts";
 import { USER_AGENT } from "../../shared/user-agent.ts";
 import { checkWebhookUrl } from "../../shared/webhook-url.ts";
-import { type AttemptOutcome, parseRetryAfter } from "./policy.ts";
+import type { AttemptOutcome } from "./policy.ts";
 
 export interface Attempt {
   outcome: AttemptOutcome;

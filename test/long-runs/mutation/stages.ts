@@ -84,6 +84,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/worker/webhooks/policy.ts": [pure("webhooks/policy"), WEBHOOKS],
   "src/worker/webhooks/sender.ts": [WEBHOOKS],
   "src/worker/webhooks/signature.ts": [pure("webhooks/signature"), WEBHOOKS],
+  "src/shared/retry-after.ts": [pure("webhooks/policy"), WEBHOOKS],
   "src/shared/webhook-url.ts": [pure("webhooks/url-guard"), WEBHOOKS],
   "src/worker/webhooks/wake-up.ts": [WEBHOOKS],
   "src/worker/badges/existing.ts": [BADGES],
