@@ -1,8 +1,8 @@
-import type { BadgePage, ListedBadge } from "./answers.ts";
+import type { BadgePage, ListedBadge } from "./types.ts";
 
 /**
- * The pages of a list, oldest badge first, fetched as they are asked for. Every badge that exists when paging starts
- * comes exactly once. Each `for await` starts at the beginning.
+ * The pages of a list, oldest badge first. Each page is fetched when the iteration reaches it, and every badge that
+ * existed at the start appears exactly once. Every `for await` starts from the beginning.
  */
 export class BadgePages implements AsyncIterable<BadgePage> {
   readonly #fetchPage: (cursor: string | null) => Promise<BadgePage>;
@@ -20,7 +20,7 @@ export class BadgePages implements AsyncIterable<BadgePage> {
     } while (cursor !== null);
   }
 
-  /** The badges themselves, page by page. */
+  /** Iterates over the badges of all pages. */
   async *badges(): AsyncGenerator<ListedBadge, void, void> {
     for await (const page of this) yield* page.badges;
   }

@@ -1,14 +1,16 @@
-import { type BadgeRequest, type IssuedBadge, readIssuedBadge, readSignature } from "./answers.ts";
 import { toBase64 } from "./base64.ts";
-import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
+import type { CallOptions, ClientOptions } from "./options.ts";
+import { readIssuedBadge, readSignature } from "./responses.ts";
+import { Transport } from "./transport.ts";
+import type { BadgeRequest, IssuedBadge } from "./types.ts";
 
-/** A device of the application's users. It needs no secret, and must not have one. */
+/** The application on one user's device. It needs no secret, and must not contain one. */
 export interface DeviceClientOptions extends ClientOptions {
-  /** Names the device for good: 1 to 255 printable ASCII characters that nobody else can guess. */
+  /** Identifies the device for good: 1 to 255 printable ASCII characters that nobody else can guess. */
   udid: string;
 }
 
-/** What an app on a device calls: get a badge, and have the badge signed. */
+/** For apps on devices: gets a badge, and has its signatures made. */
 export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
@@ -19,10 +21,10 @@ export class DeviceClient {
   }
 
   /**
-   * Asks for the user's badge on this device: the same number at every call, which is therefore safe to repeat. It
-   * becomes the badge that `sign` uses.
+   * Gets the user's badge on this device. Safe to repeat: every call returns the same number. `sign` uses the badge that
+   * was requested last.
    *
-   * @throws BadgeServiceError, NoAnswerError or the signal's reason
+   * @throws BadgeServiceError, NoResponseError or the signal's reason
    */
   requestBadge(request: BadgeRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
     const { userId, metadata, invitationToken } = request;
@@ -40,9 +42,9 @@ export class DeviceClient {
   /**
    * Exchanges the device's signature for the service's.
    *
-   * @param clientSignature what the building asks for, at most 4,096 bytes: the bytes, or their base64 with padding
-   * @returns a compact JWS, which a door verifies offline (`verifyBadgeSignature`)
-   * @throws BadgeServiceError, NoAnswerError or the signal's reason
+   * @param clientSignature what the building defines, at most 4,096 bytes: as bytes, or as base64 with padding
+   * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
+   * @throws BadgeServiceError, NoResponseError or the signal's reason
    */
   sign(clientSignature: string | Uint8Array, { signal }: CallOptions = {}): Promise<string> {
     const base64 = typeof clientSignature === "string" ? clientSignature : toBase64(clientSignature);

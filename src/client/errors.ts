@@ -7,46 +7,47 @@ export const ERROR_CODES: readonly ErrorCode[] = [...new Set(Object.values(PUBLI
 
 const isErrorCode = (text: string): text is ErrorCode => ERROR_CODES.some((code) => code === text);
 
-/** An answer that does not grant what was asked. */
+/** There was a response, and it is not the requested result. */
 export class BadgeServiceError extends Error {
   override readonly name = "BadgeServiceError";
   /** HTTP status. */
   readonly status: number;
   /**
-   * Why, in the contract's words. Null when the answer is none that this client knows: a proxy's error page, a hotel
-   * network's log-in page, a code of a newer service.
+   * The service's reason. Null if the response does not come from the service (a proxy's error page, the log-in page of a
+   * hotel network) or has a code of a newer version.
    */
   readonly code: ErrorCode | null;
-  /** What the service's log calls the request: give it to whoever runs the service. */
+  /** Identifies the request in the service's log; quote it when you report a problem. */
   readonly requestId: string | null;
-  /** When to ask again, in seconds from the answer; null when it does not say. */
+  /** From `Retry-After`: seconds to wait, counted from the response; null without one. */
   readonly retryAfterSeconds: number | null;
 
-  constructor(answer: {
+  constructor(response: {
     status: number;
-    /** The `error` of the body, whatever it is. */
+    /** The body's `error`, of any type. */
     error: unknown;
     requestId: string | null;
     retryAfterSeconds: number | null;
   }) {
-    const { status, error, requestId, retryAfterSeconds } = answer;
-    const word = typeof error === "string" && /^[A-Z][A-Z0-9_]{0,63}$/.test(error) ? error : null;
-    super(`${status} ${word ?? "not an answer of the badge service"}${requestId === null ? "" : ` (${requestId})`}`);
+    const { status, error, requestId, retryAfterSeconds } = response;
+    const code = typeof error === "string" && /^[A-Z][A-Z0-9_]{0,63}$/.test(error) ? error : null;
+    const suffix = requestId === null ? "" : ` (${requestId})`;
+    super(`${status} ${code ?? "not a response of the badge service"}${suffix}`);
     this.status = status;
-    this.code = word !== null && isErrorCode(word) ? word : null;
+    this.code = code !== null && isErrorCode(code) ? code : null;
     this.requestId = requestId;
     this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
 /**
- * No answer came: no network, no such host, a connection that broke, or the time was over. Whether the service did what
- * was asked is not known. `cause` says what the runtime said.
+ * There was no response: no network, unknown host, broken connection, or timeout. The service may or may not have done
+ * what was asked. `cause` is the runtime's error.
  */
-export class NoAnswerError extends Error {
-  override readonly name = "NoAnswerError";
+export class NoResponseError extends Error {
+  override readonly name = "NoResponseError";
 
   constructor(cause: unknown) {
-    super("the badge service did not answer", { cause });
+    super("no response from the badge service", { cause });
   }
 }

@@ -1,5 +1,11 @@
 /** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
+export type { BadgePages } from "./badge-pages.ts";
+export { DeviceClient, type DeviceClientOptions } from "./device-client.ts";
+export { BadgeServiceError, ERROR_CODES, type ErrorCode, NoResponseError } from "./errors.ts";
+export type { CallOptions, CallSignal, ClientOptions, Fetch, FetchInit, FetchResponse } from "./options.ts";
+export { type ListQuery, type NewInvitation, ServerClient, type ServerClientOptions } from "./server-client.ts";
 export type {
+  BadgeCreatedEvent,
   BadgePage,
   BadgeRequest,
   Invitation,
@@ -7,12 +13,7 @@ export type {
   ListedBadge,
   Metadata,
   RevokedInvitation,
-} from "./answers.ts";
-export type { BadgePages } from "./badge-pages.ts";
-export { DeviceClient, type DeviceClientOptions } from "./device-client.ts";
-export { BadgeServiceError, ERROR_CODES, type ErrorCode, NoAnswerError } from "./errors.ts";
-export { type ListQuery, type NewInvitation, ServerClient, type ServerClientOptions } from "./server-client.ts";
-export type { CallOptions, ClientOptions } from "./transport.ts";
+} from "./types.ts";
 export {
   type VerifiedWebhook,
   verifyWebhook,
@@ -20,4 +21,4 @@ export {
   type WebhookRefused,
   type WebhookToVerify,
 } from "./webhook.ts";
-export type { BadgeCreatedEvent, WebhookBody } from "./webhook-body.ts";
+export type { WebhookBody } from "./webhook-body.ts";

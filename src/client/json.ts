@@ -1,4 +1,4 @@
-/** Parsed JSON; undefined for anything else, which no JSON text stands for. */
+/** Parsed JSON; undefined, which no JSON text parses to, for anything else. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -7,7 +7,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Whether a parsed value is an object, not an array or null. */
+/** Whether a parsed value is an object: not an array, not null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

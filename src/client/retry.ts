@@ -1,22 +1,22 @@
-import { BadgeServiceError, NoAnswerError } from "./errors.ts";
+import { BadgeServiceError, NoResponseError } from "./errors.ts";
 
-/** Longest wait before the first repetition; it doubles with each further one. */
+/** Upper bound of the wait before the first retry; it doubles with every further one. */
 export const BACK_OFF_BASE_MILLISECONDS = 250;
 export const BACK_OFF_CAP_MILLISECONDS = 8_000;
 
 /**
- * When a call may be repeated. `always`: the service finds it already done the second time. `if-refused`: it would be
- * done twice, so only after the service has refused it before doing anything. UNAVAILABLE does not say that: a part of
- * the platform failed, before or after it did its work.
+ * When a call may be repeated. `always`: the call is idempotent. `if-refused`: repeating it would do the work twice, so
+ * it is repeated only if the service refused it before doing anything. UNAVAILABLE does not guarantee that: the platform
+ * may fail before or after the work is done.
  */
 export type Repeatable = "always" | "if-refused";
 
 /**
- * Decides what follows a failed try.
+ * Decides what to do after a failed try.
  *
  * @param failure.tries tries made so far, from 1
- * @param failure.longestWaitSeconds a longer `Retry-After` is the caller's to wait for
- * @param failure.random in [0, 1): full jitter, so that what failed together does not come back together
+ * @param failure.longestWaitSeconds a longer `Retry-After` is left to the caller
+ * @param failure.random in [0, 1): full jitter, so that clients that failed together do not retry together
  * @returns milliseconds to wait before the next try, or null to give up
  */
 export function waitBeforeRetry(failure: {
@@ -29,19 +29,19 @@ export function waitBeforeRetry(failure: {
 }): number | null {
   const { error, repeatable, tries, maxTries, longestWaitSeconds, random } = failure;
   if (tries >= maxTries || !mayRepeat(error, repeatable)) return null;
-  const asked = error instanceof BadgeServiceError ? (error.retryAfterSeconds ?? 0) : 0;
-  if (asked > longestWaitSeconds) return null;
+  const retryAfterSeconds = error instanceof BadgeServiceError ? (error.retryAfterSeconds ?? 0) : 0;
+  if (retryAfterSeconds > longestWaitSeconds) return null;
   const ceiling = Math.min(BACK_OFF_CAP_MILLISECONDS, BACK_OFF_BASE_MILLISECONDS * 2 ** (tries - 1));
-  return asked * 1000 + Math.floor(random * ceiling);
+  return retryAfterSeconds * 1000 + Math.floor(random * ceiling);
 }
 
 function mayRepeat(error: unknown, repeatable: Repeatable): boolean {
-  if (error instanceof NoAnswerError) return repeatable === "always";
+  if (error instanceof NoResponseError) return repeatable === "always";
   if (!(error instanceof BadgeServiceError)) return false;
   if (error.code === "RATE_LIMITED") return true;
   if (repeatable === "if-refused") return false;
-  // Whatever stands in front of the service may refuse for it, or fail when the service has done its work already.
-  const isFromBetween = error.code === null && (error.status === 429 || error.status >= 500);
-  // NUMBERS_EXHAUSTED is a 503 too, but time does not help it: it has no `Retry-After` (contract section 6).
-  return isFromBetween || (error.code === "UNAVAILABLE" && error.retryAfterSeconds !== null);
+  // A proxy may refuse on its own, or fail after the service has done its work.
+  const isFromProxy = error.code === null && (error.status === 429 || error.status >= 500);
+  // NUMBERS_EXHAUSTED is a 503 too, but waiting does not help: it has no `Retry-After` (contract section 6).
+  return isFromProxy || (error.code === "UNAVAILABLE" && error.retryAfterSeconds !== null);
 }

@@ -1,37 +1,31 @@
-import {
-  type BadgePage,
-  type Invitation,
-  type InvitationRequest,
-  type RevokedInvitation,
-  readBadges,
-  readInvitation,
-  readRevokedInvitation,
-} from "./answers.ts";
 import { BadgePages } from "./badge-pages.ts";
-import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
+import type { CallOptions, ClientOptions } from "./options.ts";
+import { readBadges, readInvitation, readRevokedInvitation } from "./responses.ts";
+import { Transport } from "./transport.ts";
+import type { BadgePage, Invitation, InvitationRequest, RevokedInvitation } from "./types.ts";
 import { type VerifiedWebhook, verifyWebhook, type WebhookRefused, type WebhookToVerify } from "./webhook.ts";
 
 /** An application's server. */
 export interface ServerClientOptions extends ClientOptions {
-  /** Stays on the server. */
+  /** Must not leave the server. */
   applicationSecret: string;
 }
 
 export interface ListQuery extends CallOptions {
-  /** Only the badges of this user of the application. */
+  /** Lists only the badges of this user. */
   userId?: string;
-  /** Badges a page: 100 if not given, 1,000 at most. */
+  /** Badges per page, at most 1,000. Default 100. */
   perPage?: number;
 }
 
 export interface NewInvitation extends CallOptions {
-  /** Ahead of now, by 365 days at most. A text is ISO 8601 with a zone, and comes back as it was sent. */
+  /** In the future, at most 365 days ahead. A string is ISO 8601 with a zone, and is returned unchanged. */
   expiresAt: InvitationRequest["expiresAt"] | Date;
-  /** Of whoever invites: 1 to 255 printable ASCII characters. */
+  /** Identifies who invites: 1 to 255 printable ASCII characters. */
   udid: string;
 }
 
-/** What an application's server calls: list badges, invite, revoke, and check webhooks. */
+/** For an application's server: lists badges, creates and revokes invitations, and verifies webhooks. */
 export class ServerClient {
   readonly #transport: Transport;
   readonly #secret: string;
@@ -42,11 +36,11 @@ export class ServerClient {
   }
 
   /**
-   * Lists badges: `for await (const page of server.listBadges())`, or `server.listBadges().badges()` for one badge
-   * after the other. Nothing is sent before the iteration starts; what fails is thrown there.
+   * Lists badges page by page: `for await (const page of server.listBadges())`, or one by one with
+   * `server.listBadges().badges()`. The iteration sends the requests and throws their errors.
    *
-   * @throws RangeError for a `userId` that the service's paths cannot name, also when it is there but undefined: it
-   *   must not list everybody's badges
+   * @throws RangeError for a `userId` that cannot be part of a path, or that is present but undefined, which would list
+   *   everybody's badges
    */
   listBadges(query: ListQuery = {}): BadgePages {
     const { perPage, signal } = query;
@@ -55,11 +49,11 @@ export class ServerClient {
   }
 
   /**
-   * Reserves a number for a visitor. Sent again only after 429 RATE_LIMITED. After 503 UNAVAILABLE or without a response a
-   * number may be reserved already, and a second call would reserve another. After 503 the service ends such an invitation
-   * by itself within about an hour; when the response was lost on its way, the number is free again at `expiresAt`.
+   * Reserves a number for a visitor. Retried only after 429 RATE_LIMITED: after 503 UNAVAILABLE or without a response a
+   * number may be reserved already, and another call would reserve a second one. After 503 the service ends such an
+   * invitation by itself within about an hour; if the response was lost, the number is released at `expiresAt`.
    *
-   * @throws BadgeServiceError, NoAnswerError or the signal's reason
+   * @throws BadgeServiceError, NoResponseError or the signal's reason
    */
   async createInvitation({ expiresAt, udid, signal }: NewInvitation): Promise<Invitation> {
     return this.#transport.call({
@@ -74,10 +68,10 @@ export class ServerClient {
   }
 
   /**
-   * Ends an invitation that nobody has claimed; its number becomes available again. Repeated, it answers the same.
+   * Revokes an invitation that nobody has claimed, and releases its number. Repeating it returns the same result.
    *
    * @param id the invitation token
-   * @throws BadgeServiceError, NoAnswerError or the signal's reason
+   * @throws BadgeServiceError, NoResponseError or the signal's reason
    */
   async revokeInvitation(id: string, { signal }: CallOptions = {}): Promise<RevokedInvitation> {
     return this.#transport.call({
@@ -90,14 +84,18 @@ export class ServerClient {
     });
   }
 
-  /** `verifyWebhook` with this client's secret, unless others are given. */
+  /** `verifyWebhook` with this client's secret by default. */
   verifyWebhook(
     webhook: Omit<WebhookToVerify, "secrets"> & Partial<Pick<WebhookToVerify, "secrets">>,
   ): Promise<VerifiedWebhook | WebhookRefused> {
     return verifyWebhook({ secrets: this.#secret, ...webhook });
   }
 
-  #page(path: string, query: Record<string, string | null | undefined>, signal?: AbortSignal): Promise<BadgePage> {
+  #page(
+    path: string,
+    query: Record<string, string | null | undefined>,
+    signal: CallOptions["signal"],
+  ): Promise<BadgePage> {
     return this.#transport.call({
       method: "GET",
       path: `${path}${queryText(query)}`,
@@ -117,17 +115,17 @@ export class ServerClient {
 }
 
 /**
- * One segment of a path. "." and ".." are none, percent-encoded or not: `fetch` resolves them (URL Standard, path
- * state), and the users' list would become the whole application's.
+ * Encodes one segment of a path. "." and ".." cannot be encoded: `fetch` resolves them even if percent-encoded (URL
+ * Standard, path state), and the request for one user's badges would list everybody's.
  */
 function pathSegment(text: string | undefined): string {
   if (text === undefined || text === "" || text === "." || text === "..") {
-    throw new RangeError(`a path cannot name ${text === undefined ? "undefined" : `"${text}"`}`);
+    throw new RangeError(`${text === undefined ? "undefined" : `"${text}"`} cannot be part of a path`);
   }
   return encodeURIComponent(text);
 }
 
-/** By hand, because React Native's URLSearchParams cannot be written to. */
+/** Written by hand because React Native's URLSearchParams is read-only. */
 function queryText(query: Record<string, string | null | undefined>): string {
   const pairs = Object.entries(query).filter(([, value]) => value != null);
   return pairs

@@ -1,21 +1,17 @@
-import type { z } from "zod";
-import type { badgeCreated } from "../shared/responses.ts";
-import { readMetadata } from "./answers.ts";
 import { isObject } from "./json.ts";
-
-/** A user device got its badge (contract section 8). Its `id` is the same at every attempt; `data.id` is the number. */
-export type BadgeCreatedEvent = z.infer<typeof badgeCreated>;
+import { readMetadata } from "./responses.ts";
+import type { BadgeCreatedEvent } from "./types.ts";
 
 /** What a webhook says. */
 export interface WebhookBody {
   eventId: string;
   /** The event's name on the wire. */
   kind: string;
-  /** Null for every kind but `badge:created`, such as an administrator's test: there is nothing to do then. */
+  /** Null for every kind but `badge:created`, such as an administrator's test: nothing needs to be done. */
   event: BadgeCreatedEvent | null;
 }
 
-/** Null for what is not as the contract says. */
+/** Reads the parsed body; null if it is not what the contract says. */
 export function readWebhookBody(body: unknown): WebhookBody | null {
   if (!isObject(body) || typeof body.id !== "string" || typeof body.event !== "string") return null;
   const { id: eventId, event: kind } = body;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { DeviceClient, NoAnswerError } from "../../src/client/index.ts";
+import { DeviceClient, NoResponseError } from "../../src/client/index.ts";
 import { BACK_OFF_BASE_MILLISECONDS, BACK_OFF_CAP_MILLISECONDS, waitBeforeRetry } from "../../src/client/retry.ts";
 import { createApplication } from "../support/application.ts";
 import {
@@ -70,7 +70,7 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
 
   it("at most four times in all, with growing back-off", async () => {
     const fake = fakeService(NO_NETWORK);
-    await expect(call(fake)).rejects.toBeInstanceOf(NoAnswerError);
+    await expect(call(fake)).rejects.toBeInstanceOf(NoResponseError);
     expect(fake.requests).toHaveLength(4);
     expect(fake.waits).toEqual([249, 499, 999]);
   });
@@ -140,7 +140,7 @@ describe("when the answer is lost on its way (contract section 1)", () => {
     const application = await createApplication({ size: 2 });
     const { fetch, sleep, count } = losingFirstAnswer();
     const call = server(application, { fetch, sleep }).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
-    await expect(call).rejects.toBeInstanceOf(NoAnswerError);
+    await expect(call).rejects.toBeInstanceOf(NoResponseError);
     expect(count()).toBe(1);
     // Of the two numbers one is left.
     await device(application, "phone").requestBadge({ userId: "alice" });
@@ -248,7 +248,7 @@ it("the wait is full jitter under a doubling ceiling, and never less than the se
       fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
       (tries, random) => {
         const failure = {
-          error: new NoAnswerError(null),
+          error: new NoResponseError(null),
           repeatable: "always",
           tries,
           maxTries: 100,

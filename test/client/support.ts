@@ -1,13 +1,11 @@
 import { exports } from "cloudflare:workers";
-import { type ClientOptions, DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { type ClientOptions, DeviceClient, type Fetch, type FetchInit, ServerClient } from "../../src/client/index.ts";
 import type { TestApplication } from "../support/application.ts";
 
 export const BASE_URL = "https://badges.example";
 
-type Fetch = NonNullable<ClientOptions["fetch"]>;
-
 /** The real Worker. */
-export const worker: Fetch = (url, init) => exports.default.fetch(url, init);
+export const worker = (url: string, init: FetchInit): Promise<Response> => exports.default.fetch(url, init);
 
 export const device = (application: { id: string }, udid: string, options: Partial<ClientOptions> = {}) =>
   new DeviceClient({ baseUrl: BASE_URL, applicationId: application.id, udid, fetch: worker, ...options });
@@ -15,13 +13,13 @@ export const device = (application: { id: string }, udid: string, options: Parti
 export const server = ({ id, secret }: TestApplication, options: Partial<ClientOptions> = {}) =>
   new ServerClient({ baseUrl: BASE_URL, applicationId: id, applicationSecret: secret, fetch: worker, ...options });
 
-/** What a service that is not there answers: one step a request, the last one for all that follow. */
+/** What a fake service does with a request: one step for each, the last one for all that follow. */
 export type Step = Response | Error | Fetch;
 
 export interface FakeService {
-  /** For the options of a client. Waits take no time; the dice fall as late as they can. */
+  /** For the options of a client. Waits take no time, and the jitter is as long as it can be. */
   options: Required<Pick<ClientOptions, "fetch" | "sleep" | "random" | "now">>;
-  requests: { url: string; init: RequestInit }[];
+  requests: { url: string; init: FetchInit }[];
   /** Milliseconds waited between tries. */
   waits: number[];
 }
@@ -29,7 +27,7 @@ export interface FakeService {
 export function fakeService(...steps: [Step, ...Step[]]): FakeService {
   const requests: FakeService["requests"] = [];
   const waits: number[] = [];
-  const answer: Fetch = async (url, init) => {
+  const respond: Fetch = async (url, init) => {
     requests.push({ url, init });
     const step = steps[Math.min(requests.length, steps.length) - 1];
     if (step instanceof Error) throw step;
@@ -38,10 +36,10 @@ export function fakeService(...steps: [Step, ...Step[]]): FakeService {
     throw new Error("no step");
   };
   const sleep = async (milliseconds: number) => void waits.push(milliseconds);
-  return { options: { fetch: answer, sleep, random: () => 0.999, now: () => 1_800_000_000_000 }, requests, waits };
+  return { options: { fetch: respond, sleep, random: () => 0.999, now: () => 1_800_000_000_000 }, requests, waits };
 }
 
-/** An error answer of the service. */
+/** An error response of the service. */
 export function refusal(status: number, error: string, headers: Record<string, string> = {}): Response {
   return Response.json({ error }, { status, headers });
 }
@@ -60,14 +58,14 @@ export const INVITATION = Response.json(
 
 export const inOneHour = (): Date => new Date(Date.now() + 3_600_000);
 
-/** Everything that an iteration yields. */
+/** Collects everything that an iteration yields. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const collected: T[] = [];
   for await (const item of items) collected.push(item);
   return collected;
 }
 
-/** The error of a call that must fail. */
+/** Returns the error of a call that must fail. */
 export async function failureOf(call: Promise<unknown>): Promise<unknown> {
   try {
     await call;

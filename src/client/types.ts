@@ -1,0 +1,88 @@
+import type { MetadataField } from "../shared/metadata-fields.ts";
+
+/**
+ * What goes over the wire, as plain types: a program that uses the client needs no schema library to compile. The types
+ * equal the service's schemas, which `test/client/types-equal-schemas.ts` checks when it is compiled.
+ */
+
+/** What a device tells about itself: up to 256 characters in each field. */
+export type Metadata = { [field in MetadataField]?: string | undefined };
+
+/** Body of POST /v1/badge (contract section 2). */
+export interface BadgeRequest {
+  /** The application's own ID of the user who has logged in: 1 to 255 characters. */
+  userId: string;
+  metadata?: Metadata | undefined;
+  /** The `id` of an invitation, if the user was invited. */
+  invitationToken?: string | undefined;
+}
+
+/** The response when the badge is new, or new to this user device because it has just claimed an invitation. */
+export interface NewBadge {
+  badgeId: string;
+  /** Verifies every signature for this badge: base64 of the SPKI DER of an ECDSA P-256 key. */
+  publicKey: string;
+}
+
+export interface ExistingBadge {
+  badgeId: string;
+}
+
+/**
+ * The badge of a user device; `badgeId` is its number. Only a `created` badge comes with its `publicKey`. If that response
+ * is lost, the repeated request finds an existing badge; the key is also in the application's key set, at
+ * `/v1/applications/{applicationId}/jwks.json`.
+ */
+export type IssuedBadge = ({ created: true } & NewBadge) | ({ created: false } & ExistingBadge);
+
+/** A badge as the application's server sees it; `id` is its number. */
+export interface ListedBadge {
+  id: string;
+  userId: string;
+  metadata?: Metadata | undefined;
+}
+
+export interface BadgePage {
+  badges: ListedBadge[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
+/** Body of POST /v1/invitation (contract section 5). */
+export interface InvitationRequest {
+  /** ISO 8601 with a zone. */
+  expiresAt: string;
+}
+
+/** `id` is the invitation token: the first user device to present it gets the badge. */
+export interface Invitation {
+  id: string;
+  /** The reserved number. */
+  badgeId: string;
+  /** Exactly as it was sent. */
+  expiresAt: string;
+}
+
+export interface RevokedInvitation extends Invitation {
+  /** When it was first revoked: ISO 8601, UTC. */
+  revokedAt: string;
+}
+
+/** The webhook for a user device that got its badge (contract section 8). */
+export interface BadgeCreatedEvent {
+  /** The same on every attempt: handle each ID once. */
+  id: string;
+  event: "badge:created";
+  /** ISO 8601, UTC. */
+  createdAt: string;
+  data: {
+    /** The badge number. */
+    id: string;
+    userId: string;
+    metadata?: Metadata | undefined;
+    /** The `id` of the claimed invitation, if there was one. */
+    invitationId?: string | undefined;
+    /** The number that this user device had before its invitation. It is retired for good: remove its access. */
+    replacedBadgeId?: string | undefined;
+  };
+}
