@@ -1,21 +1,9 @@
 import { decodeBase64, isJsonObject } from "./encoding.ts";
+import type { JwkSet, SinglePublicKey } from "./types.ts";
 
 const ECDSA_P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
 /** r and s of 32 octets each, in this order (RFC 7518 section 3.4). */
 const SIGNATURE_BYTES = 64;
-
-/**
- * A JWK Set (RFC 7517 section 5), as `GET /v1/applications/{applicationId}/jwks.json` answers it. The entries are
- * checked here, so that parsed JSON can be passed as it came.
- */
-export interface JwkSet {
-  readonly keys: readonly unknown[];
-}
-
-/** One key: the `publicKey` of the 201 answer of `POST /v1/badge`, base64 of the SPKI DER. */
-export interface SinglePublicKey {
-  readonly publicKey: string;
-}
 
 /**
  * The key a JWT is to be verified with. From a set it is the one with the JWT's `kid`. A single key is taken whatever

@@ -132,7 +132,7 @@ const BY_PATH: readonly (readonly [RegExp, readonly Stage[]])[] = [
   [/^src\/worker\/(allocator|invitations|badges|webhooks)\//, [BADGES, INVITATIONS, WEBHOOKS, RESTORED]],
   [/^src\/worker\//, [BADGES, DOOR, WEBHOOKS, RECONCILED]],
   [/^src\/docs-page\//, [OPENAPI, node("docs")]],
-  [/^src\/client\//, [pure("client/verify-webhook"), CLIENT, node("client")]],
+  [/^src\/client\//, [pure("client/verify-webhook"), CLIENT, node("packages")]],
   [/^src\/verify\//, [pure("verify/badge-signature"), node("verify")]],
   [/^src\/admin\/(operations|commands|actions|platform)\/.*seal/, [node("admin-sealing")]],
   [/^src\/admin\/output/, [node("output"), ...ADMIN.map(node)]],
@@ -148,7 +148,7 @@ const NOT_MUTATED: readonly (readonly [RegExp, string])[] = [
   [/^src\/shared\/schema\.ts$/, "the migrations make the tables; drizzle-kit compares the two"],
   [/^src\/dev\/(verify-vectors\/|make-verify-vectors)/, "made the published vectors once; the vectors are tested"],
   [/^src\/dev\/demo\//, "tells a story to a person; the calls it makes are tested where they are answered"],
-  [/^src\/dev\/(openapi-lint|docs-assets)/, "steps of the build, which fails"],
+  [/^src\/dev\/(openapi-lint|docs-assets|build-packages)/, "steps of the build, which fails"],
 ];
 
 /** Why a file is left out, or null when mutants of it are made. */
