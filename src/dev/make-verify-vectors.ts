@@ -9,21 +9,20 @@ import { badSignatureVectors } from "./verify-vectors/refused-signatures.ts";
 import type { Vector } from "./verify-vectors/vector.ts";
 
 /**
- * Writes `src/verify/vectors.json`: `node src/dev/make-verify-vectors.ts`. Everything but the ECDSA signatures comes out the
- * same each time, so a case that differs from the published one in its signature alone is left as it was published. The
- * tests decide whether the result is right.
+ * Writes `src/verify/vectors.json`: `node src/dev/make-verify-vectors.ts`. Only the ECDSA signatures differ from run to run,
+ * so a case that differs from the published one in nothing else keeps its published signature. The tests check the result.
  */
 
 const DESCRIPTION =
   "Test vectors for verifiers of badge signatures (JWS ES256, RFC 7515 and RFC 7518). Each case is self-contained: " +
   "verify `jwt` with the JWK Set `publicKeys` or with the key `publicKey` (base64 of the SPKI DER), for `applicationId`, " +
   "at `nowSeconds` (since 1970-01-01 UTC), with `clockToleranceSeconds` and, where they are present, `maxAgeSeconds`, " +
-  "`badgeNumber` and `clientSignature`. `expected` is ok or the reason of the refusal; for ok, `claims` and `keyId` are " +
+  "`badgeNumber` and `clientSignature`. `expected` is ok or the reason for the refusal; for ok, `claims` and `keyId` are " +
   "what the JWT states.";
 
 const KEYS_WARNING =
-  "TEST ONLY. These private keys are examples printed in RFC 7515 appendix A.3 and RFC 7517 appendix A.2: everyone has " +
-  "them. Never trust a signature by one of them outside a test.";
+  "TEST ONLY. These private keys are examples printed in RFC 7515 appendix A.3 and RFC 7517 appendix A.2: everyone knows " +
+  "them. Never trust a signature made with one of them outside a test.";
 
 function describe(key: TestKey): object {
   return { publicJwk: key.publicJwk, spki: key.spki, privateJwkForTestsOnly: key.privateJwk };
@@ -33,7 +32,7 @@ const path = fileURLToPath(new URL("../verify/vectors.json", import.meta.url));
 const published: { cases: Vector[] } = JSON.parse(readFileSync(path, "utf8"));
 const byName = new Map(published.cases.map((vector) => [vector.name, vector]));
 
-/** A case without its signature, compact or in JSON. ECDSA is random: the same case is signed anew each time. */
+/** A case without its signature, which ECDSA makes at random; the signature may be compact or in JSON. */
 function unsigned({ jwt, ...rest }: Vector): string {
   const [header, payload] = jwt.replace(/"signature":"[^"]*"/, "").split(".");
   return JSON.stringify({ ...rest, header, payload });
@@ -57,7 +56,7 @@ const vectors = {
   cases: made.map(asPublished),
 };
 
-// A list of one word on one line, as the project's formatter has it.
+// A list of one word stays on one line, as the project's formatter has it.
 const json = JSON.stringify(vectors, null, 2).replace(/\[\s+("\w+")\s+\]/g, "[$1]");
 writeFileSync(path, `${json}\n`);
 console.log(`${vectors.cases.length} cases written`);

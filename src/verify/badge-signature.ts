@@ -12,15 +12,15 @@ export type {
   VerifiedBadgeSignature,
 } from "./types.ts";
 
-/** The media type that tells a badge signature from any other JWT of the same key (RFC 8725 section 3.11). */
+/** Distinguishes a badge signature from any other JWT signed with the same key (RFC 8725 section 3.11). */
 const BADGE_SIGNATURE_TYPE = "badge-signature+jwt";
 const DEFAULT_CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
- * Verifies the `signature` that `POST /v1/badge/sign` answers (contract section 3), without asking the service.
+ * Verifies the `signature` in the response of `POST /v1/badge/sign` (contract section 3) without asking the service.
  *
- * @throws RangeError when `now` or a number of seconds is not a finite number of at least 0, which is the caller's
- *   mistake and would turn a comparison off; never because of the JWT
+ * @throws RangeError if `now` or a number of seconds is not a finite number of at least 0, a mistake of the caller that
+ *   would turn a comparison off. A JWT never causes an error.
  */
 export async function verifyBadgeSignature(
   jwt: string,
@@ -35,18 +35,18 @@ export async function verifyBadgeSignature(
   if (key === null) return refused("unknown-key");
   if (!(await isEs256Signature(key, jws.signature, jws.signingInput))) return refused("bad-signature");
 
-  // From here on the payload is the service's word; before, it was anyone's.
+  // Only now is the payload known to come from the service.
   const claims = parseClaims(jws.payload);
   if (claims === null) return refused("malformed");
   const failure = checkClaims(claims, expected, clock);
   return failure === null ? verified(claims, header.keyId) : refused(failure);
 }
 
-/** All that is decided by the header, before any key is chosen: a JWT must not choose how it is verified. */
+/** Checks the header before a key is chosen, so that a JWT cannot choose how it is verified. */
 function checkHeader(header: Record<string, unknown>): { keyId: string } | VerificationFailure {
-  // Extensions named here must be understood or the JWS refused; this profile has none (RFC 7515 section 4.1.11).
+  // A JWS with an extension that is not understood must be refused; this profile has no extensions (RFC 7515 section 4.1.11).
   if (Object.hasOwn(header, "crit")) return "malformed";
-  // Not `none`, not an HMAC keyed with the public key, not another curve (RFC 8725 sections 2.1 and 3.1).
+  // Refuses `none`, an HMAC keyed with the public key, and other curves (RFC 8725 sections 2.1 and 3.1).
   if (header.alg !== "ES256") return "wrong-algorithm";
   if (header.typ !== BADGE_SIGNATURE_TYPE) return "wrong-type";
   return typeof header.kid === "string" ? { keyId: header.kid } : "malformed";
@@ -54,11 +54,11 @@ function checkHeader(header: Record<string, unknown>): { keyId: string } | Verif
 
 function checkClaims(claims: BadgeClaims, expected: Expectations, clock: Clock): VerificationFailure | null {
   if (claims.audience !== expected.applicationId) return "wrong-audience";
-  const untimely = checkTimes(claims, clock);
-  if (untimely !== null) return untimely;
+  const timeFailure = checkTimes(claims, clock);
+  if (timeFailure !== null) return timeFailure;
   if ("badgeNumber" in expected && claims.badgeNumber !== expected.badgeNumber) return "wrong-badge-number";
-  const otherClientSignature = "clientSignature" in expected && claims.clientSignature !== expected.clientSignature;
-  return otherClientSignature ? "wrong-client-signature" : null;
+  const isWrongSignature = "clientSignature" in expected && claims.clientSignature !== expected.clientSignature;
+  return isWrongSignature ? "wrong-client-signature" : null;
 }
 
 function checkTimes(
@@ -68,7 +68,7 @@ function checkTimes(
   const { issuedAtSeconds, notBeforeSeconds, expiresAtSeconds } = claims;
   const validFromSeconds = Math.max(issuedAtSeconds, notBeforeSeconds ?? 0);
   if (validFromSeconds > nowSeconds + toleranceSeconds) return "not-yet-valid";
-  // "On or after" the expiry it must not be accepted (RFC 7519 section 4.1.4).
+  // It must not be accepted "on or after" the expiry (RFC 7519 section 4.1.4).
   if (expiresAtSeconds !== null && nowSeconds >= expiresAtSeconds + toleranceSeconds) return "expired";
   return nowSeconds - issuedAtSeconds > maxAgeSeconds + toleranceSeconds ? "too-old" : null;
 }
@@ -76,15 +76,16 @@ function checkTimes(
 interface Clock {
   nowSeconds: number;
   toleranceSeconds: number;
-  /** Infinity when age does not matter. */
+  /** Infinity if any age is accepted. */
   maxAgeSeconds: number;
 }
 
 function readClock(expected: Expectations): Clock {
   const { now, clockToleranceSeconds = DEFAULT_CLOCK_TOLERANCE_SECONDS, maxAgeSeconds } = expected;
   for (const value of [now, clockToleranceSeconds, "maxAgeSeconds" in expected ? maxAgeSeconds : 0]) {
-    // Every comparison with NaN is false, so none of the checks of time would refuse anything.
-    if (!(Number.isFinite(value) && Number(value) >= 0)) throw new RangeError("not a time or a number of seconds");
+    // Every comparison with NaN is false: the time checks would refuse nothing.
+    if (!(Number.isFinite(value) && Number(value) >= 0))
+      throw new RangeError("now or a number of seconds is not a finite number of at least 0");
   }
   return {
     nowSeconds: Math.floor(now / 1000),

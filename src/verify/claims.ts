@@ -3,28 +3,27 @@ import { parseJsonObject } from "./encoding.ts";
 /** No sign, no leading zero; 2^53 - 1, the largest badge number, has 16 digits (contract section 1). */
 const BADGE_NUMBER = /^[1-9][0-9]{0,15}$/;
 
-/** What a badge signature states (contract section 3). Times are NumericDates (RFC 7519 section 2): seconds. */
+/** The claims of a badge signature (contract section 3). */
 export interface BadgeClaims {
   badgeNumber: string;
   audience: string;
   issuedAtSeconds: number;
-  /** Null when there is none: the service states none. */
+  /** Null if there is none; the service sets none. */
   notBeforeSeconds: number | null;
-  /** Null when the application has no signature lifetime. */
+  /** Null if the application has no signature lifetime. */
   expiresAtSeconds: number | null;
   clientSignature: string;
 }
 
 /**
- * Reads the claims of a verified JWT; null when one is missing or of another form. Claims it does not know are ignored
- * (RFC 7519 section 4).
+ * Reads the claims of a verified JWT; null if one is missing or invalid. Unknown claims are ignored (RFC 7519 section 4).
  */
 export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | null {
   const claims = parseJsonObject(payload);
   if (claims === null) return null;
   const { sub, aud, iat, nbf, exp, client_signature: clientSignature } = claims;
   if (!isBadgeNumber(sub)) return null;
-  // RFC 7519 section 4.1.3 allows a list too; the service states one application.
+  // RFC 7519 section 4.1.3 also allows a list; the service sets a single application.
   if (typeof aud !== "string" || typeof clientSignature !== "string") return null;
   if (!isWholeSeconds(iat)) return null;
   if (nbf !== undefined && !isWholeSeconds(nbf)) return null;
@@ -43,7 +42,7 @@ function isBadgeNumber(value: unknown): value is string {
   return typeof value === "string" && BADGE_NUMBER.test(value) && Number.isSafeInteger(Number(value));
 }
 
-/** RFC 7519 allows fractions of a second; the service makes none, so one is a sign of another issuer. */
+/** RFC 7519 allows fractions of a second; the service never sets one, so it would be the sign of another issuer. */
 function isWholeSeconds(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -1,24 +1,24 @@
 import { decodeBase64Url, parseJsonObject } from "./encoding.ts";
 
-/** Twice the longest the service makes: the client signature has at most 4,096 bytes, and base64 is applied twice. */
+/** Twice the longest JWT of the service: the client signature has at most 4,096 bytes, and base64 is applied twice. */
 const MAX_JWT_CHARACTERS = 16_384;
 
-/** A JWS in compact form, taken apart and not yet believed. */
+/** The parts of a compact JWS, not yet verified. */
 export interface CompactJws {
   header: Record<string, unknown>;
-  /** Not parsed here: nothing is read from it before the signature is verified. */
+  /** Not parsed until the signature is verified. */
   payload: Uint8Array<ArrayBuffer>;
   signature: Uint8Array<ArrayBuffer>;
-  /** What the signature covers: the first two parts as they were sent (RFC 7515 section 5.2 step 8). */
+  /** What the signature covers: the first two parts exactly as sent (RFC 7515 section 5.2 step 8). */
   signingInput: Uint8Array<ArrayBuffer>;
 }
 
 /**
- * Takes a compact JWS apart (RFC 7515 section 7.1): three parts of strict base64url, the first a JSON object. Null for
- * anything else.
+ * Splits a compact JWS (RFC 7515 section 7.1): three parts of strict base64url, the first a JSON object. Null for anything
+ * else.
  */
 export function splitCompactJws(jwt: string): CompactJws | null {
-  // JavaScript callers hand over what a request had, which may be nothing.
+  // Callers in JavaScript may pass a missing value.
   if (typeof jwt !== "string" || jwt.length > MAX_JWT_CHARACTERS) return null;
   const [headerText, payloadText, signatureText, ...more] = jwt.split(".");
   if (headerText === undefined || payloadText === undefined || signatureText === undefined || more.length > 0) {

@@ -1,10 +1,8 @@
-/**
- * Strict decoding. One value has one text here: a lax decoder would let anyone write the same signature in many ways.
- */
+/** Strict decoders: each value has exactly one text. A lenient decoder would accept the same signature in many spellings. */
 
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
 
-/** Throws on invalid UTF-8, and keeps a byte order mark, which JSON then refuses (RFC 8259 section 8.1). */
+/** Throws on invalid UTF-8, and keeps a byte order mark so that JSON.parse refuses it (RFC 8259 section 8.1). */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Standard padded base64 (RFC 4648 section 4); null for anything else. */
@@ -15,12 +13,12 @@ export function decodeBase64(text: string): Uint8Array<ArrayBuffer> | null {
   } catch {
     return null;
   }
-  // `atob` forgives white space, missing padding and stray bits in the last character (RFC 4648 section 3.5).
+  // `atob` accepts white space, missing padding and stray bits in the last character (RFC 4648 section 3.5).
   if (btoa(binary) !== text) return null;
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** Base64url without padding, as JOSE has it (RFC 7515 section 2); null for anything else. */
+/** Base64url without padding, as in JOSE (RFC 7515 section 2); null for anything else. */
 export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
   if (!BASE64URL.test(text)) return null;
   const padding = "=".repeat((4 - (text.length % 4)) % 4);
@@ -28,8 +26,8 @@ export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
 }
 
 /**
- * UTF-8 JSON that is an object; null for anything else. Of members with one name the last counts (RFC 7515 section 4
- * allows that or refusing).
+ * A JSON object in UTF-8; null for anything else. The last of duplicate members counts: RFC 7515 section 4 allows that or
+ * refusing them.
  */
 export function parseJsonObject(bytes: Uint8Array<ArrayBuffer>): Record<string, unknown> | null {
   try {
@@ -40,7 +38,7 @@ export function parseJsonObject(bytes: Uint8Array<ArrayBuffer>): Record<string, 
   }
 }
 
-/** Whether a parsed JSON value is an object, not an array or null. */
+/** Whether a parsed value is an object: not an array, not null. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

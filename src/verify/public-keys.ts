@@ -2,20 +2,20 @@ import { decodeBase64, isJsonObject } from "./encoding.ts";
 import type { JwkSet, SinglePublicKey } from "./types.ts";
 
 const ECDSA_P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
-/** r and s of 32 octets each, in this order (RFC 7518 section 3.4). */
+/** r, then s, 32 octets each (RFC 7518 section 3.4). */
 const SIGNATURE_BYTES = 64;
 
 /**
- * The key a JWT is to be verified with. From a set it is the one with the JWT's `kid`. A single key is taken whatever
- * `kid` says, for that is only a hint (RFC 7515 section 4.1.4).
+ * Chooses the key that verifies a JWT: from a set, the one with the JWT's `kid`. A single key is used whatever `kid` says,
+ * because `kid` is only a hint (RFC 7515 section 4.1.4).
  *
- * @returns null when there is none, or none that the runtime can use
+ * @returns null if there is none, or none that the runtime can import
  */
 export async function trustedKey(keys: JwkSet | SinglePublicKey, keyId: string): Promise<CryptoKey | null> {
   try {
     return "publicKey" in keys ? await importSpki(keys.publicKey) : await importFromSet(keys.keys, keyId);
   } catch {
-    // Not DER, another curve, a point off the curve: each runtime throws an error of its own.
+    // Not DER, another curve, or a point off the curve: every runtime throws its own error.
     return null;
   }
 }
@@ -38,7 +38,7 @@ async function importSpki(publicKey: string): Promise<CryptoKey | null> {
 async function importFromSet(candidates: readonly unknown[], keyId: string): Promise<CryptoKey | null> {
   for (const candidate of candidates) {
     const point = isJsonObject(candidate) && candidate.kid === keyId ? es256Point(candidate) : null;
-    // Only the public point is passed on: whatever else the entry says, it becomes a P-256 verification key or nothing.
+    // Only the public point is imported, so the entry cannot become anything but a P-256 verification key.
     if (point) {
       const jwk = { kty: "EC", crv: "P-256", ...point };
       return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]);
@@ -47,11 +47,11 @@ async function importFromSet(candidates: readonly unknown[], keyId: string): Pro
   return null;
 }
 
-/** The coordinates of a JWK that is meant for verifying ES256; null for any other. */
+/** The coordinates of a JWK that may verify ES256; null for any other. */
 function es256Point(jwk: Record<string, unknown>): { x: string; y: string } | null {
-  // RFC 7518 section 6.2.1: which kind of key, and on which curve.
+  // RFC 7518 section 6.2.1: key type and curve.
   if (jwk.kty !== "EC" || jwk.crv !== "P-256") return null;
-  // RFC 7517 sections 4.2 to 4.4: what the key is for, where it says so.
+  // RFC 7517 sections 4.2 to 4.4: the intended use, if stated.
   if (jwk.use !== undefined && jwk.use !== "sig") return null;
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes("verify"))) return null;
   if (jwk.alg !== undefined && jwk.alg !== "ES256") return null;

@@ -5,7 +5,7 @@ import { createApplication } from "../support/application.ts";
 import { collect, device, fakeService, inOneHour, server, worker } from "./support.ts";
 
 describe("the device client (contract sections 1 to 3)", () => {
-  it("gets a new badge with its public key, and the same badge ever after", async () => {
+  it("gets a new badge with its public key, and the same badge after that", async () => {
     const application = await createApplication();
     const phone = device(application, "phone");
     const first = await phone.requestBadge({ userId: "alice" });
@@ -40,7 +40,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(verified).toMatchObject({ ok: true, clientSignature: btoa(String.fromCharCode(...bytes)) });
   });
 
-  it("sends every field of the metadata that the service knows", async () => {
+  it("sends every metadata field that the service knows", async () => {
     const application = await createApplication();
     const sent = Object.fromEntries(Object.keys(metadata.shape).map((name) => [name, `some ${name}`]));
     await device(application, "phone").requestBadge({ userId: "alice", metadata: sent });
@@ -57,7 +57,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(await visitor.requestBadge(request)).toEqual({ created: false, badgeId });
   });
 
-  it("says whose mistake a value that no header can carry is, without sending anything", async () => {
+  it("throws a TypeError for a udid that no header can carry, and sends nothing", async () => {
     const application = await createApplication();
     const phone = device(application, "phöne\n✓", { fetch: () => Promise.reject(new Error("was sent")) });
     await expect(phone.requestBadge({ userId: "alice" })).rejects.toThrow(TypeError);
@@ -75,7 +75,7 @@ async function withBadges(userIds: readonly string[]) {
 }
 
 describe("listing badges with the server client (contract section 4)", () => {
-  it("yields page after page, oldest first, each fetched when it is asked for", async () => {
+  it("yields page after page, oldest first, and fetches each only when the iteration reaches it", async () => {
     const { application, badges } = await withBadges(["a", "b", "c", "d", "e"]);
     let fetched = 0;
     const pages = server(application, {
@@ -94,14 +94,14 @@ describe("listing badges with the server client (contract section 4)", () => {
     expect(seen).toEqual([badges.slice(0, 2), badges.slice(2, 4), badges.slice(4)]);
   });
 
-  it("yields the badges themselves, and starts anew each time", async () => {
+  it("yields the badges themselves, and starts from the beginning each time", async () => {
     const { application, badges } = await withBadges(["a", "b", "c"]);
     const pages = server(application).listBadges({ perPage: 1 });
     expect(await collect(pages.badges())).toEqual(badges);
     expect(await collect(pages.badges())).toEqual(badges);
   });
 
-  it("fetches nothing more once the caller has seen enough", async () => {
+  it("fetches no further page after the caller stops", async () => {
     const { application, badges } = await withBadges(["a", "b", "c"]);
     let fetched = 0;
     const client = server(application, {
@@ -125,18 +125,21 @@ describe("listing badges with the server client (contract section 4)", () => {
     expect(await collect(client.listBadges({ userId: "nobody" }))).toEqual([{ badges: [], nextCursor: null }]);
   });
 
-  it.each([".", "..", "", undefined])("never lists everybody's badges for the user %j", async (userId) => {
-    const { options, requests } = fakeService(Response.json({ badges: [] }));
-    const client = server(await createApplication(), options);
-    // What JavaScript callers can do.
-    const query: object = { userId };
-    expect(() => client.listBadges(query)).toThrow(RangeError);
-    expect(requests).toEqual([]);
-  });
+  it.each([".", "..", "", undefined])(
+    "throws instead of listing everybody's badges for the user ID %j",
+    async (userId) => {
+      const { options, requests } = fakeService(Response.json({ badges: [] }));
+      const client = server(await createApplication(), options);
+      // A caller in JavaScript can do this.
+      const query: object = { userId };
+      expect(() => client.listBadges(query)).toThrow(RangeError);
+      expect(requests).toEqual([]);
+    },
+  );
 });
 
 describe("invitations with the server client (contract section 5)", () => {
-  it("creates one that expires at a Date, or at a text that comes back unchanged", async () => {
+  it("creates one that expires at a Date, or at a string that is returned unchanged", async () => {
     const application = await createApplication();
     const client = server(application);
     const expiresAt = inOneHour();
@@ -150,7 +153,7 @@ describe("invitations with the server client (contract section 5)", () => {
     expect(await client.createInvitation({ expiresAt: text, udid: "desk" })).toMatchObject({ expiresAt: text });
   });
 
-  it("revokes one, and answers the same again", async () => {
+  it("revokes one, and returns the same result again", async () => {
     const application = await createApplication();
     const client = server(application);
     const invitation = await client.createInvitation({ expiresAt: inOneHour(), udid: "desk" });
@@ -159,7 +162,7 @@ describe("invitations with the server client (contract section 5)", () => {
     expect(await client.revokeInvitation(invitation.id)).toEqual(revoked);
   });
 
-  it("proves who it is also where an application requires the secret", async () => {
+  it("sends its secret, so that an application may require it", async () => {
     const application = await createApplication({ requireSecret: true });
     const invitation = await server(application).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
     expect(invitation.badgeId).toMatch(/^\d+$/);
@@ -172,7 +175,7 @@ describe("where a client sends its requests", () => {
     ["https://badges.example/", "https://badges.example/v1/badges"],
     ["http://localhost:8787", "http://localhost:8787/v1/badges"],
     ["https://example.com/badges//", "https://example.com/badges/v1/badges"],
-  ])("below %s", async (baseUrl, url) => {
+  ])("under the base URL %s", async (baseUrl, url) => {
     const { options, requests } = fakeService(Response.json({ badges: [] }));
     await collect(server(await createApplication(), { ...options, baseUrl }).listBadges());
     expect(requests.map((request) => request.url)).toEqual([url]);
@@ -186,7 +189,7 @@ describe("where a client sends its requests", () => {
     },
   );
 
-  it("carries the secret nowhere else: redirects are not followed", async () => {
+  it("follows no redirect, which would take the secret to another host", async () => {
     const { options, requests } = fakeService(Response.redirect("https://elsewhere.example/", 307));
     const client = server(await createApplication(), options);
     await expect(collect(client.listBadges())).rejects.toMatchObject({ status: 307, code: null });

@@ -16,7 +16,7 @@ describe("what a client throws when the service refuses (contract section 6)", (
     expect(new Set(ERROR_CODES).size).toBe(ERROR_CODES.length);
   });
 
-  it("carries status, code and the ID by which the service's log finds the request", async () => {
+  it("has the status, the code and the ID of the request in the service's log", async () => {
     const application = await createApplication({ size: 1 });
     const phone = device(application, "phone");
     const stranger = server({ ...application, secret: "bdss_wrong" });
@@ -56,18 +56,18 @@ describe("what a client throws when the service refuses (contract section 6)", (
   it.each([
     ["a log-in page where a badge should be", new Response("<html>", { status: 200 })],
     ["a success without what was asked for", Response.json({ badge: "7" }, { status: 201 })],
-    ["a success of another form", Response.json([{ signature: 7 }])],
+    ["a success of another shape", Response.json([{ signature: 7 }])],
     ["a proxy's error page", new Response("<html>", { status: 403 })],
     ["a code of a newer service", refusal(409, "BRAND_NEW")],
-    ["an error that is no code", Response.json({ error: { code: "NOT_FOUND" } }, { status: 404 })],
+    ["an error that is not a code", Response.json({ error: { code: "NOT_FOUND" } }, { status: 404 })],
     ["a success that says it is an error", Response.json({ error: "NOT_FOUND" }, { status: 200 })],
-  ])("has no code for %s", async (_name, answer) => {
-    const phone = device({ id: "app" }, "phone", fakeService(answer).options);
-    const failure = { name: "BadgeServiceError", status: answer.status, code: null, requestId: null };
+  ])("has no code for %s", async (_name, response) => {
+    const phone = device({ id: "app" }, "phone", fakeService(response).options);
+    const failure = { name: "BadgeServiceError", status: response.status, code: null, requestId: null };
     await expect(phone.requestBadge({ userId: "alice" })).rejects.toMatchObject(failure);
   });
 
-  it("reads a Retry-After that a proxy gives as a date", async () => {
+  it("reads a Retry-After that is a date, as proxies may send", async () => {
     const { options } = fakeService(refusal(429, "RATE_LIMITED", { "retry-after": "Fri, 15 Jan 2027 08:01:30 GMT" }));
     const call = device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8=");
     await expect(call).rejects.toMatchObject({ retryAfterSeconds: 90 });

@@ -27,7 +27,7 @@ const BAD_GATEWAY = new Response("<html>", { status: 502 });
 const BUSY_GATEWAY = new Response("<html>", { status: 503, headers: { "retry-after": "1" } });
 const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revokedAt: "2029" });
 
-/** The calls that find their work done when they are repeated, each with an answer. */
+/** The idempotent calls, each with a successful response. */
 const REPEATABLE = [
   {
     name: "requestBadge",
@@ -55,7 +55,7 @@ afterEach(() => vi.unstubAllGlobals());
 
 describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
   it.each([
-    ["no answer", NO_NETWORK, 249],
+    ["no response", NO_NETWORK, 249],
     ["429 RATE_LIMITED", RATE_LIMITED, 60_249],
     ["503 UNAVAILABLE", UNAVAILABLE, 2_249],
     ["a gateway's 502", BAD_GATEWAY, 249],
@@ -76,10 +76,10 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
   });
 
   it.each([
-    ["NUMBERS_EXHAUSTED, which time does not mend", EXHAUSTED],
+    ["NUMBERS_EXHAUSTED, which waiting does not fix", EXHAUSTED],
     ["500 INTERNAL_ERROR", refusal(500, "INTERNAL_ERROR")],
     ["a refusal", refusal(401, "INVALID_CREDENTIALS")],
-    ["a Retry-After longer than anyone waits", refusal(503, "UNAVAILABLE", { "retry-after": "61" })],
+    ["a Retry-After over 60 s", refusal(503, "UNAVAILABLE", { "retry-after": "61" })],
   ])("but not after %s", async (_name, failure) => {
     const fake = fakeService(failure, success);
     await expect(call(fake)).rejects.toMatchObject({ name: "BadgeServiceError", status: failure.status });
@@ -87,7 +87,7 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
   });
 });
 
-describe("createInvitation, which would reserve twice", () => {
+describe("createInvitation, which would reserve a second number", () => {
   it("is sent again after 429 RATE_LIMITED", async () => {
     const fake = fakeService(RATE_LIMITED, INVITATION);
     expect(await invite(fake)).toMatchObject({ badgeId: "7" });
@@ -95,7 +95,7 @@ describe("createInvitation, which would reserve twice", () => {
   });
 
   it.each([
-    ["no answer", NO_NETWORK],
+    ["no response", NO_NETWORK],
     ["a gateway's 502", BAD_GATEWAY],
     ["a gateway's 503", BUSY_GATEWAY],
     ["a gateway's 429", new Response("", { status: 429 })],
@@ -103,7 +103,7 @@ describe("createInvitation, which would reserve twice", () => {
     ["503 UNAVAILABLE without Retry-After", refusal(503, "UNAVAILABLE")],
     ["500 INTERNAL_ERROR", refusal(500, "INTERNAL_ERROR")],
     ["NUMBERS_EXHAUSTED", EXHAUSTED],
-    ["an answer that it cannot read", Response.json({}, { status: 201 })],
+    ["a response that it cannot read", Response.json({}, { status: 201 })],
   ])("is not sent again after %s", async (_name, failure) => {
     const fake = fakeService(failure, INVITATION);
     await expect(invite(fake)).rejects.toThrow();
@@ -112,9 +112,9 @@ describe("createInvitation, which would reserve twice", () => {
   });
 });
 
-describe("when the answer is lost on its way (contract section 1)", () => {
-  /** Does what is asked, then loses the first answer. */
-  function losingFirstAnswer() {
+describe("when the response is lost (contract section 1)", () => {
+  /** The real service, whose first response is lost after it has done its work. */
+  function losingFirstResponse() {
     let requests = 0;
     const fetch: typeof worker = async (url, init) => {
       const response = await worker(url, init);
@@ -126,9 +126,9 @@ describe("when the answer is lost on its way (contract section 1)", () => {
     return { fetch, sleep: async () => {}, count: () => requests };
   }
 
-  it("the repeated requestBadge finds the one badge", async () => {
+  it("the retried requestBadge finds the same badge", async () => {
     const application = await createApplication();
-    const { fetch, sleep, count } = losingFirstAnswer();
+    const { fetch, sleep, count } = losingFirstResponse();
     const badge = await device(application, "phone", { fetch, sleep }).requestBadge({ userId: "alice" });
     expect(count()).toBe(2);
     expect(badge).toEqual({ created: false, badgeId: expect.any(String) });
@@ -138,31 +138,31 @@ describe("when the answer is lost on its way (contract section 1)", () => {
 
   it("createInvitation reserves one number, not two", async () => {
     const application = await createApplication({ size: 2 });
-    const { fetch, sleep, count } = losingFirstAnswer();
+    const { fetch, sleep, count } = losingFirstResponse();
     const call = server(application, { fetch, sleep }).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
     await expect(call).rejects.toBeInstanceOf(NoResponseError);
     expect(count()).toBe(1);
-    // Of the two numbers one is left.
+    // One of the two numbers is left.
     await device(application, "phone").requestBadge({ userId: "alice" });
   });
 });
 
-describe("the options of repeating", () => {
-  it("one try never repeats", async () => {
+describe("the retry options", () => {
+  it("maxTries 1 turns retries off", async () => {
     const fake = fakeService(UNAVAILABLE, SIGNATURE);
     const call = device(NOBODY, "phone", { ...fake.options, maxTries: 1 }).sign("aGVsbG8=");
     await expect(call).rejects.toMatchObject({ code: "UNAVAILABLE", retryAfterSeconds: 2 });
     expect(fake.requests).toHaveLength(1);
   });
 
-  it("a Retry-After over the longest wait is told instead of waited for", async () => {
+  it("a Retry-After over longestWaitSeconds fails the call, with the seconds in the error", async () => {
     const fake = fakeService(RATE_LIMITED, SIGNATURE);
     const call = device(NOBODY, "phone", { ...fake.options, longestWaitSeconds: 59 }).sign("aGVsbG8=");
     await expect(call).rejects.toMatchObject({ code: "RATE_LIMITED", retryAfterSeconds: 60 });
     expect(fake.requests).toHaveLength(1);
   });
 
-  it("a try that takes too long counts as no answer", async () => {
+  it("a try that exceeds the time limit counts as no response", async () => {
     const fake = fakeService(
       (_url, { signal }) => new Promise((_resolve, reject) => signal?.addEventListener("abort", reject)),
       SIGNATURE,
@@ -171,7 +171,7 @@ describe("the options of repeating", () => {
     expect(fake.requests).toHaveLength(2);
   });
 
-  it("an answer that breaks off counts as none", async () => {
+  it("a response that breaks off counts as none", async () => {
     const broken = () => Promise.resolve(new Response(new ReadableStream({ pull: () => Promise.reject(NO_NETWORK) })));
     const fake = fakeService(broken, SIGNATURE);
     expect(await phone(fake).sign("aGVsbG8=")).toBe("a.b.c");
@@ -184,7 +184,7 @@ describe("the options of repeating", () => {
     },
   );
 
-  it("without any, the runtime's fetch and timers do", async () => {
+  it("default to the runtime's fetch and timers", async () => {
     const steps = [NO_NETWORK, SIGNATURE.clone()];
     vi.stubGlobal("fetch", async () => {
       const step = steps.shift();
@@ -197,14 +197,14 @@ describe("the options of repeating", () => {
 });
 
 describe("aborting", () => {
-  it("before the call sends nothing", async () => {
+  it("before the call prevents it", async () => {
     const fake = fakeService(SIGNATURE);
     const call = phone(fake).sign("aGVsbG8=", { signal: AbortSignal.abort(new Error("enough")) });
     await expect(call).rejects.toThrow("enough");
     expect(fake.requests).toEqual([]);
   });
 
-  it("during a try ends it, and no other follows", async () => {
+  it("during a try ends it, and no retry follows", async () => {
     const controller = new AbortController();
     const fake = fakeService((_url, { signal }) => {
       queueMicrotask(() => controller.abort(new Error("enough")));
@@ -239,7 +239,7 @@ describe("aborting", () => {
   });
 });
 
-it("the wait is full jitter under a doubling ceiling, and never less than the service asked for", () => {
+it("the wait is a random part of a ceiling that doubles with every try, up to a cap", () => {
   const ceilingAfter = (tries: number) =>
     Math.min(BACK_OFF_CAP_MILLISECONDS, BACK_OFF_BASE_MILLISECONDS * 2 ** (tries - 1));
   fc.assert(

@@ -13,7 +13,7 @@ export function acceptedByNodeCrypto(vector: Vector): boolean {
   return verify("sha256", Buffer.from(input), { key: publicKeyOf(vector), dsaEncoding: "ieee-p1363" }, signature);
 }
 
-/** Whether jose accepts the JWT of a vector: the claims, too. Throws when it refuses it for another reason. */
+/** Whether jose accepts the JWT of a vector, claims included. Throws if jose refuses it for anything but the signature. */
 export async function acceptedByJose(vector: Vector): Promise<boolean> {
   const { publicKeys, maxAgeSeconds, applicationId, nowSeconds, clockToleranceSeconds } = vector;
   const options = {
@@ -29,7 +29,7 @@ export async function acceptedByJose(vector: Vector): Promise<boolean> {
     else await jwtVerify(vector.jwt, createLocalJWKSet(publicKeys), options);
     return true;
   } catch (error) {
-    // Refused for the signature, not for want of a key or for a claim.
+    // Refused for its signature, not for a missing key or a claim.
     expect(error).toMatchObject({ code: "ERR_JWS_SIGNATURE_VERIFICATION_FAILED" });
     return false;
   }
@@ -38,7 +38,7 @@ export async function acceptedByJose(vector: Vector): Promise<boolean> {
 /** Whether the openssl command accepts the signature of a vector. */
 export function acceptedByOpenssl(vector: Vector): boolean {
   const { input, signature } = split(vector.jwt);
-  // openssl knows ECDSA signatures as DER; what is not r and s of 32 octets has no DER form.
+  // openssl takes ECDSA signatures as DER, and only 64 octets, r and s, can be converted.
   if (signature.length !== 64) return false;
   const folder = mkdtempSync(join(tmpdir(), "verify-"));
   try {
@@ -55,18 +55,18 @@ export function acceptedByOpenssl(vector: Vector): boolean {
   }
 }
 
-/** Whether there is an openssl command. */
+/** Whether the openssl command is installed. */
 export function hasOpenssl(): boolean {
   return spawnSync("openssl", ["version"]).status === 0;
 }
 
-/** Takes a JWT apart without the code under test. */
+/** Splits a JWT without the code under test. */
 function split(jwt: string): { input: string; signature: Buffer } {
   const end = jwt.lastIndexOf(".");
   return { input: jwt.slice(0, end), signature: Buffer.from(jwt.slice(end + 1), "base64url") };
 }
 
-/** The SPKI of the case, or the ES256 key of its set that the JWT's header names. */
+/** The case's SPKI, or the ES256 key of its set that the JWT's `kid` names. */
 function publicKeyOf({ jwt, publicKeys, publicKey = "" }: Vector): KeyObject {
   if (publicKeys === undefined) {
     return createPublicKey({ key: Buffer.from(publicKey, "base64"), format: "der", type: "spki" });
@@ -83,7 +83,7 @@ function derSignature(raw: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0x30, body.length]), body]);
 }
 
-/** The shortest form, with a zero octet before a set highest bit (X.690 section 8.3). */
+/** The shortest encoding, with a zero octet in front if the highest bit is set (X.690 section 8.3). */
 function derInteger(octets: Buffer): Buffer {
   const first = octets.findIndex((octet) => octet !== 0);
   const shortest = first < 0 ? Buffer.from([0]) : octets.subarray(first);

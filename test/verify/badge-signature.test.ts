@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { type Expectations, verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
-import { answerOf, CASES, expectationsOf, GOOD, OUTCOMES } from "./vectors.ts";
+import { CASES, expectationsOf, GOOD, OUTCOMES, resultOf } from "./vectors.ts";
 
 describe("the published vectors", () => {
   it.each(CASES)("$expected: $name", async (vector) => {
-    expect(await verifyBadgeSignature(vector.jwt, expectationsOf(vector))).toEqual(answerOf(vector));
+    expect(await verifyBadgeSignature(vector.jwt, expectationsOf(vector))).toEqual(resultOf(vector));
   });
 
-  it("have one case or more for every outcome, each under a name of its own", () => {
+  it("cover every outcome, each case with a unique name", () => {
     expect(new Set(CASES.map(({ expected }) => expected))).toEqual(new Set(OUTCOMES));
     expect(new Set(CASES.map(({ expected, name }) => `${expected}: ${name}`)).size).toBe(CASES.length);
   });
 });
 
-/** A case that is accepted, and what to change in its expectations. */
+/** Verifies an accepted case with changed expectations. */
 function verifyGood(changes: object = {}) {
   const [good] = GOOD;
   if (good === undefined) throw new Error("no accepted case");
@@ -33,35 +33,35 @@ describe("a caller's mistake", () => {
     { maxAgeSeconds: Number.NaN },
     { maxAgeSeconds: -1 },
     { maxAgeSeconds: undefined },
-  ])("in the numbers is thrown back: %o", async (changes) => {
+  ])("in a number throws a RangeError: %o", async (changes) => {
     await expect(verifyGood(changes)).rejects.toThrow(RangeError);
   });
 
-  it("of expecting an undefined badge number or client signature does not turn the check off", async () => {
+  it("of expecting an undefined badge number or client signature is a refusal, not a skipped check", async () => {
     expect(await verifyGood({ badgeNumber: undefined })).toEqual({ ok: false, reason: "wrong-badge-number" });
     expect(await verifyGood({ clientSignature: undefined })).toEqual({ ok: false, reason: "wrong-client-signature" });
   });
 
   it.each([{ keys: [] }, { keys: "all" }, { keys: [null, 7, "key", []] }])(
-    "in the key set leaves no key: %o",
+    "in the key set means that no key is found: %o",
     async (keys) => {
       expect(await verifyGood({ keys })).toEqual({ ok: false, reason: "unknown-key" });
     },
   );
 
-  it("in one entry of the key set does not hide the others", async () => {
+  it("in one entry of the key set does not affect the others", async () => {
     const { publicKeys } = GOOD[0] ?? {};
     expect(await verifyGood({ keys: { keys: [null, 7, "key", [], ...(publicKeys?.keys ?? [])] } })).toMatchObject({
       ok: true,
     });
   });
 
-  it("of having no application ID is refused", async () => {
+  it("of passing no application ID is a refusal", async () => {
     expect(await verifyGood({ applicationId: undefined })).toEqual({ ok: false, reason: "wrong-audience" });
   });
 });
 
-it("allows clocks 60 seconds apart when nothing is said", async () => {
+it("allows clocks to differ by 60 seconds by default", async () => {
   const [good] = GOOD;
   const issuedAt = (good?.claims?.iat ?? 0) * 1000;
   expect(await verifyWithoutTolerance(issuedAt - 60_000)).toMatchObject({ ok: true });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Expectations, VerificationFailure } from "../../src/verify/badge-signature.ts";
 import vectorsJson from "../../src/verify/vectors.json" with { type: "json" };
 
-/** Every reason of a refusal; the compiler keeps the list complete. */
+/** Every reason for a refusal; the compiler keeps the list complete. */
 const FAILURES: Record<VerificationFailure, true> = {
   malformed: true,
   "wrong-algorithm": true,
@@ -70,8 +70,8 @@ export function expectationsOf(vector: Vector): Expectations {
   };
 }
 
-/** What the verifier must answer for one case. */
-export function answerOf({ expected, claims, keyId }: Vector): object {
+/** The verifier's expected result for one case. */
+export function resultOf({ expected, claims, keyId }: Vector): object {
   if (expected !== "ok") return { ok: false, reason: expected };
   if (claims === undefined) throw new Error("an accepted case states its claims");
   return {

@@ -1,9 +1,9 @@
 import { createECDH, createHash, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 
-/** A JWK in plain text members, public or private. */
+/** A JWK with string members only, public or private. */
 export type Jwk = Record<string, string>;
 
-/** A signing key of the vectors, in every form they need. */
+/** A signing key of the vectors, in every format they need. */
 export interface TestKey {
   kid: string;
   /** As the service publishes it. */
@@ -16,13 +16,13 @@ export interface TestKey {
 
 const CURVES = { "P-256": { openssl: "prime256v1", bytes: 32 }, "P-384": { openssl: "secp384r1", bytes: 48 } } as const;
 
-// The private keys are examples printed in RFCs: known to everyone, so nobody can mistake them for secrets.
+// The private keys are examples printed in RFCs, so nobody can mistake them for secrets.
 
 /** RFC 7515 appendix A.3. */
 export const SIGNING_KEY = testKey("P-256", base64Url("jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"));
 /** RFC 7517 appendix A.2: the application's other key. */
 export const OTHER_KEY = testKey("P-256", base64Url("870MB6gfuTJ4HtUnUvYMyJpr5eUZNP4Bk43bVdj3eAE"));
-/** RFC 6979 appendix A.2.5: nobody's key, in no key set. */
+/** RFC 6979 appendix A.2.5: a key that is in no key set. */
 export const STRANGERS_KEY = testKey(
   "P-256",
   Buffer.from("C9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721", "hex"),

@@ -1,7 +1,7 @@
 import { BADGE_NUMBER, CLAIMS, CLIENT_SIGNATURE, claimsWithout, EXPIRES_AT, ISSUED_AT, makeJwt } from "./tokens.ts";
 import { type Circumstances, refuse, type Vector } from "./vector.ts";
 
-/** Genuine badge signatures that are not what is wanted here and now. */
+/** Genuine badge signatures that do not match the expectations. */
 export function claimVectors(): Vector[] {
   return [
     ...audienceVectors(),
@@ -46,7 +46,7 @@ function timeVectors(): Vector[] {
   ];
 }
 
-/** The service states no `nbf`; a verifier honours one all the same (RFC 7519 section 4.1.5). */
+/** The service sets no `nbf`, but a verifier must honour one (RFC 7519 section 4.1.5). */
 function notBeforeVectors(): Vector[] {
   const NOT_BEFORE = ISSUED_AT + 120;
   const jwt = makeJwt({ claims: { ...CLAIMS, nbf: NOT_BEFORE } });
@@ -100,7 +100,7 @@ function expectationVectors(): Vector[] {
   ];
 }
 
-/** Of several faults the one whose check comes first is told. */
+/** Of several faults, the one that is checked first is the reason. */
 function orderVectors(): Vector[] {
   const late = { nowSeconds: EXPIRES_AT + 3600, badgeNumber: "7", clientSignature: "AAAA" };
   const otherAudience = makeJwt({ claims: { ...CLAIMS, aud: "app_zyxwvtsrqpnmkjhgfedc" } });

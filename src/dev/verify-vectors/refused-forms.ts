@@ -44,7 +44,7 @@ function partVectors(): Vector[] {
 function encodingVectors(): Vector[] {
   const [header, payload] = [withSpareBits(HEADER), withSpareBits(CLAIMS)];
   const input = `${header}.${payload}`;
-  // A signature with both characters in which base64 and base64url differ.
+  // A signature with both characters that differ between base64 and base64url.
   const raw = signatureWith(input, (bytes) => /-.*_|_.*-/.test(bytes.toString("base64url")));
   const [jwt, signature] = [withSignature(input, raw), raw.toString("base64url")];
   return [
@@ -135,14 +135,14 @@ function malformed(name: string, jwt: string): Vector {
   return refuse("malformed", name, jwt);
 }
 
-/** Encodes with as much white space as makes the last character carry four unused bits. */
+/** Encodes with as much trailing white space as it takes to leave four unused bits in the last character. */
 function withSpareBits(value: object): string {
   let json = JSON.stringify(value);
   while (json.length % 3 !== 1) json += " ";
   return part(json);
 }
 
-/** Sets an unused bit of the last character: a lax decoder reads the same bytes (RFC 4648 section 3.5). */
+/** Sets an unused bit of the last character: a lenient decoder reads the same bytes (RFC 4648 section 3.5). */
 function withStrayBit(text: string): string {
   const last = BASE64URL.indexOf(text.slice(-1));
   return text.slice(0, -1) + BASE64URL.charAt(last | 1);

@@ -3,7 +3,7 @@ import { OTHER_KEY, P384_KEY, SIGNING_KEY, STRANGERS_KEY } from "./keys.ts";
 import { CLAIMS, HEADER, type Members, makeJwt, part, rawSignature, withSignature } from "./tokens.ts";
 import { KEY_SET, refuse, type Vector } from "./vector.ts";
 
-/** Everything refused for its header or for want of a key: `wrong-algorithm`, `wrong-type`, `unknown-key`. */
+/** Everything refused for its header or a missing key: `wrong-algorithm`, `wrong-type`, `unknown-key`. */
 export function headerVectors(): Vector[] {
   return [...algorithmVectors(), ...typeVectors(), ...unknownKeyVectors(), ...unusableKeyVectors()];
 }

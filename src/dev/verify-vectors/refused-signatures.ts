@@ -51,7 +51,7 @@ function otherKeyVectors(): Vector[] {
   ];
 }
 
-/** Signatures of 64 octets with other numbers in them. */
+/** Signatures of 64 octets with wrong numbers. */
 function valueVectors(): Vector[] {
   const signature = rawSignature(INPUT);
   const [r, s] = [signature.subarray(0, 32), signature.subarray(32)];
@@ -72,7 +72,7 @@ function valueVectors(): Vector[] {
   ];
 }
 
-/** The right key and data, written or hashed in another way. */
+/** The right key and data, with another encoding or hash. */
 function formatVectors(): Vector[] {
   const signature = rawSignature(INPUT);
   const [r, s] = [signature.subarray(0, 32), signature.subarray(32)];
@@ -104,7 +104,7 @@ function bad(name: string, jwt: string): Vector {
   return refuse("bad-signature", name, jwt, IN_SET);
 }
 
-/** A part as it is written, or the part of a value. */
+/** A string as it is, or an encoded value. */
 function text(value: object | string): string {
   return typeof value === "string" ? value : part({ ...value });
 }

@@ -1,12 +1,12 @@
 import { type KeyObject, sign } from "node:crypto";
 import { SIGNING_KEY } from "./keys.ts";
 
-/** Members of a header or of the claims; the vectors put anything into them. */
+/** Members of a header or of the claims, of any type. */
 export type Members = Record<string, unknown>;
 
 export const APPLICATION_ID = "app_0123456789abcdefghjk";
 export const BADGE_NUMBER = "1004711815";
-/** Base64 with both characters that base64url writes differently, and with padding. */
+/** Base64 with padding and with both characters that base64url replaces. */
 export const CLIENT_SIGNATURE = "+/7dyLT/PkZG9vciA3+/A==";
 /** NumericDates: seconds since 1970-01-01 UTC. */
 export const ISSUED_AT = 1_800_000_000;
@@ -32,12 +32,12 @@ export function part(value: Members | string | Buffer): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-/** A JWT, signed as the service signs: ES256 with the signing key unless the arguments say otherwise. */
+/** A JWT as the service makes it, unless the arguments say otherwise. */
 export function makeJwt(options: { header?: Members | string | Buffer; claims?: Members | string | Buffer } = {}) {
   return signedParts(part(options.header ?? HEADER), part(options.claims ?? CLAIMS));
 }
 
-/** Signs two parts as they are written, so that only a strict decoder finds fault with them. */
+/** Signs two parts as they are, so that only a strict decoder finds a fault. */
 export function signedParts(header: string, payload: string, key: KeyObject = SIGNING_KEY.privateKey): string {
   return withSignature(`${header}.${payload}`, rawSignature(`${header}.${payload}`, key));
 }
@@ -46,12 +46,12 @@ export function withSignature(signingInput: string, signature: Buffer): string {
   return `${signingInput}.${signature.toString("base64url")}`;
 }
 
-/** ECDSA as JOSE has it: r and s side by side (RFC 7518 section 3.4). */
+/** An ECDSA signature in the format of JOSE: r and s concatenated (RFC 7518 section 3.4). */
 export function rawSignature(data: string, key: KeyObject = SIGNING_KEY.privateKey, hash = "sha256"): Buffer {
   return sign(hash, Buffer.from(data), { key, dsaEncoding: "ieee-p1363" });
 }
 
-/** Takes signatures until one has the wanted property: ECDSA is random, so each try is another. */
+/** Signs until a signature has the wanted property; each ECDSA signature is different. */
 export function signatureWith(data: string, wanted: (signature: Buffer) => boolean): Buffer {
   for (;;) {
     const signature = rawSignature(data);

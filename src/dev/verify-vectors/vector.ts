@@ -14,7 +14,7 @@ export interface Vector extends Circumstances {
   keyId?: string;
 }
 
-/** What a case may change: by default the one key is the signing key, and the check a minute after the signature. */
+/** What a case may change. By default it is verified with the signing key alone, a minute after it was issued. */
 export interface Circumstances {
   publicKeys?: { keys: Members[] };
   publicKey?: string;
@@ -26,11 +26,11 @@ export interface Circumstances {
   maxAgeSeconds?: number;
 }
 
-/** The application's two keys, the signing key second: the first of a set is not always the right one. */
+/** The application's two keys, the signing key second, so that a verifier cannot just take the first. */
 export const KEY_SET: { keys: Jwk[] } = { keys: [OTHER_KEY.publicJwk, SIGNING_KEY.publicJwk] };
 export const IN_SET: Circumstances = { publicKeys: KEY_SET };
 
-/** A case that must be accepted, and what it must then state. */
+/** A case that must be accepted, with the claims that the verifier must report. */
 export function accept(
   name: string,
   jwt: string,
