@@ -3,9 +3,11 @@ import { type ErrorCode, PUBLIC_ERRORS } from "../shared/error-table.ts";
 export type { ErrorCode };
 
 /** Every code of the service, once (contract section 6). */
-export const ERROR_CODES: readonly ErrorCode[] = [...new Set(Object.values(PUBLIC_ERRORS).map(({ code }) => code))];
+export const ERROR_CODES: readonly ErrorCode[] = Object.keys(PUBLIC_ERRORS).filter(isErrorCode);
 
-const isErrorCode = (text: string): text is ErrorCode => ERROR_CODES.some((code) => code === text);
+function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(PUBLIC_ERRORS, text);
+}
 
 /** There was a response, and it is not the requested result. */
 export class BadgeServiceError extends Error {

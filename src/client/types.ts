@@ -52,6 +52,8 @@ export interface BadgePage {
 export interface InvitationRequest {
   /** ISO 8601 with a zone. */
   expiresAt: string;
+  /** End of the badge that is claimed: ISO 8601 with a zone, at most 3,650 days ahead. */
+  badgeExpiresAt?: string | undefined;
 }
 
 /** `id` is the invitation token: the first user device to present it gets the badge. */

@@ -29,7 +29,7 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
 
   .get("/v1/users/:id", authenticateServer, async (c) =>
-    c.json(await showUser(c.get("context"), authenticatedApplication(c), c.req.param("id")), 200),
+    c.json(await showUser(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? ""), 200),
   )
   .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
   .patch("/v1/users/:id/block", limitBody, authenticateServer, async (c) =>
