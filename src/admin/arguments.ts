@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { MAX_BADGE_NUMBER } from "../shared/limits.ts";
-import { Mistake } from "./mistake.ts";
+import { UserError } from "./errors.ts";
 import type { NumberRange } from "./operations/number-range.ts";
 
 /** Ten years: longer than any of these is meant to be. */
@@ -41,8 +41,8 @@ function wholeNumber(text: string, least: number, most: number): number {
 export function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
   if (first === undefined && last === undefined) return undefined;
   if (first === undefined || last === undefined) {
-    throw new Mistake("A range needs both ends: give --first and --last, or neither for the next free block.");
+    throw new UserError("A range needs both ends: give --first and --last, or neither for the next free block.");
   }
-  if (first > last) throw new Mistake(`--first ${first} is above --last ${last}: swap them.`);
+  if (first > last) throw new UserError(`--first ${first} is above --last ${last}: swap them.`);
   return { firstNumber: first, lastNumber: last };
 }

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import { Command, CommanderError } from "commander";
-import { ADMIN, describeError, oneLine } from "./mistake.ts";
+import { ADMIN, describeError, oneLine } from "./errors.ts";
 
 const HELP_COLUMNS = 80;
 

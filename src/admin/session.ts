@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ADMIN, shellWord } from "./mistake.ts";
+import { ADMIN, shellWord } from "./errors.ts";
 import { createOutput, type Output } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import type { LocalState } from "./platform/paths.ts";

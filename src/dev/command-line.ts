@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { parseArgs } from "node:util";
-import { Mistake, oneLine } from "../admin/mistake.ts";
+import { oneLine, UserError } from "../admin/errors.ts";
 
 export const DEFAULT_PORT = 8787;
 const MAX_PORT = 65_535;
@@ -38,7 +38,7 @@ export interface CommandLine {
   host: string | undefined;
 }
 
-/** Reads the command line of `npm start`. @throws Mistake when it is not understood */
+/** Reads the command line of `npm start`. @throws UserError when it is not understood */
 export function readCommandLine(words: string[]): CommandLine {
   const { help = false, port, host } = parseWords(words);
   return { help, port: port === undefined ? DEFAULT_PORT : parsePort(port), host: parseHost(host) };
@@ -55,14 +55,14 @@ function parseWords(words: string[]) {
   } catch (error) {
     // Node's reason goes on, after its first sentence, about how to escape what was meant otherwise.
     const [reason = ""] = (error instanceof Error ? oneLine(error.message) : "").split(/\. /);
-    throw new Mistake(`${reason.replace(/\.$/, "")}; ${SEE_HELP}`);
+    throw new UserError(`${reason.replace(/\.$/, "")}; ${SEE_HELP}`);
   }
 }
 
 function parsePort(text: string): number {
   const port = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : Number.NaN;
   if (port <= MAX_PORT) return port;
-  throw new Mistake(`"${text}" is not a port: give a number from 1 to ${MAX_PORT}; ${SEE_HELP}`);
+  throw new UserError(`"${text}" is not a port: give a number from 1 to ${MAX_PORT}; ${SEE_HELP}`);
 }
 
 function parseHost(text: string | undefined): string | undefined {
@@ -70,5 +70,5 @@ function parseHost(text: string | undefined): string | undefined {
   // Browsers and curl want the brackets of an IPv6 address.
   const address = text.replace(/^\[(.*)\]$/, "$1");
   if (isIP(address) !== 0) return address;
-  throw new Mistake(`"${text}" is not an IP address: give one of this computer's, or 0.0.0.0 for all; ${SEE_HELP}`);
+  throw new UserError(`"${text}" is not an IP address: give one of this computer's, or 0.0.0.0 for all; ${SEE_HELP}`);
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { eq } from "drizzle-orm";
 import * as z from "zod";
-import { Mistake } from "../admin/mistake.ts";
+import { UserError } from "../admin/errors.ts";
 import { createApplication } from "../admin/operations/application-create.ts";
 import type { Database } from "../admin/platform/database.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
@@ -59,13 +59,13 @@ async function findDemo(database: Database, kept: Credentials): Promise<DemoAppl
   };
 }
 
-/** @throws Mistake when the file is there and does not hold them */
+/** @throws UserError when the file is there and does not hold them */
 function readCredentials({ demoApplication }: LocalState): Credentials | null {
   if (!existsSync(demoApplication)) return null;
   try {
     return credentialsSchema.parse(JSON.parse(readFileSync(demoApplication, "utf8")));
   } catch {
-    throw new Mistake(
+    throw new UserError(
       `${shownPath(demoApplication)} does not hold the demo application's ID and secret: delete it for a new demo application.`,
     );
   }

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describeError } from "../admin/mistake.ts";
+import { describeError } from "../admin/errors.ts";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
 
 /**

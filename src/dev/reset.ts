@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
-import { describeError, Mistake } from "../admin/mistake.ts";
+import { describeError, UserError } from "../admin/errors.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState, shownPath } from "../admin/platform/paths.ts";
 import { assertStateWritable } from "../admin/platform/writable.ts";
@@ -28,12 +28,12 @@ function readCommandLine(words: string[]) {
     return parseArgs({ args: words, options: { yes: { type: "boolean" }, help: { type: "boolean", short: "h" } } })
       .values;
   } catch {
-    throw new Mistake("The only options are --yes and --help, as in npm run reset -- --yes");
+    throw new UserError("The only options are --yes and --help, as in npm run reset -- --yes");
   }
 }
 
 async function confirm(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new Mistake("Nobody is there to be asked: run npm run reset -- --yes");
+  if (!process.stdin.isTTY) throw new UserError("Nobody is there to be asked: run npm run reset -- --yes");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     const answer = await terminal.question("Delete all local applications, badges and keys? Type yes: ");
@@ -50,7 +50,7 @@ async function reset(): Promise<void> {
   if (existing.length === 0) return console.log("There is no local data.");
   assertStateWritable(state);
   const release = takeLock(state.serviceLock, 0);
-  if (release === null) throw new Mistake("The service is running: stop it first (Ctrl-C where it was started).");
+  if (release === null) throw new UserError("The service is running: stop it first (Ctrl-C where it was started).");
   if (!sure && !(await confirm())) return console.log("Nothing was deleted.");
   for (const path of existing) rmSync(path, { recursive: true, force: true });
   release();

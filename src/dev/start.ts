@@ -2,7 +2,7 @@ import "../admin/platform/quick-loading.ts";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { describeError, Mistake } from "../admin/mistake.ts";
+import { describeError, UserError } from "../admin/errors.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState, PROJECT } from "../admin/platform/paths.ts";
 import { assertStateWritable, assertWritable } from "../admin/platform/writable.ts";
@@ -41,7 +41,7 @@ async function start(): Promise<void> {
   assertWritable(join(PROJECT, ".wrangler/tmp"));
   lock = takeLock(state.serviceLock, 0);
   if (lock === null) {
-    throw new Mistake("The service already runs on this data: stop it first (Ctrl-C where it was started).");
+    throw new UserError("The service already runs on this data: stop it first (Ctrl-C where it was started).");
   }
   await assertPortFree(port, host);
   process.stderr.write("Starting…\n");
@@ -75,16 +75,16 @@ async function launch(options: ServiceOptions, origin: string): Promise<Service>
   service = started;
   if (await untilHealthy(started, origin, READY_LIMIT_MILLISECONDS)) return started;
   await started.stop();
-  if (packagesChanged()) throw packagesMistake();
+  if (packagesChanged()) throw packagesError();
   process.stderr.write(`${started.lastLines()}\n`);
-  throw new Mistake("The service did not become ready: the lines above are the last of wrangler's.");
+  throw new UserError("The service did not become ready: the lines above are the last of wrangler's.");
 }
 
 /**
  * Waits for the end of the service. wrangler reads the key file only when it starts, so a rotated sealing key starts the
  * service again.
  *
- * @throws Mistake when it ends by itself, or cannot go on
+ * @throws UserError when it ends by itself, or cannot go on
  */
 async function supervise(first: Service, launchAgain: () => Promise<Service>): Promise<void> {
   let running = first;
@@ -103,7 +103,7 @@ async function supervise(first: Service, launchAgain: () => Promise<Service>): P
 }
 
 /** Waits until a running service has to be started again, or why it is at its end. */
-async function nextEvent(running: Service): Promise<"keys changed" | Mistake> {
+async function nextEvent(running: Service): Promise<"keys changed" | UserError> {
   let isWaiting = true;
   const fileChange = async () => {
     while (isWaiting && !packagesChanged() && readKeyFile() === keysInUse) await wait(FILE_POLL_MILLISECONDS);
@@ -112,17 +112,19 @@ async function nextEvent(running: Service): Promise<"keys changed" | Mistake> {
   const ended = running.ended.then(() => "ended" as const);
   const event = await Promise.race([ended, running.runtimeEnded.then((by) => ({ by })), fileChange()]);
   isWaiting = false;
-  if (packagesChanged()) return packagesMistake();
+  if (packagesChanged()) return packagesError();
   if (event === "files") return "keys changed";
   if (event !== "ended") {
-    return new Mistake(`The runtime (workerd) was ended by ${event.by}: start again with npm start. The data is kept.`);
+    return new UserError(
+      `The runtime (workerd) was ended by ${event.by}: start again with npm start. The data is kept.`,
+    );
   }
   if (!stopping) process.stderr.write(`${running.lastLines()}\n`);
-  return new Mistake("The service ended by itself: the lines above are the last of wrangler's.");
+  return new UserError("The service ended by itself: the lines above are the last of wrangler's.");
 }
 
-const packagesMistake = (): Mistake =>
-  new Mistake(
+const packagesError = (): UserError =>
+  new UserError(
     "The packages in node_modules are being replaced: start again with npm start after that. The data is kept.",
   );
 

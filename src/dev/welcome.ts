@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { ADMIN } from "../admin/mistake.ts";
+import { ADMIN } from "../admin/errors.ts";
 import { bold, fieldLines } from "../admin/output.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
 import type { DemoApplication } from "./demo-application.ts";

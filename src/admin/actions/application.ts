@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { parseRange } from "../arguments.ts";
 import type { ApplicationOptions } from "../commands/application.ts";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import type { CreatedApplication } from "../operations/application-create.ts";
 import type { ShownApplication } from "../operations/applications.ts";
 import { bold, fieldLines, shorten, tableLines } from "../output.ts";
@@ -102,13 +102,13 @@ export async function disable(id: string, disabled: boolean, command: Command): 
 /**
  * The URL if it may be called, kept as it was given; null for none, undefined when nothing was said.
  *
- * @throws Mistake with the reason it may not be called
+ * @throws UserError with the reason it may not be called
  */
 function checkedUrl(text: string | false | undefined, command: Command): string | null | undefined {
   if (text === undefined) return undefined;
   if (text === "" || text === false) return null;
   const check = checkWebhookUrl(text, { local: commonOptions(command).env === undefined });
-  if (!check.ok) throw new Mistake(describeUrlRefusal(check.reason));
+  if (!check.ok) throw new UserError(describeUrlRefusal(check.reason));
   return text;
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import { createOutput, type Output } from "../output.ts";
 import { localState, shownPath } from "../platform/paths.ts";
 import { runWrangler, shownWrangler } from "../platform/run-wrangler.ts";
@@ -49,7 +49,7 @@ async function initDeployed(environment: string, dryRun: boolean, output: Output
   if (hasPlaceholder(target)) {
     const commands = creationCommands(target).map(shownWrangler);
     output.result({ commands, done: false }, () => commands.join("\n"));
-    throw new Mistake(
+    throw new UserError(
       `wrangler.toml has no database ID for "${environment}" yet: run the commands above, put the ID that the first prints in place of ${PLACEHOLDER}, and run init again.`,
     );
   }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ADMIN } from "../mistake.ts";
+import { ADMIN } from "../errors.ts";
 import { shownNumber, tableLines } from "../output.ts";
 import { type Session, shownCommand, withSession } from "../session.ts";
 

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { ListOptions } from "../commands/webhook.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import type { ListedEvent, ReplayedEvent } from "../operations/events.ts";
 import type { ShownEvent } from "../operations/show-event.ts";
 import type { TestResult } from "../operations/test-event.ts";
@@ -16,7 +16,7 @@ export async function test(id: string, waitMilliseconds: number, command: Comman
     const result = await testEndpoint(database, id, waitMilliseconds);
     output.result(result, () => testText(result));
     if (result.delivered) return;
-    throw new Mistake(refusalText(result.status));
+    throw new UserError(refusalText(result.status));
   });
 }
 
@@ -41,7 +41,7 @@ export async function show(id: string, command: Command): Promise<void> {
 /** `webhook replay` */
 export async function replay(id: string, allExhausted: boolean, command: Command): Promise<void> {
   if (!allExhausted && id.startsWith("app_")) {
-    throw new Mistake(
+    throw new UserError(
       `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
     );
   }

@@ -3,7 +3,7 @@ import type { Sealer } from "../../shared/credentials.ts";
 import { makeDeviceKey, makeSecret, makeSigningKey } from "../../shared/credentials.ts";
 import { newApplicationId } from "../../shared/identifiers.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { defaultRange, explicitRange, type NumberRange, shownRange } from "./number-range.ts";
 import { newestSealer } from "./sealer.ts";
@@ -34,7 +34,7 @@ export interface CreatedApplication {
  * Makes an application with its first secret, signing key and device key. Everything hangs on the application's row,
  * which is inserted only if its range is free at that moment: either all of it is there afterwards or nothing.
  *
- * @throws Mistake when the range is not free
+ * @throws UserError when the range is not free
  */
 export async function createApplication(database: Database, wanted: NewApplication): Promise<CreatedApplication> {
   const material = await makeMaterial(await newestSealer(database), wanted);
@@ -124,10 +124,10 @@ async function explainRefusal(database: Database, { range }: NewApplication, { s
       selectNeighbour(orm, range?.lastNumber ?? 0, ""),
     ]),
   );
-  if (keys.length === 0) return new Mistake("The sealing key was replaced at this moment: run the command again.");
-  if (range === undefined) return new Mistake("No block of numbers is free: choose a range with --first and --last.");
-  if (overlapping === undefined) return new Mistake("The range was taken at this moment: run the command again.");
-  return new Mistake(overlapLine(range, overlapping));
+  if (keys.length === 0) return new UserError("The sealing key was replaced at this moment: run the command again.");
+  if (range === undefined) return new UserError("No block of numbers is free: choose a range with --first and --last.");
+  if (overlapping === undefined) return new UserError("The range was taken at this moment: run the command again.");
+  return new UserError(overlapLine(range, overlapping));
 }
 
 /** The application whose range starts highest at or below a number. */

@@ -1,6 +1,6 @@
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
 import { application } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import type { Database } from "../platform/database.ts";
 import { overlapLine, selectNeighbour } from "./application-create.ts";
 import {
@@ -30,7 +30,7 @@ export interface ApplicationChanges {
 /**
  * Changes an application in one transaction: all of it or, when the range cannot grow that far, nothing.
  *
- * @throws Mistake when the range cannot be so
+ * @throws UserError when the range cannot be so
  */
 export async function updateApplication(
   database: Database,
@@ -39,7 +39,7 @@ export async function updateApplication(
 ): Promise<ShownApplication> {
   assertApplicationId(id);
   if (Object.values(changes).every((value) => value === undefined)) {
-    throw new Mistake(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
+    throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
   const [updated, , [row], [neighbour]] = await database.run((orm) =>
     orm.batch([
@@ -53,7 +53,7 @@ export async function updateApplication(
     ]),
   );
   if (row === undefined) throw unknownApplication(id);
-  if (updated.meta.changes === 0) throw new Mistake(refusalLine(row, changes, neighbour));
+  if (updated.meta.changes === 0) throw new UserError(refusalLine(row, changes, neighbour));
   return shownApplication(row);
 }
 

@@ -1,7 +1,7 @@
 import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm";
 import { isApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";
 
@@ -40,20 +40,20 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
   };
 }
 
-export const unknownApplication = (id: string): Mistake =>
-  new Mistake(`There is no application ${id}: see ${ADMIN} application list.`);
+export const unknownApplication = (id: string): UserError =>
+  new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
 
-/** @throws Mistake when a text cannot be an application ID */
+/** @throws UserError when a text cannot be an application ID */
 export function assertApplicationId(text: string): void {
   if (isApplicationId(text)) return;
-  throw new Mistake(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);
+  throw new UserError(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);
 }
 
 export function selectApplication(orm: Orm, id: string) {
   return orm.select().from(application).where(eq(application.id, id));
 }
 
-/** @throws Mistake when there is no such application */
+/** @throws UserError when there is no such application */
 export async function findApplication(database: Database, id: string): Promise<ApplicationRow> {
   assertApplicationId(id);
   const [row] = await database.run((orm) => selectApplication(orm, id));

@@ -1,6 +1,6 @@
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import { application, webhookEvent } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import { isoTime } from "../output.ts";
 import type { Database } from "../platform/database.ts";
 import { type ApplicationRow, findApplication } from "./applications.ts";
@@ -61,7 +61,7 @@ export interface ReplayedEvent {
  * Makes one event due before all others of its application, in whatever state it is, with all its attempts before it. An
  * attempt that is running at this moment is not waited for, so the receiver may get the event twice.
  *
- * @throws Mistake when there is no such event or its application takes none
+ * @throws UserError when there is no such event or its application takes none
  */
 export async function replayEvent(database: Database, eventId: string): Promise<ReplayedEvent> {
   const { event, application: owner } = await findEvent(database, eventId);
@@ -72,7 +72,7 @@ export async function replayEvent(database: Database, eventId: string): Promise<
       .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, deliveredAt: null })
       .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
   );
-  if (meta.changes === 0) throw new Mistake(`Application ${owner.id} changed at this moment: run the command again.`);
+  if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed at this moment: run the command again.`);
   const isWaiting = event.state === "pending" && event.dueAt > Date.now();
   return {
     id: eventId,
@@ -100,9 +100,9 @@ const takesEvents = (applicationId: string): SQL =>
 
 function assertTakesEvents({ id, webhookUrl, webhookHeldAt }: ApplicationRow): void {
   const setUrl = `${ADMIN} application update ${id} --webhook-url ${webhookUrl ?? "URL"}`;
-  if (webhookUrl === null) throw new Mistake(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
+  if (webhookUrl === null) throw new UserError(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
   if (webhookHeldAt !== null) {
-    throw new Mistake(
+    throw new UserError(
       `Deliveries to ${webhookUrl} are held. Once the receiver works, release all of them with ${ADMIN} webhook test ${id} (a 2xx response does it) or ${setUrl}`,
     );
   }

@@ -1,5 +1,5 @@
 import { sealingKey } from "../../shared/schema.ts";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import type { Database } from "../platform/database.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/local-sealing-keys.ts";
 import { type LocalState, shownPath } from "../platform/paths.ts";
@@ -22,7 +22,7 @@ export async function ensureLocalSealing(database: Database, state: LocalState):
   for (const { version, publicKey } of rows) {
     const privateKey = keys.get(version);
     if (privateKey === undefined || publicHalf(privateKey) !== publicKey) {
-      throw new Mistake(
+      throw new UserError(
         `${shownPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start afresh with npm run reset.`,
       );
     }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { eq } from "drizzle-orm";
 import { application, reconciliation } from "../../shared/schema.ts";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import type { Database } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
 
@@ -27,7 +27,7 @@ export interface ReconciliationRequest {
 /**
  * Asks the service to reconcile an application, or all of them (null). Asked again, it begins anew.
  *
- * @throws Mistake when there is no such application
+ * @throws UserError when there is no such application
  */
 export async function requestReconciliation(
   database: Database,
@@ -53,7 +53,7 @@ export async function requestReconciliation(
  *
  * @param progress is told what is left and what was looked at, whenever that changes
  * @param patienceMilliseconds how long nothing may change
- * @throws Mistake when nothing changes for that long, or when it is asked for again meanwhile
+ * @throws UserError when nothing changes for that long, or when it is asked for again meanwhile
  */
 export async function watchReconciliation(
   database: Database,
@@ -68,7 +68,7 @@ export async function watchReconciliation(
       orm.select().from(reconciliation).where(eq(reconciliation.requestedAt, requestedAt)),
     );
     if (rows.length < applications) {
-      throw new Mistake(
+      throw new UserError(
         "Another reconciliation was asked for meanwhile and takes the place of this one: see its result.",
       );
     }
@@ -88,7 +88,7 @@ export async function watchReconciliation(
       progress({ open, checked });
     }
     if (Date.now() - changedAt >= patienceMilliseconds) {
-      throw new Mistake(`${open} applications are not reconciled yet: start the service, then run this again.`);
+      throw new UserError(`${open} applications are not reconciled yet: start the service, then run this again.`);
     }
     await wait(POLL_MILLISECONDS);
   }

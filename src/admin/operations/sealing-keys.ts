@@ -1,6 +1,6 @@
 import { asc, count, gt, max, sql } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import { isoTime } from "../output.ts";
 import type { Database } from "../platform/database.ts";
 
@@ -58,7 +58,7 @@ export async function countOldValues(database: Database): Promise<number> {
  * Takes a sealing key's public half out of D1, so that nothing is sealed to it any more.
  *
  * @returns whether it was there: false for a version that was removed before
- * @throws Mistake while a value needs it, when it is the newest, and when there was never such a version
+ * @throws UserError while a value needs it, when it is the newest, and when there was never such a version
  */
 export async function removeSealingKey(database: Database, version: number): Promise<boolean> {
   const before = (await listSealingKeys(database)).map((key) => key.version);
@@ -75,12 +75,12 @@ export async function removeSealingKey(database: Database, version: number): Pro
   const { keys, valuesOf } = await readSealingKeys(database);
   if (valuesOf(version) === 0 && keys.every((key) => key.version !== version)) return before.includes(version);
   if (keys.at(-1)?.version === version) {
-    throw new Mistake(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
+    throw new UserError(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
   }
-  throw new Mistake(
+  throw new UserError(
     `${valuesOf(version)} values still need sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
   );
 }
 
-export const unknownSealingKey = (version: number): Mistake =>
-  new Mistake(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
+export const unknownSealingKey = (version: number): UserError =>
+  new UserError(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);

@@ -2,7 +2,7 @@ import { and, asc, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
 import { application, applicationSecret, sealingKey } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
@@ -52,7 +52,7 @@ const shownSecret = ({ id, role, createdAt }: SecretRow): ShownSecret => ({
 /**
  * Adds a second secret. Both authenticate from now on; webhooks stay signed first with the current one until `promote`.
  *
- * @throws Mistake when two live already
+ * @throws UserError when two live already
  */
 export async function addSecret(database: Database, applicationId: string): Promise<AddedSecret> {
   await findApplication(database, applicationId);
@@ -63,9 +63,9 @@ export async function addSecret(database: Database, applicationId: string): Prom
   if (secrets.some(({ id }) => id === row.id)) {
     return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
   }
-  if (secrets.length < 2) throw new Mistake("The sealing key was replaced at this moment: run the command again.");
+  if (secrets.length < 2) throw new UserError("The sealing key was replaced at this moment: run the command again.");
   const next = secrets.some(({ role }) => role === "added") ? "promote" : "retire";
-  throw new Mistake(
+  throw new UserError(
     `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret ${next} ${applicationId}.`,
   );
 }
@@ -96,12 +96,12 @@ function insertAdded(orm: Orm, applicationId: string, row: NewSecret["row"]) {
 /**
  * Makes the added secret the current one: webhooks move to it. The other one lives on as the previous one.
  *
- * @throws Mistake when none was added, or when it is retired at this moment
+ * @throws UserError when none was added, or when it is retired at this moment
  */
 export async function promoteSecret(database: Database, applicationId: string): Promise<ShownSecret[]> {
   const added = (await readSecrets(database, applicationId)).find(({ role }) => role === "added");
   if (added === undefined) {
-    throw new Mistake(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
+    throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
   }
   const isAdded = and(eq(applicationSecret.id, added.id), eq(applicationSecret.role, "added"));
   const [, , secrets] = await database.run((orm) => {
@@ -126,7 +126,7 @@ export async function promoteSecret(database: Database, applicationId: string): 
     ]);
   });
   if (!secrets.some(({ id, role }) => id === added.id && role === "current")) {
-    throw new Mistake(`${added.id} was retired at this moment: see ${ADMIN} secret list ${applicationId}.`);
+    throw new UserError(`${added.id} was retired at this moment: see ${ADMIN} secret list ${applicationId}.`);
   }
   return secrets.map(shownSecret);
 }
@@ -134,7 +134,7 @@ export async function promoteSecret(database: Database, applicationId: string): 
 /**
  * Ends the previous secret, or a named one that is not the current one. It stops authenticating within seconds.
  *
- * @throws Mistake when that secret is not there, or is the current one, also when it becomes that at this moment
+ * @throws UserError when that secret is not there, or is the current one, also when it becomes that at this moment
  */
 export async function retireSecret(
   database: Database,
@@ -152,7 +152,7 @@ export async function retireSecret(
   );
   // What counts is whether it lives, not how many rows this run deleted: sent again after a lost response, it deletes none.
   if (secrets.some(({ id }) => id === secret.id)) {
-    throw new Mistake(
+    throw new UserError(
       `${secret.id} is not retired: it was promoted at this moment, see ${ADMIN} secret list ${applicationId}.`,
     );
   }
@@ -162,7 +162,7 @@ export async function retireSecret(
 function chooseRetired(applicationId: string, secrets: SecretRow[], secretId: string | undefined): SecretRow {
   const named = secrets.find(({ id }) => id === secretId);
   if (secretId !== undefined && named === undefined) {
-    throw new Mistake(
+    throw new UserError(
       `Application ${applicationId} has no secret ${secretId}: see ${ADMIN} secret list ${applicationId}.`,
     );
   }
@@ -170,10 +170,10 @@ function chooseRetired(applicationId: string, secrets: SecretRow[], secretId: st
   if (secret === undefined) {
     const added = secrets.some(({ role }) => role === "added");
     const step = added ? `run ${ADMIN} secret promote ${applicationId} first` : "there is only the current one";
-    throw new Mistake(`Application ${applicationId} has no previous secret to retire: ${step}.`);
+    throw new UserError(`Application ${applicationId} has no previous secret to retire: ${step}.`);
   }
   if (secret.role === "current") {
-    throw new Mistake(
+    throw new UserError(
       `${secret.id} is the current secret: add another with ${ADMIN} secret add ${applicationId} and promote it.`,
     );
   }

@@ -27,7 +27,7 @@ export interface ShownEvent extends ListedEvent {
 
 const badgePayload = z.object({ data: z.object({ id: z.string() }) });
 
-/** @throws Mistake when there is no such event */
+/** @throws UserError when there is no such event */
 export async function showEvent(database: Database, eventId: string): Promise<ShownEvent> {
   const { event, application } = await findEvent(database, eventId);
   const payload: unknown = JSON.parse(event.payload);

@@ -3,7 +3,7 @@ import { makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts"
 import { currentSigningKey } from "../../shared/current-signing-key.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
 import { application, badge, sealingKey, signingKey } from "../../shared/schema.ts";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import { isoTime } from "../output.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
@@ -48,7 +48,7 @@ export async function rotateSigningKey(
     ]),
   );
   const [row] = inserted;
-  if (!row) throw new Mistake("The sealing key was replaced at this moment: run the command again.");
+  if (!row) throw new UserError("The sealing key was replaced at this moment: run the command again.");
   return { applicationId, keyId: key.kid, signsFrom: isoTime(row.signsFrom) };
 }
 

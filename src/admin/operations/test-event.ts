@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
 import { newEventId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { findApplication } from "./applications.ts";
 import { DUE_FIRST } from "./make-due.ts";
@@ -27,7 +27,7 @@ export interface TestResult {
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
- * @throws Mistake when there is no URL, when the application is disabled, or when nobody sends the event in time
+ * @throws UserError when there is no URL, when the application is disabled, or when nobody sends the event in time
  */
 export async function testEndpoint(
   database: Database,
@@ -36,7 +36,7 @@ export async function testEndpoint(
 ): Promise<TestResult> {
   const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
   if (disabledAt !== null) {
-    throw new Mistake(
+    throw new UserError(
       `Application ${applicationId} is disabled, and its events wait: enable it first with ${ADMIN} application enable ${applicationId}.`,
     );
   }
@@ -57,8 +57,8 @@ export async function testEndpoint(
   };
 }
 
-const noUrl = (applicationId: string): Mistake =>
-  new Mistake(
+const noUrl = (applicationId: string): UserError =>
+  new UserError(
     `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
   );
 
@@ -103,5 +103,5 @@ async function untilSent(database: Database, applicationId: string, id: string, 
   // It must not be sent when nobody waits for it any more, unless it is being sent at this moment.
   const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.dueAt, Date.now()));
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
-  throw new Mistake("The test event was not sent in time: the service must be running (locally: npm start).");
+  throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }

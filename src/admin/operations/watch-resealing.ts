@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { asc, lt, sql } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import type { Database } from "../platform/database.ts";
 import { countOldValues } from "./sealing-keys.ts";
 
@@ -15,7 +15,7 @@ const MAX_NAMED_VALUES = 5;
  *
  * @param progress is told how many values are left, whenever that changes
  * @param patienceMilliseconds how long the number may stay the same
- * @throws Mistake when nothing changes for that long; it names the values that are left
+ * @throws UserError when nothing changes for that long; it names the values that are left
  */
 export async function watchResealing(
   database: Database,
@@ -28,7 +28,7 @@ export async function watchResealing(
   progress(left);
   while (left > 0) {
     if (Date.now() - changedAt >= patienceMilliseconds)
-      throw new Mistake(await stuckLine(database, left, isServiceSeen));
+      throw new UserError(await stuckLine(database, left, isServiceSeen));
     await wait(POLL_MILLISECONDS);
     const now = await countOldValues(database);
     if (now === left) continue;

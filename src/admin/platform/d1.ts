@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { D1Database } from "@cloudflare/workers-types";
-import { ADMIN, Mistake } from "../mistake.ts";
+import { ADMIN, UserError } from "../errors.ts";
 import { migrateLocally } from "./migrations.ts";
 import type { LocalState } from "./paths.ts";
 import { retryDatabase } from "./retry.ts";
@@ -33,7 +33,7 @@ export async function openLocalD1(wrangler: Wrangler, target: Target, state: Loc
 export async function openDeployedD1(wrangler: Wrangler, target: Target): Promise<OpenD1> {
   const { environment, database } = target;
   if (database.database_id.includes("REPLACE_ME")) {
-    throw new Mistake(
+    throw new UserError(
       `The database of "${environment}" has no ID yet: run ${ADMIN} init --env ${environment}, which says how to make it.`,
     );
   }
@@ -68,7 +68,7 @@ async function openD1(wrangler: Wrangler, target: Target, persistPath: string | 
     return { d1: proxy.env.DB, close };
   } catch (error) {
     remove();
-    throw remote ? new Mistake(`Cannot reach the database of "${target.environment}": ${reason(error)}`) : error;
+    throw remote ? new UserError(`Cannot reach the database of "${target.environment}": ${reason(error)}`) : error;
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 
 /**
  * What D1 says when a statement may be sent again. The first three come up locally, where this script and the service
@@ -27,7 +27,7 @@ export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
       return await step();
     } catch (error) {
       if (!isRetryable(error)) throw error;
-      if (attempt === TRIES) throw new Mistake("The database is busy: try again in a moment.", { cause: error });
+      if (attempt === TRIES) throw new UserError("The database is busy: try again in a moment.", { cause: error });
       const longest = Math.min(LONGEST_WAIT_MILLISECONDS, FIRST_WAIT_MILLISECONDS * 2 ** attempt);
       await wait(Math.random() * longest);
     }

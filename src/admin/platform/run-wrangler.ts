@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
-import { Mistake, shellWord } from "../mistake.ts";
+import { shellWord, UserError } from "../errors.ts";
 import { PROJECT } from "./paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "./wrangler.ts";
 
@@ -31,11 +31,13 @@ export async function tryWrangler(words: readonly string[], input = ""): Promise
   return { succeeded: code === 0, stdout, stderr };
 }
 
-/** @throws Mistake with wrangler's own first line of complaint */
+/** @throws UserError with wrangler's own first line of complaint */
 export async function runWrangler(words: readonly string[], input?: string): Promise<string> {
   const { succeeded, stdout, stderr } = await tryWrangler(words, input);
   if (succeeded) return stdout;
-  throw new Mistake(`${shownWrangler(words)} failed: ${complaint(stderr) ?? complaint(stdout) ?? "it gave no reason"}`);
+  throw new UserError(
+    `${shownWrangler(words)} failed: ${complaint(stderr) ?? complaint(stdout) ?? "it gave no reason"}`,
+  );
 }
 
 function complaint(output: string): string | undefined {

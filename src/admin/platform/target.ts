@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
 
@@ -30,11 +30,11 @@ export interface Target {
 export function readTarget(wrangler: Wrangler, environment: string | undefined): Target {
   const known = readConfig(wrangler, undefined).definedEnvironments;
   if (environment !== undefined && !known.includes(environment)) {
-    throw new Mistake(`wrangler.toml has no environment "${environment}": use one of ${known.join(", ") || "none"}.`);
+    throw new UserError(`wrangler.toml has no environment "${environment}": use one of ${known.join(", ") || "none"}.`);
   }
   const config = readConfig(wrangler, environment);
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
-  if (database === undefined) throw new Mistake('wrangler.toml has no D1 database with binding = "DB": add it.');
+  if (database === undefined) throw new UserError('wrangler.toml has no D1 database with binding = "DB": add it.');
   return {
     environment,
     worker: config.name,

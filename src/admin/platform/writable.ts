@@ -1,13 +1,13 @@
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Mistake } from "../mistake.ts";
+import { UserError } from "../errors.ts";
 import { type LocalState, shownPath } from "./paths.ts";
 
 /**
  * Checks that this user may change the local state. SQLite says "locked" or "cannot open" of files that belong to
  * somebody else, which nobody understands, and only after retries.
  *
- * @throws Mistake that names what may not be written
+ * @throws UserError that names what may not be written
  */
 export function assertStateWritable({ persistTo, sealingKeys, demoApplication, serviceLock, keyLock }: LocalState) {
   for (const path of [persistTo, sealingKeys, demoApplication, serviceLock, keyLock]) assertWritable(path);
@@ -17,7 +17,7 @@ export function assertStateWritable({ persistTo, sealingKeys, demoApplication, s
 /**
  * Checks that a path can be written to or, when nothing is there yet, be made.
  *
- * @throws Mistake when it cannot
+ * @throws UserError when it cannot
  */
 export function assertWritable(path: string): void {
   try {
@@ -25,7 +25,7 @@ export function assertWritable(path: string): void {
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code !== "ENOENT" || dirname(path) === path) {
-      throw new Mistake(`You may not write to ${shownPath(path)}${ownerHint(path)} (${code}).`);
+      throw new UserError(`You may not write to ${shownPath(path)}${ownerHint(path)} (${code}).`);
     }
     assertWritable(dirname(path));
   }

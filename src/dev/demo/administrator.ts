@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import * as z from "zod";
-import { ADMIN, oneLine } from "../../admin/mistake.ts";
+import { ADMIN, oneLine } from "../../admin/errors.ts";
 import { PROJECT } from "../../admin/platform/paths.ts";
 import { DemoFailure } from "./failure.ts";
 import type { Narrator } from "./narrator.ts";

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { oneLine } from "../../admin/mistake.ts";
+import { oneLine } from "../../admin/errors.ts";
 import { DemoFailure } from "./failure.ts";
 
 /** `npm run demo`: the whole story on the terminal, against a running service. */

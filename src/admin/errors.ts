@@ -2,8 +2,8 @@
 export const ADMIN = "npm run -s admin --";
 
 /** Something the administrator can put right. Its message is one plain line that says what to do next. */
-export class Mistake extends Error {
-  override readonly name = "Mistake";
+export class UserError extends Error {
+  override readonly name = "UserError";
 }
 
 /** One line, whatever the text was. */
@@ -14,7 +14,7 @@ export const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").tr
  * values into their messages, and those are digests and sealed secrets.
  */
 export function describeError(error: unknown): string {
-  if (error instanceof Mistake) return oneLine(error.message);
+  if (error instanceof UserError) return oneLine(error.message);
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
   const fileProblem = describeFileError(cause);
