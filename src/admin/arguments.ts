@@ -1,10 +1,12 @@
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { MAX_BADGE_NUMBER } from "../shared/limits.ts";
+import { checkWebhookUrl, describeUrlRefusal } from "../shared/webhook-url.ts";
 import { UserError } from "./errors.ts";
-import type { NumberRange } from "./operations/number-range.ts";
+import { commonOptions } from "./session.ts";
 
 /** Ten years: longer than any of these is meant to be. */
 const MAX_SECONDS = 10 * 366 * 24 * 3600;
+
 const MAX_NAME_CHARACTERS = 100;
 
 /** Reads a badge number of a command line. */
@@ -37,12 +39,15 @@ function wholeNumber(text: string, least: number, most: number): number {
   return value;
 }
 
-/** Reads the two options of a range. */
-export function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
-  if (first === undefined && last === undefined) return undefined;
-  if (first === undefined || last === undefined) {
-    throw new UserError("A range needs both ends: give --first and --last, or neither for the next free block.");
-  }
-  if (first > last) throw new UserError(`--first ${first} is above --last ${last}: swap them.`);
-  return { firstNumber: first, lastNumber: last };
+/**
+ * The URL if it may be called, kept as it was given; null for none, undefined when nothing was said.
+ *
+ * @throws UserError with the reason it may not be called
+ */
+export function checkedWebhookUrl(text: string | false | undefined, command: Command): string | null | undefined {
+  if (text === undefined) return undefined;
+  if (text === "" || text === false) return null;
+  const check = checkWebhookUrl(text, { local: commonOptions(command).env === undefined });
+  if (!check.ok) throw new UserError(describeUrlRefusal(check.reason));
+  return text;
 }

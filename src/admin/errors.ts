@@ -1,6 +1,3 @@
-/** How a person runs this script; for lines that say what to do next. */
-export const ADMIN = "npm run -s admin --";
-
 /** Something the administrator can put right. Its message is one plain line that says what to do next. */
 export class UserError extends Error {
   override readonly name = "UserError";
@@ -37,7 +34,3 @@ function describeFileError(error: unknown): string | undefined {
   const reason = FILE_ERRORS[String(error.code)];
   return reason && `Cannot write to ${error.path}: ${reason} (${error.code})`;
 }
-
-/** A word as a shell takes it, in quotes where it needs them: commands that are printed shall work when pasted. */
-export const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

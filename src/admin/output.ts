@@ -1,7 +1,5 @@
 import { styleText } from "node:util";
-
-/** Widest line for a person. */
-const COLUMNS = 80;
+import { COLUMNS } from "./shell.ts";
 
 /** Where a command's result goes. */
 export interface Output {

@@ -1,16 +1,46 @@
 import { styleText } from "node:util";
 import { Command, CommanderError } from "commander";
-import { ADMIN, describeError, oneLine } from "./errors.ts";
+import { addApplicationCommands } from "./application.ts";
+import { addBadgeCommands } from "./badge.ts";
+import { describeError, oneLine } from "./errors.ts";
+import { addInitCommand } from "./init.ts";
+import { addKeyCommands } from "./key.ts";
+import { addReconcileCommand } from "./reconcile.ts";
+import { addSealingKeyCommands } from "./sealing-key.ts";
+import { addSecretCommands } from "./secret.ts";
+import { ADMIN, COLUMNS } from "./shell.ts";
+import { addStatsCommand } from "./stats.ts";
+import { addWebhookCommands } from "./webhook.ts";
 
-const HELP_COLUMNS = 80;
+/** Every noun of the script, in the order of the help page. A new noun is a file of its own and a line here. */
+const NOUNS: readonly ((program: Command) => void)[] = [
+  addApplicationCommands,
+  addSecretCommands,
+  addKeyCommands,
+  addWebhookCommands,
+  addBadgeCommands,
+  addStatsCommand,
+  addSealingKeyCommands,
+  addReconcileCommand,
+  addInitCommand,
+];
 
 const NOTES = `
 Run it from the project's folder. Local state is in .wrangler/, or in the folder
 that BADGE_STATE_DIR names, whether the service runs or not. Every command has a
 page of its own: ${ADMIN} application create --help`;
 
+/** The whole script. */
+export function createAdminProgram(): Command {
+  const program = createProgram();
+  for (const addTo of NOUNS) addTo(program);
+  // --help is the one way to a page.
+  for (const group of program.commands) group.helpCommand(false);
+  return program;
+}
+
 /** The root command: the options that all commands take, and how help and errors look. */
-export function createProgram(): Command {
+function createProgram(): Command {
   return new Command(ADMIN)
     .description("Administers the badge distribution service.")
     .option("--env <name>", "work on this environment of wrangler.toml instead of on local state")
@@ -24,21 +54,11 @@ export function createProgram(): Command {
       styleTitle: (title) => styleText("bold", title, { validateStream: false }),
     })
     .configureOutput({
-      getOutHelpWidth: () => Math.min(HELP_COLUMNS, process.stdout.columns ?? HELP_COLUMNS),
+      getOutHelpWidth: () => Math.min(COLUMNS, process.stdout.columns ?? COLUMNS),
       // Errors are printed in one place (`run`), as one line.
       outputError: () => {},
       writeErr: () => {},
     });
-}
-
-/** Text for the end of a help page: commands as they are typed, on two lines where one is too narrow. */
-export const examples = (...lines: string[]): string =>
-  `\n${styleText("bold", "Examples:")}\n${lines.map((line) => fold(`  ${ADMIN} ${line}`)).join("\n")}`;
-
-function fold(line: string): string {
-  if (line.length <= HELP_COLUMNS) return line;
-  const end = line.lastIndexOf(" --", HELP_COLUMNS - 2);
-  return `${line.slice(0, end)} \\\n      ${line.slice(end + 1)}`;
 }
 
 /** Runs a command line. Whatever goes wrong ends as one line on standard error and the exit code 1. */

@@ -1,8 +1,12 @@
 import type { Command } from "commander";
-import { ADMIN, shellWord } from "./errors.ts";
 import { createOutput, type Output } from "./output.ts";
-import type { Database } from "./platform/database.ts";
-import type { LocalState } from "./platform/paths.ts";
+import { openDeployedD1, openLocalD1 } from "./platform/d1.ts";
+import { Database } from "./platform/database.ts";
+import { type LocalState, localState } from "./platform/paths.ts";
+import { readTarget } from "./platform/target.ts";
+import { loadWrangler } from "./platform/wrangler.ts";
+import { ensureLocalSealing } from "./sealing-key-local.ts";
+import { ADMIN, shellWord } from "./shell.ts";
 
 /** What an action works with. */
 export interface Session {
@@ -24,45 +28,49 @@ export interface CommonOptions {
 
 export const commonOptions = (command: Command): CommonOptions => command.optsWithGlobals<CommonOptions>();
 
-/**
- * Opens the database that a command works on, does the work, and closes it again. What needs wrangler is loaded here
- * and not before: help and mistakes on the command line answer at once.
- *
- * @param seals whether the work seals something: then local state gets its first sealing key
- */
+interface SessionOptions {
+  /** Whether the work seals something: then local state gets its first sealing key. */
+  seals?: boolean;
+}
+
+/** Opens the database that a command works on, does the work, and closes it again. */
 export async function withSession(
   command: Command,
   work: (session: Session) => Promise<void>,
-  { seals = false }: { seals?: boolean } = {},
+  { seals = false }: SessionOptions = {},
 ): Promise<void> {
   const { env: environment, json = false } = commonOptions(command);
   const { database, close, place } = await openDatabase(environment);
   try {
-    if (seals && "local" in place) {
-      const { ensureLocalSealing } = await import("./operations/local-sealing.ts");
-      await ensureLocalSealing(database, place.local);
-    }
+    if (seals && "local" in place) await ensureLocalSealing(database, place.local);
     await work({ database, output: createOutput(json), place });
   } finally {
     await close();
   }
 }
 
+/**
+ * A command's action that works on the database.
+ *
+ * @param work gets, after the session, what commander passes to an action: the arguments, then the options
+ */
+export function inSession<Given extends unknown[]>(
+  work: (session: Session, ...given: Given) => Promise<void>,
+  options?: SessionOptions,
+): (this: Command, ...given: Given) => Promise<void> {
+  return function action(...given) {
+    return withSession(this, (session) => work(session, ...given), options);
+  };
+}
+
 /** @param environment name of a deployed environment; undefined for local state */
 export async function openDatabase(
   environment: string | undefined,
 ): Promise<{ database: Database; place: Session["place"]; close: () => Promise<void> }> {
-  const [{ loadWrangler }, { readTarget }, { openDeployedD1, openLocalD1 }, { localState }] = await Promise.all([
-    import("./platform/wrangler.ts"),
-    import("./platform/target.ts"),
-    import("./platform/d1.ts"),
-    import("./platform/paths.ts"),
-  ]);
   const wrangler = loadWrangler();
   const target = readTarget(wrangler, environment);
   const place = environment === undefined ? { local: localState() } : { environment };
-  const opening = "local" in place ? openLocalD1(wrangler, target, place.local) : openDeployedD1(wrangler, target);
-  // Drizzle loads while the process behind the database starts.
-  const [{ d1, close }, { Database }] = await Promise.all([opening, import("./platform/database.ts")]);
+  const { d1, close } =
+    "local" in place ? await openLocalD1(wrangler, target, place.local) : await openDeployedD1(wrangler, target);
   return { database: new Database(d1), place, close };
 }

@@ -59,7 +59,7 @@ async function prepare() {
   const { openDatabase } = await import("../admin/session.ts");
   const { database, close } = await openDatabase(undefined);
   try {
-    const { ensureLocalSealing } = await import("../admin/operations/local-sealing.ts");
+    const { ensureLocalSealing } = await import("../admin/sealing-key-local.ts");
     const { ensureDemoApplication } = await import("./demo-application.ts");
     await ensureLocalSealing(database, state);
     return await ensureDemoApplication(database, state);

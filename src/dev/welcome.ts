@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { ADMIN } from "../admin/errors.ts";
 import { bold, fieldLines } from "../admin/output.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
+import { ADMIN } from "../admin/shell.ts";
 import type { DemoApplication } from "./demo-application.ts";
 import type { Origins } from "./origins.ts";
 

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createApplication, type NewApplication } from "../../src/admin/operations/application-create.ts";
-import { updateApplication } from "../../src/admin/operations/application-update.ts";
-import { findApplication, listApplications, setDisabled } from "../../src/admin/operations/applications.ts";
-import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
+import { listApplications, setDisabled } from "../../src/admin/application.ts";
+import { createApplication, type NewApplication } from "../../src/admin/application-create.ts";
+import { findApplication } from "../../src/admin/application-record.ts";
+import { updateApplication } from "../../src/admin/application-update.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
+import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { application, applicationSecret, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rotationText, signingKeyTable } from "../../src/admin/actions/key.ts";
+import { rotationText, signingKeyTable } from "../../src/admin/key.ts";
 
 const NEWEST = "n".repeat(43);
 const OVERTAKEN = "o".repeat(43);

@@ -4,19 +4,15 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createApplication } from "../../src/admin/operations/application-create.ts";
-import { showBadge } from "../../src/admin/operations/badges.ts";
-import { ensureLocalSealing } from "../../src/admin/operations/local-sealing.ts";
-import {
-  type ReconciliationRequest,
-  requestReconciliation,
-  watchReconciliation,
-} from "../../src/admin/operations/reconciliation.ts";
-import { listSigningKeys } from "../../src/admin/operations/signing-keys.ts";
-import { readStatistics } from "../../src/admin/operations/statistics.ts";
+import { createApplication } from "../../src/admin/application-create.ts";
+import { showBadge } from "../../src/admin/badge.ts";
+import { listSigningKeys } from "../../src/admin/key.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
+import { type ReconciliationRequest, requestReconciliation, watchReconciliation } from "../../src/admin/reconcile.ts";
+import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { openDatabase } from "../../src/admin/session.ts";
+import { readStatistics } from "../../src/admin/stats.ts";
 import { badge, invitation, reconciliation } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));

@@ -5,20 +5,21 @@ import { join } from "node:path";
 import { gt } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { createApplication } from "../../src/admin/operations/application-create.ts";
-import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/operations/deployed-sealing.ts";
-import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/operations/local-sealing.ts";
-import { countOldValues, listSealingKeys, removeSealingKey } from "../../src/admin/operations/sealing-keys.ts";
-import type { WorkerSecrets } from "../../src/admin/operations/sealing-secrets.ts";
-import { watchResealing } from "../../src/admin/operations/watch-resealing.ts";
+import { createApplication } from "../../src/admin/application-create.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
+import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
 import {
   ensureLocalKey,
   publicHalf,
   readLocalKeys,
   removeLocalKey,
-} from "../../src/admin/platform/local-sealing-keys.ts";
-import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
+} from "../../src/admin/platform/sealing-key-file.ts";
+import type { WorkerSecrets } from "../../src/admin/platform/worker-secrets.ts";
+import { removeSealingKey } from "../../src/admin/sealing-key.ts";
+import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/sealing-key-deployed.ts";
+import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
+import { watchResealing } from "../../src/admin/sealing-key-reseal.ts";
+import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usage.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 

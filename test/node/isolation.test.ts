@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createTestHarness } from "wrangler";
-import { createApplication } from "../../src/admin/operations/application-create.ts";
+import { createApplication } from "../../src/admin/application-create.ts";
 import { Database } from "../../src/admin/platform/database.ts";
 import { sealingKey } from "../../src/shared/schema.ts";
 import { generateSealingKey } from "../../src/shared/sealing.ts";

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { deleteSealingSecrets } from "../../src/admin/operations/deployed-sealing.ts";
 import { workerSecrets } from "../../src/admin/platform/worker-secrets.ts";
+import { deleteSealingSecrets } from "../../src/admin/sealing-key-deployed.ts";
 
 /** Names and values, as the account has them. */
 const account = new Map<string, string>();

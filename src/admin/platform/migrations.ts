@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { D1Database } from "@cloudflare/workers-types";
+import { retryDatabase } from "./database.ts";
 import { MIGRATIONS } from "./paths.ts";
-import { retryDatabase } from "./retry.ts";
 import type { Wrangler } from "./wrangler.ts";
 
 /** wrangler's own bookkeeping table, made as wrangler makes it, so that `wrangler d1 migrations` agrees with us. */

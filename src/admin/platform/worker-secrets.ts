@@ -1,6 +1,16 @@
 import * as z from "zod";
-import type { WorkerSecrets } from "../operations/sealing-secrets.ts";
-import { runWrangler, shownWrangler } from "./run-wrangler.ts";
+import { runWrangler, shownWrangler } from "./wrangler.ts";
+
+/**
+ * The secrets of a deployed Worker that hold private halves of sealing keys. Each key's secret has a name of its own, of
+ * version and fingerprint, so that two administrators who make the same version never overwrite each other's.
+ */
+export interface WorkerSecrets {
+  put(name: string, value: string): Promise<void>;
+  delete(name: string): Promise<void>;
+  /** The names of all secrets. */
+  list(): Promise<string[]>;
+}
 
 /** The command that makes a value a Worker secret; it reads the value from standard input. */
 export const putCommand = (name: string, environment: string): string[] => [

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import * as z from "zod";
-import { ADMIN, oneLine } from "../../admin/errors.ts";
+import { oneLine } from "../../admin/errors.ts";
 import { PROJECT } from "../../admin/platform/paths.ts";
+import { ADMIN } from "../../admin/shell.ts";
 import { DemoFailure } from "./failure.ts";
 import type { Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";

@@ -1,4 +1,4 @@
-import { shellWord } from "../../admin/errors.ts";
+import { shellWord } from "../../admin/shell.ts";
 
 /** Widest line that is printed. */
 export const COLUMNS = 80;

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
-import { createApplication } from "../../../src/admin/operations/application-create.ts";
+import { createApplication } from "../../../src/admin/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";

@@ -1,8 +1,30 @@
+import type { Command } from "commander";
 import { and, between, count, desc, eq, isNotNull, type SQL, sql } from "drizzle-orm";
-import type { MetadataField } from "../../shared/metadata-fields.ts";
-import { badge, invitation } from "../../shared/schema.ts";
-import type { Database, Orm } from "../platform/database.ts";
-import { findApplication } from "./applications.ts";
+import { METADATA_FIELDS, type MetadataField } from "../shared/metadata-fields.ts";
+import { badge, invitation } from "../shared/schema.ts";
+import { findApplication } from "./application-record.ts";
+import { barLines, bold } from "./output.ts";
+import type { Database, Orm } from "./platform/database.ts";
+import { inSession } from "./session.ts";
+import { examples } from "./shell.ts";
+
+/** Adds `stats`. */
+export function addStatsCommand(program: Command): void {
+  program
+    .command("stats <id>")
+    .summary("count an application's badges and invitations")
+    .description(
+      "Counts the badges of an application by device model, operating system, its version and the SDK's version, its " +
+        "invitations by state, and its numbers.",
+    )
+    .addHelpText("after", examples("stats app_…", "stats app_… --json"))
+    .action(
+      inSession(async ({ database, output }, id: string) => {
+        const statistics = await readStatistics(database, id);
+        output.result(statistics, () => statisticsText(statistics));
+      }),
+    );
+}
 
 /** Values beyond the most frequent ones are counted together: devices choose them, so there may be any number. */
 const VALUES_SHOWN = 15;
@@ -98,3 +120,35 @@ function countField(orm: Orm, inRange: SQL, field: MetadataField) {
 }
 
 const sum = (numbers: number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+const TITLES: Readonly<Record<MetadataField, string>> = {
+  deviceModel: "Badges by device model",
+  os: "Badges by operating system",
+  osVersion: "Badges by version of the operating system",
+  sdkVersion: "Badges by version of the SDK",
+};
+
+function statisticsText({ name, applicationId, numbers, badges, invitations }: Statistics): string {
+  const fields = METADATA_FIELDS.map((field) => {
+    const { values, others } = badges[field];
+    const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not told)", count }));
+    return section(TITLES[field], others > 0 ? [...counts, { label: "(others)", count: others }] : counts);
+  });
+  const { usedPercent, ...counts } = numbers;
+  return [
+    `${bold(name)}  ${applicationId}`,
+    section(
+      `Badge numbers: ${usedPercent} % of the range is used`,
+      Object.entries(counts).map(([label, count]) => ({ label: label === "size" ? "in the range" : label, count })),
+    ),
+    ...fields,
+    section(
+      "Invitations",
+      Object.entries(invitations).map(([label, count]) => ({ label, count })),
+    ),
+  ].join("\n\n");
+}
+
+function section(title: string, counts: { label: string; count: number }[]): string {
+  return `${bold(title)}\n${counts.length === 0 ? "  none" : barLines(counts)}`;
+}

@@ -1,9 +1,10 @@
-import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm";
-import { isApplicationId } from "../../shared/identifiers.ts";
-import { application, webhookEvent } from "../../shared/schema.ts";
-import { ADMIN, UserError } from "../errors.ts";
-import { isoTime } from "../output.ts";
-import type { Database, Orm } from "../platform/database.ts";
+import { eq } from "drizzle-orm";
+import { isApplicationId } from "../shared/identifiers.ts";
+import { application } from "../shared/schema.ts";
+import { UserError } from "./errors.ts";
+import { bold, fieldLines, isoTime } from "./output.ts";
+import type { Database, Orm } from "./platform/database.ts";
+import { ADMIN } from "./shell.ts";
 
 /** An application as the commands print it: everything but what is sealed. */
 export interface ShownApplication {
@@ -40,6 +41,26 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
   };
 }
 
+export const shownState = ({ disabledAt }: ShownApplication): string => (disabledAt === null ? "enabled" : "disabled");
+
+export function applicationText(application: ShownApplication): string {
+  const { firstNumber, lastNumber, webhookUrl, webhookHeldAt, signatureLifetimeSeconds } = application;
+  return `${bold(application.name)}
+
+${fieldLines({
+  "Application ID": application.applicationId,
+  State: shownState(application),
+  "Badge numbers": `${firstNumber} to ${lastNumber}`,
+  "Webhook URL": webhookUrl ?? "none",
+  Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
+  "Invitations need the secret": application.requireSecret ? "yes" : "no",
+  "Numbers rest for": `${application.reuseAfterSeconds} s`,
+  "Signatures are valid for": signatureLifetimeSeconds === null ? "ever" : `${signatureLifetimeSeconds} s`,
+  Created: application.createdAt ?? undefined,
+  Disabled: application.disabledAt ?? undefined,
+})}`;
+}
+
 export const unknownApplication = (id: string): UserError =>
   new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
 
@@ -59,38 +80,4 @@ export async function findApplication(database: Database, id: string): Promise<A
   const [row] = await database.run((orm) => selectApplication(orm, id));
   if (row === undefined) throw unknownApplication(id);
   return row;
-}
-
-/** All applications, in the order of their numbers. */
-export async function listApplications(database: Database): Promise<ShownApplication[]> {
-  const rows = await database.run((orm) => orm.select().from(application).orderBy(asc(application.firstNumber)));
-  return rows.map(shownApplication);
-}
-
-/** Refuses an application's requests, or accepts them again. Done already, it changes nothing. */
-export async function setDisabled(database: Database, id: string, disabled: boolean): Promise<ShownApplication> {
-  assertApplicationId(id);
-  const notYet = disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt);
-  const [, [row]] = await database.run((orm) =>
-    orm.batch([
-      orm
-        .update(application)
-        .set({ disabledAt: disabled ? Date.now() : null })
-        .where(and(eq(application.id, id), notYet)),
-      selectApplication(orm, id),
-    ]),
-  );
-  if (row === undefined) throw unknownApplication(id);
-  return shownApplication(row);
-}
-
-/** Events of an application that are kept because their delivery is held. */
-export async function countHeldEvents(database: Database, id: string): Promise<number> {
-  const [row] = await database.run((orm) =>
-    orm
-      .select({ held: count() })
-      .from(webhookEvent)
-      .where(and(eq(webhookEvent.applicationId, id), eq(webhookEvent.state, "held"))),
-  );
-  return row?.held ?? 0;
 }

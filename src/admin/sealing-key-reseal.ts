@@ -1,13 +1,37 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { Command } from "commander";
 import { asc, lt, sql } from "drizzle-orm";
-import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
-import { UserError } from "../errors.ts";
-import type { Database } from "../platform/database.ts";
-import { countOldValues } from "./sealing-keys.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../shared/schema.ts";
+import { seconds } from "./arguments.ts";
+import { UserError } from "./errors.ts";
+import type { Database } from "./platform/database.ts";
+import { countOldValues } from "./sealing-key-usage.ts";
+import { inSession } from "./session.ts";
+import { examples } from "./shell.ts";
 
 const POLL_MILLISECONDS = 1000;
+
 /** Values that are named when nothing changes any more. */
 const MAX_NAMED_VALUES = 5;
+
+/** Adds `sealing-key reseal`. */
+export function addResealCommand(group: Command): void {
+  group
+    .command("reseal")
+    .summary("watch the service re-seal everything to the newest key")
+    .description(
+      "Shows how many values still need an older key until there are none. The running service re-seals them by " +
+        "itself, since only it can open them: stopping this command stops nothing, and it can be run again.",
+    )
+    .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
+    .addHelpText("after", examples("sealing-key reseal --env production"))
+    .action(
+      inSession(async ({ database, output }, { wait: patienceSeconds }: { wait: number }) => {
+        await watchResealing(database, (left) => output.note(`${left} values left.`), patienceSeconds * 1000);
+        output.result({ left: 0 }, () => "Everything is sealed to the newest key.");
+      }),
+    );
+}
 
 /**
  * Watches the service's sweep re-seal everything to the newest key. Only the Worker can do that; stopping to watch stops

@@ -1,13 +1,72 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
-import { application, reconciliation } from "../../shared/schema.ts";
-import { UserError } from "../errors.ts";
-import type { Database } from "../platform/database.ts";
-import { findApplication } from "./applications.ts";
+import { application, reconciliation } from "../shared/schema.ts";
+import { findApplication } from "./application-record.ts";
+import { seconds } from "./arguments.ts";
+import { UserError } from "./errors.ts";
+import { shownNumber, tableLines } from "./output.ts";
+import type { Database } from "./platform/database.ts";
+import { inSession, type Session } from "./session.ts";
+import { examples } from "./shell.ts";
 
 const POLL_MILLISECONDS = 500;
+
 /** Rows of one statement: D1 binds at most 100 values. */
 const CHUNK_APPLICATIONS = 10;
+
+/** Adds `reconcile`. */
+export function addReconcileCommand(program: Command): void {
+  program
+    .command("reconcile")
+    .argument("[id]", "the application; all of them when left out")
+    .summary("bring D1 and the allocators in line after one was restored")
+    .description(
+      "After D1 or an application's allocator object was restored to an older state: asks the running service to bring " +
+        "the two in line, and watches it. No number is handed out twice either way; what this mends is invitations " +
+        "whose numbers one of the two forgot. It can be repeated, and stopping this command stops nothing.\n\n" +
+        "With --restored d1, invitations that D1 calls pending but whose numbers went back since are revoked, and " +
+        "their numbers are free for whom they were given to. With --restored object, the allocator takes over every " +
+        "number that D1 knows, and gets back those of invitations that have ended.",
+    )
+    .addOption(
+      new Option("--restored <which>", "which of the two is older than it was")
+        .choices(["d1", "object"])
+        .makeOptionMandatory(),
+    )
+    .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
+    .addHelpText("after", examples("reconcile --restored d1", "reconcile app_… --restored object --env production"))
+    .action(inSession(reconcile));
+}
+
+interface ReconcileOptions {
+  restored: "d1" | "object";
+  wait: number;
+}
+
+async function reconcile(
+  { database, output }: Session,
+  id: string | undefined,
+  options: ReconcileOptions,
+): Promise<void> {
+  const request = await requestReconciliation(database, id ?? null, options.restored);
+  const done = await watchReconciliation(
+    database,
+    request,
+    ({ open, checked }) => output.note(`Applications to go: ${open}; ${shownNumber(checked)} looked at.`),
+    options.wait * 1000,
+  );
+  output.result(done, () => reconciledTable(done));
+}
+
+function reconciledTable(done: readonly Reconciled[]): string {
+  const rows = done.map(({ applicationId, checked, changed }) => [
+    applicationId,
+    shownNumber(checked),
+    shownNumber(changed),
+  ]);
+  return tableLines(["APPLICATION", "LOOKED AT", "CHANGED"], rows, "There are no applications.");
+}
 
 export interface Reconciled {
   applicationId: string;

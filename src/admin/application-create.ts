@@ -1,12 +1,96 @@
-import { and, desc, eq, lte, ne, notExists, sql } from "drizzle-orm";
-import type { Sealer } from "../../shared/credentials.ts";
-import { makeDeviceKey, makeSecret, makeSigningKey } from "../../shared/credentials.ts";
-import { newApplicationId } from "../../shared/identifiers.ts";
-import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
-import { ADMIN, UserError } from "../errors.ts";
-import type { Database, Orm } from "../platform/database.ts";
-import { defaultRange, explicitRange, type NumberRange, shownRange } from "./number-range.ts";
-import { newestSealer } from "./sealer.ts";
+import type { Command } from "commander";
+import { and, eq, notExists, sql } from "drizzle-orm";
+import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
+import { newApplicationId } from "../shared/identifiers.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../shared/schema.ts";
+import { applicationName, badgeNumber, checkedWebhookUrl, lifetime, seconds } from "./arguments.ts";
+import { UserError } from "./errors.ts";
+import { defaultRange, explicitRange, type NumberRange, overlapLine, selectNeighbour } from "./number-range.ts";
+import { bold, fieldLines } from "./output.ts";
+import type { Database, Orm } from "./platform/database.ts";
+import { newestSealer } from "./sealing-key-newest.ts";
+import { withSession } from "./session.ts";
+import { examples } from "./shell.ts";
+
+interface CreateOptions {
+  name: string;
+  webhookUrl?: string;
+  first?: number;
+  last?: number;
+  requireSecret?: boolean;
+  reuseAfter?: number;
+  signatureLifetime?: number | null;
+}
+
+/** Adds `application create`. */
+export function addCreateCommand(group: Command): void {
+  group
+    .command("create")
+    .summary("create an application and print its ID and secret")
+    .description(
+      "Creates an application and prints its ID and secret.\n\n" +
+        "The secret is shown this once: it cannot be read back. Without --first and --last the application gets the " +
+        "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.",
+    )
+    .requiredOption("--name <name>", "name for people", applicationName)
+    .option("--webhook-url <url>", "where badge:created events are sent; https only (http://localhost:PORT locally)")
+    .option("--first <n>", "first badge number of the range", badgeNumber)
+    .option("--last <n>", "last badge number of the range", badgeNumber)
+    .option("--require-secret", "let only callers with the secret create invitations")
+    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests (0)", seconds)
+    .option("--signature-lifetime <seconds>", "how long signatures are valid (none: for ever)", lifetime)
+    .addHelpText(
+      "after",
+      examples(
+        "application create --name 'Head office'",
+        "application create --name Visitors --first 5000 --last 5999 --json",
+        "application create --name App --webhook-url https://app.example.com/hooks",
+      ),
+    )
+    .action(create);
+}
+
+async function create(this: Command, options: CreateOptions): Promise<void> {
+  const wanted: NewApplication = {
+    name: options.name,
+    webhookUrl: checkedWebhookUrl(options.webhookUrl, this) ?? null,
+    range: parseRange(options.first, options.last),
+    requireSecret: options.requireSecret ?? false,
+    reuseAfterSeconds: options.reuseAfter ?? 0,
+    signatureLifetimeSeconds: options.signatureLifetime ?? null,
+  };
+  await withSession(
+    this,
+    async ({ database, output }) => {
+      const created = await createApplication(database, wanted);
+      output.result(created, () => createdText(created));
+    },
+    { seals: true },
+  );
+}
+
+/** Reads the two options of a range. */
+function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
+  if (first === undefined && last === undefined) return undefined;
+  if (first === undefined || last === undefined) {
+    throw new UserError("A range needs both ends: give --first and --last, or neither for the next free block.");
+  }
+  if (first > last) throw new UserError(`--first ${first} is above --last ${last}: swap them.`);
+  return { firstNumber: first, lastNumber: last };
+}
+
+function createdText(created: CreatedApplication): string {
+  return `${bold(`Created application "${created.name}".`)}
+
+${fieldLines({
+  "Application ID": created.applicationId,
+  "Application secret": created.applicationSecret,
+  "Badge numbers": `${created.firstNumber} to ${created.lastNumber}`,
+  "Webhook URL": created.webhookUrl ?? "none",
+})}
+
+Keep the secret now: it is not shown again.`;
+}
 
 export interface NewApplication {
   name: string;
@@ -128,18 +212,4 @@ async function explainRefusal(database: Database, { range }: NewApplication, { s
   if (range === undefined) return new UserError("No block of numbers is free: choose a range with --first and --last.");
   if (overlapping === undefined) return new UserError("The range was taken at this moment: run the command again.");
   return new UserError(overlapLine(range, overlapping));
-}
-
-/** The application whose range starts highest at or below a number. */
-export function selectNeighbour(orm: Orm, number: number, except: string) {
-  return orm
-    .select()
-    .from(application)
-    .where(and(lte(application.firstNumber, number), ne(application.id, except)))
-    .orderBy(desc(application.firstNumber))
-    .limit(1);
-}
-
-export function overlapLine(range: NumberRange, other: NumberRange & { id: string }): string {
-  return `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(other)}): choose others, see ${ADMIN} application list.`;
 }

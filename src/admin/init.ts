@@ -1,21 +1,40 @@
 import type { Command } from "commander";
-import { UserError } from "../errors.ts";
-import { createOutput, type Output } from "../output.ts";
-import { localState, shownPath } from "../platform/paths.ts";
-import { runWrangler, shownWrangler } from "../platform/run-wrangler.ts";
-import { readTarget, type Target } from "../platform/target.ts";
-import { putCommand, workerSecrets } from "../platform/worker-secrets.ts";
-import { loadWrangler } from "../platform/wrangler.ts";
-import { commonOptions, openDatabase } from "../session.ts";
+import { UserError } from "./errors.ts";
+import { createOutput, type Output } from "./output.ts";
+import { localState, shownPath } from "./platform/paths.ts";
+import { readTarget, type Target } from "./platform/target.ts";
+import { putCommand, workerSecrets } from "./platform/worker-secrets.ts";
+import { loadWrangler, runWrangler, shownWrangler } from "./platform/wrangler.ts";
+import { makeDeployedSealingKey } from "./sealing-key-deployed.ts";
+import { ensureLocalSealing } from "./sealing-key-local.ts";
+import { newestVersion } from "./sealing-key-newest.ts";
+import { commonOptions, openDatabase } from "./session.ts";
+import { examples } from "./shell.ts";
 
 /** The name of the first sealing key's secret is known only once the key is made. */
 const FIRST_SECRET = "SEALING_KEY_1_FINGERPRINT";
+
 /** What stands in wrangler.toml until somebody puts an ID there. */
 const PLACEHOLDER = "REPLACE_ME";
 
-/** `init` */
-export async function init(dryRun: boolean, command: Command): Promise<void> {
-  const { env: environment, json = false } = commonOptions(command);
+/** Adds `init`. */
+export function addInitCommand(program: Command): void {
+  program
+    .command("init")
+    .summary("make what the service needs before it can start")
+    .description(
+      "Makes what the service needs, step by step, and can be run again at any time.\n\n" +
+        "Locally: the tables and the first sealing key; npm start does the same. With --env: checks wrangler.toml, " +
+        "applies the migrations to the deployed database, and makes the first sealing key, whose private half becomes " +
+        "a Worker secret. Each step is printed before it is taken. Log in first: npx wrangler login.",
+    )
+    .option("--dry-run", "print the steps without taking them")
+    .addHelpText("after", examples("init", "init --env production --dry-run", "init --env production"))
+    .action(init);
+}
+
+async function init(this: Command, { dryRun = false }: { dryRun?: boolean }): Promise<void> {
+  const { env: environment, json = false } = commonOptions(this);
   const output = createOutput(json);
   if (environment === undefined) await initLocally(dryRun, output);
   else await initDeployed(environment, dryRun, output);
@@ -31,7 +50,6 @@ async function initLocally(dryRun: boolean, output: Output): Promise<void> {
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
   const { database, close } = await openDatabase(undefined);
   try {
-    const { ensureLocalSealing } = await import("../operations/local-sealing.ts");
     await ensureLocalSealing(database, state);
   } finally {
     await close();
@@ -63,13 +81,11 @@ async function initDeployed(environment: string, dryRun: boolean, output: Output
 async function ensureDeployedKey(environment: string, output: Output): Promise<number> {
   const { database, close } = await openDatabase(environment);
   try {
-    const { newestVersion } = await import("../operations/sealing-keys.ts");
     const version = await newestVersion(database);
     if (version > 0) {
       output.note(`There is sealing key ${version} already.`);
       return version;
     }
-    const { makeDeployedSealingKey } = await import("../operations/deployed-sealing.ts");
     const made = await makeDeployedSealingKey(database, workerSecrets(environment, output.note));
     if (!made.isOurs) output.note(`Another administrator made sealing key ${made.version} at the same moment.`);
     return made.version;

@@ -1,9 +1,9 @@
-import { sealingKey } from "../../shared/schema.ts";
-import { UserError } from "../errors.ts";
-import type { Database } from "../platform/database.ts";
-import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/local-sealing-keys.ts";
-import { type LocalState, shownPath } from "../platform/paths.ts";
-import { newestVersion } from "./sealing-keys.ts";
+import { sealingKey } from "../shared/schema.ts";
+import { UserError } from "./errors.ts";
+import type { Database } from "./platform/database.ts";
+import { type LocalState, shownPath } from "./platform/paths.ts";
+import { ensureLocalKey, publicHalf, readLocalKeys } from "./platform/sealing-key-file.ts";
+import { newestVersion } from "./sealing-key-newest.ts";
 
 /**
  * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key D1 names. The

@@ -1,13 +1,38 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { Command } from "commander";
 import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
-import { newEventId } from "../../shared/identifiers.ts";
-import { application, webhookEvent } from "../../shared/schema.ts";
-import { ADMIN, UserError } from "../errors.ts";
-import type { Database, Orm } from "../platform/database.ts";
-import { findApplication } from "./applications.ts";
-import { DUE_FIRST } from "./make-due.ts";
+import { newEventId } from "../shared/identifiers.ts";
+import { application, webhookEvent } from "../shared/schema.ts";
+import { findApplication } from "./application-record.ts";
+import { seconds } from "./arguments.ts";
+import { UserError } from "./errors.ts";
+import { fieldLines, shorten } from "./output.ts";
+import type { Database, Orm } from "./platform/database.ts";
+import { inSession } from "./session.ts";
+import { ADMIN, examples } from "./shell.ts";
+import { DUE_FIRST, RESPONSE_CHARACTERS } from "./webhook-event.ts";
 
 const POLL_MILLISECONDS = 300;
+
+/** Adds `webhook test`. */
+export function addTestCommand(group: Command): void {
+  group
+    .command("test <id>")
+    .summary("send a test event and show the answer")
+    .description(
+      "Sends one webhook:test event to the application's URL and shows what it answered. The running service sends it. " +
+        "A 2xx answer also releases deliveries that are held. Exit code 0 for a 2xx answer only.",
+    )
+    .option("--wait <seconds>", "how long to wait for the service", seconds, 90)
+    .addHelpText("after", examples("webhook test app_…"))
+    .action(
+      inSession(async ({ database, output }, id: string, options: { wait: number }) => {
+        const result = await testEndpoint(database, id, options.wait * 1000);
+        output.result(result, () => testText(result));
+        if (!result.delivered) throw new UserError(refusalText(result.status));
+      }),
+    );
+}
 
 /** What the receiver did with a test event. */
 export interface TestResult {
@@ -105,3 +130,20 @@ async function untilSent(database: Database, applicationId: string, id: string, 
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }
+
+function testText({ eventId, url, delivered, status, outcome, milliseconds, response }: TestResult): string {
+  return fieldLines({
+    URL: url,
+    Event: eventId,
+    Result: delivered ? "delivered" : "not delivered",
+    Status: status ?? `none (${outcome})`,
+    Time: milliseconds === null ? undefined : `${milliseconds} ms`,
+    Answer: response ? shorten(response, RESPONSE_CHARACTERS) : undefined,
+  });
+}
+
+/** A 401 is what a receiver says that checks with another secret: the first mistake that is made. */
+const refusalText = (status: number | null): string =>
+  status === 401
+    ? "The endpoint refused the test event (401): does it check with this application's secret?"
+    : "The endpoint did not take the test event: a receiver answers 2xx within 15 seconds.";

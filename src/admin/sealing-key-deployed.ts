@@ -1,9 +1,10 @@
+import { createHash } from "node:crypto";
 import { eq, sql } from "drizzle-orm";
-import { sealingKey } from "../../shared/schema.ts";
-import { generateSealingKey } from "../../shared/sealing.ts";
-import type { Database } from "../platform/database.ts";
-import { newestVersion } from "./sealing-keys.ts";
-import { isSealingSecret, sealingSecretName, type WorkerSecrets } from "./sealing-secrets.ts";
+import { sealingKey } from "../shared/schema.ts";
+import { generateSealingKey } from "../shared/sealing.ts";
+import type { Database } from "./platform/database.ts";
+import type { WorkerSecrets } from "./platform/worker-secrets.ts";
+import { newestVersion } from "./sealing-key-newest.ts";
 
 export interface MadeSealingKey {
   /** The newest version. */
@@ -43,6 +44,20 @@ async function publish(database: Database, version: number, publicKey: string): 
     ]),
   );
   return rows[0]?.publicKey === publicKey;
+}
+
+/** 64 bits, in hexadecimal: enough to tell keys of one version apart. */
+const FINGERPRINT_DIGITS = 16;
+
+/** @param publicKey SPKI DER, base64; its SHA-256 is the fingerprint */
+function sealingSecretName(version: number, publicKey: string): string {
+  const fingerprint = createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex");
+  return `SEALING_KEY_${version}_${fingerprint.slice(0, FINGERPRINT_DIGITS)}`;
+}
+
+/** Whether a secret holds a key of this version. Those of release 1.0 have no fingerprint in their names. */
+function isSealingSecret(name: string, version: number): boolean {
+  return name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 }
 
 /**

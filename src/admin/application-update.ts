@@ -1,18 +1,79 @@
+import type { Command } from "commander";
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
-import { application } from "../../shared/schema.ts";
-import { ADMIN, UserError } from "../errors.ts";
-import type { Database } from "../platform/database.ts";
-import { overlapLine, selectNeighbour } from "./application-create.ts";
+import { application } from "../shared/schema.ts";
 import {
   type ApplicationRow,
+  applicationText,
   assertApplicationId,
   type ShownApplication,
   selectApplication,
   shownApplication,
   unknownApplication,
-} from "./applications.ts";
-import { makeDue } from "./make-due.ts";
-import { overlapsAnother } from "./number-range.ts";
+} from "./application-record.ts";
+import { applicationName, badgeNumber, checkedWebhookUrl, lifetime, seconds } from "./arguments.ts";
+import { UserError } from "./errors.ts";
+import { overlapLine, overlapsAnother, selectNeighbour } from "./number-range.ts";
+import type { Database } from "./platform/database.ts";
+import { withSession } from "./session.ts";
+import { ADMIN, examples } from "./shell.ts";
+import { makeDue } from "./webhook-event.ts";
+
+interface UpdateOptions {
+  name?: string;
+  /** False for `--no-webhook-url`. */
+  webhookUrl?: string | false;
+  first?: number;
+  last?: number;
+  requireSecret?: boolean;
+  reuseAfter?: number;
+  signatureLifetime?: number | null;
+}
+
+/** Adds `application update`. */
+export function addUpdateCommand(group: Command): void {
+  group
+    .command("update <id>")
+    .summary("change an application")
+    .description(
+      "Changes an application. What is not given stays as it is.\n\n" +
+        "A number range can only grow, and only at its end. Setting the webhook URL, also to what it is, sends the " +
+        "events that were held because the endpoint failed.",
+    )
+    .option("--name <name>", "name for people", applicationName)
+    .option("--webhook-url <url>", 'where badge:created events are sent; "" for nowhere')
+    .option("--no-webhook-url", "send no events any more")
+    .option("--first <n>", "accepted only if it stays the same", badgeNumber)
+    .option("--last <n>", "new last badge number of the range", badgeNumber)
+    .option("--require-secret", "let only callers with the secret create invitations")
+    .option("--no-require-secret", "let devices create invitations too")
+    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests", seconds)
+    .option("--signature-lifetime <seconds>", "how long signatures are valid; none or 0: for ever", lifetime)
+    .addHelpText(
+      "after",
+      examples(
+        "application update app_… --last 1029999999",
+        "application update app_… --webhook-url https://app.example.com/hooks",
+        "application update app_… --no-webhook-url --require-secret",
+      ),
+    )
+    .action(update);
+}
+
+async function update(this: Command, id: string, options: UpdateOptions): Promise<void> {
+  const changes: ApplicationChanges = {
+    name: options.name,
+    firstNumber: options.first,
+    lastNumber: options.last,
+    webhookUrl: checkedWebhookUrl(options.webhookUrl, this),
+    requireSecret: options.requireSecret,
+    reuseAfterSeconds: options.reuseAfter,
+    signatureLifetimeSeconds: options.signatureLifetime,
+  };
+  await withSession(this, async ({ database, output }) => {
+    const application = await updateApplication(database, id, changes);
+    output.result(application, () => applicationText(application));
+  });
+}
 
 /** What to change; what is absent stays. */
 export interface ApplicationChanges {

@@ -1,5 +1,8 @@
-import { type SQL, sql } from "drizzle-orm";
-import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../../shared/limits.ts";
+import { and, desc, lte, ne, type SQL, sql } from "drizzle-orm";
+import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../shared/limits.ts";
+import { application } from "../shared/schema.ts";
+import type { Orm } from "./platform/database.ts";
+import { ADMIN } from "./shell.ts";
 
 /** A contiguous range of badge numbers, both ends included. */
 export interface NumberRange {
@@ -9,7 +12,9 @@ export interface NumberRange {
 
 /** Whole numbers go into SQL as text: a bound JavaScript number would be a REAL there and divide as one. */
 const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
+
 const SIZE = sql.raw(String(DEFAULT_RANGE_SIZE));
+
 const MAX = sql.raw(String(MAX_BADGE_NUMBER));
 
 /**
@@ -43,6 +48,20 @@ export function defaultRange(): SQL {
       WHERE last_number >= ${FIRST}) AS block
     WHERE ${last} <= ${MAX} AND NOT ${overlapsAnother(sql`block.first`, last, "")}
     ORDER BY block.first LIMIT 1`;
+}
+
+/** The application whose range starts highest at or below a number. */
+export function selectNeighbour(orm: Orm, number: number, except: string) {
+  return orm
+    .select()
+    .from(application)
+    .where(and(lte(application.firstNumber, number), ne(application.id, except)))
+    .orderBy(desc(application.firstNumber))
+    .limit(1);
+}
+
+export function overlapLine(range: NumberRange, other: NumberRange & { id: string }): string {
+  return `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(other)}): choose others, see ${ADMIN} application list.`;
 }
 
 export const shownRange = ({ firstNumber, lastNumber }: NumberRange): string => `${firstNumber}-${lastNumber}`;

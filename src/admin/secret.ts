@@ -1,18 +1,51 @@
+import type { Command } from "commander";
 import { and, asc, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
-import { application, applicationSecret, sealingKey } from "../../shared/schema.ts";
-import { ADMIN, UserError } from "../errors.ts";
-import { isoTime } from "../output.ts";
-import type { Database, Orm } from "../platform/database.ts";
-import { findApplication } from "./applications.ts";
-import { newestSealer } from "./sealer.ts";
+import { makeSecret, type NewSecret } from "../shared/credentials.ts";
+import { application, applicationSecret, sealingKey } from "../shared/schema.ts";
+import { findApplication } from "./application-record.ts";
+import { UserError } from "./errors.ts";
+import { bold, fieldLines, isoTime, tableLines } from "./output.ts";
+import type { Database, Orm } from "./platform/database.ts";
+import { newestSealer } from "./sealing-key-newest.ts";
+import { inSession, type Session, shownCommand } from "./session.ts";
+import { ADMIN, examples } from "./shell.ts";
 
-/** A secret as the commands print it: never the secret itself. */
-export interface ShownSecret {
-  secretId: string;
-  role: "current" | "added" | "previous";
-  createdAt: string | null;
+/** Adds `secret …`. */
+export function addSecretCommands(program: Command): void {
+  const group = program
+    .command("secret")
+    .description(
+      "Changes an application's secret without a gap.\n\n" +
+        "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
+        "it any more.",
+    )
+    .summary("change an application's secret without a gap");
+  addAdd(group);
+  addList(group);
+  addPromote(group);
+  addRetire(group);
+}
+
+function addAdd(group: Command): void {
+  group
+    .command("add <id>")
+    .summary("add a second secret and print it")
+    .description(
+      "Adds a second secret to an application and prints it, this once.\n\n" +
+        "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
+        "one is promoted. At most two secrets live at once.",
+    )
+    .addHelpText("after", examples("secret add app_…", "secret add app_… --json"))
+    .action(
+      inSession(
+        async (session, id: string) => {
+          const added = await addSecret(session.database, id);
+          session.output.result(added, () => addedText(added, session));
+        },
+        { seals: true },
+      ),
+    );
 }
 
 /** What `secret add` prints, this once. */
@@ -22,32 +55,6 @@ export interface AddedSecret {
   applicationSecret: string;
   role: "added";
 }
-
-type SecretRow = typeof applicationSecret.$inferSelect;
-
-const selectSecrets = (orm: Orm, applicationId: string) =>
-  orm
-    .select()
-    .from(applicationSecret)
-    .where(eq(applicationSecret.applicationId, applicationId))
-    .orderBy(asc(applicationSecret.createdAt));
-
-async function readSecrets(database: Database, applicationId: string): Promise<SecretRow[]> {
-  await findApplication(database, applicationId);
-  return database.run((orm) => selectSecrets(orm, applicationId));
-}
-
-/** The live secrets of an application, oldest first. */
-export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
-  const rows = await readSecrets(database, applicationId);
-  return rows.map(shownSecret);
-}
-
-const shownSecret = ({ id, role, createdAt }: SecretRow): ShownSecret => ({
-  secretId: id,
-  role,
-  createdAt: isoTime(createdAt),
-});
 
 /**
  * Adds a second secret. Both authenticate from now on; webhooks stay signed first with the current one until `promote`.
@@ -93,6 +100,85 @@ function insertAdded(orm: Orm, applicationId: string, row: NewSecret["row"]) {
   );
 }
 
+function addedText({ applicationId, secretId, applicationSecret }: AddedSecret, session: Session): string {
+  return `${bold("Added a secret.")}
+
+${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Application secret": applicationSecret })}
+
+Keep the secret now: it is not shown again. When the application's server uses it:
+  ${shownCommand(session, `secret promote ${applicationId}`)}`;
+}
+
+function addList(group: Command): void {
+  group
+    .command("list <id>")
+    .summary("list the live secrets")
+    .description("Lists the live secrets of an application: their IDs and roles, never their values.")
+    .addHelpText("after", examples("secret list app_…"))
+    .action(
+      inSession(async ({ database, output }, id: string) => {
+        const secrets = await listSecrets(database, id);
+        output.result(secrets, () => secretTable(secrets));
+      }),
+    );
+}
+
+/** A secret as the commands print it: never the secret itself. */
+export interface ShownSecret {
+  secretId: string;
+  role: "current" | "added" | "previous";
+  createdAt: string | null;
+}
+
+/** The live secrets of an application, oldest first. */
+export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
+  const rows = await readSecrets(database, applicationId);
+  return rows.map(shownSecret);
+}
+
+type SecretRow = typeof applicationSecret.$inferSelect;
+
+async function readSecrets(database: Database, applicationId: string): Promise<SecretRow[]> {
+  await findApplication(database, applicationId);
+  return database.run((orm) => selectSecrets(orm, applicationId));
+}
+
+const selectSecrets = (orm: Orm, applicationId: string) =>
+  orm
+    .select()
+    .from(applicationSecret)
+    .where(eq(applicationSecret.applicationId, applicationId))
+    .orderBy(asc(applicationSecret.createdAt));
+
+const shownSecret = ({ id, role, createdAt }: SecretRow): ShownSecret => ({
+  secretId: id,
+  role,
+  createdAt: isoTime(createdAt),
+});
+
+/** A table of secrets, without their values. */
+export function secretTable(secrets: readonly ShownSecret[]): string {
+  const rows = secrets.map(({ secretId, role, createdAt }) => [secretId, role, createdAt ?? ""]);
+  return tableLines(["SECRET ID", "ROLE", "CREATED"], rows, "There are no secrets.");
+}
+
+function addPromote(group: Command): void {
+  group
+    .command("promote <id>")
+    .summary("make the added secret the current one")
+    .description(
+      "Makes the added secret the current one: the Signature header of webhooks moves to it. The other one stays " +
+        "valid, as the previous one, until it is retired.",
+    )
+    .addHelpText("after", examples("secret promote app_…"))
+    .action(
+      inSession(async (session, id: string) => {
+        const secrets = await promoteSecret(session.database, id);
+        session.output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id, session)}`);
+      }),
+    );
+}
+
 /**
  * Makes the added secret the current one: webhooks move to it. The other one lives on as the previous one.
  *
@@ -129,6 +215,27 @@ export async function promoteSecret(database: Database, applicationId: string): 
     throw new UserError(`${added.id} was retired at this moment: see ${ADMIN} secret list ${applicationId}.`);
   }
   return secrets.map(shownSecret);
+}
+
+const promotedText = (id: string, session: Session): string =>
+  `Webhooks are signed with the new secret now. When nobody uses the other one any more:\n${shownCommand(session, `secret retire ${id}`)}`;
+
+function addRetire(group: Command): void {
+  group
+    .command("retire <id>")
+    .summary("end the previous secret")
+    .description(
+      "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
+        "shall not be promoted. The current secret cannot be retired.",
+    )
+    .option("--secret <secret-id>", "end this one, which may also be the added one")
+    .addHelpText("after", examples("secret retire app_…", "secret retire app_… --secret sec_…"))
+    .action(
+      inSession(async ({ database, output }, id: string, { secret }: { secret?: string }) => {
+        const retired = await retireSecret(database, id, secret);
+        output.result(retired, () => `Retired ${retired.secretId}.\n\n${secretTable(retired.secrets)}`);
+      }),
+    );
 }
 
 /**

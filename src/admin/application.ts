@@ -1,0 +1,137 @@
+import type { Command } from "commander";
+import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm";
+import { application, webhookEvent } from "../shared/schema.ts";
+import { addCreateCommand } from "./application-create.ts";
+import {
+  applicationText,
+  assertApplicationId,
+  findApplication,
+  type ShownApplication,
+  selectApplication,
+  shownApplication,
+  shownState,
+  unknownApplication,
+} from "./application-record.ts";
+import { addUpdateCommand } from "./application-update.ts";
+import { listSigningKeys, signingKeyTable } from "./key.ts";
+import { shorten, tableLines } from "./output.ts";
+import type { Database } from "./platform/database.ts";
+import { listSecrets, secretTable } from "./secret.ts";
+import { inSession, type Session } from "./session.ts";
+import { examples } from "./shell.ts";
+
+/** Adds `application …`. */
+export function addApplicationCommands(program: Command): void {
+  const group = program
+    .command("application")
+    .summary("create, show and change applications")
+    .description("Creates, shows and changes applications.");
+  addCreateCommand(group);
+  addList(group);
+  addShow(group);
+  addUpdateCommand(group);
+  addDisable(group);
+  addEnable(group);
+}
+
+function addList(group: Command): void {
+  group
+    .command("list")
+    .summary("list all applications")
+    .description("Lists all applications in the order of their badge numbers.")
+    .addHelpText("after", examples("application list", "application list --env production --json"))
+    .action(
+      inSession(async ({ database, output }) => {
+        const applications = await listApplications(database);
+        output.result(applications, () => applicationTable(applications));
+      }),
+    );
+}
+
+/** All applications, in the order of their numbers. */
+export async function listApplications(database: Database): Promise<ShownApplication[]> {
+  const rows = await database.run((orm) => orm.select().from(application).orderBy(asc(application.firstNumber)));
+  return rows.map(shownApplication);
+}
+
+function applicationTable(applications: readonly ShownApplication[]): string {
+  const rows = applications.map((each) => [
+    each.applicationId,
+    `${each.firstNumber}-${each.lastNumber}`,
+    shownState(each),
+    shorten(each.name, 18),
+  ]);
+  return tableLines(["APPLICATION ID", "NUMBERS", "STATE", "NAME"], rows, "There are no applications yet.");
+}
+
+function addShow(group: Command): void {
+  group
+    .command("show <id>")
+    .summary("show one application")
+    .description("Shows an application, its secrets (not their values) and its signing keys.")
+    .addHelpText("after", examples("application show app_…"))
+    .action(
+      inSession(async ({ database, output }, id: string) => {
+        const application = shownApplication(await findApplication(database, id));
+        const [heldEvents, secrets, signingKeys] = await Promise.all([
+          countHeldEvents(database, id),
+          listSecrets(database, id),
+          listSigningKeys(database, id),
+        ]);
+        output.result({ ...application, heldEvents, secrets, signingKeys }, () =>
+          [applicationText(application), secretTable(secrets), signingKeyTable(signingKeys)].join("\n\n"),
+        );
+      }),
+    );
+}
+
+/** Events of an application that are kept because their delivery is held. */
+export async function countHeldEvents(database: Database, id: string): Promise<number> {
+  const [row] = await database.run((orm) =>
+    orm
+      .select({ held: count() })
+      .from(webhookEvent)
+      .where(and(eq(webhookEvent.applicationId, id), eq(webhookEvent.state, "held"))),
+  );
+  return row?.held ?? 0;
+}
+
+function addDisable(group: Command): void {
+  group
+    .command("disable <id>")
+    .summary("refuse an application's requests")
+    .description("Refuses all requests of an application within half a minute. Its badges and numbers are kept.")
+    .addHelpText("after", examples("application disable app_…"))
+    .action(inSession((session, id: string) => disable(session, id, true)));
+}
+
+function addEnable(group: Command): void {
+  group
+    .command("enable <id>")
+    .summary("accept them again")
+    .description("Accepts the requests of a disabled application again.")
+    .addHelpText("after", examples("application enable app_…"))
+    .action(inSession((session, id: string) => disable(session, id, false)));
+}
+
+async function disable({ database, output }: Session, id: string, disabled: boolean): Promise<void> {
+  const application = await setDisabled(database, id, disabled);
+  output.result(application, () => `Application ${id} is ${shownState(application)}.`);
+}
+
+/** Refuses an application's requests, or accepts them again. Done already, it changes nothing. */
+export async function setDisabled(database: Database, id: string, disabled: boolean): Promise<ShownApplication> {
+  assertApplicationId(id);
+  const notYet = disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt);
+  const [, [row]] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .update(application)
+        .set({ disabledAt: disabled ? Date.now() : null })
+        .where(and(eq(application.id, id), notYet)),
+      selectApplication(orm, id),
+    ]),
+  );
+  if (row === undefined) throw unknownApplication(id);
+  return shownApplication(row);
+}

@@ -1,0 +1,149 @@
+import type { Command } from "commander";
+import { sql } from "drizzle-orm";
+import { sealingKey } from "../shared/schema.ts";
+import { positiveNumber } from "./arguments.ts";
+import { UserError } from "./errors.ts";
+import { shownNumber, tableLines } from "./output.ts";
+import type { Database } from "./platform/database.ts";
+import { removeLocalKey } from "./platform/sealing-key-file.ts";
+import { workerSecrets } from "./platform/worker-secrets.ts";
+import { deleteSealingSecrets, makeDeployedSealingKey } from "./sealing-key-deployed.ts";
+import { rotateLocalSealingKey } from "./sealing-key-local.ts";
+import { addResealCommand } from "./sealing-key-reseal.ts";
+import { listSealingKeys, readSealingKeys, SEALED, type ShownSealingKey } from "./sealing-key-usage.ts";
+import { inSession, type Session, shownCommand } from "./session.ts";
+import { ADMIN, examples } from "./shell.ts";
+
+/** Adds `sealing-key …`. */
+export function addSealingKeyCommands(program: Command): void {
+  const group = program
+    .command("sealing-key")
+    .summary("list and rotate the keys that seal secrets")
+    .description(
+      "Lists and rotates the sealing keys. Secrets and private keys are sealed to the public half, in D1; the private " +
+        "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
+    );
+  addList(group);
+  addRotate(group);
+  addResealCommand(group);
+  addRemove(group);
+}
+
+function addList(group: Command): void {
+  group
+    .command("list")
+    .summary("list the sealing keys and what needs them")
+    .description("Lists the sealing keys, with the number of sealed values that need each.")
+    .addHelpText("after", examples("sealing-key list", "sealing-key list --env production"))
+    .action(
+      inSession(async ({ database, output }) => {
+        const keys = await listSealingKeys(database);
+        output.result(keys, () => sealingKeyTable(keys));
+      }),
+    );
+}
+
+function sealingKeyTable(keys: readonly ShownSealingKey[]): string {
+  const rows = keys.map(({ version, newest, values, createdAt }) => [
+    version,
+    newest ? "newest" : "",
+    shownNumber(values),
+    createdAt ?? "",
+  ]);
+  return tableLines(["VERSION", "USE", "VALUES", "CREATED"], rows, `There are no sealing keys yet: run ${ADMIN} init.`);
+}
+
+function addRotate(group: Command): void {
+  group
+    .command("rotate")
+    .summary("make the next sealing key")
+    .description(
+      "Makes the next sealing key: what is sealed from now on is sealed to it. Locally the private half goes into " +
+        ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
+        "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
+    )
+    .addHelpText("after", examples("sealing-key rotate", "sealing-key rotate --env production"))
+    .action(inSession(rotate));
+}
+
+async function rotate(session: Session): Promise<void> {
+  const { version, isOurs } = await makeNext(session);
+  if (!isOurs)
+    session.output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
+  session.output.result({ version }, () => rotatedText(version, session));
+}
+
+async function makeNext({ database, output, place }: Session): Promise<{ version: number; isOurs: boolean }> {
+  if ("local" in place) {
+    return { version: await rotateLocalSealingKey(database, place.local), isOurs: true };
+  }
+  return makeDeployedSealingKey(database, workerSecrets(place.environment, output.note));
+}
+
+const rotatedText = (version: number, session: Session): string =>
+  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
+
+/** wrangler reads local keys only when it starts. */
+const restarts = ({ place }: Session): string =>
+  "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
+
+function addRemove(group: Command): void {
+  group
+    .command("remove")
+    .argument("<version>", "the version to remove", positiveNumber)
+    .summary("remove a sealing key that nothing needs")
+    .description(
+      "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
+        "version from the Worker. Refused for the newest, and while any value needs it.",
+    )
+    .addHelpText("after", examples("sealing-key remove 1 --env production"))
+    .action(inSession(remove));
+}
+
+async function remove(session: Session, version: number): Promise<void> {
+  // The row first: as long as D1 names the key, something may be sealed to it.
+  const wasThere = await removeSealingKey(session.database, version);
+  // Also when the row is gone: a run that died in between left the private half behind.
+  const hadPrivateHalf = await removePrivateHalf(session, version);
+  if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
+  session.output.result({ removed: version }, () => `Sealing key ${version} is removed.${restarts(session)}`);
+}
+
+/**
+ * Takes a sealing key's public half out of D1, so that nothing is sealed to it any more.
+ *
+ * @returns whether it was there: false for a version that was removed before
+ * @throws UserError while a value needs it, when it is the newest, and when there was never such a version
+ */
+export async function removeSealingKey(database: Database, version: number): Promise<boolean> {
+  const before = (await listSealingKeys(database)).map((key) => key.version);
+  if (version > Math.max(0, ...before)) throw unknownSealingKey(version);
+  const unused = SEALED.map(
+    (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
+  );
+  const hasNewer = sql`EXISTS (SELECT 1 FROM sealing_key AS newer WHERE newer.version > ${version})`;
+  await database.run((orm) =>
+    orm
+      .delete(sealingKey)
+      .where(sql`${sealingKey.version} = ${version} AND ${hasNewer} AND ${sql.join(unused, sql` AND `)}`),
+  );
+  const { keys, valuesOf } = await readSealingKeys(database);
+  if (valuesOf(version) === 0 && keys.every((key) => key.version !== version)) return before.includes(version);
+  if (keys.at(-1)?.version === version) {
+    throw new UserError(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
+  }
+  throw new UserError(
+    `${valuesOf(version)} values still need sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
+  );
+}
+
+const unknownSealingKey = (version: number): UserError =>
+  new UserError(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
+
+/** @returns whether there was anything to remove */
+async function removePrivateHalf({ place, output }: Session, version: number): Promise<boolean> {
+  if ("local" in place) {
+    return removeLocalKey(place.local, version);
+  }
+  return (await deleteSealingSecrets(workerSecrets(place.environment, output.note), version)) > 0;
+}

@@ -1,0 +1,128 @@
+import type { Command } from "commander";
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import { application, webhookEvent } from "../shared/schema.ts";
+import { type ApplicationRow, findApplication } from "./application-record.ts";
+import { UserError } from "./errors.ts";
+import { isoTime, shownTime } from "./output.ts";
+import type { Database } from "./platform/database.ts";
+import { withSession } from "./session.ts";
+import { ADMIN, examples } from "./shell.ts";
+import { DUE_FIRST, type EventState, findEvent, makeDue } from "./webhook-event.ts";
+
+/** Adds `webhook replay`. */
+export function addReplayCommand(group: Command): void {
+  group
+    .command("replay <id>")
+    .summary("send events again")
+    .description(
+      "Sends an event at once, in whatever state it is, with all its attempts before it: give the event's ID. With " +
+        "--all-exhausted it sends all events of an application again whose attempts are used up: give the " +
+        "application's ID. Receivers know an event by its ID and can tell that they had it already.",
+    )
+    .option("--all-exhausted", "all exhausted events of the application <id>")
+    .addHelpText("after", examples("webhook replay evt_…", "webhook replay app_… --all-exhausted"))
+    .action(replay);
+}
+
+async function replay(this: Command, id: string, { allExhausted = false }: { allExhausted?: boolean }): Promise<void> {
+  if (!allExhausted && id.startsWith("app_")) {
+    throw new UserError(
+      `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
+    );
+  }
+  await withSession(this, async ({ database, output }) => {
+    if (allExhausted) {
+      const replayed = await replayExhausted(database, id);
+      output.result(replayed, () => `${replayed.replayed} events of ${id} are due again.${whenSent(replayed)}`);
+    } else {
+      const replayed = await replayEvent(database, id);
+      output.result(replayed, () => replayedText(replayed));
+    }
+  });
+}
+
+export interface ReplayedEvent {
+  id: string;
+  applicationId: string;
+  /** What it was before. */
+  previousState: EventState;
+  /** For a pending event, when its next attempt would have been; null when it was due already, and in other states. */
+  previousAttemptAt: string | null;
+  /** Whether it waits until the application is enabled. */
+  disabled: boolean;
+}
+
+/**
+ * Makes one event due before all others of its application, in whatever state it is, with all its attempts before it. An
+ * attempt that is running at this moment is not waited for, so the receiver may get the event twice.
+ *
+ * @throws UserError when there is no such event or its application takes none
+ */
+export async function replayEvent(database: Database, eventId: string): Promise<ReplayedEvent> {
+  const { event, application: owner } = await findEvent(database, eventId);
+  assertTakesEvents(owner);
+  const { meta } = await database.run((orm) =>
+    orm
+      .update(webhookEvent)
+      .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, deliveredAt: null })
+      .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
+  );
+  if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed at this moment: run the command again.`);
+  const isWaiting = event.state === "pending" && event.dueAt > Date.now();
+  return {
+    id: eventId,
+    applicationId: owner.id,
+    previousState: event.state,
+    previousAttemptAt: isWaiting ? isoTime(event.dueAt) : null,
+    disabled: owner.disabledAt !== null,
+  };
+}
+
+/** Makes all exhausted events of an application due again, the oldest first. */
+export async function replayExhausted(
+  database: Database,
+  applicationId: string,
+): Promise<{ applicationId: string; replayed: number; disabled: boolean }> {
+  const owner = await findApplication(database, applicationId);
+  assertTakesEvents(owner);
+  const { meta } = await database.run((orm) => makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)));
+  return { applicationId, replayed: meta.changes, disabled: owner.disabledAt !== null };
+}
+
+const takesEvents = (applicationId: string): SQL =>
+  sql`EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${applicationId}
+    AND ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL)`;
+
+function assertTakesEvents({ id, webhookUrl, webhookHeldAt }: ApplicationRow): void {
+  const setUrl = `${ADMIN} application update ${id} --webhook-url ${webhookUrl ?? "URL"}`;
+  if (webhookUrl === null) throw new UserError(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
+  if (webhookHeldAt !== null) {
+    throw new UserError(
+      `Deliveries to ${webhookUrl} are held. Once the receiver works, release all of them with ${ADMIN} webhook test ${id} (a 2xx response does it) or ${setUrl}`,
+    );
+  }
+}
+
+function replayedText(replayed: ReplayedEvent): string {
+  return `Event ${replayed.id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
+}
+
+function previously({ previousState, previousAttemptAt }: ReplayedEvent): string {
+  switch (previousState) {
+    case "delivered":
+      return "had been delivered and is due again";
+    case "exhausted":
+      return "had used up its attempts and is due again";
+    case "held":
+      return "was held and is due now";
+    case "pending":
+      return previousAttemptAt === null
+        ? "was due already"
+        : `was to be tried at ${shownTime(Date.parse(previousAttemptAt))} and is due now`;
+  }
+}
+
+const whenSent = ({ applicationId, disabled }: { applicationId: string; disabled: boolean }): string =>
+  disabled
+    ? ` The application is disabled, so nothing is sent before ${ADMIN} application enable ${applicationId}.`
+    : " The running service sends it within about a minute.";

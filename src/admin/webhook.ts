@@ -1,0 +1,73 @@
+import { type Command, Option } from "commander";
+import { and, desc, eq, sql } from "drizzle-orm";
+import { webhookEvent } from "../shared/schema.ts";
+import { findApplication } from "./application-record.ts";
+import { listLimit } from "./arguments.ts";
+import { tableLines } from "./output.ts";
+import type { Database } from "./platform/database.ts";
+import { inSession } from "./session.ts";
+import { examples } from "./shell.ts";
+import { EVENT_STATES, type EventState, type ListedEvent, listedEvent } from "./webhook-event.ts";
+import { addReplayCommand } from "./webhook-replay.ts";
+import { addShowCommand } from "./webhook-show.ts";
+import { addTestCommand } from "./webhook-test.ts";
+
+/** Adds `webhook …`. */
+export function addWebhookCommands(program: Command): void {
+  const group = program
+    .command("webhook")
+    .summary("test webhooks, list and show events, send them again")
+    .description("Tests webhooks, lists and shows events, and sends them again.");
+  addTestCommand(group);
+  addList(group);
+  addShowCommand(group);
+  addReplayCommand(group);
+}
+
+function addList(group: Command): void {
+  group
+    .command("list <id>")
+    .summary("list an application's events")
+    .description("Lists the events of an application, newest first.")
+    .addOption(new Option("--state <state>", "only events in this state").choices(EVENT_STATES))
+    .option("--limit <n>", "at most so many", listLimit, 100)
+    .addHelpText("after", examples("webhook list app_…", "webhook list app_… --state exhausted --json"))
+    .action(
+      inSession(async ({ database, output }, id: string, { state, limit }: { state?: EventState; limit: number }) => {
+        const events = await listEvents(database, id, { state, limit });
+        output.result(events, () => eventTable(events));
+      }),
+    );
+}
+
+/** The newest events of an application. */
+export async function listEvents(
+  database: Database,
+  applicationId: string,
+  { state, limit }: { state: EventState | undefined; limit: number },
+): Promise<ListedEvent[]> {
+  await findApplication(database, applicationId);
+  // The state stands in the text, so that the index of stopped events serves the question.
+  const inState = state && sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
+  const rows = await database.run((orm) =>
+    orm
+      .select()
+      .from(webhookEvent)
+      .where(and(eq(webhookEvent.applicationId, applicationId), inState))
+      .orderBy(desc(webhookEvent.id))
+      .limit(limit),
+  );
+  return rows.map(listedEvent);
+}
+
+function eventTable(events: readonly ListedEvent[]): string {
+  const rows = events.map(({ id, event, state, attempts, lastStatus, createdAt }) => [
+    id,
+    event,
+    state,
+    attempts,
+    lastStatus ?? "",
+    createdAt?.slice(5, 16).replace("T", " ") ?? "",
+  ]);
+  return tableLines(["EVENT ID", "EVENT", "STATE", "TRY", "LAST", "CREATED"], rows, "There are no such events.");
+}
