@@ -7,6 +7,8 @@ import { createApplication } from "../admin/application-create.ts";
 import { UserError } from "../admin/errors.ts";
 import type { Database } from "../admin/platform/database.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
+import { ensureLocalSealing } from "../admin/sealing-key-local.ts";
+import { openDatabase } from "../admin/session.ts";
 import { newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
 import { application, applicationSecret } from "../shared/schema.ts";
 
@@ -21,11 +23,22 @@ export interface DemoApplication {
   isDisabled: boolean;
 }
 
+/** Makes the tables, the sealing key and the demo application, as far as they are missing. */
+export async function prepareLocalData(state: LocalState): Promise<DemoApplication> {
+  const { database, close } = await openDatabase(undefined);
+  try {
+    await ensureLocalSealing(database, state);
+    return await ensureDemoApplication(database, state);
+  } finally {
+    await close();
+  }
+}
+
 /**
  * The demo application, made if there is none. The secret cannot be read back from D1, so a file keeps it; the file is
  * written first, and a start that died before the application was made is finished by the next.
  */
-export async function ensureDemoApplication(database: Database, state: LocalState): Promise<DemoApplication> {
+async function ensureDemoApplication(database: Database, state: LocalState): Promise<DemoApplication> {
   const kept = readCredentials(state) ?? writeCredentials(state);
   const found = await findDemo(database, kept);
   if (found !== null) return found;

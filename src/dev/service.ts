@@ -1,25 +1,23 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { get } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
-import { createLogFilter } from "./service-log.ts";
 
 /** Loaded into wrangler's process ahead of wrangler. */
-const PRELOADED = ["./leave-with-parent.ts", "./tell-runtime-end.ts"].flatMap((path) => [
-  "--import",
-  fileURLToPath(new URL(path, import.meta.url)),
-]);
+const PRELOAD = fileURLToPath(new URL("./wrangler-preload.ts", import.meta.url));
 const STOP_GRACE_MILLISECONDS = 3000;
 const READY_POLL_MILLISECONDS = 100;
 /** Lines of wrangler's that are kept to explain an early end. */
 const KEPT_LINES = 30;
 
-/** tell-runtime-end.ts sends this. */
+/** wrangler-preload.ts sends this. */
 const workerdEnd = z.object({ workerdEndedBy: z.string() });
 
 /** The Worker as wrangler runs it. */
@@ -54,7 +52,7 @@ export function startService(state: LocalState, { port, host, demoApplicationId,
   const quiet = ["--show-interactive-dev-session=false", "--inspector-port", "0"];
   const child = spawn(
     process.execPath,
-    [...PRELOADED, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...variables, ...quiet],
+    ["--import", PRELOAD, WRANGLER_PROGRAM, "dev", "--config", WRANGLER_CONFIG, ...options, ...variables, ...quiet],
     {
       cwd: PROJECT,
       detached: true,
@@ -131,4 +129,59 @@ async function isHealthy(origin: string): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** wrangler puts these in front of what the Worker writes with console.error and console.warn. */
+const LEVEL = /^(?:✘ \[ERROR\]|▲ \[WARNING\]) (?=\{)/;
+/** Starts a message of wrangler's own that a person must see: the Worker does not build, or it threw. */
+const TROUBLE = /^(?:✘ |\[wrangler:error\])/;
+/** What the runtime says of a caller that hung up: no trouble. */
+const HANG_UP = /\bdisconnected: /;
+/** Starts any message of wrangler's own. */
+const MESSAGE = /^(?:✘ |▲ |⎔ |\[wrangler|[A-Za-z⛅])/;
+
+/**
+ * Picks the lines to show out of wrangler's: the Worker's log, which is JSON, and trouble. The rest is wrangler talking
+ * about itself.
+ *
+ * @returns a function from one line to the line to show, or null
+ */
+export function createLogFilter(): (line: string) => string | null {
+  let inTrouble = false;
+  return (raw) => {
+    const line = stripVTControlCharacters(raw).replace(LEVEL, "");
+    if (line.startsWith("{")) {
+      inTrouble = false;
+      return line;
+    }
+    if (TROUBLE.test(line)) inTrouble = !HANG_UP.test(line);
+    else if (MESSAGE.test(line)) inTrouble = false;
+    return inTrouble && line.trim() !== "" ? line : null;
+  };
+}
+
+/** Production runs the sweep every minute; locally nobody wants to wait that long for a webhook or an expiry. */
+const PERIOD_MILLISECONDS = 2000;
+/** Longer than a sweep may take. */
+const TIMEOUT_MILLISECONDS = 60_000;
+
+/**
+ * Runs the Worker's cron trigger again and again, one run at a time, since `wrangler dev` never does by itself. A run
+ * that fails (the Worker is reloading) is made up for by the next.
+ */
+export async function driveCron(origin: string): Promise<never> {
+  const url = `${origin}/cdn-cgi/local/scheduled?cron=${encodeURIComponent("* * * * *")}`;
+  for (;;) {
+    const pause = wait(PERIOD_MILLISECONDS);
+    await trigger(url).catch(() => {});
+    await pause;
+  }
+}
+
+/** Not by `fetch`, which sends the URL's own Host: the trigger is refused unless that says localhost. */
+async function trigger(url: string): Promise<void> {
+  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
+  const [response] = await once(get(url, { headers: { host: "localhost" }, signal }), "response");
+  response.resume();
+  await once(response, "end");
 }

@@ -1,17 +1,14 @@
 import "../admin/platform/quick-loading.ts";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { describeError, UserError } from "../admin/errors.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState, PROJECT } from "../admin/platform/paths.ts";
 import { assertStateWritable, assertWritable } from "../admin/platform/writable.ts";
+import { assertPortFree, originsOf } from "./address.ts";
 import { HELP, readCommandLine } from "./command-line.ts";
-import { driveCron } from "./cron.ts";
-import { originsOf } from "./origins.ts";
-import { watchPackages } from "./packages.ts";
-import { assertPortFree } from "./port.ts";
-import { type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
+import { driveCron, type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
 /** `npm start`: makes what a fresh clone lacks, then runs the service until Ctrl-C. */
@@ -19,6 +16,8 @@ import { welcome } from "./welcome.ts";
 const READY_LIMIT_MILLISECONDS = 120_000;
 const FILE_POLL_MILLISECONDS = 500;
 const PARENT_POLL_MILLISECONDS = 1000;
+/** What npm deletes first and writes last when it installs packages. */
+const INSTALLED = join(PROJECT, "node_modules/.package-lock.json");
 
 const state = localState();
 const packagesChanged = watchPackages();
@@ -45,27 +44,15 @@ async function start(): Promise<void> {
   }
   await assertPortFree(port, host);
   process.stderr.write("Starting…\n");
-  const demo = await prepare();
+  // Not a static import: quick-loading.ts must have run before Drizzle is looked up.
+  const { prepareLocalData } = await import("./demo-application.ts");
+  const demo = await prepareLocalData(state);
   const origins = originsOf(host, port);
   const launchHere = () => launch({ port, host, demoApplicationId: demo.applicationId, show }, origins.own);
   const first = await launchHere();
   show(welcome(origins, demo, state));
   void driveCron(origins.own);
   await supervise(first, launchHere);
-}
-
-/** Tables, sealing key and demo application. */
-async function prepare() {
-  const { openDatabase } = await import("../admin/session.ts");
-  const { database, close } = await openDatabase(undefined);
-  try {
-    const { ensureLocalSealing } = await import("../admin/sealing-key-local.ts");
-    const { ensureDemoApplication } = await import("./demo-application.ts");
-    await ensureLocalSealing(database, state);
-    return await ensureDemoApplication(database, state);
-  } finally {
-    await close();
-  }
 }
 
 async function launch(options: ServiceOptions, origin: string): Promise<Service> {
@@ -127,6 +114,23 @@ const packagesError = (): UserError =>
   new UserError(
     "The packages in node_modules are being replaced: start again with npm start after that. The data is kept.",
   );
+
+/**
+ * Watches for an installation of packages. `npm ci` beside a running service takes away the files that wrangler and the
+ * Worker are made of; wrangler would try to build the Worker from what is left, with thousands of lines of errors.
+ *
+ * @returns a function that tells whether packages were or are being installed since; a check costs microseconds
+ */
+function watchPackages(): () => boolean {
+  const before = identify();
+  return () => identify() !== before;
+}
+
+/** The state of npm's record; empty while there is none, also with another package manager. */
+function identify(): string {
+  const record = statSync(INSTALLED, { throwIfNoEntry: false });
+  return record === undefined ? "" : `${record.ino} ${record.mtimeMs}`;
+}
 
 /** Empty when the file is not there, say because it is being replaced by hand. */
 const readKeyFile = (): string => (existsSync(state.sealingKeys) ? readFileSync(state.sealingKeys, "utf8") : "");

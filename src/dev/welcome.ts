@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { bold, fieldLines } from "../admin/output.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
 import { ADMIN } from "../admin/shell.ts";
+import type { Origins } from "./address.ts";
 import type { DemoApplication } from "./demo-application.ts";
-import type { Origins } from "./origins.ts";
 
 /** What a person sees once the service is up. */
 export function welcome({ own, printed }: Origins, demo: DemoApplication, state: LocalState): string {

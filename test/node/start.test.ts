@@ -8,8 +8,8 @@ import { text } from "node:stream/consumers";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { originsOf } from "../../src/dev/origins.ts";
-import { createLogFilter } from "../../src/dev/service-log.ts";
+import { originsOf } from "../../src/dev/address.ts";
+import { createLogFilter } from "../../src/dev/service.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 /** A path at which this user may make nothing. As root, by giving up the right to pass over permissions. */

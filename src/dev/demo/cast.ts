@@ -1,7 +1,13 @@
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { text } from "node:stream/consumers";
+import * as z from "zod";
+import { oneLine } from "../../admin/errors.ts";
+import { PROJECT } from "../../admin/platform/paths.ts";
+import { ADMIN } from "../../admin/shell.ts";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
-import { createApplication, type DemoApplication } from "./administrator.ts";
-import type { Narrator } from "./narrator.ts";
+import { DemoFailure, type Narrator } from "./narrator.ts";
+import { shownJson } from "./text.ts";
 import type { WebhookReceiver } from "./webhook-receiver.ts";
 
 /** Who takes part in the story. */
@@ -33,4 +39,50 @@ export async function assemble(narrator: Narrator, origin: string, receiver: Web
     server: new ServerClient({ ...common, applicationSecret }),
     device: (name) => new DeviceClient({ ...common, udid: `${name}-${randomBytes(8).toString("hex")}` }),
   };
+}
+
+/** Numbers the story needs: two users of a phone, a visitor who comes, and one who does not. */
+const DEMO_RANGE_SIZE = 4;
+/** Far above the ranges that applications get by themselves. */
+const FIRST_DEMO_NUMBER = 8_000_000_000_000_000;
+const MAX_RANGE_TRIES = 5;
+
+const created = z.object({
+  applicationId: z.string(),
+  applicationSecret: z.string(),
+  firstNumber: z.number(),
+  lastNumber: z.number(),
+});
+
+type DemoApplication = z.infer<typeof created>;
+
+/**
+ * Creates the story's application by the administration script, with a range of its own: every millisecond has one, and
+ * one that is taken is followed by the next.
+ */
+async function createApplication(narrator: Narrator, webhookUrl: string): Promise<DemoApplication> {
+  for (let tries = 1; ; tries++) {
+    const first = FIRST_DEMO_NUMBER + Date.now() * DEMO_RANGE_SIZE;
+    const range = ["--first", String(first), "--last", String(first + DEMO_RANGE_SIZE - 1)];
+    const words = ["application", "create", "--name", "Demo story", "--webhook-url", webhookUrl, ...range, "--json"];
+    narrator.command([...ADMIN.split(" "), ...words]);
+    const { code, stdout, stderr } = await runAdmin(words);
+    if (code === 0) {
+      narrator.received(shownJson(stdout.trim()));
+      return created.parse(JSON.parse(stdout));
+    }
+    narrator.received(oneLine(stderr));
+    const isTaken = stderr.includes("overlap");
+    if (!isTaken || tries >= MAX_RANGE_TRIES) throw new DemoFailure(oneLine(stderr) || `it ended with ${code}`);
+  }
+}
+
+async function runAdmin(words: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn("npm", ["run", "-s", "admin", "--", ...words], {
+    cwd: PROJECT,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = new Promise<number | null>((resolve, reject) => child.once("error", reject).once("close", resolve));
+  const [code, stdout, stderr] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  return { code, stdout, stderr };
 }

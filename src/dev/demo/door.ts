@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { type JwkSet, verifyBadgeSignature } from "../../verify/badge-signature.ts";
-import { must } from "./failure.ts";
 import type { Narrator } from "./narrator.ts";
+import { must } from "./narrator.ts";
 
 const MAX_AGE_SECONDS = 60;
 const P256 = { name: "ECDSA", namedCurve: "P-256" } as const;

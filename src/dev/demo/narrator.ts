@@ -1,6 +1,15 @@
 import { bold, faint } from "../../admin/output.ts";
-import { DemoFailure } from "./failure.ts";
 import { fold, foldCommand, shownJson, withoutSecrets } from "./text.ts";
+
+/** The story cannot go on. Its message is one plain line for whoever reads it. */
+export class DemoFailure extends Error {
+  override readonly name = "DemoFailure";
+}
+
+/** Checks what the contract says. @throws DemoFailure with what was expected */
+export function must(holds: boolean, expected: string): asserts holds {
+  if (!holds) throw new DemoFailure(`the contract says otherwise: ${expected}`);
+}
 
 /** Headers that say who calls, and the one that pages. */
 const SHOWN_HEADERS = ["applicationid", "applicationsecret", "udid", "pagination-cursor"];

@@ -1,6 +1,6 @@
 import { BadgeServiceError, type DeviceClient, type Invitation, type ListedBadge } from "../../client/index.ts";
 import type { Cast } from "./cast.ts";
-import { must } from "./failure.ts";
+import { must } from "./narrator.ts";
 import { shownJson } from "./text.ts";
 
 const ONE_HOUR_MILLISECONDS = 3_600_000;

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { BadgeServiceError, type DeviceClient } from "../../client/index.ts";
 import type { Cast } from "./cast.ts";
 import { checkAtDoor, fetchKeySet, newPhoneKey, type Presentation, presentedAt } from "./door.ts";
-import { DemoFailure, must } from "./failure.ts";
+import { DemoFailure, must } from "./narrator.ts";
 
 const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "1.0.0" };
 

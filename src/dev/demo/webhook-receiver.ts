@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { type BadgeCreatedEvent, verifyWebhook } from "../../client/index.ts";
-import { DemoFailure } from "./failure.ts";
+import { DemoFailure } from "./narrator.ts";
 
 const LIMIT_MILLISECONDS = 30_000;
 
