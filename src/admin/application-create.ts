@@ -29,7 +29,7 @@ export function addCreateCommand(group: Command): void {
     .summary("create an application and print its ID and secret")
     .description(
       "Creates an application and prints its ID and secret.\n\n" +
-        "The secret is shown this once: it cannot be read back. Without --first and --last the application gets the " +
+        "The secret is shown only now: it cannot be read back. Without --first and --last the application gets the " +
         "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.",
     )
     .requiredOption("--name <name>", "name for people", applicationName)
@@ -69,7 +69,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
   );
 }
 
-/** Reads the two options of a range. */
+/** The range of --first and --last; undefined when neither was given. */
 function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
   if (first === undefined && last === undefined) return undefined;
   if (first === undefined || last === undefined) {
@@ -94,13 +94,13 @@ Keep the secret now: it is not shown again.`;
 
 export interface NewApplication {
   name: string;
-  /** Absent: the next free block. */
+  /** Undefined: the lowest free block of the default size. */
   range?: NumberRange | undefined;
   webhookUrl: string | null;
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
-  /** ID and secret chosen beforehand: only for the demo application, whose file is written first. */
+  /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: string; applicationSecret: string };
 }
 
@@ -115,15 +115,15 @@ export interface CreatedApplication {
 }
 
 /**
- * Makes an application with its first secret, signing key and device key. Everything hangs on the application's row,
- * which is inserted only if its range is free at that moment: either all of it is there afterwards or nothing.
+ * Creates an application with its first secret, signing key and device key. The application's row is inserted only if
+ * its range is free in that transaction, and the other rows only if the application's is there: all of it or nothing.
  *
  * @throws UserError when the range is not free
  */
 export async function createApplication(database: Database, wanted: NewApplication): Promise<CreatedApplication> {
   const material = await makeMaterial(await newestSealer(database), wanted);
   const { applicationId } = material;
-  const [, , , [made]] = await database.run((orm) =>
+  const [, , , [created]] = await database.run((orm) =>
     orm.batch([
       insertApplication(orm, wanted, material),
       insertSecret(orm, material),
@@ -131,8 +131,8 @@ export async function createApplication(database: Database, wanted: NewApplicati
       orm.select().from(application).where(eq(application.id, applicationId)),
     ]),
   );
-  if (made === undefined) throw await explainRefusal(database, wanted, material);
-  const { name, firstNumber, lastNumber, webhookUrl } = made;
+  if (created === undefined) throw await explainRefusal(database, wanted, material);
+  const { name, firstNumber, lastNumber, webhookUrl } = created;
   return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
 }
 
@@ -150,7 +150,7 @@ async function makeMaterial(sealer: Sealer, { credentials }: NewApplication) {
   };
 }
 
-/** The columns are those of the table, in its order: Drizzle names them all in front of a SELECT. */
+/** The SELECT lists every column in the order of the table: Drizzle writes the whole column list before it. */
 function insertApplication(orm: Orm, wanted: NewApplication, material: Material) {
   const { applicationId, deviceKey, sealingVersion, createdAt } = material;
   const range = wanted.range ? explicitRange(wanted.range, applicationId) : defaultRange();
@@ -164,7 +164,7 @@ function insertApplication(orm: Orm, wanted: NewApplication, material: Material)
 }
 
 function insertSecret(orm: Orm, { applicationId, secret: { row }, createdAt }: Material) {
-  const known = orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
+  const existing = orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
   return orm.insert(applicationSecret).select(
     orm
       .select({
@@ -177,12 +177,12 @@ function insertSecret(orm: Orm, { applicationId, secret: { row }, createdAt }: M
         createdAt: sql`${createdAt}`.as("created_at"),
       })
       .from(application)
-      .where(and(eq(application.id, applicationId), notExists(known))),
+      .where(and(eq(application.id, applicationId), notExists(existing))),
   );
 }
 
 function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt }: Material) {
-  const known = orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId));
+  const existing = orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId));
   return orm.insert(signingKey).select(
     orm
       .select({
@@ -196,11 +196,11 @@ function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt 
         signsFrom: sql`unixepoch() * 1000`.as("signs_from"),
       })
       .from(application)
-      .where(and(eq(application.id, applicationId), notExists(known))),
+      .where(and(eq(application.id, applicationId), notExists(existing))),
   );
 }
 
-/** Nothing was inserted. Why can only be told afterwards, so it may have changed since. */
+/** Why nothing was inserted. It is read after the fact, so the reason may be gone by now. */
 async function explainRefusal(database: Database, { range }: NewApplication, { sealingVersion }: Material) {
   const [keys, [overlapping]] = await database.run((orm) =>
     orm.batch([
@@ -208,8 +208,8 @@ async function explainRefusal(database: Database, { range }: NewApplication, { s
       selectNeighbour(orm, range?.lastNumber ?? 0, ""),
     ]),
   );
-  if (keys.length === 0) return new UserError("The sealing key was replaced at this moment: run the command again.");
+  if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");
   if (range === undefined) return new UserError("No block of numbers is free: choose a range with --first and --last.");
-  if (overlapping === undefined) return new UserError("The range was taken at this moment: run the command again.");
+  if (overlapping === undefined) return new UserError("The range was taken meanwhile: run the command again.");
   return new UserError(overlapLine(range, overlapping));
 }

@@ -6,14 +6,14 @@ import { bold, fieldLines, isoTime } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
 import { ADMIN } from "./shell.ts";
 
-/** An application as the commands print it: everything but what is sealed. */
+/** An application as the commands print it, without its sealed values. */
 export interface ShownApplication {
   applicationId: string;
   name: string;
   firstNumber: number;
   lastNumber: number;
   webhookUrl: string | null;
-  /** Since when deliveries are held. */
+  /** When its deliveries were put on hold; null when they are not. */
   webhookHeldAt: string | null;
   requireSecret: boolean;
   reuseAfterSeconds: number;
@@ -64,7 +64,7 @@ ${fieldLines({
 export const unknownApplication = (id: string): UserError =>
   new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
 
-/** @throws UserError when a text cannot be an application ID */
+/** @throws UserError when a text does not have the form of an application ID */
 export function assertApplicationId(text: string): void {
   if (isApplicationId(text)) return;
   throw new UserError(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);

@@ -35,13 +35,13 @@ export function addUpdateCommand(group: Command): void {
     .command("update <id>")
     .summary("change an application")
     .description(
-      "Changes an application. What is not given stays as it is.\n\n" +
-        "A number range can only grow, and only at its end. Setting the webhook URL, also to what it is, sends the " +
-        "events that were held because the endpoint failed.",
+      "Changes an application. Options that are not given leave their values as they are.\n\n" +
+        "A number range can only grow, and only at its end. Setting the webhook URL, even to its present value, sends " +
+        "the events that were held because the endpoint failed.",
     )
     .option("--name <name>", "name for people", applicationName)
     .option("--webhook-url <url>", 'where badge:created events are sent; "" for nowhere')
-    .option("--no-webhook-url", "send no events any more")
+    .option("--no-webhook-url", "stop sending events")
     .option("--first <n>", "accepted only if it stays the same", badgeNumber)
     .option("--last <n>", "new last badge number of the range", badgeNumber)
     .option("--require-secret", "let only callers with the secret create invitations")
@@ -75,13 +75,13 @@ async function update(this: Command, id: string, options: UpdateOptions): Promis
   });
 }
 
-/** What to change; what is absent stays. */
+/** What to change; undefined leaves a value as it is. */
 export interface ApplicationChanges {
   name?: string | undefined;
-  /** Only to say that it stays: a range grows at its end. */
+  /** Must be the present one: a range only grows at its end. */
   firstNumber?: number | undefined;
   lastNumber?: number | undefined;
-  /** Null: no events any more. A URL, also the one that is set, releases an endpoint that is held. */
+  /** Null stops events. A URL, even the present one, releases held deliveries. */
   webhookUrl?: string | null | undefined;
   requireSecret?: boolean | undefined;
   reuseAfterSeconds?: number | undefined;
@@ -89,9 +89,9 @@ export interface ApplicationChanges {
 }
 
 /**
- * Changes an application in one transaction: all of it or, when the range cannot grow that far, nothing.
+ * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing.
  *
- * @throws UserError when the range cannot be so
+ * @throws UserError when nothing is to change, or the range cannot become what was asked for
  */
 export async function updateApplication(
   database: Database,
@@ -119,9 +119,9 @@ export async function updateApplication(
 }
 
 function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: ApplicationChanges) {
-  const fresh = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
-  // A first number alone changes nothing, but SQL wants something to set.
-  return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...fresh }) };
+  const released = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
+  // --first alone changes nothing, but an UPDATE must set something: the ID, to itself.
+  return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
 }
 
 function rangeCondition(id: string, { firstNumber, lastNumber }: ApplicationChanges): SQL | undefined {
@@ -132,7 +132,7 @@ function rangeCondition(id: string, { firstNumber, lastNumber }: ApplicationChan
   return and(sameFirst, grows, sql`NOT ${overlapsAnother(first, sql`${lastNumber}`, id)}`);
 }
 
-/** True once the update before it in the batch has set the URL. */
+/** Whether the update that precedes this in the batch has set the URL. */
 function isReleased(id: string, { webhookUrl, lastNumber }: ApplicationChanges): SQL {
   if (webhookUrl === undefined || webhookUrl === null) return sql`false`;
   const isSet = and(
@@ -156,5 +156,5 @@ function refusalLine(
   if (neighbour !== undefined && neighbour.lastNumber >= firstNumber) {
     return overlapLine({ firstNumber, lastNumber: wanted }, neighbour);
   }
-  return "The ranges changed at this moment: run the command again.";
+  return "The ranges changed meanwhile: run the command again.";
 }

@@ -85,7 +85,7 @@ function addShow(group: Command): void {
     );
 }
 
-/** Events of an application that are kept because their delivery is held. */
+/** Events of an application that are on hold because its endpoint failed. */
 export async function countHeldEvents(database: Database, id: string): Promise<number> {
   const [row] = await database.run((orm) =>
     orm
@@ -102,33 +102,33 @@ function addDisable(group: Command): void {
     .summary("refuse an application's requests")
     .description("Refuses all requests of an application within half a minute. Its badges and numbers are kept.")
     .addHelpText("after", examples("application disable app_…"))
-    .action(inSession((session, id: string) => disable(session, id, true)));
+    .action(inSession((session, id: string) => printDisabled(session, id, true)));
 }
 
 function addEnable(group: Command): void {
   group
     .command("enable <id>")
-    .summary("accept them again")
+    .summary("accept its requests again")
     .description("Accepts the requests of a disabled application again.")
     .addHelpText("after", examples("application enable app_…"))
-    .action(inSession((session, id: string) => disable(session, id, false)));
+    .action(inSession((session, id: string) => printDisabled(session, id, false)));
 }
 
-async function disable({ database, output }: Session, id: string, disabled: boolean): Promise<void> {
+async function printDisabled({ database, output }: Session, id: string, disabled: boolean): Promise<void> {
   const application = await setDisabled(database, id, disabled);
   output.result(application, () => `Application ${id} is ${shownState(application)}.`);
 }
 
-/** Refuses an application's requests, or accepts them again. Done already, it changes nothing. */
+/** Makes the service refuse an application's requests, or accept them again. Repeating it changes nothing. */
 export async function setDisabled(database: Database, id: string, disabled: boolean): Promise<ShownApplication> {
   assertApplicationId(id);
-  const notYet = disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt);
+  const isOtherwise = disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt);
   const [, [row]] = await database.run((orm) =>
     orm.batch([
       orm
         .update(application)
         .set({ disabledAt: disabled ? Date.now() : null })
-        .where(and(eq(application.id, id), notYet)),
+        .where(and(eq(application.id, id), isOtherwise)),
       selectApplication(orm, id),
     ]),
   );

@@ -4,25 +4,25 @@ import { checkWebhookUrl, describeUrlRefusal } from "../shared/webhook-url.ts";
 import { UserError } from "./errors.ts";
 import { commonOptions } from "./session.ts";
 
-/** Ten years: longer than any of these is meant to be. */
+/** Ten years: no duration here is meant to be longer. */
 const MAX_SECONDS = 10 * 366 * 24 * 3600;
 
 const MAX_NAME_CHARACTERS = 100;
 
-/** Reads a badge number of a command line. */
+/** Parses a badge number. */
 export const badgeNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
-/** Reads a duration that may be none. */
+/** Parses a duration; 0 is allowed. */
 export const seconds = (text: string): number => wholeNumber(text, 0, MAX_SECONDS);
 
-/** Reads a signature lifetime: `0` and `none` mean that signatures do not expire. */
+/** Parses a signature lifetime: `0` and `none` mean that signatures do not expire. */
 export const lifetime = (text: string): number | null => (text === "none" ? null : seconds(text) || null);
 
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
 export const listLimit = (text: string): number => wholeNumber(text, 1, 10_000);
 
-/** Reads the name of an application: for people, so anything that fits on a line. */
+/** Parses the name of an application. Only people read it, so anything on one line will do. */
 export function applicationName(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > MAX_NAME_CHARACTERS || /\p{Cc}/u.test(name)) {
@@ -40,9 +40,11 @@ function wholeNumber(text: string, least: number, most: number): number {
 }
 
 /**
- * The URL if it may be called, kept as it was given; null for none, undefined when nothing was said.
+ * Checks `--webhook-url`. A URL is kept as it was given, not normalized.
  *
- * @throws UserError with the reason it may not be called
+ * @param text false for `--no-webhook-url`
+ * @returns null for no URL, undefined when the option was not given
+ * @throws UserError that says why the URL may not be called
  */
 export function checkedWebhookUrl(text: string | false | undefined, command: Command): string | null | undefined {
   if (text === undefined) return undefined;

@@ -25,7 +25,7 @@ function addShow(group: Command): void {
     .description(
       "Shows whether a badge number is issued, reserved by an invitation, retired, free, or in no application's range, " +
         "and to whom it belongs. A number in no application's range is a result like the others (state: outside, exit code " +
-        "0), not a mistake. Devices are not shown: the service does not keep their udids.",
+        "0), not an error. Devices are not shown: the service does not keep their udids.",
     )
     .addHelpText("after", examples("badge show 1004831324"))
     .action(
@@ -36,17 +36,17 @@ function addShow(group: Command): void {
     );
 }
 
-/** What is known of a badge number. Nothing of it tells the device: D1 has no udid. */
+/** What D1 knows of a badge number. The device is not part of it: D1 has no udid. */
 export interface ShownBadge {
   number: string;
-  /** `free`: in the range of an application, held by nobody. `outside`: in no range. */
+  /** `free`: in an application's range and held by nobody. `outside`: in no application's range. */
   state: "issued" | "reserved" | "retired" | "free" | "outside";
   applicationId: string | null;
   userId: string | null;
   metadata: unknown;
   issuedAt: string | null;
   retiredAt: string | null;
-  /** Key ID of the signatures. */
+  /** ID of the key that signs for this badge. */
   keyId: string | null;
   eventId: string | null;
   /** The invitation that reserved the number. */

@@ -1,14 +1,14 @@
-/** Something the administrator can put right. Its message is one plain line that says what to do next. */
+/** Something the administrator can fix. Its message is one plain line that says what to do next. */
 export class UserError extends Error {
   override readonly name = "UserError";
 }
 
-/** One line, whatever the text was. */
+/** Puts a text on one line. */
 export const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
 
 /**
- * The line to print for anything thrown. Only the innermost cause speaks: the layers above it (Drizzle's) put bound
- * values into their messages, and those are digests and sealed secrets.
+ * The line to print for anything that was thrown. Only the innermost cause is printed: Drizzle's errors around it have
+ * the bound values in their messages, and those are digests and sealed secrets.
  */
 export function describeError(error: unknown): string {
   if (error instanceof UserError) return oneLine(error.message);
@@ -19,16 +19,16 @@ export function describeError(error: unknown): string {
   return oneLine(`Unexpected: ${cause instanceof Error ? cause.message : String(cause)}`);
 }
 
-/** What the system refuses for reasons that a person can see to. */
+/** Reasons of the operating system that a person can do something about. */
 const FILE_ERRORS: Readonly<Record<string, string>> = {
   EACCES: "permission denied: does it belong to another user?",
   EPERM: "permission denied: does it belong to another user?",
   EROFS: "the file system is read-only",
   ENOSPC: "there is no space left",
-  ENOTDIR: "it is below something that is no folder",
+  ENOTDIR: "a part of the path is not a folder",
 };
 
-/** Node's errors on files name the path. */
+/** Undefined when it is not one of Node's file errors, which have a path. */
 function describeFileError(error: unknown): string | undefined {
   if (!(error instanceof Error && "code" in error && "path" in error)) return undefined;
   const reason = FILE_ERRORS[String(error.code)];

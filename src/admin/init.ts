@@ -11,19 +11,19 @@ import { newestVersion } from "./sealing-key-newest.ts";
 import { commonOptions, openDatabase } from "./session.ts";
 import { examples } from "./shell.ts";
 
-/** The name of the first sealing key's secret is known only once the key is made. */
+/** What a dry run prints for the first sealing key's secret: its name depends on the key, which does not exist yet. */
 const FIRST_SECRET = "SEALING_KEY_1_FINGERPRINT";
 
-/** What stands in wrangler.toml until somebody puts an ID there. */
+/** The database ID in wrangler.toml until somebody replaces it. */
 const PLACEHOLDER = "REPLACE_ME";
 
 /** Adds `init`. */
 export function addInitCommand(program: Command): void {
   program
     .command("init")
-    .summary("make what the service needs before it can start")
+    .summary("create what the service needs before it can start")
     .description(
-      "Makes what the service needs, step by step, and can be run again at any time.\n\n" +
+      "Creates what the service needs, step by step. It can be run again at any time.\n\n" +
         "Locally: the tables and the first sealing key; npm start does the same. With --env: checks wrangler.toml, " +
         "applies the migrations to the deployed database, and makes the first sealing key, whose private half becomes " +
         "a Worker secret. Each step is printed before it is taken. Log in first: npx wrangler login.",
@@ -77,7 +77,7 @@ async function initDeployed(environment: string, dryRun: boolean, output: Output
   output.result({ sealingKey: version, done: true }, () => `Ready to deploy: npx wrangler deploy --env ${environment}`);
 }
 
-/** The version of the newest sealing key, which is made if there is none. */
+/** Makes the first sealing key if there is none. @returns the version of the newest */
 async function ensureDeployedKey(environment: string, output: Output): Promise<number> {
   const { database, close } = await openDatabase(environment);
   try {
@@ -96,7 +96,7 @@ async function ensureDeployedKey(environment: string, output: Output): Promise<n
 
 const hasPlaceholder = ({ database }: Target): boolean => database.database_id.includes(PLACEHOLDER);
 
-/** The commands that make what wrangler.toml names. The database comes first: its ID goes into the file. */
+/** The commands that create what wrangler.toml names. The database comes first: its ID goes into the file. */
 const creationCommands = (target: Target): string[][] => [
   ...(hasPlaceholder(target) ? [["d1", "create", target.database.database_name]] : []),
   ...target.queues.map((queue) => ["queues", "create", queue]),

@@ -29,7 +29,7 @@ function addRotate(group: Command): void {
     .description(
       "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
         "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
-        "public key handed out stays right.",
+        "public key that was handed out stays valid.",
     )
     .option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet")
     .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
@@ -47,15 +47,15 @@ function addRotate(group: Command): void {
 export interface RotatedSigningKey {
   applicationId: string;
   keyId: string;
-  /** From when new badges get the key; ISO 8601, UTC. */
+  /** When new badges start to get the key; ISO 8601, UTC. */
   signsFrom: string | null;
 }
 
 /**
- * Publishes a new signing key of an application, which new badges get once every cached key set has it (contract
- * section 10). Badges keep the key that they were issued with.
+ * Publishes a new signing key of an application. New badges get it once every cached key set has it (contract section
+ * 10); existing badges keep the key that they were issued with.
  *
- * @param isUrgent new badges get it as soon as every isolate knows it, though doors may not
+ * @param isUrgent give it to new badges as soon as every isolate knows it, even if doors may not
  */
 export async function rotateSigningKey(
   database: Database,
@@ -71,7 +71,7 @@ export async function rotateSigningKey(
     ]),
   );
   const [row] = inserted;
-  if (!row) throw new UserError("The sealing key was replaced at this moment: run the command again.");
+  if (!row) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
   return { applicationId, keyId: key.kid, signsFrom: isoTime(row.signsFrom) };
 }
 
@@ -79,8 +79,8 @@ const isKey = (applicationId: string, kid: string) =>
   and(eq(signingKey.applicationId, applicationId), eq(signingKey.kid, kid));
 
 /**
- * Inserts a key unless it is there: sent again after a lost response, it makes no second one. The times are by D1's
- * clock, like the Worker's set by the platform; the one of this computer may be wrong by hours.
+ * Inserts a key unless it is there, so that a repeat after a lost response adds no second one. Times are D1's: the
+ * platform sets its clock like the Worker's, while this computer's may be wrong by hours.
  */
 function insertSigningKey(orm: Orm, applicationId: string, key: NewSigningKey, delaySeconds: number) {
   return orm.insert(signingKey).select(sql`
@@ -91,7 +91,7 @@ function insertSigningKey(orm: Orm, applicationId: string, key: NewSigningKey, d
       AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`);
 }
 
-/** What `key rotate` says. */
+/** What `key rotate` prints. */
 export function rotationText({ applicationId, keyId, signsFrom }: RotatedSigningKey, isUrgent: boolean): string {
   const doors = isUrgent
     ? "Doors whose copy of the key set is older refuse those signatures until they fetch it again, at most 5 minutes."
@@ -122,12 +122,12 @@ function addList(group: Command): void {
 /** A signing key as the commands print it. */
 export interface ShownSigningKey {
   keyId: string;
-  /** Whether new badges get this one now. */
+  /** Whether new badges get this key now. */
   current: boolean;
   /** Badges that are signed with it. */
   badges: number;
   createdAt: string | null;
-  /** From when new badges got it or will get it; null when a later key overtook it before that time. */
+  /** When new badges started or will start to get it; null when a later key overtook it before that time. */
   signsFrom: string | null;
 }
 
@@ -152,27 +152,27 @@ export async function listSigningKeys(database: Database, applicationId: string)
   if (!first) return [];
   const current = currentSigningKey([first, ...later], first.now);
   const badges = new Map(uses.map((use) => [use.id, use.badges]));
-  const shown = rows.map((row, place) => ({
+  const shown = rows.map((row, index) => ({
     keyId: row.kid,
     current: row === current,
     badges: badges.get(row.id) ?? 0,
     createdAt: isoTime(row.createdAt),
-    signsFrom: isOvertaken(row, rows.slice(place + 1)) ? null : isoTime(row.signsFrom),
+    signsFrom: isOvertaken(row, rows.slice(index + 1)) ? null : isoTime(row.signsFrom),
   }));
   return shown.reverse();
 }
 
-/** Whether new badges never got a key and never will: one that was made after it came first. */
+/** Whether new badges never got this key and never will: one that was made later took effect no later. */
 const isOvertaken = ({ signsFrom }: { signsFrom: number }, later: readonly { signsFrom: number }[]): boolean =>
   later.some((key) => key.signsFrom <= signsFrom);
 
 /** A table of signing keys, 80 columns wide. */
 export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
-  const newestFirst = keys.map(({ current }) => current).indexOf(true);
-  const rows = keys.map(({ keyId, current, badges, signsFrom }, place) => [
+  const currentIndex = keys.findIndex(({ current }) => current);
+  const rows = keys.map(({ keyId, current, badges, signsFrom }, index) => [
     keyId,
     secondOf(signsFrom),
-    current ? "now" : signsFrom !== null && place < newestFirst ? "next" : "",
+    current ? "now" : signsFrom !== null && index < currentIndex ? "next" : "",
     shownNumber(badges),
   ]);
   return tableLines(["KEY ID", "SIGNS FROM", "USE", "BADGES"], rows, "There are no signing keys.");

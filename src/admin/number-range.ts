@@ -10,7 +10,7 @@ export interface NumberRange {
   lastNumber: number;
 }
 
-/** Whole numbers go into SQL as text: a bound JavaScript number would be a REAL there and divide as one. */
+/** Written into the SQL, not bound: D1 binds JavaScript numbers as REAL, whose division is not an integer one. */
 const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
 
 const SIZE = sql.raw(String(DEFAULT_RANGE_SIZE));
@@ -19,9 +19,9 @@ const MAX = sql.raw(String(MAX_BADGE_NUMBER));
 
 /**
  * Whether `first`..`last` overlaps a range of another application. Ranges never overlap, so the one that starts highest
- * at or below `last` reaches furthest: if that one ends before `first`, all do.
+ * at or below `last` reaches furthest: if it ends before `first`, all do.
  *
- * @param except application whose own range does not count
+ * @param except application whose own range is left out
  */
 export function overlapsAnother(first: SQL, last: SQL, except: string): SQL {
   return sql`coalesce((SELECT neighbour.last_number FROM application AS neighbour
@@ -29,7 +29,7 @@ export function overlapsAnother(first: SQL, last: SQL, except: string): SQL {
     ORDER BY neighbour.first_number DESC LIMIT 1), 0) >= ${first}`;
 }
 
-/** A query for the range if it is free: one row, `first_number` and `last_number`, or none. */
+/** A query that returns the range (`first_number`, `last_number`) if it is free, and no row otherwise. */
 export function explicitRange({ firstNumber, lastNumber }: NumberRange, except: string): SQL {
   const first = sql`${firstNumber}`;
   const last = sql`${lastNumber}`;
@@ -37,8 +37,8 @@ export function explicitRange({ firstNumber, lastNumber }: NumberRange, except: 
 }
 
 /**
- * A query for the lowest free block of the default size: one row or none. A block that is free below another starts at
- * the beginning or right after some range, so only those are looked at.
+ * A query that returns the lowest free block of the default size, or no row. The lowest one starts at the first default
+ * number or is the first block after some range, so only those are tried.
  */
 export function defaultRange(): SQL {
   const last = sql`block.first + ${SIZE} - 1`;

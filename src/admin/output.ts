@@ -20,7 +20,7 @@ export function createOutput(json: boolean): Output {
   };
 }
 
-/** `styleText` minds NO_COLOR and whether standard output is a terminal. */
+/** `styleText` respects NO_COLOR and leaves out colours where standard output is no terminal. */
 export const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });
 export const faint = (text: string): string => styleText("dim", text, { stream: process.stdout });
 
@@ -28,23 +28,23 @@ export const faint = (text: string): string => styleText("dim", text, { stream: 
 export const isoTime = (milliseconds: number | null): string | null =>
   milliseconds === null ? null : new Date(milliseconds).toISOString();
 
-/** A time for a person, to the second. */
+/** A time in UTC for a person, to the second; `-` for none. */
 export const shownTime = (milliseconds: number | null): string =>
   isoTime(milliseconds)
     ?.replace("T", " ")
     .replace(/\.[0-9]+Z$/, "Z") ?? "-";
 
-/** A text without what could steer a terminal: user IDs, metadata and answers of receivers come from outside. */
+/** Replaces characters that could control a terminal: user IDs, metadata and receivers' responses come from outside. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "?");
 
-/** Names and values, one line each, the values aligned. Undefined ones are left out. */
+/** One line for each name and value, with the values aligned. Undefined values are left out. */
 export function fieldLines(fields: Readonly<Record<string, string | number | undefined>>): string {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   const width = Math.max(...entries.map(([name]) => name.length));
   return entries.map(([name, value]) => `  ${name.padEnd(width)}  ${plain(String(value))}`).join("\n");
 }
 
-/** A table with aligned columns; numbers are aligned at their right. `empty` is printed when there are no rows. */
+/** A table with aligned columns, numbers on the right. @param empty the text for no rows */
 export function tableLines(header: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) {
   if (rows.length === 0) return empty;
   const widths = header.map((name, column) =>
@@ -58,7 +58,7 @@ export function tableLines(header: readonly string[], rows: readonly (readonly (
   return [bold(line(header)), ...rows.map(line)].join("\n");
 }
 
-/** Characters that take two columns of a terminal (Unicode Annex 11), as far as names and device models have them. */
+/** Characters two columns wide in a terminal (Unicode Annex 11), as far as they occur in names and device models. */
 const WIDE =
   /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u;
 const NO_WIDTH = /\p{Mark}/u;
@@ -66,7 +66,7 @@ const NO_WIDTH = /\p{Mark}/u;
 const columnsOf = (text: string): number =>
   [...text].reduce((sum, one) => sum + (NO_WIDTH.test(one) ? 0 : WIDE.test(one) ? 2 : 1), 0);
 
-/** Shortens a text to so many columns. */
+/** Cuts a text to this many columns. */
 export function shorten(text: string, columns: number): string {
   if (columnsOf(text) <= columns) return text;
   let kept = "";
@@ -82,7 +82,7 @@ const padded = (text: string, columns: number): string => text + " ".repeat(Math
 const LABEL_COLUMNS = 28;
 const COUNT_COLUMNS = 12;
 
-/** Counts with bars, at most 80 columns wide; without bars where no person looks. */
+/** Counts with bars, at most 80 columns wide. The bars are left out where standard output is no terminal. */
 export function barLines(counts: readonly { label: string; count: number }[]): string {
   const most = Math.max(1, ...counts.map(({ count }) => count));
   const room = COLUMNS - LABEL_COLUMNS - COUNT_COLUMNS - 4;
@@ -95,7 +95,7 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
     .join("\n");
 }
 
-/** A count with its thousands apart. */
+/** A count with thousands separators. */
 export const shownNumber = (count: number): string => count.toLocaleString("en-US");
 
 function pad(cell: string | number, width: number): string {

@@ -34,7 +34,7 @@ page of its own: ${ADMIN} application create --help`;
 export function createAdminProgram(): Command {
   const program = createProgram();
   for (const addTo of NOUNS) addTo(program);
-  // --help is the one way to a page.
+  // There is --help, so no `help` command.
   for (const group of program.commands) group.helpCommand(false);
   return program;
 }
@@ -55,13 +55,13 @@ function createProgram(): Command {
     })
     .configureOutput({
       getOutHelpWidth: () => Math.min(COLUMNS, process.stdout.columns ?? COLUMNS),
-      // Errors are printed in one place (`run`), as one line.
+      // `run` prints all errors, as one line.
       outputError: () => {},
       writeErr: () => {},
     });
 }
 
-/** Runs a command line. Whatever goes wrong ends as one line on standard error and the exit code 1. */
+/** Runs a command line. Any failure becomes one line on standard error and the exit code 1. */
 export async function run(program: Command, words: readonly string[]): Promise<void> {
   try {
     if (words.length === 0) program.outputHelp();
@@ -75,7 +75,7 @@ export async function run(program: Command, words: readonly string[]): Promise<v
   }
 }
 
-/** What is wrong with a command line, and where its help is. */
+/** Says what is wrong with a command line, and where its help is. */
 function misuseLine(program: Command, words: readonly string[], { code, message }: CommanderError): string {
   const { command, path } = commandOf(program, words);
   const help = `see ${path} --help`;
@@ -88,7 +88,7 @@ function misuseLine(program: Command, words: readonly string[], { code, message 
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}; ${help}`;
 }
 
-/** The command that a command line means, as far as it can be told. */
+/** The command that the words name, or the group if they name no command of it. */
 function commandOf(program: Command, words: readonly string[]): { command: Command; path: string } {
   let command = program;
   let path = program.name();

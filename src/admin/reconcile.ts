@@ -12,7 +12,7 @@ import { examples } from "./shell.ts";
 
 const POLL_MILLISECONDS = 500;
 
-/** Rows of one statement: D1 binds at most 100 values. */
+/** Rows in one statement: D1 binds at most 100 values. */
 const CHUNK_APPLICATIONS = 10;
 
 /** Adds `reconcile`. */
@@ -20,14 +20,14 @@ export function addReconcileCommand(program: Command): void {
   program
     .command("reconcile")
     .argument("[id]", "the application; all of them when left out")
-    .summary("bring D1 and the allocators in line after one was restored")
+    .summary("reconcile D1 and the allocators after one was restored")
     .description(
-      "After D1 or an application's allocator object was restored to an older state: asks the running service to bring " +
-        "the two in line, and watches it. No number is handed out twice either way; what this mends is invitations " +
-        "whose numbers one of the two forgot. It can be repeated, and stopping this command stops nothing.\n\n" +
-        "With --restored d1, invitations that D1 calls pending but whose numbers went back since are revoked, and " +
-        "their numbers are free for whom they were given to. With --restored object, the allocator takes over every " +
-        "number that D1 knows, and gets back those of invitations that have ended.",
+      "Run it after D1 or an application's allocator object was restored to an older state. It asks the running service " +
+        "to reconcile the two, and shows its progress. No number is handed out twice even without it; what it fixes is " +
+        "invitations whose numbers one of the two forgot. It can be repeated, and interrupting it stops nothing.\n\n" +
+        "With --restored d1, invitations that are pending in D1 although their numbers were released since are " +
+        "revoked: the numbers belong to those who got them later. With --restored object, the allocator takes over " +
+        "every number that D1 knows, and releases those of invitations that have ended.",
     )
     .addOption(
       new Option("--restored <which>", "which of the two is older than it was")
@@ -71,20 +71,20 @@ function reconciledTable(done: readonly Reconciled[]): string {
 export interface Reconciled {
   applicationId: string;
   restored: "d1" | "object";
-  /** Leases and badges that were looked at, and what had to be changed. */
+  /** Leases and badges that were checked, and how many of them had to be changed. */
   checked: number;
   changed: number;
 }
 
-/** What was asked of the service. */
+/** A request that the service was given. */
 export interface ReconciliationRequest {
-  /** The mark by which its rows are known, milliseconds. */
+  /** Milliseconds; its rows are found by it. */
   requestedAt: number;
   applications: number;
 }
 
 /**
- * Asks the service to reconcile an application, or all of them (null). Asked again, it begins anew.
+ * Asks the service to reconcile an application, or all of them (null). A new request replaces an unfinished one.
  *
  * @throws UserError when there is no such application
  */
@@ -95,7 +95,7 @@ export async function requestReconciliation(
 ): Promise<ReconciliationRequest> {
   const ids = id === null ? await listIds(database) : [(await findApplication(database, id)).id];
   const requestedAt = Date.now();
-  // Only an older object has leases of invitations that ended since.
+  // Leases of invitations that have ended exist only in an object that was restored.
   const step = restored === "object" ? "leases" : "badges";
   const fresh = { restored, requestedAt, step, through: 0, checked: 0, changed: 0, finishedAt: null } as const;
   for (let start = 0; start < ids.length; start += CHUNK_APPLICATIONS) {
@@ -108,11 +108,11 @@ export async function requestReconciliation(
 }
 
 /**
- * Watches the service's sweep finish a request.
+ * Waits until the service's sweep has finished a request.
  *
- * @param progress is told what is left and what was looked at, whenever that changes
+ * @param progress is called with what is left and what was checked, whenever that changes
  * @param patienceMilliseconds how long nothing may change
- * @throws UserError when nothing changes for that long, or when it is asked for again meanwhile
+ * @throws UserError when nothing changes for that long, or when another request replaces this one
  */
 export async function watchReconciliation(
   database: Database,
@@ -127,9 +127,7 @@ export async function watchReconciliation(
       orm.select().from(reconciliation).where(eq(reconciliation.requestedAt, requestedAt)),
     );
     if (rows.length < applications) {
-      throw new UserError(
-        "Another reconciliation was asked for meanwhile and takes the place of this one: see its result.",
-      );
+      throw new UserError("Another reconciliation was requested meanwhile and replaces this one: see its result.");
     }
     const open = rows.filter(({ finishedAt }) => finishedAt === null).length;
     if (open === 0) {

@@ -9,7 +9,7 @@ import { newestVersion } from "./sealing-key-newest.ts";
 export interface MadeSealingKey {
   /** The newest version. */
   version: number;
-  /** False when another administrator made it at the same moment; the key of this run is discarded then. */
+  /** False when another administrator's key won the race; this run's key was discarded. */
   isOurs: boolean;
 }
 
@@ -17,9 +17,9 @@ export interface MadeSealingKey {
  * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
  * half goes into D1. The private half is never on disk nor on a command line.
  *
- * Of two administrators who do this at once, the one whose public half comes first into D1 has made the key. Nothing is
- * ever sealed to the other's, so its secret is deleted. A run that dies before that leaves a secret that nothing uses;
- * it is deleted with its version.
+ * Of two administrators who do this at once, the one whose public half reaches D1 first has made the key. Nothing is ever
+ * sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted when
+ * its version is removed.
  */
 export async function makeDeployedSealingKey(database: Database, secrets: WorkerSecrets): Promise<MadeSealingKey> {
   const version = (await newestVersion(database)) + 1;
@@ -31,7 +31,7 @@ export async function makeDeployedSealingKey(database: Database, secrets: Worker
   return { version: await newestVersion(database), isOurs: false };
 }
 
-/** @returns whether this is the version's public half now; false when the version or a later one was made meanwhile */
+/** @returns false when another run published this version or a later one first */
 async function publish(database: Database, version: number, publicKey: string): Promise<boolean> {
   const isNext = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE version >= ${version})`;
   const [, rows] = await database.run((orm) =>
@@ -46,7 +46,7 @@ async function publish(database: Database, version: number, publicKey: string): 
   return rows[0]?.publicKey === publicKey;
 }
 
-/** 64 bits, in hexadecimal: enough to tell keys of one version apart. */
+/** 64 bits in hexadecimal: enough to tell apart keys of one version. */
 const FINGERPRINT_DIGITS = 16;
 
 /** @param publicKey SPKI DER, base64; its SHA-256 is the fingerprint */
@@ -55,13 +55,13 @@ function sealingSecretName(version: number, publicKey: string): string {
   return `SEALING_KEY_${version}_${fingerprint.slice(0, FINGERPRINT_DIGITS)}`;
 }
 
-/** Whether a secret holds a key of this version. Those of release 1.0 have no fingerprint in their names. */
+/** Whether a secret holds a key of this version. Names from release 1.0 have no fingerprint. */
 function isSealingSecret(name: string, version: number): boolean {
   return name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 }
 
 /**
- * Deletes all secrets of a version that D1 no longer names.
+ * Deletes every secret of a version that is no longer in D1.
  *
  * @returns how many there were
  */

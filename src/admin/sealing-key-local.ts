@@ -6,14 +6,14 @@ import { ensureLocalKey, publicHalf, readLocalKeys } from "./platform/sealing-ke
 import { newestVersion } from "./sealing-key-newest.ts";
 
 /**
- * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key D1 names. The
- * file comes first: a public half whose private half nobody has would swallow what is sealed to it.
+ * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key in D1. The file
+ * is written first: nobody could open what is sealed to a public half whose private half was never stored.
  */
 export async function ensureLocalSealing(database: Database, state: LocalState): Promise<void> {
   let rows = await readRows(database);
   if (rows.length === 0) {
     await ensureLocalKey(state, 1);
-    // Every key of the file, since the file may be older than D1: then its newest key is used on.
+    // All keys of the file: it may have outlived the database, and its newest key stays the newest.
     const keys = [...readLocalKeys(state)].map(([version, key]) => ({ version, publicKey: publicHalf(key) }));
     await insertSealingKeys(database, keys);
     rows = await readRows(database);
@@ -23,14 +23,14 @@ export async function ensureLocalSealing(database: Database, state: LocalState):
     const privateKey = keys.get(version);
     if (privateKey === undefined || publicHalf(privateKey) !== publicKey) {
       throw new UserError(
-        `${shownPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start afresh with npm run reset.`,
+        `${shownPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start over with npm run reset.`,
       );
     }
   }
 }
 
 /**
- * Makes the next local sealing key. Two at once make the same one, and a run that was killed is finished by the next.
+ * Makes the next local sealing key. Two runs at once make the same one, and the next run finishes what a killed one began.
  *
  * @returns its version
  */
@@ -44,7 +44,7 @@ export async function rotateLocalSealingKey(database: Database, state: LocalStat
 
 const readRows = (database: Database) => database.run((orm) => orm.select().from(sealingKey));
 
-/** Records public halves; a version that is there stays as it is. */
+/** Inserts public halves; a version that exists stays as it is. */
 export async function insertSealingKeys(
   database: Database,
   keys: readonly { version: number; publicKey: string }[],

@@ -11,7 +11,7 @@ import { examples } from "./shell.ts";
 
 const POLL_MILLISECONDS = 1000;
 
-/** Values that are named when nothing changes any more. */
+/** How many values are named when there is no more progress. */
 const MAX_NAMED_VALUES = 5;
 
 /** Adds `sealing-key reseal`. */
@@ -20,8 +20,8 @@ export function addResealCommand(group: Command): void {
     .command("reseal")
     .summary("watch the service re-seal everything to the newest key")
     .description(
-      "Shows how many values still need an older key until there are none. The running service re-seals them by " +
-        "itself, since only it can open them: stopping this command stops nothing, and it can be run again.",
+      "Shows how many values still need an older key, until there are none. The running service re-seals them, since " +
+        "only it can open them: interrupting this command stops nothing, and it can be run again.",
     )
     .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
     .addHelpText("after", examples("sealing-key reseal --env production"))
@@ -34,12 +34,11 @@ export function addResealCommand(group: Command): void {
 }
 
 /**
- * Watches the service's sweep re-seal everything to the newest key. Only the Worker can do that; stopping to watch stops
- * nothing.
+ * Waits until the service's sweep has re-sealed everything to the newest key, which only the Worker can do.
  *
- * @param progress is told how many values are left, whenever that changes
+ * @param progress is called with how many values are left, whenever that changes
  * @param patienceMilliseconds how long the number may stay the same
- * @throws UserError when nothing changes for that long; it names the values that are left
+ * @throws UserError that names values that are left, when nothing changes for that long
  */
 export async function watchResealing(
   database: Database,
@@ -63,7 +62,7 @@ export async function watchResealing(
   }
 }
 
-/** Only the Worker knows whether a value opens; from here, one that it skips looks like one that it did not come to. */
+/** Only the Worker knows whether a value opens: from here, one that it skips looks like one it has not reached yet. */
 async function stuckLine(database: Database, left: number, isServiceSeen: boolean): Promise<string> {
   const named = await nameOldValues(database, MAX_NAMED_VALUES);
   const others = left > named.length ? ` and ${left - named.length} more` : "";
@@ -75,7 +74,7 @@ async function stuckLine(database: Database, left: number, isServiceSeen: boolea
   return `${values} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
 }
 
-/** Values that are not sealed to the newest key, by their IDs. */
+/** Names values that are not sealed to the newest key. */
 async function nameOldValues(database: Database, limit: number): Promise<string[]> {
   const newest = sql`(SELECT max(version) FROM ${sealingKey})`;
   const [secrets, keys, applications] = await database.run((orm) =>

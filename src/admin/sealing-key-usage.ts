@@ -6,14 +6,14 @@ import type { Database } from "./platform/database.ts";
 /** A sealing key as the commands print it. */
 export interface ShownSealingKey {
   version: number;
-  /** Whether new values are sealed to this one. */
+  /** Whether new values are sealed to this key. */
   newest: boolean;
   /** Sealed values that only this key opens. */
   values: number;
   createdAt: string | null;
 }
 
-/** The tables with sealed values, each with one in a row. */
+/** The tables whose rows each hold one sealed value. */
 export const SEALED = [application, applicationSecret, signingKey] as const;
 
 /** The sealing keys, oldest first. */
@@ -41,7 +41,7 @@ export async function readSealingKeys(database: Database) {
   return { keys: shown, valuesOf };
 }
 
-/** Sealed values that are not sealed to the newest key. */
+/** How many values are not sealed to the newest key. */
 export async function countOldValues(database: Database): Promise<number> {
   const keys = await listSealingKeys(database);
   return keys.filter(({ newest }) => !newest).reduce((sum, { values }) => sum + values, 0);

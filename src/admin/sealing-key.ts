@@ -58,7 +58,7 @@ function addRotate(group: Command): void {
     .command("rotate")
     .summary("make the next sealing key")
     .description(
-      "Makes the next sealing key: what is sealed from now on is sealed to it. Locally the private half goes into " +
+      "Makes the next sealing key, to which everything new is sealed from now on. Locally the private half goes into " +
         ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
         "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
     )
@@ -83,7 +83,7 @@ async function makeNext({ database, output, place }: Session): Promise<{ version
 const rotatedText = (version: number, session: Session): string =>
   `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
 
-/** wrangler reads local keys only when it starts. */
+/** wrangler reads the local key file only when it starts. */
 const restarts = ({ place }: Session): string =>
   "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
 
@@ -103,17 +103,17 @@ function addRemove(group: Command): void {
 async function remove(session: Session, version: number): Promise<void> {
   // The row first: as long as D1 names the key, something may be sealed to it.
   const wasThere = await removeSealingKey(session.database, version);
-  // Also when the row is gone: a run that died in between left the private half behind.
+  // Even when the row is gone: a run that was killed in between left the private half behind.
   const hadPrivateHalf = await removePrivateHalf(session, version);
   if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
   session.output.result({ removed: version }, () => `Sealing key ${version} is removed.${restarts(session)}`);
 }
 
 /**
- * Takes a sealing key's public half out of D1, so that nothing is sealed to it any more.
+ * Removes a sealing key's public half from D1, so that nothing is sealed to it any more.
  *
- * @returns whether it was there: false for a version that was removed before
- * @throws UserError while a value needs it, when it is the newest, and when there was never such a version
+ * @returns false for a version that was removed before
+ * @throws UserError while a value needs it, when it is the newest, and when there never was such a version
  */
 export async function removeSealingKey(database: Database, version: number): Promise<boolean> {
   const before = (await listSealingKeys(database)).map((key) => key.version);
@@ -140,7 +140,7 @@ export async function removeSealingKey(database: Database, version: number): Pro
 const unknownSealingKey = (version: number): UserError =>
   new UserError(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
 
-/** @returns whether there was anything to remove */
+/** @returns whether there was a private half to remove */
 async function removePrivateHalf({ place, output }: Session, version: number): Promise<boolean> {
   if ("local" in place) {
     return removeLocalKey(place.local, version);

@@ -16,11 +16,11 @@ export function addSecretCommands(program: Command): void {
   const group = program
     .command("secret")
     .description(
-      "Changes an application's secret without a gap.\n\n" +
+      "Changes an application's secret without downtime.\n\n" +
         "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
         "it any more.",
     )
-    .summary("change an application's secret without a gap");
+    .summary("change an application's secret without downtime");
   addAdd(group);
   addList(group);
   addPromote(group);
@@ -32,9 +32,9 @@ function addAdd(group: Command): void {
     .command("add <id>")
     .summary("add a second secret and print it")
     .description(
-      "Adds a second secret to an application and prints it, this once.\n\n" +
+      "Adds a second secret to an application and prints it, only now.\n\n" +
         "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
-        "one is promoted. At most two secrets live at once.",
+        "one is promoted. An application has at most two secrets.",
     )
     .addHelpText("after", examples("secret add app_…", "secret add app_… --json"))
     .action(
@@ -48,7 +48,7 @@ function addAdd(group: Command): void {
     );
 }
 
-/** What `secret add` prints, this once. */
+/** What `secret add` prints. The secret is shown only here. */
 export interface AddedSecret {
   applicationId: string;
   secretId: string;
@@ -57,9 +57,10 @@ export interface AddedSecret {
 }
 
 /**
- * Adds a second secret. Both authenticate from now on; webhooks stay signed first with the current one until `promote`.
+ * Adds a second secret. Both authenticate from now on; the `Signature` of webhooks stays with the current one until
+ * `promoteSecret`.
  *
- * @throws UserError when two live already
+ * @throws UserError when there are two already
  */
 export async function addSecret(database: Database, applicationId: string): Promise<AddedSecret> {
   await findApplication(database, applicationId);
@@ -70,7 +71,7 @@ export async function addSecret(database: Database, applicationId: string): Prom
   if (secrets.some(({ id }) => id === row.id)) {
     return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
   }
-  if (secrets.length < 2) throw new UserError("The sealing key was replaced at this moment: run the command again.");
+  if (secrets.length < 2) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
   const next = secrets.some(({ role }) => role === "added") ? "promote" : "retire";
   throw new UserError(
     `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret ${next} ${applicationId}.`,
@@ -112,8 +113,8 @@ Keep the secret now: it is not shown again. When the application's server uses i
 function addList(group: Command): void {
   group
     .command("list <id>")
-    .summary("list the live secrets")
-    .description("Lists the live secrets of an application: their IDs and roles, never their values.")
+    .summary("list an application's secrets")
+    .description("Lists the secrets of an application: their IDs and roles, never their values.")
     .addHelpText("after", examples("secret list app_…"))
     .action(
       inSession(async ({ database, output }, id: string) => {
@@ -123,14 +124,14 @@ function addList(group: Command): void {
     );
 }
 
-/** A secret as the commands print it: never the secret itself. */
+/** A secret as the commands print it, without its value. */
 export interface ShownSecret {
   secretId: string;
   role: "current" | "added" | "previous";
   createdAt: string | null;
 }
 
-/** The live secrets of an application, oldest first. */
+/** The secrets of an application, oldest first. */
 export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
   const rows = await readSecrets(database, applicationId);
   return rows.map(shownSecret);
@@ -180,9 +181,9 @@ function addPromote(group: Command): void {
 }
 
 /**
- * Makes the added secret the current one: webhooks move to it. The other one lives on as the previous one.
+ * Makes the added secret the current one, which signs webhooks. The other one stays valid as the previous one.
  *
- * @throws UserError when none was added, or when it is retired at this moment
+ * @throws UserError when none was added, or when it is retired meanwhile
  */
 export async function promoteSecret(database: Database, applicationId: string): Promise<ShownSecret[]> {
   const added = (await readSecrets(database, applicationId)).find(({ role }) => role === "added");
@@ -212,7 +213,7 @@ export async function promoteSecret(database: Database, applicationId: string): 
     ]);
   });
   if (!secrets.some(({ id, role }) => id === added.id && role === "current")) {
-    throw new UserError(`${added.id} was retired at this moment: see ${ADMIN} secret list ${applicationId}.`);
+    throw new UserError(`${added.id} was retired meanwhile: see ${ADMIN} secret list ${applicationId}.`);
   }
   return secrets.map(shownSecret);
 }
@@ -226,9 +227,9 @@ function addRetire(group: Command): void {
     .summary("end the previous secret")
     .description(
       "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
-        "shall not be promoted. The current secret cannot be retired.",
+        "is not to be promoted. The current secret cannot be retired.",
     )
-    .option("--secret <secret-id>", "end this one, which may also be the added one")
+    .option("--secret <secret-id>", "end this secret, which may be the added one")
     .addHelpText("after", examples("secret retire app_…", "secret retire app_… --secret sec_…"))
     .action(
       inSession(async ({ database, output }, id: string, { secret }: { secret?: string }) => {
@@ -239,9 +240,9 @@ function addRetire(group: Command): void {
 }
 
 /**
- * Ends the previous secret, or a named one that is not the current one. It stops authenticating within seconds.
+ * Ends the previous secret, or the named one unless it is current. It stops authenticating within half a minute.
  *
- * @throws UserError when that secret is not there, or is the current one, also when it becomes that at this moment
+ * @throws UserError when there is no such secret, or when it is the current one or becomes it meanwhile
  */
 export async function retireSecret(
   database: Database,
@@ -257,10 +258,10 @@ export async function retireSecret(
       selectSecrets(orm, applicationId),
     ]),
   );
-  // What counts is whether it lives, not how many rows this run deleted: sent again after a lost response, it deletes none.
+  // Not the number of deleted rows: a repeat after a lost response deletes none.
   if (secrets.some(({ id }) => id === secret.id)) {
     throw new UserError(
-      `${secret.id} is not retired: it was promoted at this moment, see ${ADMIN} secret list ${applicationId}.`,
+      `${secret.id} is not retired: it was promoted meanwhile, see ${ADMIN} secret list ${applicationId}.`,
     );
   }
   return { applicationId, secretId: secret.id, secrets: secrets.map(shownSecret) };

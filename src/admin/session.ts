@@ -8,15 +8,15 @@ import { loadWrangler } from "./platform/wrangler.ts";
 import { ensureLocalSealing } from "./sealing-key-local.ts";
 import { ADMIN, shellWord } from "./shell.ts";
 
-/** What an action works with. */
+/** What a command's action works with. */
 export interface Session {
   database: Database;
   output: Output;
-  /** What the work is done on: local state, or the deployed environment of this name. */
+  /** What the command works on: local state, or the deployed environment of this name. */
   place: { local: LocalState } | { environment: string };
 }
 
-/** A command for the same place, as a person types it. */
+/** A command for the same place, as it is typed. */
 export const shownCommand = ({ place }: Session, words: string): string =>
   `${ADMIN} ${words}${"local" in place ? "" : ` --env ${shellWord(place.environment)}`}`;
 
@@ -29,7 +29,7 @@ export interface CommonOptions {
 export const commonOptions = (command: Command): CommonOptions => command.optsWithGlobals<CommonOptions>();
 
 interface SessionOptions {
-  /** Whether the work seals something: then local state gets its first sealing key. */
+  /** Whether the work seals something. Local state then gets its first sealing key if it has none. */
   seals?: boolean;
 }
 
@@ -50,9 +50,9 @@ export async function withSession(
 }
 
 /**
- * A command's action that works on the database.
+ * The action of a command that works on the database.
  *
- * @param work gets, after the session, what commander passes to an action: the arguments, then the options
+ * @param work is called with the session and what commander passes to an action: the arguments, then the options
  */
 export function inSession<Given extends unknown[]>(
   work: (session: Session, ...given: Given) => Promise<void>,

@@ -1,16 +1,16 @@
 import { styleText } from "node:util";
 
-/** How wide help pages and what is printed for a person are. */
+/** Widest line that is printed for a person. */
 export const COLUMNS = 80;
 
-/** How a person runs this script; for lines that say what to do next. */
+/** How this script is run, for lines that say what to do next. */
 export const ADMIN = "npm run -s admin --";
 
-/** A word as a shell takes it, in quotes where it needs them: commands that are printed shall work when pasted. */
+/** Quotes a word for a shell if it needs that, so that printed commands work when they are pasted. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** Text for the end of a help page: commands as they are typed, on two lines where one is too narrow. */
+/** Text for the end of a help page: commands as they are typed, on two lines where one is too long. */
 export const examples = (...lines: string[]): string =>
   `\n${styleText("bold", "Examples:")}\n${lines.map((line) => fold(`  ${ADMIN} ${line}`)).join("\n")}`;
 

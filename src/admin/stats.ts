@@ -26,11 +26,11 @@ export function addStatsCommand(program: Command): void {
     );
 }
 
-/** Values beyond the most frequent ones are counted together: devices choose them, so there may be any number. */
+/** Rarer values are counted together: devices choose them, so there may be any number. */
 const VALUES_SHOWN = 15;
 
 export interface ValueCount {
-  /** Null: the device did not say. */
+  /** Null: the device did not send it. */
   value: string | null;
   badges: number;
 }
@@ -39,8 +39,8 @@ export interface Statistics {
   applicationId: string;
   name: string;
   /**
-   * `resting`: of ended invitations, within the reuse delay or not released yet. `used`: all that cannot be handed out now;
-   * `usedPercent` is rounded down, so it is 100 only when nothing is left.
+   * `resting`: numbers of ended invitations that are not released or within the reuse delay. `used`: all numbers that
+   * cannot be handed out now. `usedPercent` is rounded down to a tenth, so it is 100 only when nothing is left.
    */
   numbers: {
     size: number;
@@ -59,7 +59,7 @@ export interface Statistics {
 /** Counts the badges and invitations of an application. */
 export async function readStatistics(database: Database, applicationId: string): Promise<Statistics> {
   const { name, firstNumber, lastNumber, reuseAfterSeconds } = await findApplication(database, applicationId);
-  // By number: the table's own order, so no index is needed.
+  // By number, the table's primary key, so no other index is needed.
   const inRange = between(badge.number, firstNumber, lastNumber);
   const [numbers, invitations, deviceModel, os, osVersion, sdkVersion] = await database.run((orm) =>
     orm.batch([
@@ -101,7 +101,7 @@ const countNumbers = (orm: Orm, inRange: SQL) =>
     .from(badge)
     .where(inRange);
 
-/** Ended invitations whose numbers cannot be handed out yet; each has been handed out anew at the earliest after that. */
+/** Counts ended invitations whose numbers cannot be handed out yet. */
 function countResting(reuseAfterSeconds: number): SQL<number> {
   const restedBefore = Date.now() - reuseAfterSeconds * 1000;
   return sql<number>`count(*) FILTER (WHERE ${invitation.state} IN ('revoked', 'expired')

@@ -6,7 +6,7 @@ import { isoTime } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
 import { ADMIN } from "./shell.ts";
 
-/** How much of a receiver's response is shown. */
+/** How much of a receiver's response is printed for a person. */
 export const RESPONSE_CHARACTERS = 200;
 
 export type EventRow = typeof webhookEvent.$inferSelect;
@@ -34,8 +34,8 @@ export function listedEvent(row: EventRow): ListedEvent {
 const EVENT_ID = /^evt_[0-9a-z]{26}$/;
 
 /**
- * Finds an event by its ID alone, which is unique. The key of events begins with the application, so each application is
- * looked up in it: few reads, however many events there are.
+ * Finds an event by its ID alone. The primary key of events starts with the application, so this makes one look-up in it
+ * for each application: few reads, however many events there are.
  *
  * @throws UserError when there is no such event
  */
@@ -56,22 +56,22 @@ export async function findEvent(
       .where(and(eq(webhookEvent.applicationId, application.id), eq(webhookEvent.id, eventId))),
   );
   if (found === undefined) {
-    throw new UserError(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows those there are.`);
+    throw new UserError(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows which there are.`);
   }
   return found;
 }
 
-/** `due_at` of what is due at once: the sweep sends such events oldest first. */
+/** `due_at` of events that are due at once; the sweep sends those oldest first. */
 export const DUE_AT_ONCE = 0;
 
-/** `due_at` of what goes before all other events of its application, because somebody waits for it. */
+/** `due_at` of an event that goes before all others of its application, because somebody is waiting for it. */
 export const DUE_FIRST = -1;
 
 /**
- * Makes all stopped events of an application due; the sweep sends them oldest first. The state stands in the text of the
- * statement, not beside it, so that the index of stopped events serves it.
+ * Makes all stopped events of an application due; the sweep sends them oldest first. The state is written into the
+ * statement, not bound: SQLite uses the partial index of stopped events only then.
  *
- * @param condition what must hold besides
+ * @param condition must hold too
  */
 export function makeDue(orm: Orm, applicationId: string, state: "held" | "exhausted", condition: SQL) {
   const isStopped = sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;

@@ -15,9 +15,9 @@ export function addReplayCommand(group: Command): void {
     .command("replay <id>")
     .summary("send events again")
     .description(
-      "Sends an event at once, in whatever state it is, with all its attempts before it: give the event's ID. With " +
-        "--all-exhausted it sends all events of an application again whose attempts are used up: give the " +
-        "application's ID. Receivers know an event by its ID and can tell that they had it already.",
+      "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
+        "--all-exhausted, sends all events of an application again whose attempts are used up: give the " +
+        "application's ID. Receivers recognize by its ID an event that they have had already.",
     )
     .option("--all-exhausted", "all exhausted events of the application <id>")
     .addHelpText("after", examples("webhook replay evt_…", "webhook replay app_… --all-exhausted"))
@@ -44,19 +44,19 @@ async function replay(this: Command, id: string, { allExhausted = false }: { all
 export interface ReplayedEvent {
   id: string;
   applicationId: string;
-  /** What it was before. */
+  /** Its state before. */
   previousState: EventState;
   /** For a pending event, when its next attempt would have been; null when it was due already, and in other states. */
   previousAttemptAt: string | null;
-  /** Whether it waits until the application is enabled. */
+  /** Whether the application is disabled, so that the event waits until it is enabled. */
   disabled: boolean;
 }
 
 /**
- * Makes one event due before all others of its application, in whatever state it is, with all its attempts before it. An
- * attempt that is running at this moment is not waited for, so the receiver may get the event twice.
+ * Makes one event due before all others of its application, whatever its state, with a fresh set of attempts. It does not
+ * wait for an attempt that is running, so the receiver may get the event twice.
  *
- * @throws UserError when there is no such event or its application takes none
+ * @throws UserError when there is no such event, or its application has no URL or is on hold
  */
 export async function replayEvent(database: Database, eventId: string): Promise<ReplayedEvent> {
   const { event, application: owner } = await findEvent(database, eventId);
@@ -67,7 +67,7 @@ export async function replayEvent(database: Database, eventId: string): Promise<
       .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, deliveredAt: null })
       .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
   );
-  if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed at this moment: run the command again.`);
+  if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed meanwhile: run the command again.`);
   const isWaiting = event.state === "pending" && event.dueAt > Date.now();
   return {
     id: eventId,

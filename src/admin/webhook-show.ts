@@ -25,21 +25,21 @@ export function addShowCommand(group: Command): void {
     );
 }
 
-/** What must change before an event that is not sent yet can be: its application is disabled, has no URL, or its deliveries are held. */
+/** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
 export type EventObstacle = "disabled" | "no-url" | "held-endpoint";
 
-/** An event as `webhook show --json` prints it: the keys of `webhook list`, and all else that is known of it. */
+/** An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows. */
 export interface ShownEvent extends ListedEvent {
   applicationId: string;
-  /** One word for how the last attempt ended; null before the first. */
+  /** How the last attempt ended, in one word; null before the first. */
   lastOutcome: string | null;
   /** The first bytes of the last response. */
   lastResponse: string | null;
   lastMilliseconds: number | null;
-  /** When the next attempt is due; a moment that has passed means at once. Null when none follows, or while `obstacle` is set. */
+  /** When the next attempt is due; a time in the past means at once. Null when none follows, or while `obstacle` is set. */
   nextAttemptAt: string | null;
   obstacle: EventObstacle | null;
-  /** The badge that the event tells of; null for a test event. */
+  /** The badge that the event is about; null for a test event. */
   badgeNumber: string | null;
   /** The body that is sent, parsed. */
   payload: unknown;
@@ -73,7 +73,7 @@ function obstacleOf(
   if (state === "delivered" || state === "exhausted") return null;
   if (disabledAt !== null) return "disabled";
   if (webhookUrl === null) return "no-url";
-  // A test event is sent all the same: it is how one finds out whether the endpoint works again.
+  // A test event is sent anyway: that is how to find out whether the endpoint works again.
   return webhookHeldAt !== null && event !== "webhook:test" ? "held-endpoint" : null;
 }
 

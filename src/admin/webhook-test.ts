@@ -18,10 +18,10 @@ const POLL_MILLISECONDS = 300;
 export function addTestCommand(group: Command): void {
   group
     .command("test <id>")
-    .summary("send a test event and show the answer")
+    .summary("send a test event and show the response")
     .description(
-      "Sends one webhook:test event to the application's URL and shows what it answered. The running service sends it. " +
-        "A 2xx answer also releases deliveries that are held. Exit code 0 for a 2xx answer only.",
+      "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
+        "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
     )
     .option("--wait <seconds>", "how long to wait for the service", seconds, 90)
     .addHelpText("after", examples("webhook test app_…"))
@@ -38,14 +38,14 @@ export function addTestCommand(group: Command): void {
 export interface TestResult {
   eventId: string;
   url: string;
-  /** Whether the answer was 2xx. */
+  /** Whether the response was 2xx. */
   delivered: boolean;
-  /** Null when there was no answer. */
+  /** Null when there was no response. */
   status: number | null;
-  /** One word for how the attempt ended. */
+  /** How the attempt ended, in one word. */
   outcome: string | null;
   milliseconds: number | null;
-  /** The first bytes of the answer's body. */
+  /** The first bytes of the response's body. */
   response: string | null;
 }
 
@@ -115,7 +115,7 @@ function insertTestEvent(orm: Orm, applicationId: string, id: string, createdAt:
     .onConflictDoNothing();
 }
 
-/** The event's row once it was sent. Null when it is not there: the URL was removed at this moment. */
+/** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
 async function untilSent(database: Database, applicationId: string, id: string, deadline: number) {
   const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
   for (;;) {
@@ -125,7 +125,7 @@ async function untilSent(database: Database, applicationId: string, id: string, 
     if (Date.now() >= deadline) break;
     await wait(POLL_MILLISECONDS);
   }
-  // It must not be sent when nobody waits for it any more, unless it is being sent at this moment.
+  // Nobody waits for it any more, so it must not be sent. One that is being sent now stays: its due time lies ahead.
   const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.dueAt, Date.now()));
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
@@ -138,12 +138,12 @@ function testText({ eventId, url, delivered, status, outcome, milliseconds, resp
     Result: delivered ? "delivered" : "not delivered",
     Status: status ?? `none (${outcome})`,
     Time: milliseconds === null ? undefined : `${milliseconds} ms`,
-    Answer: response ? shorten(response, RESPONSE_CHARACTERS) : undefined,
+    Response: response ? shorten(response, RESPONSE_CHARACTERS) : undefined,
   });
 }
 
-/** A 401 is what a receiver says that checks with another secret: the first mistake that is made. */
+/** A 401 usually means that the receiver verifies with another secret, the most common mistake. */
 const refusalText = (status: number | null): string =>
   status === 401
-    ? "The endpoint refused the test event (401): does it check with this application's secret?"
-    : "The endpoint did not take the test event: a receiver answers 2xx within 15 seconds.";
+    ? "The endpoint refused the test event (401): does it verify with this application's secret?"
+    : "The endpoint did not accept the test event: a receiver must respond with 2xx within 15 seconds.";

@@ -30,7 +30,7 @@ function addList(group: Command): void {
     .summary("list an application's events")
     .description("Lists the events of an application, newest first.")
     .addOption(new Option("--state <state>", "only events in this state").choices(EVENT_STATES))
-    .option("--limit <n>", "at most so many", listLimit, 100)
+    .option("--limit <n>", "the most to list", listLimit, 100)
     .addHelpText("after", examples("webhook list app_…", "webhook list app_… --state exhausted --json"))
     .action(
       inSession(async ({ database, output }, id: string, { state, limit }: { state?: EventState; limit: number }) => {
@@ -47,7 +47,7 @@ export async function listEvents(
   { state, limit }: { state: EventState | undefined; limit: number },
 ): Promise<ListedEvent[]> {
   await findApplication(database, applicationId);
-  // The state stands in the text, so that the index of stopped events serves the question.
+  // Written into the statement, not bound: SQLite uses the partial index of stopped events only then.
   const inState = state && sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
   const rows = await database.run((orm) =>
     orm

@@ -42,22 +42,22 @@ export async function openDeployedD1(wrangler: Wrangler, target: Target): Promis
 }
 
 /**
- * Asks wrangler for a database from a configuration with nothing else in it: quicker, and without warnings about the
- * bindings that only the Worker has.
+ * Opens a database through wrangler, with a configuration that has nothing else in it: that is quicker, and wrangler does
+ * not warn about bindings that only the Worker has.
  *
  * @param persistPath folder of local data; undefined for the deployed database
  */
 async function openD1(wrangler: Wrangler, target: Target, persistPath: string | undefined): Promise<OpenD1> {
   const folder = mkdtempSync(join(tmpdir(), "badge-admin-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
-  // Also when the command is interrupted.
+  // Even when the command is interrupted.
   process.once("exit", remove);
   const remote = persistPath === undefined;
   try {
     const configPath = join(folder, "wrangler.json");
     writeFileSync(configPath, JSON.stringify(databaseOnlyConfig(target, remote)));
     const persist = remote ? false : { path: persistPath };
-    // Of several processes that make the local files at one moment, all but one find them locked.
+    // When several processes create the local files at once, all but one find them locked.
     const proxy = await retryDatabase(() =>
       wrangler.getPlatformProxy<{ DB: D1Database }>({ configPath, persist, remoteBindings: remote }),
     );
@@ -75,7 +75,7 @@ async function openD1(wrangler: Wrangler, target: Target, persistPath: string | 
 
 function databaseOnlyConfig({ worker, accountId, compatibilityDate, database }: Target, remote: boolean): object {
   return {
-    // Not the service's own name, under which it is registered with wrangler while it runs.
+    // Locally not the service's own name: a running service is registered with wrangler under it.
     name: remote ? worker : `${worker}-admin`,
     ...(accountId !== undefined && { account_id: accountId }),
     compatibility_date: compatibilityDate,

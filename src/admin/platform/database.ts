@@ -6,7 +6,7 @@ import { UserError } from "../errors.ts";
 
 export type Orm = DrizzleD1Database<typeof schema>;
 
-/** D1 for one command. */
+/** D1, as one command uses it. */
 export class Database {
   readonly #orm: Orm;
 
@@ -14,16 +14,15 @@ export class Database {
     this.#orm = drizzle(d1, { schema });
   }
 
-  /** Runs one step, which may be repeated: a read, one conditional statement, or one batch of them. */
+  /** Runs one step, and repeats it if need be: so a step is a read, one idempotent statement, or one batch of those. */
   run<T>(step: (orm: Orm) => Promise<T>): Promise<T> {
     return retryDatabase(() => step(this.#orm));
   }
 }
 
 /**
- * What D1 says when a statement may be sent again. The first three come up locally, where this script and the service
- * share a file ("internal error" is how a lock at the end of a transaction is told); the others are of the deployed
- * database.
+ * Errors of D1 after which a statement may be repeated. The first three occur locally, where this script and the service
+ * share a file ("internal error" means a lock at the end of a transaction); the others come from the deployed database.
  */
 const RETRYABLE = [
   "SQLITE_BUSY",
@@ -39,7 +38,7 @@ const TRIES = 12;
 const FIRST_WAIT_MILLISECONDS = 40;
 const LONGEST_WAIT_MILLISECONDS = 1000;
 
-/** Repeats a step that may be repeated, with full jitter in between, for about five seconds. */
+/** Runs a step that may be repeated until it succeeds, with full jitter, for about five seconds. */
 export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

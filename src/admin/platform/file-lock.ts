@@ -6,10 +6,10 @@ import { DatabaseSync } from "node:sqlite";
 const SQLITE_BUSY = 5;
 
 /**
- * Takes a lock between processes, by a transaction on an empty SQLite file: the system gives it back when its holder
- * ends, however it ends, so no stale lock is left to be recognised.
+ * Takes a lock between processes: an open transaction on an empty SQLite file. The system releases it however its holder
+ * ends, so there are no stale locks.
  *
- * @returns what gives the lock back, or null when another process holds it after the wait
+ * @returns a function that releases the lock; null when another process still holds it after the wait
  */
 export function takeLock(path: string, waitMilliseconds: number): (() => void) | null {
   mkdirSync(dirname(path), { recursive: true });
@@ -24,7 +24,7 @@ export function takeLock(path: string, waitMilliseconds: number): (() => void) |
   }
 }
 
-/** Does a short piece of work that no other process may do at the same time. */
+/** Does a short piece of work while holding a lock. */
 export function withLock<T>(path: string, work: () => T): T {
   const release = takeLock(path, 10_000);
   if (release === null) throw new Error(`another process has held ${path} for ten seconds`);

@@ -5,7 +5,7 @@ import { retryDatabase } from "./database.ts";
 import { MIGRATIONS } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
 
-/** wrangler's own bookkeeping table, made as wrangler makes it, so that `wrangler d1 migrations` agrees with us. */
+/** wrangler's table of applied migrations, created as wrangler does, so that `wrangler d1 migrations` recognizes it. */
 const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 		id         INTEGER PRIMARY KEY AUTOINCREMENT,
 		name       TEXT UNIQUE,
@@ -13,8 +13,8 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 )`;
 
 /**
- * Brings a local database up to date. Each migration and its bookkeeping are one transaction; of two processes that try
- * it at once, one finds it done.
+ * Brings a local database up to date. Each migration and its record are one transaction; when two processes try it at
+ * once, one of them finds it done.
  *
  * @returns the names of the migrations that were applied
  */

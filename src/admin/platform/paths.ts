@@ -21,8 +21,8 @@ export interface LocalState {
 }
 
 /**
- * `.wrangler/` of the project. `BADGE_STATE_DIR` names another folder, which then holds all of it: tests and second
- * copies of the service stay apart.
+ * The project's `.wrangler/`, or the folder that `BADGE_STATE_DIR` names: it keeps tests and further copies of the service
+ * apart.
  */
 export function localState(directory: string | undefined = process.env.BADGE_STATE_DIR): LocalState {
   const own = directory ? resolve(directory) : undefined;
@@ -36,7 +36,7 @@ export function localState(directory: string | undefined = process.env.BADGE_STA
   };
 }
 
-/** A path as a person writes it: from here if it is below, from the home folder, or in full. */
+/** A path for a person: relative if it is below the current folder, from `~` if it is below home, else in full. */
 export function shownPath(path: string): string {
   const fromHere = relative(process.cwd(), path);
   if (!fromHere.startsWith("..")) return fromHere;

@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { PROJECT } from "./paths.ts";
 
 /**
- * Imported first, makes everything that is imported later load faster: a command takes half the time.
+ * Makes everything that is imported after it load faster: a command takes half the time.
  *
- * Drizzle is over a hundred small files, and for each import of one by another Node reads Drizzle's package.json again,
- * all 180 KB of it, to learn the file's kind. It is known: `.js` files there are modules. What was compiled once is kept
- * in the cache.
+ * Drizzle is over a hundred small files. For each import between them Node reads Drizzle's package.json again, all 180 KB
+ * of it, to learn whether the file is a module. They all are, so the hook says so. Compiled code is kept in a cache.
  */
 enableCompileCache(join(PROJECT, "node_modules/.cache/badge-admin"));
 registerHooks({

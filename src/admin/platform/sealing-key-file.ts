@@ -18,10 +18,10 @@ export function readLocalKeys({ sealingKeys }: LocalState): Map<number, string> 
   return keys;
 }
 
-/** The private half of a version: the one in the file, or a new one that is in the file when this returns. */
+/** The private half of a version, from the file. If it has none, a new one is made and written to it. */
 export async function ensureLocalKey(state: LocalState, version: number): Promise<string> {
-  const known = readLocalKeys(state).get(version);
-  if (known !== undefined) return known;
+  const existing = readLocalKeys(state).get(version);
+  if (existing !== undefined) return existing;
   const { privateKey } = await generateSealingKey();
   return withLock(state.keyLock, () => {
     const keys = readLocalKeys(state);
@@ -32,7 +32,7 @@ export async function ensureLocalKey(state: LocalState, version: number): Promis
   });
 }
 
-/** Takes a version out of the file. @returns whether it was there */
+/** Removes a version from the file. @returns whether it was there */
 export function removeLocalKey(state: LocalState, version: number): boolean {
   return withLock(state.keyLock, () => {
     const keys = readLocalKeys(state);
@@ -48,7 +48,7 @@ export function publicHalf(privateKey: string): string {
   return createPublicKey(key).export({ format: "der", type: "spki" }).toString("base64");
 }
 
-/** By renaming, so that whoever reads meanwhile sees the old file or the new one, whole. */
+/** Replaces the file by a rename, so that a reader sees either the old file or the new one. */
 function writeLocalKeys({ sealingKeys }: LocalState, keys: ReadonlyMap<number, string>): void {
   const lines = [...keys].sort(([a], [b]) => a - b).map(([version, key]) => `SEALING_KEY_${version}=${key}`);
   mkdirSync(dirname(sealingKeys), { recursive: true });

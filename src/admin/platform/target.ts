@@ -3,7 +3,7 @@ import { UserError } from "../errors.ts";
 import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
 
-/** The part of wrangler.toml that this script needs. The database's entry is passed on as it is. */
+/** The part of wrangler.toml that this script needs. The database's entry is passed to wrangler as it is. */
 const configSchema = z.object({
   name: z.string(),
   account_id: z.string().optional(),
@@ -22,7 +22,7 @@ export interface Target {
   accountId: string | undefined;
   compatibilityDate: string;
   database: z.infer<typeof configSchema>["d1_databases"][number];
-  /** Names of the queues, that of dead letters included. */
+  /** Names of the queues, including the dead-letter queue. */
   queues: string[];
 }
 

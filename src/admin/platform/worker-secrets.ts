@@ -2,7 +2,7 @@ import * as z from "zod";
 import { runWrangler, shownWrangler } from "./wrangler.ts";
 
 /**
- * The secrets of a deployed Worker that hold private halves of sealing keys. Each key's secret has a name of its own, of
+ * The secrets of a deployed Worker, which hold the private halves of sealing keys. Each key's secret is named after its
  * version and fingerprint, so that two administrators who make the same version never overwrite each other's.
  */
 export interface WorkerSecrets {
@@ -20,9 +20,9 @@ export const putCommand = (name: string, environment: string): string[] => [
 const secretList = z.array(z.object({ name: z.string() }));
 
 /**
- * The secrets of a deployed Worker, by way of wrangler.
+ * The secrets of a deployed Worker, through wrangler.
  *
- * @param note is told each command that changes something, before it runs
+ * @param note is called with each command that changes something, before it runs
  */
 export function workerSecrets(environment: string, note: (line: string) => void): WorkerSecrets {
   return {

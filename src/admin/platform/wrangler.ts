@@ -9,9 +9,8 @@ import { shellWord } from "../shell.ts";
 import { PROJECT } from "./paths.ts";
 
 /**
- * Keeps wrangler to itself: nothing of its own on standard output, no questions, no statistics, no request for an
- * update or for a description of this computer's place in the network. `CLOUDFLARE_ENV` must not turn "local" into
- * another environment.
+ * Keeps wrangler quiet: no output of its own, no questions, no statistics, and no requests for updates or for this
+ * computer's location. `CLOUDFLARE_ENV` is emptied, so that it cannot turn "local" into another environment.
  */
 export const QUIET_WRANGLER: Readonly<Record<string, string>> = {
   WRANGLER_SEND_METRICS: "false",
@@ -22,7 +21,7 @@ export const QUIET_WRANGLER: Readonly<Record<string, string>> = {
   CLOUDFLARE_CF_FETCH_ENABLED: "false",
   CLOUDFLARE_ENV: "",
   CI: "true",
-  // Both would keep copies of requests, with their headers, among the local data.
+  // Both would store requests with their headers in the local data.
   X_LOCAL_OBSERVABILITY: "false",
   X_LOCAL_EXPLORER: "false",
 };
@@ -30,12 +29,12 @@ export const QUIET_WRANGLER: Readonly<Record<string, string>> = {
 export type Wrangler = typeof import("wrangler");
 
 /**
- * wrangler as a library. Only commands that need it load it, since that takes most of a second; `require` is quicker
- * than `import`, which reads the 15 MB twice.
+ * wrangler as a library. It is loaded only when it is needed, since that takes most of a second; `require` is quicker than
+ * `import`, which reads the 15 MB twice.
  */
 export function loadWrangler(): Wrangler {
   Object.assign(process.env, QUIET_WRANGLER, { WRANGLER_LOG: "none" });
-  // The runtime's own messages come through the console (a lock that was waited for, say); this script's do not.
+  // The runtime logs to the console (when it waits for a lock, say); this script never does.
   Object.assign(console, { log: ignore, info: ignore, warn: ignore, error: ignore, debug: ignore });
   const wrangler: Wrangler = createRequire(import.meta.url)("wrangler");
   return wrangler;
@@ -53,10 +52,10 @@ export interface WranglerEnd {
   stderr: string;
 }
 
-/** The command as a person would type it. It never holds a secret: those go in by standard input. */
+/** The command as it is typed. It never contains a secret: those are passed on standard input. */
 export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
-/** Runs wrangler's program and waits for its end. */
+/** Runs wrangler's program until it ends. */
 export async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {
   const child = spawn(process.execPath, ["--no-warnings", WRANGLER_PROGRAM, ...words], {
     cwd: PROJECT,
@@ -64,23 +63,23 @@ export async function tryWrangler(words: readonly string[], input = ""): Promise
     env: { ...process.env, ...QUIET_WRANGLER, WRANGLER_LOG: "log", NO_COLOR: "1", FORCE_COLOR: "0" },
   });
   child.stdin.on("error", () => {
-    // It ended without reading; its exit code tells why.
+    // It ended without reading its input; the exit code is enough.
   });
   child.stdin.end(input);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { succeeded: code === 0, stdout, stderr };
 }
 
-/** @throws UserError with wrangler's own first line of complaint */
+/** @throws UserError with wrangler's own error message */
 export async function runWrangler(words: readonly string[], input?: string): Promise<string> {
   const { succeeded, stdout, stderr } = await tryWrangler(words, input);
   if (succeeded) return stdout;
   throw new UserError(
-    `${shownWrangler(words)} failed: ${complaint(stderr) ?? complaint(stdout) ?? "it gave no reason"}`,
+    `${shownWrangler(words)} failed: ${errorLine(stderr) ?? errorLine(stdout) ?? "it gave no reason"}`,
   );
 }
 
-function complaint(output: string): string | undefined {
+function errorLine(output: string): string | undefined {
   const lines = stripVTControlCharacters(output)
     .split("\n")
     .map((line) => line.trim());

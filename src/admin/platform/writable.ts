@@ -4,8 +4,8 @@ import { UserError } from "../errors.ts";
 import { type LocalState, shownPath } from "./paths.ts";
 
 /**
- * Checks that this user may change the local state. SQLite says "locked" or "cannot open" of files that belong to
- * somebody else, which nobody understands, and only after retries.
+ * Checks that this user may change the local state. For files that belong to somebody else SQLite would say "locked" or
+ * "cannot open", and only after retries.
  *
  * @throws UserError that names what may not be written
  */
@@ -15,7 +15,7 @@ export function assertStateWritable({ persistTo, sealingKeys, demoApplication, s
 }
 
 /**
- * Checks that a path can be written to or, when nothing is there yet, be made.
+ * Checks that a path can be written to or, if it does not exist, created.
  *
  * @throws UserError when it cannot
  */
@@ -31,7 +31,7 @@ export function assertWritable(path: string): void {
   }
 }
 
-/** The files of a folder, itself and its folders included; none when it is not there. */
+/** The files of a folder, at any depth. None when it does not exist. @throws UserError for a folder that is not writable */
 function filesBelow(folder: string): string[] {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return [];
   assertWritable(folder);
@@ -42,7 +42,7 @@ function filesBelow(folder: string): string[] {
   });
 }
 
-/** Nothing when the owner cannot be told or is this user. */
+/** Empty when the file belongs to this user, or when that cannot be found out. */
 function ownerHint(path: string): string {
   const user = process.getuid?.();
   try {
