@@ -95,6 +95,9 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
     .join("\n");
 }
 
+/** `1 value`, `2 values`. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 /** A count with thousands separators. */
 export const shownNumber = (count: number): string => count.toLocaleString("en-US");
 

@@ -5,7 +5,7 @@ import { application, reconciliation } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";
 import { seconds } from "./arguments.ts";
 import { UserError } from "./errors.ts";
-import { shownNumber, tableLines } from "./output.ts";
+import { counted, shownNumber, tableLines } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { inSession, type Session } from "./session.ts";
 import { examples } from "./shell.ts";
@@ -145,7 +145,9 @@ export async function watchReconciliation(
       progress({ open, checked });
     }
     if (Date.now() - changedAt >= patienceMilliseconds) {
-      throw new UserError(`${open} applications are not reconciled yet: start the service, then run this again.`);
+      throw new UserError(
+        `${counted(open, "application")} ${open === 1 ? "is" : "are"} not reconciled yet: start the service, then run this again.`,
+      );
     }
     await wait(POLL_MILLISECONDS);
   }

@@ -17,9 +17,9 @@ export interface MadeSealingKey {
  * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
  * half goes into D1. The private half is never on disk nor on a command line.
  *
- * Of two administrators who do this at once, the one whose public half reaches D1 first has made the key. Nothing is ever
- * sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted when
- * its version is removed.
+ * Of two administrators who do this at once, the one whose public half reaches D1 first has made the key. Nothing is
+ * ever sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted
+ * when its version is removed.
  */
 export async function makeDeployedSealingKey(database: Database, secrets: WorkerSecrets): Promise<MadeSealingKey> {
   const version = (await newestVersion(database)) + 1;

@@ -30,7 +30,8 @@ export async function ensureLocalSealing(database: Database, state: LocalState):
 }
 
 /**
- * Makes the next local sealing key. Two runs at once make the same one, and the next run finishes what a killed one began.
+ * Makes the next local sealing key. Two runs at once make the same one, and the next run finishes what a killed one
+ * began.
  *
  * @returns its version
  */

@@ -6,7 +6,11 @@ import { UserError } from "./errors.ts";
 import type { Database } from "./platform/database.ts";
 import { ADMIN } from "./shell.ts";
 
-/** Seals to the newest sealing key, so that only the Worker can open it. @throws UserError when the environment has no sealing key yet */
+/**
+ * Seals to the newest sealing key, so that only the Worker can open it.
+ *
+ * @throws UserError when the environment has no sealing key yet
+ */
 export async function newestSealer(database: Database): Promise<Sealer> {
   const [newest] = await database.run((orm) =>
     orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(desc(sealingKey.version)).limit(1),

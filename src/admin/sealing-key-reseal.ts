@@ -4,8 +4,9 @@ import { asc, lt, sql } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../shared/schema.ts";
 import { seconds } from "./arguments.ts";
 import { UserError } from "./errors.ts";
+import { counted } from "./output.ts";
 import type { Database } from "./platform/database.ts";
-import { countOldValues } from "./sealing-key-usage.ts";
+import { countOldValues, valuesStillNeed } from "./sealing-key-usage.ts";
 import { inSession } from "./session.ts";
 import { examples } from "./shell.ts";
 
@@ -27,7 +28,11 @@ export function addResealCommand(group: Command): void {
     .addHelpText("after", examples("sealing-key reseal --env production"))
     .action(
       inSession(async ({ database, output }, { wait: patienceSeconds }: { wait: number }) => {
-        await watchResealing(database, (left) => output.note(`${left} values left.`), patienceSeconds * 1000);
+        await watchResealing(
+          database,
+          (left) => output.note(`${counted(left, "value")} left.`),
+          patienceSeconds * 1000,
+        );
         output.result({ left: 0 }, () => "Everything is sealed to the newest key.");
       }),
     );
@@ -70,8 +75,7 @@ async function stuckLine(database: Database, left: number, isServiceSeen: boolea
   const advice = isServiceSeen
     ? `The service re-sealed the others but cannot open these: ${seeLog}.`
     : `Start the service, then run this again. If it is running, it cannot open them, and ${seeLog}.`;
-  const values = left === 1 ? "1 value still needs" : `${left} values still need`;
-  return `${values} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
+  return `${valuesStillNeed(left)} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
 }
 
 /** Names values that are not sealed to the newest key. */

@@ -1,6 +1,6 @@
 import { asc, count, gt } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../shared/schema.ts";
-import { isoTime } from "./output.ts";
+import { counted, isoTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 
 /** A sealing key as the commands print it. */
@@ -40,6 +40,10 @@ export async function readSealingKeys(database: Database) {
   }));
   return { keys: shown, valuesOf };
 }
+
+/** `1 value still needs`, `2 values still need`. */
+export const valuesStillNeed = (values: number): string =>
+  `${counted(values, "value")} still ${values === 1 ? "needs" : "need"}`;
 
 /** How many values are not sealed to the newest key. */
 export async function countOldValues(database: Database): Promise<number> {

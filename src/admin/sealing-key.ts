@@ -10,7 +10,13 @@ import { workerSecrets } from "./platform/worker-secrets.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "./sealing-key-deployed.ts";
 import { rotateLocalSealingKey } from "./sealing-key-local.ts";
 import { addResealCommand } from "./sealing-key-reseal.ts";
-import { listSealingKeys, readSealingKeys, SEALED, type ShownSealingKey } from "./sealing-key-usage.ts";
+import {
+  listSealingKeys,
+  readSealingKeys,
+  SEALED,
+  type ShownSealingKey,
+  valuesStillNeed,
+} from "./sealing-key-usage.ts";
 import { inSession, type Session, shownCommand } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
 
@@ -133,7 +139,7 @@ export async function removeSealingKey(database: Database, version: number): Pro
     throw new UserError(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
   }
   throw new UserError(
-    `${valuesOf(version)} values still need sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
+    `${valuesStillNeed(valuesOf(version))} sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
   );
 }
 

@@ -34,8 +34,8 @@ export function listedEvent(row: EventRow): ListedEvent {
 const EVENT_ID = /^evt_[0-9a-z]{26}$/;
 
 /**
- * Finds an event by its ID alone. The primary key of events starts with the application, so this makes one look-up in it
- * for each application: few reads, however many events there are.
+ * Finds an event by its ID alone. The primary key of events starts with the application, so this makes one look-up in
+ * it for each application: few reads, however many events there are.
  *
  * @throws UserError when there is no such event
  */

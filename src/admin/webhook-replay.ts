@@ -3,10 +3,10 @@ import { and, eq, type SQL, sql } from "drizzle-orm";
 import { application, webhookEvent } from "../shared/schema.ts";
 import { type ApplicationRow, findApplication } from "./application-record.ts";
 import { UserError } from "./errors.ts";
-import { isoTime, shownTime } from "./output.ts";
+import { counted, isoTime, shownTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { withSession } from "./session.ts";
-import { ADMIN, examples } from "./shell.ts";
+import { ADMIN, examples, shellWord } from "./shell.ts";
 import { DUE_FIRST, type EventState, findEvent, makeDue } from "./webhook-event.ts";
 
 /** Adds `webhook replay`. */
@@ -33,7 +33,11 @@ async function replay(this: Command, id: string, { allExhausted = false }: { all
   await withSession(this, async ({ database, output }) => {
     if (allExhausted) {
       const replayed = await replayExhausted(database, id);
-      output.result(replayed, () => `${replayed.replayed} events of ${id} are due again.${whenSent(replayed)}`);
+      output.result(
+        replayed,
+        () =>
+          `${counted(replayed.replayed, "event")} of ${id} ${replayed.replayed === 1 ? "is" : "are"} due again.${whenSent(replayed)}`,
+      );
     } else {
       const replayed = await replayEvent(database, id);
       output.result(replayed, () => replayedText(replayed));
@@ -53,8 +57,8 @@ export interface ReplayedEvent {
 }
 
 /**
- * Makes one event due before all others of its application, whatever its state, with a fresh set of attempts. It does not
- * wait for an attempt that is running, so the receiver may get the event twice.
+ * Makes one event due before all others of its application, whatever its state, with a fresh set of attempts. It does
+ * not wait for an attempt that is running, so the receiver may get the event twice.
  *
  * @throws UserError when there is no such event, or its application has no URL or is on hold
  */
@@ -94,7 +98,7 @@ const takesEvents = (applicationId: string): SQL =>
     AND ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL)`;
 
 function assertTakesEvents({ id, webhookUrl, webhookHeldAt }: ApplicationRow): void {
-  const setUrl = `${ADMIN} application update ${id} --webhook-url ${webhookUrl ?? "URL"}`;
+  const setUrl = `${ADMIN} application update ${id} --webhook-url ${shellWord(webhookUrl ?? "URL")}`;
   if (webhookUrl === null) throw new UserError(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
   if (webhookHeldAt !== null) {
     throw new UserError(

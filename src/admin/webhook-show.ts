@@ -36,7 +36,9 @@ export interface ShownEvent extends ListedEvent {
   /** The first bytes of the last response. */
   lastResponse: string | null;
   lastMilliseconds: number | null;
-  /** When the next attempt is due; a time in the past means at once. Null when none follows, or while `obstacle` is set. */
+  /**
+   * When the next attempt is due; a time in the past means at once. Null when none follows, or while `obstacle` is set.
+   */
   nextAttemptAt: string | null;
   obstacle: EventObstacle | null;
   /** The badge that the event is about; null for a test event. */

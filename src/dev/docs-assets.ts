@@ -6,9 +6,9 @@ import { describeError } from "../admin/errors.ts";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
 
 /**
- * Makes the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page, as it
- * stands in `src/docs-page`, and Scalar's API reference. npm runs it on installing, and before `npm start`, `npm test`
- * and `npm run deploy`; by hand: `npm run docs:build`.
+ * Makes the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page, as
+ * it stands in `src/docs-page`, and Scalar's API reference. npm runs it on installing, and before `npm start`, `npm
+ * test` and `npm run deploy`; by hand: `npm run docs:build`.
  */
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));

@@ -24,7 +24,9 @@ const workerdEnd = z.object({ workerdEndedBy: z.string() });
 export interface Service {
   /** Resolves when it has ended, by itself or by `stop`. */
   ended: Promise<void>;
-  /** Resolves with the signal or exit code when the runtime below wrangler ends by itself: nothing is answered any more. */
+  /**
+   * Resolves with the signal or exit code when the runtime below wrangler ends by itself: nothing is answered any more.
+   */
   runtimeEnded: Promise<string>;
   /** wrangler's last lines, whatever they are. */
   lastLines(): string;
@@ -43,7 +45,8 @@ export interface ServiceOptions {
 }
 
 /**
- * Starts `wrangler dev` in a process group of its own: a signal to the group reaches the processes that wrangler starts.
+ * Starts `wrangler dev` in a process group of its own: a signal to the group reaches the processes that wrangler
+ * starts.
  */
 export function startService(state: LocalState, { port, host, demoApplicationId, show }: ServiceOptions): Service {
   const address = ["--port", String(port), ...(host === undefined ? [] : ["--ip", host])];

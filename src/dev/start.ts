@@ -68,8 +68,8 @@ async function launch(options: ServiceOptions, origin: string): Promise<Service>
 }
 
 /**
- * Waits for the end of the service. wrangler reads the key file only when it starts, so a rotated sealing key starts the
- * service again.
+ * Waits for the end of the service. wrangler reads the key file only when it starts, so a rotated sealing key starts
+ * the service again.
  *
  * @throws UserError when it ends by itself, or cannot go on
  */

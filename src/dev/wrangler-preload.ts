@@ -14,9 +14,10 @@ process.on("disconnect", () => {
 });
 
 /**
- * Loaded into wrangler's process ahead of wrangler. wrangler runs the Worker in processes of their own, workerd. When one
- * of them is killed (by the system, say, for want of memory), wrangler starts another and goes on sending requests to the
- * first: nothing is answered any more. So the end of a workerd that wrangler did not ask for is told to `npm start`.
+ * Loaded into wrangler's process ahead of wrangler. wrangler runs the Worker in processes of their own, workerd. When
+ * one of them is killed (by the system, say, for want of memory), wrangler starts another and goes on sending requests
+ * to the first: nothing is answered any more. So the end of a workerd that wrangler did not ask for is told to `npm
+ * start`.
  */
 subscribe("child_process", (message) => {
   const child = typeof message === "object" && message !== null && "process" in message ? message.process : undefined;

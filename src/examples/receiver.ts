@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage } from "node:http";
 
 /**
  * A receiver of webhooks to start from, with nothing but Node's own modules. It checks who sent a webhook, answers at
- * once, drops what it had before, and prints each event on one line (Node 22.18 or newer; for an older one take the types
- * out):
+ * once, drops what it had before, and prints each event on one line (Node 22.18 or newer; for an older one take the
+ * types out):
  *
  *   APPLICATION_SECRET=bdss_… PORT=4000 node src/examples/receiver.ts
  *

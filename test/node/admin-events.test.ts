@@ -162,6 +162,14 @@ describe("webhook replay", () => {
     await expect(replayEvent(database, newEventId(1))).rejects.toThrow("There is no event");
     await expect(replayEvent(database, "evt_1")).rejects.toThrow("is not an event ID");
   });
+
+  it("quotes a URL in the command that it prints, so that the command works when it is pasted (contract section 10)", async () => {
+    const applicationId = await create("https://app.example.com/hooks?a=1&b=2");
+    await hold(applicationId);
+    await expect(replayExhausted(database, applicationId)).rejects.toThrow(
+      `application update ${applicationId} --webhook-url 'https://app.example.com/hooks?a=1&b=2'`,
+    );
+  });
 });
 
 describe("webhook show (contract section 10)", () => {

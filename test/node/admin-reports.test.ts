@@ -154,10 +154,10 @@ describe("reconcile", () => {
     while (Date.now() === first.requestedAt) await wait(1);
     const second = await requestReconciliation(database, applicationId, "object");
     const watch = (request: ReconciliationRequest) => watchReconciliation(database, request, () => {}, 0);
-    await expect(watch(first)).rejects.toThrow("Another reconciliation was asked for meanwhile");
-    await expect(watch(second)).rejects.toThrow("1 applications are not reconciled yet");
+    await expect(watch(first)).rejects.toThrow("Another reconciliation was requested meanwhile");
+    await expect(watch(second)).rejects.toThrow("1 application is not reconciled yet");
     await database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1 }));
     expect(await watch(second)).toMatchObject([{ applicationId, restored: "object" }]);
-    await expect(watch(first)).rejects.toThrow("Another reconciliation was asked for meanwhile");
+    await expect(watch(first)).rejects.toThrow("Another reconciliation was requested meanwhile");
   });
 });

@@ -191,7 +191,7 @@ describe("values that the service cannot open (contract section 9)", () => {
       `1 value still needs an older sealing key: secret ${secret?.id} of ${applicationId}. The service re-sealed the others but cannot open these`,
     );
     expect(progress).toEqual([3, 1]);
-    await expect(removeSealingKey(database, 1)).rejects.toThrow("1 values still need sealing key 1");
+    await expect(removeSealingKey(database, 1)).rejects.toThrow("1 value still needs sealing key 1");
   });
 
   it("are counted where they are many, and nobody claims that the service runs", async () => {

@@ -42,8 +42,8 @@ export async function openDeployedD1(wrangler: Wrangler, target: Target): Promis
 }
 
 /**
- * Opens a database through wrangler, with a configuration that has nothing else in it: that is quicker, and wrangler does
- * not warn about bindings that only the Worker has.
+ * Opens a database through wrangler, with a configuration that has nothing else in it: that is quicker, and wrangler
+ * does not warn about bindings that only the Worker has.
  *
  * @param persistPath folder of local data; undefined for the deployed database
  */

@@ -21,8 +21,9 @@ export class Database {
 }
 
 /**
- * Errors of D1 after which a statement may be repeated. The first three occur locally, where this script and the service
- * share a file ("internal error" means a lock at the end of a transaction); the others come from the deployed database.
+ * Errors of D1 after which a statement may be repeated. The first three occur locally, where this script and the
+ * service share a file ("internal error" means a lock at the end of a transaction); the others come from the deployed
+ * database.
  */
 const RETRYABLE = [
   "SQLITE_BUSY",

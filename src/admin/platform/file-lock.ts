@@ -6,8 +6,8 @@ import { DatabaseSync } from "node:sqlite";
 const SQLITE_BUSY = 5;
 
 /**
- * Takes a lock between processes: an open transaction on an empty SQLite file. The system releases it however its holder
- * ends, so there are no stale locks.
+ * Takes a lock between processes: an open transaction on an empty SQLite file. The system releases it however its
+ * holder ends, so there are no stale locks.
  *
  * @returns a function that releases the lock; null when another process still holds it after the wait
  */

@@ -21,8 +21,8 @@ export interface LocalState {
 }
 
 /**
- * The project's `.wrangler/`, or the folder that `BADGE_STATE_DIR` names: it keeps tests and further copies of the service
- * apart.
+ * The project's `.wrangler/`, or the folder that `BADGE_STATE_DIR` names: it keeps tests and further copies of the
+ * service apart.
  */
 export function localState(directory: string | undefined = process.env.BADGE_STATE_DIR): LocalState {
   const own = directory ? resolve(directory) : undefined;

@@ -5,8 +5,8 @@ import { PROJECT } from "./paths.ts";
 /**
  * Makes everything that is imported after it load faster: a command takes half the time.
  *
- * Drizzle is over a hundred small files. For each import between them Node reads Drizzle's package.json again, all 180 KB
- * of it, to learn whether the file is a module. They all are, so the hook says so. Compiled code is kept in a cache.
+ * Drizzle is over a hundred small files. For each import between them Node reads Drizzle's package.json again, all 180
+ * KB of it, to learn whether the file is a module. They all are, so the hook says so. Compiled code is kept in a cache.
  */
 enableCompileCache(join(PROJECT, "node_modules/.cache/badge-admin"));
 registerHooks({

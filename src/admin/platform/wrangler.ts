@@ -29,8 +29,8 @@ export const QUIET_WRANGLER: Readonly<Record<string, string>> = {
 export type Wrangler = typeof import("wrangler");
 
 /**
- * wrangler as a library. It is loaded only when it is needed, since that takes most of a second; `require` is quicker than
- * `import`, which reads the 15 MB twice.
+ * wrangler as a library. It is loaded only when it is needed, since that takes most of a second; `require` is quicker
+ * than `import`, which reads the 15 MB twice.
  */
 export function loadWrangler(): Wrangler {
   Object.assign(process.env, QUIET_WRANGLER, { WRANGLER_LOG: "none" });

@@ -31,7 +31,11 @@ export function assertWritable(path: string): void {
   }
 }
 
-/** The files of a folder, at any depth. None when it does not exist. @throws UserError for a folder that is not writable */
+/**
+ * The files of a folder, at any depth. None when it does not exist.
+ *
+ * @throws UserError for a folder that is not writable
+ */
 function filesBelow(folder: string): string[] {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return [];
   assertWritable(folder);

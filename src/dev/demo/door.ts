@@ -48,8 +48,8 @@ export async function fetchKeySet(narrator: Narrator, origin: string, applicatio
 }
 
 /**
- * Decides without asking the service: the service's signature says which badge presented which client signature, and the
- * client signature says that the phone answered this door's challenge.
+ * Decides without asking the service: the service's signature says which badge presented which client signature, and
+ * the client signature says that the phone answered this door's challenge.
  *
  * @returns what the door does
  */
