@@ -29,7 +29,7 @@ export function addCreateCommand(group: Command): void {
     .summary("create an application and print its ID and secret")
     .description(
       "Creates an application and prints its ID and secret.\n\n" +
-        "The secret is shown only now: it cannot be read back. Without --first and --last the application gets the " +
+        "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
         "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.",
     )
     .requiredOption("--name <name>", "name for people", applicationName)

@@ -2,13 +2,13 @@ import { createServer, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { UserError } from "../admin/errors.ts";
 
-/** Addresses that stand for all of a computer's, and the address by which it then reaches itself. */
+/** Addresses that mean all of a computer's, each with the one by which the computer then reaches itself. */
 const ALL_ADDRESSES: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
 
 export interface Origins {
   /** For this computer. */
   own: string;
-  /** For whoever the service is meant for: another device when it serves the network, else this computer. */
+  /** For whoever is to use the service: other devices when it serves the network, else this computer. */
   printed: string;
 }
 
@@ -26,7 +26,7 @@ export function originsOf(host: string | undefined, port: number): Origins {
 
 const inUrl = (address: string): string => (isIPv6(address) ? `[${address}]` : address);
 
-/** An address by which other devices reach this computer; undefined when it is on no network. */
+/** An address at which other devices reach this computer; undefined when it is on no network. */
 function networkAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return addresses.find(({ family, internal }) => family === "IPv4" && !internal)?.address;

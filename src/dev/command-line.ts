@@ -8,7 +8,7 @@ const SEE_HELP = "see npm start -- --help";
 
 export const HELP = `Usage: npm start [-- --port PORT] [--host ADDRESS]
 
-Runs the service on this computer: makes local keys, a local database and a demo
+Runs the service on this computer: creates local keys, a database and a demo
 application if they are missing, prints the application's ID and secret with
 commands to try, and serves until Ctrl-C. The data stays, in .wrangler/ or in
 the folder that BADGE_STATE_DIR names; npm run reset deletes it.
@@ -38,7 +38,7 @@ export interface CommandLine {
   host: string | undefined;
 }
 
-/** Reads the command line of `npm start`. @throws UserError when it is not understood */
+/** Parses the command line of `npm start`. @throws UserError that says what is wrong with it */
 export function readCommandLine(words: string[]): CommandLine {
   const { help = false, port, host } = parseWords(words);
   return { help, port: port === undefined ? DEFAULT_PORT : parsePort(port), host: parseHost(host) };
@@ -53,7 +53,7 @@ function parseWords(words: string[]) {
   try {
     return parseArgs({ args: words, options }).values;
   } catch (error) {
-    // Node's reason goes on, after its first sentence, about how to escape what was meant otherwise.
+    // Only the first sentence of Node's reason: the rest is about escaping arguments.
     const [reason = ""] = (error instanceof Error ? oneLine(error.message) : "").split(/\. /);
     throw new UserError(`${reason.replace(/\.$/, "")}; ${SEE_HELP}`);
   }
@@ -67,7 +67,7 @@ function parsePort(text: string): number {
 
 function parseHost(text: string | undefined): string | undefined {
   if (text === undefined || text === "localhost") return undefined;
-  // Browsers and curl want the brackets of an IPv6 address.
+  // People copy IPv6 addresses with the brackets that URLs need.
   const address = text.replace(/^\[(.*)\]$/, "$1");
   if (isIP(address) !== 0) return address;
   throw new UserError(`"${text}" is not an IP address: give one of this computer's, or 0.0.0.0 for all; ${SEE_HELP}`);

@@ -18,12 +18,12 @@ type Credentials = z.infer<typeof credentialsSchema>;
 
 export interface DemoApplication {
   applicationId: string;
-  /** Null when it was changed since: D1 has no copy of the new one. */
+  /** Null when it was changed since: nobody can read the new one back. */
   applicationSecret: string | null;
   isDisabled: boolean;
 }
 
-/** Makes the tables, the sealing key and the demo application, as far as they are missing. */
+/** Creates the tables, the sealing key and the demo application, whichever are missing. */
 export async function prepareLocalData(state: LocalState): Promise<DemoApplication> {
   const { database, close } = await openDatabase(undefined);
   try {
@@ -35,12 +35,12 @@ export async function prepareLocalData(state: LocalState): Promise<DemoApplicati
 }
 
 /**
- * The demo application, made if there is none. The secret cannot be read back from D1, so a file keeps it; the file is
- * written first, and a start that died before the application was made is finished by the next.
+ * The demo application, created if there is none. Its secret cannot be read back from D1, so a file keeps it. The file
+ * is written first: after a crash in between, the next start creates the application from it.
  */
 async function ensureDemoApplication(database: Database, state: LocalState): Promise<DemoApplication> {
-  const kept = readCredentials(state) ?? writeCredentials(state);
-  const found = await findDemo(database, kept);
+  const credentials = readCredentials(state) ?? writeCredentials(state);
+  const found = await findDemo(database, credentials);
   if (found !== null) return found;
   await createApplication(database, {
     name: "Demo",
@@ -48,9 +48,9 @@ async function ensureDemoApplication(database: Database, state: LocalState): Pro
     requireSecret: false,
     reuseAfterSeconds: 0,
     signatureLifetimeSeconds: null,
-    credentials: kept,
+    credentials,
   });
-  return { ...kept, isDisabled: false };
+  return { ...credentials, isDisabled: false };
 }
 
 async function findDemo(database: Database, kept: Credentials): Promise<DemoApplication | null> {
@@ -72,7 +72,7 @@ async function findDemo(database: Database, kept: Credentials): Promise<DemoAppl
   };
 }
 
-/** @throws UserError when the file is there and does not hold them */
+/** Null when there is no file. @throws UserError when the file does not hold them */
 function readCredentials({ demoApplication }: LocalState): Credentials | null {
   if (!existsSync(demoApplication)) return null;
   try {

@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
 import { describeError } from "../admin/errors.ts";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
 
@@ -17,11 +18,12 @@ const ASSETS = join(PROJECT, "dist/assets");
 const SCRIPT = join(ASSETS, "docs/scalar.js");
 
 const PACKAGE = "@scalar/fastify-api-reference";
+const packageSchema = z.object({ version: z.string() });
 const packageFolder = join(dirname(createRequire(import.meta.url).resolve(PACKAGE)), "..");
 
-/** First line of the script: says what it was made from, so that it is made only once. */
+/** First line of the script. It names the version it was made from, so that the script is made once per version. */
 function banner(): string {
-  const { version } = JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8"));
+  const { version } = packageSchema.parse(JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")));
   return `/*! Scalar API reference, from ${PACKAGE} ${version}`;
 }
 
@@ -32,7 +34,8 @@ interface Route {
 
 /**
  * Scalar publishes the reference as one script, in a package with 280 dependencies, and again inside its plugin for
- * Fastify, which serves it and has few. So the plugin registers its routes here, and the script's is asked.
+ * Fastify, which serves it and has few. So the plugin registers its routes here, and the handler of the script's route
+ * is called.
  */
 async function scalarScript(): Promise<string> {
   const { default: plugin } = await import(PACKAGE);

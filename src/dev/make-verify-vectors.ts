@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
 import { acceptedVectors } from "./verify-vectors/accepted.ts";
 import { OTHER_KEY, SIGNING_KEY, type TestKey } from "./verify-vectors/keys.ts";
 import { claimVectors } from "./verify-vectors/refused-claims.ts";
@@ -29,18 +30,19 @@ function describe(key: TestKey): object {
 }
 
 const path = fileURLToPath(new URL("../verify/vectors.json", import.meta.url));
-const published: { cases: Vector[] } = JSON.parse(readFileSync(path, "utf8"));
+const publishedSchema = z.object({ cases: z.array(z.looseObject({ name: z.string(), jwt: z.string() })) });
+const published = publishedSchema.parse(JSON.parse(readFileSync(path, "utf8")));
 const byName = new Map(published.cases.map((vector) => [vector.name, vector]));
 
-/** A case without its signature, which ECDSA makes at random; the signature may be compact or in JSON. */
-function unsigned({ jwt, ...rest }: Vector): string {
+/** A case without its signature, compact or in JSON: ECDSA signatures are random, so they differ each time. */
+function unsigned({ name, jwt, ...rest }: { name: string; jwt: string }): string {
   const [header, payload] = jwt.replace(/"signature":"[^"]*"/, "").split(".");
-  return JSON.stringify({ ...rest, header, payload });
+  return JSON.stringify({ name, ...rest, header, payload });
 }
 
 function asPublished(vector: Vector): Vector {
   const known = byName.get(vector.name);
-  return known !== undefined && unsigned(known) === unsigned(vector) ? known : vector;
+  return known !== undefined && unsigned(known) === unsigned(vector) ? { ...vector, jwt: known.jwt } : vector;
 }
 
 const made = [
@@ -56,7 +58,7 @@ const vectors = {
   cases: made.map(asPublished),
 };
 
-// A list of one word stays on one line, as the project's formatter has it.
+// A list of one word goes on one line, as the project's formatter writes it.
 const json = JSON.stringify(vectors, null, 2).replace(/\[\s+("\w+")\s+\]/g, "[$1]");
 writeFileSync(path, `${json}\n`);
 console.log(`${vectors.cases.length} cases written`);

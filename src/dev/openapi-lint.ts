@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
 
-/** `npm run openapi:lint`: holds the OpenAPI document against the rules of redocly.yaml. Asks no network. */
+/** `npm run openapi:lint`: checks the OpenAPI document against the rules of redocly.yaml, without network access. */
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const DOCUMENT = "dist/openapi.json";

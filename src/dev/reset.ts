@@ -10,8 +10,8 @@ import { assertStateWritable } from "../admin/platform/writable.ts";
 /** `npm run reset`: deletes the local data, after asking. */
 
 const state = localState();
-/** The databases first: sealing keys without data do no harm, data without its keys is lost. */
-const doomed = [join(state.persistTo, "v3"), state.demoApplication, state.sealingKeys];
+/** The databases first: sealing keys without data do no harm, but data without its keys cannot be opened. */
+const localData = [join(state.persistTo, "v3"), state.demoApplication, state.sealingKeys];
 
 const HELP = `Usage: npm run reset [-- --yes]
 
@@ -33,7 +33,7 @@ function readCommandLine(words: string[]) {
 }
 
 async function confirm(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new UserError("Nobody is there to be asked: run npm run reset -- --yes");
+  if (!process.stdin.isTTY) throw new UserError("There is no terminal to ask on: run npm run reset -- --yes");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     const answer = await terminal.question("Delete all local applications, badges and keys? Type yes: ");
@@ -46,7 +46,7 @@ async function confirm(): Promise<boolean> {
 async function reset(): Promise<void> {
   const { yes: sure = false, help = false } = readCommandLine(process.argv.slice(2));
   if (help) return void process.stdout.write(HELP);
-  const existing = doomed.filter((path) => existsSync(path));
+  const existing = localData.filter((path) => existsSync(path));
   if (existing.length === 0) return console.log("There is no local data.");
   assertStateWritable(state);
   const release = takeLock(state.serviceLock, 0);

@@ -14,7 +14,7 @@ import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts"
 const PRELOAD = fileURLToPath(new URL("./wrangler-preload.ts", import.meta.url));
 const STOP_GRACE_MILLISECONDS = 3000;
 const READY_POLL_MILLISECONDS = 100;
-/** Lines of wrangler's that are kept to explain an early end. */
+/** How many of wrangler's last lines are kept, to explain an early end. */
 const KEPT_LINES = 30;
 
 /** wrangler-preload.ts sends this. */
@@ -28,7 +28,7 @@ export interface Service {
    * Resolves with the signal or exit code when the runtime below wrangler ends by itself: nothing is answered any more.
    */
   runtimeEnded: Promise<string>;
-  /** wrangler's last lines, whatever they are. */
+  /** wrangler's last lines, unfiltered. */
   lastLines(): string;
   /** Ends it and everything it started. */
   stop(): Promise<void>;
@@ -45,8 +45,7 @@ export interface ServiceOptions {
 }
 
 /**
- * Starts `wrangler dev` in a process group of its own: a signal to the group reaches the processes that wrangler
- * starts.
+ * Starts `wrangler dev` in a process group of its own, so that a signal to the group reaches what wrangler starts.
  */
 export function startService(state: LocalState, { port, host, demoApplicationId, show }: ServiceOptions): Service {
   const address = ["--port", String(port), ...(host === undefined ? [] : ["--ip", host])];
@@ -64,7 +63,7 @@ export function startService(state: LocalState, { port, host, demoApplicationId,
         ...process.env,
         ...QUIET_WRANGLER,
         WRANGLER_LOG: "log",
-        // Other services of this name on this computer are none of its business.
+        // Apart from other Workers of this name that run on this computer.
         WRANGLER_REGISTRY_PATH: join(state.persistTo, "registry"),
         NO_COLOR: "1",
         FORCE_COLOR: "0",
@@ -84,8 +83,8 @@ export function startService(state: LocalState, { port, host, demoApplicationId,
   const ended = once(child, "exit").then(() => signalGroup(child, "SIGKILL"));
   const runtimeEnded = new Promise<string>((resolve) => {
     child.on("message", (message) => {
-      const told = workerdEnd.safeParse(message).data;
-      if (told !== undefined && !stopping) resolve(told.workerdEndedBy);
+      const end = workerdEnd.safeParse(message).data;
+      if (end !== undefined && !stopping) resolve(end.workerdEndedBy);
     });
   });
   return {
@@ -110,7 +109,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Waits for /health to answer 200. False: it did not within the time, or the service ended. */
+/** Waits for /health to respond with 200. @returns false when it did not in time, or the service ended */
 export async function untilHealthy(service: Service, origin: string, limitMilliseconds: number): Promise<boolean> {
   const deadline = Date.now() + limitMilliseconds;
   let running = true;
@@ -136,16 +135,16 @@ async function isHealthy(origin: string): Promise<boolean> {
 
 /** wrangler puts these in front of what the Worker writes with console.error and console.warn. */
 const LEVEL = /^(?:✘ \[ERROR\]|▲ \[WARNING\]) (?=\{)/;
-/** Starts a message of wrangler's own that a person must see: the Worker does not build, or it threw. */
+/** Starts a message of wrangler that must be shown: the Worker does not build, or it threw. */
 const TROUBLE = /^(?:✘ |\[wrangler:error\])/;
-/** What the runtime says of a caller that hung up: no trouble. */
+/** What the runtime says of a caller that hung up, which is no trouble. */
 const HANG_UP = /\bdisconnected: /;
-/** Starts any message of wrangler's own. */
+/** Starts any message of wrangler. */
 const MESSAGE = /^(?:✘ |▲ |⎔ |\[wrangler|[A-Za-z⛅])/;
 
 /**
- * Picks the lines to show out of wrangler's: the Worker's log, which is JSON, and trouble. The rest is wrangler talking
- * about itself.
+ * Picks the lines to show from wrangler's output: the Worker's log, which is JSON, and errors. The rest is wrangler's
+ * own progress.
  *
  * @returns a function from one line to the line to show, or null
  */
@@ -163,14 +162,14 @@ export function createLogFilter(): (line: string) => string | null {
   };
 }
 
-/** Production runs the sweep every minute; locally nobody wants to wait that long for a webhook or an expiry. */
+/** Production runs the sweep every minute, too long to wait for a webhook or an expiry during development. */
 const PERIOD_MILLISECONDS = 2000;
 /** Longer than a sweep may take. */
 const TIMEOUT_MILLISECONDS = 60_000;
 
 /**
- * Runs the Worker's cron trigger again and again, one run at a time, since `wrangler dev` never does by itself. A run
- * that fails (the Worker is reloading) is made up for by the next.
+ * Runs the Worker's cron trigger again and again, one run at a time, since `wrangler dev` never does. After a failed
+ * run (the Worker is reloading, say) the next one does the work.
  */
 export async function driveCron(origin: string): Promise<never> {
   const url = `${origin}/cdn-cgi/local/scheduled?cron=${encodeURIComponent("* * * * *")}`;
@@ -181,7 +180,7 @@ export async function driveCron(origin: string): Promise<never> {
   }
 }
 
-/** Not by `fetch`, which sends the URL's own Host: the trigger is refused unless that says localhost. */
+/** Not with `fetch`, which sets Host from the URL: the trigger is refused unless Host is localhost. */
 async function trigger(url: string): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
   const [response] = await once(get(url, { headers: { host: "localhost" }, signal }), "response");

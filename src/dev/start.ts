@@ -11,22 +11,22 @@ import { HELP, readCommandLine } from "./command-line.ts";
 import { driveCron, type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
-/** `npm start`: makes what a fresh clone lacks, then runs the service until Ctrl-C. */
+/** `npm start`: creates what a fresh clone lacks, then runs the service until Ctrl-C. */
 
 const READY_LIMIT_MILLISECONDS = 120_000;
 const FILE_POLL_MILLISECONDS = 500;
 const PARENT_POLL_MILLISECONDS = 1000;
-/** What npm deletes first and writes last when it installs packages. */
+/** npm deletes it first and writes it last when it installs packages. */
 const INSTALLED = join(PROJECT, "node_modules/.package-lock.json");
 
 const state = localState();
 const packagesChanged = watchPackages();
 const show = (line: string): void => {
-  // What wrangler says of a build without its packages helps nobody; `supervise` says what happened.
+  // wrangler's errors about missing packages help nobody; `supervise` says what happened.
   if (!packagesChanged()) process.stdout.write(`${line}\n`);
 };
 let service: Service | undefined;
-/** Two services on one state would lease the same numbers. Kept here, or it would be given back as garbage. */
+/** Two services on one state would lease the same numbers. Held in a variable: garbage collection would release it. */
 let lock: (() => void) | null = null;
 /** The key file as the service read it. */
 let keysInUse = "";
@@ -36,7 +36,7 @@ async function start(): Promise<void> {
   const { help, port, host } = readCommandLine(process.argv.slice(2));
   if (help) return void process.stdout.write(HELP);
   assertStateWritable(state);
-  // wrangler builds the Worker there.
+  // wrangler builds the Worker here.
   assertWritable(join(PROJECT, ".wrangler/tmp"));
   lock = takeLock(state.serviceLock, 0);
   if (lock === null) {
@@ -44,7 +44,7 @@ async function start(): Promise<void> {
   }
   await assertPortFree(port, host);
   process.stderr.write("Starting…\n");
-  // Not a static import: quick-loading.ts must have run before Drizzle is looked up.
+  // Not a static import: Node resolves those before quick-loading.ts has run.
   const { prepareLocalData } = await import("./demo-application.ts");
   const demo = await prepareLocalData(state);
   const origins = originsOf(host, port);
@@ -57,8 +57,8 @@ async function start(): Promise<void> {
 
 async function launch(options: ServiceOptions, origin: string): Promise<Service> {
   keysInUse = readKeyFile();
-  const started = startService(state, options);
-  // Known to `stop` before it is ready.
+  const started = startService(state, { port, host, show });
+  // Set before it is ready, so that `stop` can end it.
   service = started;
   if (await untilHealthy(started, origin, READY_LIMIT_MILLISECONDS)) return started;
   await started.stop();
@@ -68,10 +68,10 @@ async function launch(options: ServiceOptions, origin: string): Promise<Service>
 }
 
 /**
- * Waits for the end of the service. wrangler reads the key file only when it starts, so a rotated sealing key starts
+ * Runs until the service ends. wrangler reads the key file only when it starts, so a rotated sealing key starts
  * the service again.
  *
- * @throws UserError when it ends by itself, or cannot go on
+ * @throws UserError when it ends by itself, or has to be ended
  */
 async function supervise(first: Service, launchAgain: () => Promise<Service>): Promise<void> {
   let running = first;
@@ -89,7 +89,7 @@ async function supervise(first: Service, launchAgain: () => Promise<Service>): P
   }
 }
 
-/** Waits until a running service has to be started again, or why it is at its end. */
+/** Waits until a running service must be started again, or has ended: then the reason. */
 async function nextEvent(running: Service): Promise<"keys changed" | UserError> {
   let isWaiting = true;
   const fileChange = async () => {
@@ -116,26 +116,26 @@ const packagesError = (): UserError =>
   );
 
 /**
- * Watches for an installation of packages. `npm ci` beside a running service takes away the files that wrangler and the
- * Worker are made of; wrangler would try to build the Worker from what is left, with thousands of lines of errors.
+ * Watches for an installation of packages. `npm ci` beside a running service deletes the files that wrangler and the
+ * Worker consist of; wrangler would try to build the Worker from the rest, with thousands of lines of errors.
  *
- * @returns a function that tells whether packages were or are being installed since; a check costs microseconds
+ * @returns a function that tells whether an installation has begun since; a call costs microseconds
  */
 function watchPackages(): () => boolean {
   const before = identify();
   return () => identify() !== before;
 }
 
-/** The state of npm's record; empty while there is none, also with another package manager. */
+/** Identifies the version of npm's record. Empty while there is none, and always with another package manager. */
 function identify(): string {
   const record = statSync(INSTALLED, { throwIfNoEntry: false });
   return record === undefined ? "" : `${record.ino} ${record.mtimeMs}`;
 }
 
-/** Empty when the file is not there, say because it is being replaced by hand. */
+/** Empty when there is no file, for example while somebody replaces it. */
 const readKeyFile = (): string => (existsSync(state.sealingKeys) ? readFileSync(state.sealingKeys, "utf8") : "");
 
-/** Ends everything that was started, and this process with success. A second signal does not wait. */
+/** Ends everything that was started, then this process with exit code 0. A second signal ends it at once. */
 async function stop(): Promise<void> {
   if (stopping || service === undefined) process.exit(0);
   stopping = true;
@@ -145,7 +145,7 @@ async function stop(): Promise<void> {
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void stop());
-// npm may be killed without a chance to pass the signal on.
+// npm may be killed before it can pass the signal on.
 const parent = process.ppid;
 if (process.env.npm_lifecycle_event !== undefined) {
   setInterval(() => process.ppid !== parent && void stop(), PARENT_POLL_MILLISECONDS).unref();

@@ -5,7 +5,7 @@ import { ADMIN } from "../admin/shell.ts";
 import type { Origins } from "./address.ts";
 import type { DemoApplication } from "./demo-application.ts";
 
-/** What a person sees once the service is up. */
+/** What is printed once the service is up. */
 export function welcome({ own, printed }: Origins, demo: DemoApplication, state: LocalState): string {
   return `
 ${bold(`The badge distribution service is ready: ${printed}`)}
@@ -26,7 +26,7 @@ Ctrl-C stops the service and keeps its data; npm run reset deletes the data.
 }
 
 /**
- * Commands that work as they are printed; the user device in them is new at every start, so that the first call makes a
+ * Commands that work as they are printed. Their user device is new at every start, so that the first call creates a
  * badge.
  */
 function commandLines(origin: string, demo: DemoApplication, state: LocalState): string[] {

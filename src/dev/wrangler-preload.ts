@@ -2,28 +2,29 @@ import { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { basename } from "node:path";
 
-/**
- * Loaded into wrangler's process ahead of wrangler. When the program that started it is gone, however it ended, the
- * channel between them closes: then the whole process group goes, the runtime processes of wrangler included.
- */
+// Loaded into wrangler's process ahead of wrangler.
+
 const GRACE_MILLISECONDS = 2000;
 
+/**
+ * When the program that started wrangler is gone, however it ended, the channel to it closes. Then the whole process
+ * group ends, including the processes that wrangler started.
+ */
 process.on("disconnect", () => {
   process.kill(-process.pid, "SIGTERM");
   setTimeout(() => process.kill(-process.pid, "SIGKILL"), GRACE_MILLISECONDS);
 });
 
 /**
- * Loaded into wrangler's process ahead of wrangler. wrangler runs the Worker in processes of their own, workerd. When
- * one of them is killed (by the system, say, for want of memory), wrangler starts another and goes on sending requests
- * to the first: nothing is answered any more. So the end of a workerd that wrangler did not ask for is told to `npm
- * start`.
+ * wrangler runs the Worker in child processes, workerd. When one of them is killed (by the system when memory is short,
+ * say), wrangler starts another but keeps sending requests to the first, which never respond. So `npm start` is told
+ * when a workerd ends that wrangler did not stop.
  */
 subscribe("child_process", (message) => {
   const child = typeof message === "object" && message !== null && "process" in message ? message.process : undefined;
   if (!(child instanceof ChildProcess)) return;
   child.once("exit", (code, signal) => {
-    // `killed` says that this process sent the signal.
+    // `killed` means that this process sent the signal.
     if (child.killed || basename(child.spawnfile) !== "workerd") return;
     process.send?.({ workerdEndedBy: signal ?? `exit code ${code}` });
   });

@@ -2,23 +2,26 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 
 /**
- * A receiver of webhooks to start from, with nothing but Node's own modules. It checks who sent a webhook, answers at
- * once, drops what it had before, and prints each event on one line (Node 22.18 or newer; for an older one take the
- * types out):
+ * A webhook receiver to start from, with nothing but Node's own modules. It verifies each webhook, responds at
+ * once, skips events that it has had before, and prints each event on one line (Node 22.18 or newer; without types it
+ * runs on older ones):
  *
  *   APPLICATION_SECRET=bdss_… PORT=4000 node src/examples/receiver.ts
  *
- * While you change from one application secret to the next, give both, with a comma in between.
+ * While you change from one application secret to the next, give both, separated by a comma.
  */
 const secrets = (process.env.APPLICATION_SECRET ?? "").split(",").filter((secret) => secret !== "");
 const port = Number(process.env.PORT ?? 4000);
 
-/** A webhook that somebody recorded and plays back later is refused. */
+/** An older webhook is refused: somebody may have recorded it. */
 const TOLERANCE_SECONDS = 5 * 60;
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_REMEMBERED_EVENTS = 10_000;
 
-/** Events come at least once, so sometimes twice. Yours is a unique column in the table of what an event changes. */
+/**
+ * Events come at least once, so sometimes twice. In your server this is a unique column in the table that an event
+ * changes.
+ */
 const handled = new Set<string>();
 
 const server = createServer((request, response) => {
@@ -27,7 +30,7 @@ const server = createServer((request, response) => {
     .catch(() => response.destroy());
 });
 
-/** @returns the status to answer: 2xx means that the event is here for good; after anything else it comes again */
+/** @returns the status to respond with: 2xx means that the event is stored; after anything else it is sent again */
 function receive(request: IncomingMessage, body: Buffer): number {
   if (!isGenuine(request, body)) {
     console.error(
@@ -35,9 +38,9 @@ function receive(request: IncomingMessage, body: Buffer): number {
     );
     return 401;
   }
-  const { id, event, data }: { id: string; event: string; data: object } = JSON.parse(body.toString());
+  const { id, event, data } = parseEvent(body.toString());
   if (handled.has(id)) return 204;
-  // The service waits 15 s for an answer: work that takes longer goes into a queue of yours.
+  // The service waits 15 s for the response: put work that takes longer into a queue.
   console.log(`${event} ${id} ${JSON.stringify(data)}`);
   handled.add(id);
   for (const oldest of handled) {
@@ -47,7 +50,16 @@ function receive(request: IncomingMessage, body: Buffer): number {
   return 204;
 }
 
-/** The interface's `Signature`, and the Standard Webhooks headers, which also sign the ID and the time. */
+function parseEvent(text: string): { id: string; event: string; data: unknown } {
+  const parsed: unknown = JSON.parse(text);
+  if (typeof parsed === "object" && parsed !== null && "id" in parsed && "event" in parsed && "data" in parsed) {
+    const { id, event, data } = parsed;
+    if (typeof id === "string" && typeof event === "string") return { id, event, data };
+  }
+  throw new Error("not an event of this service");
+}
+
+/** Checks `Signature`, and the Standard Webhooks headers, which also sign the ID and the time. */
 function isGenuine({ headers }: IncomingMessage, body: Buffer): boolean {
   const { signature, "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": entries } = headers;
   const ageSeconds = Math.abs(Date.now() / 1000 - Number(timestamp));
@@ -55,7 +67,7 @@ function isGenuine({ headers }: IncomingMessage, body: Buffer): boolean {
   const sha1 = (secret: string) => createHmac("sha1", secret).update(body).digest("base64");
   const sha256 = (secret: string) =>
     `v1,${createHmac("sha256", secret).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
-  // While the application has two secrets there is an entry for each.
+  // While the application has two secrets, there is an entry for each.
   return isRecent && isAnyOf([String(signature)], sha1) && isAnyOf(String(entries).split(" "), sha256);
 }
 
@@ -63,12 +75,12 @@ function isAnyOf(given: readonly string[], expected: (secret: string) => string)
   return secrets.some((secret) => given.some((text) => isEqual(Buffer.from(text), Buffer.from(expected(secret)))));
 }
 
-/** In constant time: how long a comparison takes would tell a forger how much of a guess is right. */
+/** Compares in constant time: otherwise the time would tell a forger how much of a guess is right. */
 function isEqual(one: Buffer, other: Buffer): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** The bytes as they came, which is what was signed: JSON that was parsed and written again has other signatures. */
+/** The bytes as they arrived, since those were signed: parsed and serialized again, they would not match. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

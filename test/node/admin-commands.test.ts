@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { afterAll, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
 import { createAdminProgram, run } from "../../src/admin/program.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
@@ -46,18 +47,25 @@ async function adminHere(words: readonly string[], state: string) {
   }
 }
 
-async function adminJson(...words: string[]) {
+async function adminJson(...words: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await adminHere([...words, "--json"], "main");
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   return JSON.parse(stdout);
 }
+
+/** Keeps the order of the keys, which is part of what is checked. */
+const jsonObject = z.record(z.string(), z.unknown());
+const created = z.object({ applicationId: z.string() });
+const secretList = z.array(z.object({ secretId: z.string() }));
+
+const createJson = async (...words: string[]) => created.parse(await adminJson("application", "create", ...words));
 
 describe("the administration script", () => {
   it("creates applications on a fresh clone, from several processes at once, and prints what the contract says", async () => {
     const names = byEffort(["A", "B"], ["A", "B", "C", "D"]);
     const runs = await Promise.all(names.map((name) => admin(["application", "create", "--name", name, "--json"])));
     expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(names.map(() => ({ code: 0, stderr: "" })));
-    const made = runs.map(({ stdout }) => JSON.parse(stdout));
+    const made = runs.map(({ stdout }) => jsonObject.parse(JSON.parse(stdout)));
     for (const [index, each] of made.entries()) {
       expect(Object.keys(each)).toEqual([
         ...["applicationId", "applicationSecret", "name", "firstNumber", "lastNumber", "webhookUrl"],
@@ -66,18 +74,11 @@ describe("the administration script", () => {
       expect(each.applicationSecret).toMatch(/^bdss_/);
     }
     const firsts = made.map(({ firstNumber }) => firstNumber).sort();
-    expect(firsts).toEqual(names.map((_, place) => 1_000_000_000 + place * 10_000_000));
+    expect(firsts).toEqual(names.map((_, index) => 1_000_000_000 + index * 10_000_000));
   }, 120_000);
 
   it("shows an event and sends it again, each in its own words, and knows no other (contract section 10)", async () => {
-    const { applicationId } = await adminJson(
-      "application",
-      "create",
-      "--name",
-      "E",
-      "--webhook-url",
-      "https://e.test/",
-    );
+    const { applicationId } = await createJson("--name", "E", "--webhook-url", "https://e.test/");
     const { database, close } = await openDatabase(undefined);
     const id = newEventId(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
     const payload = JSON.stringify({ id, event: "badge:created", data: { id: "1000000001", userId: "\u001b[31mred" } });
@@ -125,10 +126,9 @@ describe("the administration script", () => {
 
   it("leads an application through its life, with JSON and with text", async () => {
     const url = "http://localhost:9/hooks";
-    const created = await adminJson("application", "create", "--name", "Life", "--webhook-url", url);
-    const { applicationId } = created;
+    const { applicationId } = await createJson("--name", "Life", "--webhook-url", url);
     const added = await adminJson("secret", "add", applicationId);
-    expect(Object.keys(added)).toEqual(["applicationId", "secretId", "applicationSecret", "role"]);
+    expect(Object.keys(jsonObject.parse(added))).toEqual(["applicationId", "secretId", "applicationSecret", "role"]);
     const shown = await adminHere(["application", "show", applicationId], "main");
     expect(shown.stdout).toContain(url);
     expect(shown.stdout).not.toContain("bdss_");
@@ -137,8 +137,8 @@ describe("the administration script", () => {
       webhookUrl: null,
     });
     expect(await adminJson("webhook", "list", applicationId)).toEqual([]);
-    const current = (await adminJson("secret", "list", applicationId))[0].secretId;
-    const refused = await adminHere(["secret", "retire", applicationId, "--secret", current], "main");
+    const [current] = secretList.parse(await adminJson("secret", "list", applicationId));
+    const refused = await adminHere(["secret", "retire", applicationId, "--secret", current?.secretId ?? ""], "main");
     expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is the current secret") });
   });
 
@@ -172,7 +172,7 @@ describe("the administration script", () => {
   });
 });
 
-describe("a mistake is one line on standard error, and nothing on standard output", () => {
+describe("a user error is one line on standard error, and nothing on standard output (contract section 10)", () => {
   it.each([
     [["application", "create"], "Required option '--name <name>' not specified; see"],
     [["application", "create", "--name", "X", "--first", "1"], "A range needs both ends"],

@@ -4,11 +4,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
-/** Everything that must not be found: by a name for the failure message, and as it is. */
+/** Everything that must not be found, by a name for the failure message. */
 const secrets = new Map<string, string>();
 const deliveries: { headers: IncomingHttpHeaders; body: string }[] = [];
+const credentialsSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
 let service: RunningService;
 let logs: string;
 
@@ -17,7 +19,7 @@ const receiver = createServer((request, response) => {
   request.on("data", (chunk) => (body += chunk));
   request.on("end", () => {
     deliveries.push({ headers: request.headers, body });
-    // An endpoint that echoes what it got, headers included.
+    // An endpoint that echoes the headers that it got.
     response.end(JSON.stringify(request.headers));
   });
 });
@@ -39,9 +41,10 @@ async function tellTheWholeStory(): Promise<void> {
   receiver.listen(port, "127.0.0.1");
   await once(receiver, "listening");
   const created = await admin("application", "create", "--name", "Leaks", "--webhook-url", `http://localhost:${port}/`);
-  const { applicationId, applicationSecret } = created;
+  const { applicationId, applicationSecret } = credentialsSchema.parse(created);
   secrets.set("application secret", applicationSecret);
-  secrets.set("added secret", (await admin("secret", "add", applicationId)).applicationSecret);
+  const added = credentialsSchema.parse(await admin("secret", "add", applicationId));
+  secrets.set("added secret", added.applicationSecret);
   await admin("key", "rotate", applicationId);
   const device = (name: string) => {
     const udid = `udid-${name}-${crypto.randomUUID()}`;
@@ -69,7 +72,7 @@ async function tellTheWholeStory(): Promise<void> {
   secrets.set("webhook-signature entry", String(entry));
 }
 
-async function admin(...words: string[]): Promise<{ applicationId: string; applicationSecret: string }> {
+async function admin(...words: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await service.admin(...words, "--json");
   expect({ code, stderr }, words.join(" ")).toMatchObject({ code: 0 });
   return JSON.parse(stdout);
@@ -82,9 +85,9 @@ async function post(
   status: number,
 ): Promise<Record<string, unknown>> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  const answer = await fetch(service.origin + path, { method: "POST", headers, body: text });
-  expect(answer.status, path).toBe(status);
-  return answer.json();
+  const response = await fetch(service.origin + path, { method: "POST", headers, body: text });
+  expect(response.status, path).toBe(status);
+  return response.json();
 }
 
 const inOneHour = () => new Date(Date.now() + 3600_000).toISOString();

@@ -209,7 +209,7 @@ describe("npm start", () => {
   });
 
   it("has its data deleted by reset", async () => {
-    const unasked = { code: 1, stdout: "", stderr: "Nobody is there to be asked: run npm run reset -- --yes\n" };
+    const unasked = { code: 1, stdout: "", stderr: "There is no terminal to ask on: run npm run reset -- --yes\n" };
     expect(await program("reset", [], state)).toEqual(unasked);
     expect(await program("reset", ["--yes"], state)).toMatchObject({ code: 0, stderr: "" });
     expect(["v3", "sealing-keys.env", "demo-application.json"].map((name) => existsSync(`${state}/${name}`))).toEqual([

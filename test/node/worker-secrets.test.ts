@@ -2,20 +2,23 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { workerSecrets } from "../../src/admin/platform/worker-secrets.ts";
 import { deleteSealingSecrets } from "../../src/admin/sealing-key-deployed.ts";
 
 /** Names and values, as the account has them. */
 const account = new Map<string, string>();
-/** Cloudflare's API as far as wrangler asks it for secrets; wrangler itself is the real one. */
+/** The part of Cloudflare's API that wrangler uses for secrets. wrangler itself is real. */
 let api: Server;
 
 const SECRETS = "/accounts/an-account/workers/scripts/badge-distribution-production/secrets";
 
-async function answer(method: string, path: string, body: string): Promise<unknown> {
+const newSecret = z.object({ name: z.string(), text: z.string() });
+
+async function respond(method: string, path: string, body: string): Promise<unknown> {
   if (path === SECRETS && method === "GET") return [...account.keys()].map((name) => ({ name, type: "secret_text" }));
   if (path === SECRETS && method === "PUT") {
-    const { name, text: value } = JSON.parse(body);
+    const { name, text: value } = newSecret.parse(JSON.parse(body));
     account.set(name, value);
     return { name };
   }
@@ -26,7 +29,7 @@ async function answer(method: string, path: string, body: string): Promise<unkno
 beforeAll(async () => {
   api = createServer(async (request, response) => {
     const { pathname } = new URL(request.url ?? "", "http://localhost");
-    const result = await answer(request.method ?? "", pathname, await text(request)).catch(() => undefined);
+    const result = await respond(request.method ?? "", pathname, await text(request)).catch(() => undefined);
     response.writeHead(result === undefined ? 404 : 200, { "content-type": "application/json" });
     response.end(JSON.stringify({ success: result !== undefined, errors: [], messages: [], result }));
   }).listen(0, "127.0.0.1");
@@ -42,7 +45,7 @@ afterAll(() => {
   api.close();
 });
 
-describe("the secrets of a deployed Worker, by way of wrangler (contract section 9)", () => {
+describe("the secrets of a deployed Worker, through wrangler (contract section 9)", () => {
   it("are set by name, listed and deleted, and the value is on no command line", async () => {
     account.set("SEALING_KEY_1", "of release 1.0").set("OTHER", "kept");
     const notes: string[] = [];

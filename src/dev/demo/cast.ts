@@ -10,14 +10,14 @@ import { DemoFailure, type Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";
 import type { WebhookReceiver } from "./webhook-receiver.ts";
 
-/** Who takes part in the story. */
+/** Everybody who takes part in the story. */
 export interface Cast {
   narrator: Narrator;
   origin: string;
   application: DemoApplication;
   receiver: WebhookReceiver;
   server: ServerClient;
-  /** A client for the device of that name, whose udid is new. */
+  /** A client for a new device: its udid is random and starts with this name. */
   device(name: string): DeviceClient;
 }
 
@@ -41,9 +41,9 @@ export async function assemble(narrator: Narrator, origin: string, receiver: Web
   };
 }
 
-/** Numbers the story needs: two users of a phone, a visitor who comes, and one who does not. */
+/** The numbers that the story needs: two users of a phone, a visitor who comes, and one who does not. */
 const DEMO_RANGE_SIZE = 4;
-/** Far above the ranges that applications get by themselves. */
+/** Far above the ranges that applications get by default. */
 const FIRST_DEMO_NUMBER = 8_000_000_000_000_000;
 const MAX_RANGE_TRIES = 5;
 
@@ -57,8 +57,8 @@ const created = z.object({
 type DemoApplication = z.infer<typeof created>;
 
 /**
- * Creates the story's application by the administration script, with a range of its own: every millisecond has one, and
- * one that is taken is followed by the next.
+ * Creates the story's application with the administration script. Its range depends on the millisecond; one that is
+ * taken is tried again with the next.
  */
 async function createApplication(narrator: Narrator, webhookUrl: string): Promise<DemoApplication> {
   for (let tries = 1; ; tries++) {
@@ -73,7 +73,7 @@ async function createApplication(narrator: Narrator, webhookUrl: string): Promis
     }
     narrator.received(oneLine(stderr));
     const isTaken = stderr.includes("overlap");
-    if (!isTaken || tries >= MAX_RANGE_TRIES) throw new DemoFailure(oneLine(stderr) || `it ended with ${code}`);
+    if (!isTaken || tries >= MAX_RANGE_TRIES) throw new DemoFailure(oneLine(stderr) || `the script ended with ${code}`);
   }
 }
 

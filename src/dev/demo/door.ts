@@ -7,7 +7,7 @@ const MAX_AGE_SECONDS = 60;
 const P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
 const ES256 = { name: "ECDSA", hash: "SHA-256" } as const;
 
-/** A phone's own key, whose public half the building knows. The service has no part in it. */
+/** A phone's own key. The building knows its public half; the service is not involved. */
 export async function newPhoneKey(): Promise<CryptoKeyPair> {
   return await crypto.subtle.generateKey(P256, false, ["sign", "verify"]);
 }
@@ -27,7 +27,7 @@ export interface Presentation {
   signature: string;
 }
 
-/** All of it but the service's part. */
+/** What a phone shows at a door, without the service's signature. */
 export async function presentedAt(
   challenge: string,
   badgeId: string,
@@ -39,7 +39,7 @@ export async function presentedAt(
 
 const jwkSet = z.object({ keys: z.array(z.unknown()) });
 
-/** Fetches what a door needs beforehand: the application's public keys. */
+/** Fetches what a door needs in advance: the application's public keys. */
 export async function fetchKeySet(narrator: Narrator, origin: string, applicationId: string): Promise<JwkSet> {
   const path = `/v1/applications/${applicationId}/jwks.json`;
   const response = await narrator.fetch(`${origin}${path}`, { method: "GET" });
@@ -65,6 +65,6 @@ export async function checkAtDoor(
   });
   if (!verified.ok) return `closed: ${verified.reason}`;
   const data = statement(verified.badgeNumber, challenge);
-  const isPhones = await crypto.subtle.verify(ES256, phoneKey, clientSignature, data);
-  return isPhones ? `open for badge ${verified.badgeNumber}` : "closed: the phone did not sign this challenge";
+  const isByPhone = await crypto.subtle.verify(ES256, phoneKey, clientSignature, data);
+  return isByPhone ? `open for badge ${verified.badgeNumber}` : "closed: the phone did not sign this challenge";
 }

@@ -56,7 +56,7 @@ async function assertRunning(origin: string): Promise<void> {
   if (body === JSON.stringify({ status: "ok" })) return;
   if (response.status === 503)
     throw new DemoFailure(`The service at ${origin} is not healthy: see what npm start says.`);
-  throw new DemoFailure(`What answers at ${origin} is not the badge service: give its address with --url.`);
+  throw new DemoFailure(`What runs at ${origin} is not the badge service: give its address with --url.`);
 }
 
 async function demonstrate(): Promise<void> {
@@ -66,7 +66,7 @@ async function demonstrate(): Promise<void> {
   await tellStory(new Narrator((line) => process.stdout.write(`${line}\n`)), origin);
 }
 
-/** Tells the story, from a new application to a number that comes back. @throws DemoFailure */
+/** Tells the story, from a new application to a number that is handed out again. @throws DemoFailure */
 async function tellStory(narrator: Narrator, origin: string): Promise<void> {
   narrator.say(`The story of a badge, at ${origin} (> sent, < came back)`);
   const receiver = new WebhookReceiver();
@@ -86,14 +86,14 @@ async function tellStory(narrator: Narrator, origin: string): Promise<void> {
     narrator.say("");
     narrator.say(
       `Done: ${new Set([alice, bob, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
-        "back and given out again; a door opened offline; every webhook genuine. All as the contract says.",
+        "back and handed out again; a door opened offline; every webhook genuine. All as the contract says.",
     );
   } finally {
     receiver.close();
   }
 }
 
-// Whoever reads the story through a pipe may stop before its end.
+// A reader at the other end of a pipe may stop early.
 process.stdout.once("error", () => process.exit());
 
 try {

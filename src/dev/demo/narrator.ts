@@ -1,17 +1,17 @@
 import { bold, faint } from "../../admin/output.ts";
 import { fold, foldCommand, shownJson, withoutSecrets } from "./text.ts";
 
-/** The story cannot go on. Its message is one plain line for whoever reads it. */
+/** The story cannot go on. The message is one plain line for the reader. */
 export class DemoFailure extends Error {
   override readonly name = "DemoFailure";
 }
 
-/** Checks what the contract says. @throws DemoFailure with what was expected */
+/** Checks what the contract says. @throws DemoFailure that says what was expected */
 export function must(holds: boolean, expected: string): asserts holds {
   if (!holds) throw new DemoFailure(`the contract says otherwise: ${expected}`);
 }
 
-/** Headers that say who calls, and the one that pages. */
+/** Credentials, and the header of paging. */
 const SHOWN_HEADERS = ["applicationid", "applicationsecret", "udid", "pagination-cursor"];
 const INDENT = "    ";
 
@@ -28,7 +28,7 @@ export class Narrator {
    * Tells one step.
    *
    * @param why one line on what the reader has just seen
-   * @throws DemoFailure naming the step, whatever went wrong in it
+   * @throws DemoFailure that names the step, whatever went wrong in it
    */
   async step<T>(title: string, why: string, act: () => Promise<T>): Promise<T> {
     this.#steps += 1;
@@ -58,17 +58,17 @@ export class Narrator {
     this.#lines(`${INDENT}< `, text);
   }
 
-  /** Says what happens within a step. */
+  /** A remark within a step. */
   note(text: string): void {
     this.#lines(INDENT, text);
   }
 
-  /** Says something between the steps. */
+  /** A line between the steps. */
   say(text: string): void {
     this.#lines("", text);
   }
 
-  /** The runtime's `fetch`, telling what it sends and what comes back. */
+  /** The runtime's `fetch`, which also prints the request and the response. */
   readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
     const { method = "GET", body } = init;
     this.sent(`${method} ${shownTarget(url)}`);

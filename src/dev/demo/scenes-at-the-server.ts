@@ -33,7 +33,7 @@ export async function inviteVisitor({ narrator, server, device }: Cast): Promise
     async () => {
       const request = { userId: "visitor", invitationToken: invitation.id };
       const badge = await device("visitors-phone").requestBadge(request);
-      must(badge.created && badge.badgeId === invitation.badgeId, "a token is answered with the number it reserved");
+      must(badge.created && badge.badgeId === invitation.badgeId, "a token gets the number that it reserved");
       return badge.badgeId;
     },
   );
@@ -42,7 +42,7 @@ export async function inviteVisitor({ narrator, server, device }: Cast): Promise
 export function hearOfBadges({ narrator, receiver }: Cast, badgeIds: readonly string[]): Promise<void> {
   return narrator.step(
     `${badgeIds.length} webhooks have arrived at the server`,
-    "Each signature is by the application's secret, over exactly these bytes.",
+    "Each is signed with the application's secret, over exactly these bytes.",
     async () => {
       for (const { path, signature, body } of await receiver.until(badgeIds)) {
         narrator.received(`POST ${path}, Signature: ${signature}`);
@@ -57,7 +57,7 @@ export function hearOfBadges({ narrator, receiver }: Cast, badgeIds: readonly st
 export function runOutOfNumbers({ narrator, server, device }: Cast) {
   return narrator.step(
     "Another invitation takes the last number; Carol comes too late",
-    "503 NUMBERS_EXHAUSTED: a number that is reserved is nobody else's.",
+    "503 NUMBERS_EXHAUSTED: a reserved number goes to nobody else.",
     async () => {
       const invitation = await server.createInvitation({ expiresAt: inOneHour(), udid: RECEPTION });
       const latecomer = device("carols-phone");
@@ -80,7 +80,7 @@ export async function takeNumberBack(
     "Its token is worthless now, and its number is available again.",
     async () => {
       const revoked = await server.revokeInvitation(invitation.id);
-      must(revoked.badgeId === invitation.badgeId, "the answer names the number that comes back");
+      must(revoked.badgeId === invitation.badgeId, "the response names the number that comes back");
     },
   );
   return narrator.step(

@@ -12,7 +12,7 @@ const newChallenge = (): string => randomBytes(4).toString("hex");
 export function getBadge({ narrator, application }: Cast, phone: DeviceClient): Promise<string> {
   return narrator.step(
     "Alice's phone asks for her badge",
-    "201, it is new: a number of the range, in an order that nobody can guess.",
+    "201, it is new: a number from the range, in an order that nobody can guess.",
     async () => {
       const badge = await phone.requestBadge({ userId: "alice", metadata: METADATA }).catch(explainUnknown);
       must(badge.created, "the first request for a user device makes a badge");
@@ -24,17 +24,17 @@ export function getBadge({ narrator, application }: Cast, phone: DeviceClient): 
   );
 }
 
-/** The script has just made the application, so a service that does not know it works on other data. */
+/** The script has just created the application, so a service that does not know it has other data. */
 function explainUnknown(error: unknown): never {
   const isUnknown = error instanceof BadgeServiceError && error.code === "INVALID_APPLICATIONID";
   if (!isUnknown) throw error;
-  throw new DemoFailure("the service works on other data than this script: start both with one BADGE_STATE_DIR");
+  throw new DemoFailure("the service has other data than this script: start both with the same BADGE_STATE_DIR");
 }
 
 export function askAgain({ narrator }: Cast, phone: DeviceClient, alice: string): Promise<void> {
   return narrator.step(
     "The phone asks again, say after a lost connection",
-    "200 and the same number, forever: asking can be repeated without a thought.",
+    "200 and the same number, for ever: the request can always be repeated.",
     async () => {
       const badge = await phone.requestBadge({ userId: "alice" });
       must(!badge.created && badge.badgeId === alice, "a user device keeps its number");

@@ -3,15 +3,17 @@ import { shellWord } from "../../admin/shell.ts";
 /** Widest line that is printed. */
 export const COLUMNS = 80;
 
-/** Secrets and invitation tokens: whoever has them can use them, so a terminal shows their start only. */
+/** Secrets and invitation tokens: anybody who reads them can use them, so only their start is printed. */
 const SECRET = /\b((?:bdss|inv)_[\w-]{4})[\w-]+/g;
-/** Longest text in JSON that is shown in full: application IDs and badge numbers are shorter, keys and JWTs longer. */
+/**
+ * Longest string in JSON that is shown in full: application IDs and badge numbers are shorter, keys and JWTs longer.
+ */
 const MAX_SHOWN_CHARACTERS = 40;
 const KEPT_CHARACTERS = 24;
 
 export const withoutSecrets = (text: string): string => text.replace(SECRET, "$1…");
 
-/** JSON text for a person: secrets and long texts in it are shortened. What is no JSON stays as it is. */
+/** JSON for a person, with secrets and long strings shortened. Of other text only the secrets are shortened. */
 export function shownJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(withoutSecrets(text)), (_name, value: unknown) => shortened(value));
@@ -28,7 +30,7 @@ function shortened(value: unknown): unknown {
 /**
  * Breaks a text into lines.
  *
- * @param first what the first line starts with; the others start with as much space
+ * @param first the start of the first line; the others are indented as far
  */
 export function fold(first: string, text: string): string[] {
   const room = COLUMNS - first.length;
@@ -41,7 +43,7 @@ export function fold(first: string, text: string): string[] {
   return lines;
 }
 
-/** Breaks a command into lines that a shell takes as one, between its words. */
+/** Breaks a command between its words into lines that a shell reads as one. */
 export function foldCommand(first: string, words: readonly string[]): string[] {
   const lines: string[] = [];
   let line = first.trimEnd();

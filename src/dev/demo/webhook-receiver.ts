@@ -16,7 +16,7 @@ export interface ReceivedWebhook {
   body: string;
 }
 
-/** The application's server, as far as webhooks go: it listens on a free port of this computer. */
+/** The part of the application's server that receives webhooks, on a free port of this computer. */
 export class WebhookReceiver {
   /** By event ID: a webhook may come more than once. */
   readonly #received = new Map<string, ReceivedWebhook>();
@@ -37,7 +37,7 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${address.port}${this.#path}`;
   }
 
-  /** From here on webhooks are verified with the application's secret. */
+  /** Sets the secret that webhooks are verified with. Until then none is accepted. */
   trust(secret: string): void {
     this.#secret = secret;
   }
@@ -45,7 +45,7 @@ export class WebhookReceiver {
   /**
    * Waits for the webhook of each of these badge numbers.
    *
-   * @throws DemoFailure when one was not genuine, or does not come within half a minute
+   * @throws DemoFailure when one was not genuine, or has not come within half a minute
    */
   async until(badgeIds: readonly string[]): Promise<ReceivedWebhook[]> {
     const deadline = AbortSignal.timeout(LIMIT_MILLISECONDS);
@@ -77,9 +77,9 @@ export class WebhookReceiver {
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // An earlier story that was cut short may have had this port; 410 ends its retries (contract section 8).
+    // These may be retries for an earlier, interrupted story that had this port; 410 ends them (contract section 8).
     if (request.url !== this.#path || this.#secret === null) return void response.writeHead(410).end();
-    // The bytes as they came: a signature does not survive parsing and serializing again.
+    // The bytes as they arrived: parsed and serialized again, they no longer match the signature.
     const body = await buffer(request);
     const result = await verifyWebhook({ headers: request.headers, body, secrets: this.#secret });
     response.writeHead(result.ok ? 204 : 400).end();

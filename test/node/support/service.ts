@@ -4,12 +4,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import * as z from "zod";
 import { killTree } from "../../long-runs/chaos/process-tree.ts";
 
-/** The service as `npm start` runs it, on state of its own. */
+/** The service as `npm start` runs it, with its own state. */
 export interface RunningService {
   origin: string;
-  /** Folder of everything it keeps. */
+  /** The folder with everything it stores. */
   folder: string;
   demo: { applicationId: string; applicationSecret: string };
   /** All that it printed so far. */
@@ -18,7 +19,7 @@ export interface RunningService {
   admin(...words: string[]): Promise<{ code: number; stdout: string; stderr: string }>;
   /** SIGKILL to it and to everything it started. */
   kill(): Promise<void>;
-  /** The same again, on the same state and port. @param words more words of the command line */
+  /** Starts it again with the same state and port. @param words more arguments */
   restart(...words: string[]): Promise<RunningService>;
   /** Resolves with its exit code when it has ended. */
   ended: Promise<number | null>;
@@ -26,6 +27,8 @@ export interface RunningService {
   stop(): Promise<number | null>;
   remove(): void;
 }
+
+const demoSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
 
 const PROJECT = new URL("../../../", import.meta.url).pathname;
 
@@ -42,7 +45,7 @@ async function launch(folder: string, port: number, words: string[] = []): Promi
   const ended = once(child, "exit").then(() => child.exitCode);
   const output = collect(child);
   await untilPrinted(child, output, "Make applications of your own");
-  const demo: RunningService["demo"] = JSON.parse(readFileSync(join(folder, "state", "demo-application.json"), "utf8"));
+  const demo = demoSchema.parse(JSON.parse(readFileSync(join(folder, "state", "demo-application.json"), "utf8")));
   return {
     origin: `http://localhost:${port}`,
     folder,

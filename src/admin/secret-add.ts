@@ -1,0 +1,98 @@
+import type { Command } from "commander";
+import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
+import { makeSecret, type NewSecret } from "../shared/credentials.ts";
+import { application, applicationSecret, sealingKey } from "../shared/schema.ts";
+import { findApplication } from "./application-record.ts";
+import { UserError } from "./errors.ts";
+import { bold, fieldLines } from "./output.ts";
+import type { Database, Orm } from "./platform/database.ts";
+import { newestSealer } from "./sealing-key-newest.ts";
+import { inSession, type Session, shownCommand } from "./session.ts";
+import { ADMIN, examples } from "./shell.ts";
+
+/** Adds `secret add`. */
+export function addAddCommand(group: Command): void {
+  group
+    .command("add <id>")
+    .summary("add a second secret and print it")
+    .description(
+      "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
+        "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
+        "one is promoted. An application has at most two secrets.",
+    )
+    .addHelpText("after", examples("secret add app_…", "secret add app_… --json"))
+    .action(
+      inSession(
+        async (session, id: string) => {
+          const added = await addSecret(session.database, id);
+          session.output.result(added, () => addedText(added, session));
+        },
+        { seals: true },
+      ),
+    );
+}
+
+/** What `secret add` prints. The secret is shown only here. */
+export interface AddedSecret {
+  applicationId: string;
+  secretId: string;
+  applicationSecret: string;
+  role: "added";
+}
+
+/**
+ * Adds a second secret. Both authenticate from now on; the `Signature` of webhooks stays with the current one until
+ * `promoteSecret`.
+ *
+ * @throws UserError when there are two already
+ */
+export async function addSecret(database: Database, applicationId: string): Promise<AddedSecret> {
+  await findApplication(database, applicationId);
+  const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
+  const [, secrets] = await database.run((orm) =>
+    orm.batch([
+      insertAdded(orm, applicationId, row),
+      orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId)),
+    ]),
+  );
+  if (secrets.some(({ id }) => id === row.id)) {
+    return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
+  }
+  if (secrets.length < 2) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
+  const next = secrets.some(({ role }) => role === "added") ? "promote" : "retire";
+  throw new UserError(
+    `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret ${next} ${applicationId}.`,
+  );
+}
+
+function insertAdded(orm: Orm, applicationId: string, row: NewSecret["row"]) {
+  const others = orm
+    .select({ number: count() })
+    .from(applicationSecret)
+    .where(eq(applicationSecret.applicationId, applicationId));
+  const key = orm.select().from(sealingKey).where(eq(sealingKey.version, row.sealingVersion));
+  const same = orm.select().from(applicationSecret).where(eq(applicationSecret.id, row.id));
+  return orm.insert(applicationSecret).select(
+    orm
+      .select({
+        id: sql`${row.id}`.as("id"),
+        applicationId: application.id,
+        role: sql`'added'`.as("role"),
+        digest: sql`${row.digest}`.as("digest"),
+        sealed: sql`${row.sealed}`.as("sealed"),
+        sealingVersion: sql`${row.sealingVersion}`.as("sealing_version"),
+        createdAt: sql`${Date.now()}`.as("created_at"),
+      })
+      .from(application)
+      .where(and(eq(application.id, applicationId), lt(sql`(${others})`, 2), exists(key), notExists(same))),
+  );
+}
+
+function addedText({ applicationId, secretId, applicationSecret }: AddedSecret, session: Session): string {
+  return `${bold("Added a secret.")}
+
+${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Application secret": applicationSecret })}
+
+Keep the secret now: it is not shown again. When the application's server uses it:
+  ${shownCommand(session, `secret promote ${applicationId}`)}`;
+}
