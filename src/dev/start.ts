@@ -57,7 +57,7 @@ async function start(): Promise<void> {
 
 async function launch(options: ServiceOptions, origin: string): Promise<Service> {
   keysInUse = readKeyFile();
-  const started = startService(state, { port, host, show });
+  const started = startService(state, options);
   // Set before it is ready, so that `stop` can end it.
   service = started;
   if (await untilHealthy(started, origin, READY_LIMIT_MILLISECONDS)) return started;
