@@ -56,7 +56,8 @@ export const MAX_CACHED_UNKNOWN_APPLICATIONS = 2000;
 export const MAX_CACHED_WRONG_SECRETS = 2000;
 /** Client addresses whose refused calls an isolate counts. */
 export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
-export const MAX_CACHED_KEYS = 2000;
+/** Opened keys of each use: signing, naming devices, and each digest of webhook signatures. */
+export const MAX_CACHED_KEYS = 1000;
 
 // Leases of numbers
 /** A lease whose badge has not come after this long is taken back. */

@@ -43,6 +43,9 @@ const DOT_SEGMENTS: readonly string[] = [".", ".."];
 const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 
+/** An `X-Request-Id` that the service takes over from its caller. */
+export const REQUEST_ID = /^[\w=-]{1,255}$/;
+
 export const udid = z
   .string()
   .regex(/^[\x20-\x7e]+$/)

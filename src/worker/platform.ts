@@ -61,22 +61,28 @@ export function retryPlatform<T>(
  * @param work is told by `isOver` whether anybody still waits for it
  * @throws Unavailable at the deadline
  */
-export async function withDeadline<T>(
+export function withDeadline<T>(
   part: string,
   milliseconds: number,
   work: (isOver: () => boolean) => Promise<T>,
 ): Promise<T> {
-  const deadline = Promise.withResolvers<never>();
-  let isOver = false;
-  const timer = setTimeout(() => {
-    isOver = true;
-    deadline.reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`)));
-  }, milliseconds);
-  try {
-    return await Promise.race([work(() => isOver), deadline.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    const timer = setTimeout(() => {
+      isOver = true;
+      reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`)));
+    }, milliseconds);
+    work(() => isOver).then(
+      (result) => {
+        clearTimeout(timer);
+        resolve(result);
+      },
+      (error) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
+  });
 }
 
 /** Durable Objects mark errors with `retryable` and `overloaded`; D1 has only its messages. */

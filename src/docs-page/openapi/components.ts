@@ -1,10 +1,10 @@
 import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID, EXAMPLE_SECRET, EXAMPLE_UDID } from "../../shared/examples.ts";
 import { MAX_UDID_CHARACTERS, PUBLIC_CACHE_SECONDS, RATE_LIMIT_WINDOW_SECONDS } from "../../shared/limits.ts";
-import { udid } from "../../shared/requests.ts";
+import { REQUEST_ID, udid } from "../../shared/requests.ts";
 import { jsonSchema } from "./json-schemas.ts";
 import type { Header, Operation, Parameter, Schema, SecurityScheme } from "./types.ts";
 
-const REQUEST_ID_SCHEMA = { type: "string", pattern: "^[\\w=-]{1,255}$" } as const;
+const REQUEST_ID_SCHEMA = { type: "string", pattern: REQUEST_ID.source } as const;
 
 const RETRY_AFTER_SCHEMA = { type: "string", pattern: "^[0-9]+$" } as const;
 

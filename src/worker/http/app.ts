@@ -1,52 +1,31 @@
 import { Hono, type Context as HonoContext } from "hono";
-import { requestId } from "hono/request-id";
+import { HTTPException } from "hono/http-exception";
 import { routePath } from "hono/route";
+import { REQUEST_ID } from "../../shared/requests.ts";
 import { createContext } from "../context.ts";
 import { log } from "../log.ts";
+import { Unavailable } from "../platform.ts";
+import { Refusal } from "../refusal.ts";
 import { badgeLifeRoutes } from "./badge-life-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
-import { answerError, answerException } from "./errors.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
 import { drainUnread } from "./request-stream.ts";
+import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
 
-/**
- * What an API's responses and its one page need (OWASP REST Security Cheat Sheet). Cross-origin policies are left out:
- * they would keep the web pages away that may call the device routes.
- */
-const SECURITY_HEADERS = [
-  ["Strict-Transport-Security", "max-age=15552000; includeSubDomains"],
-  ["X-Content-Type-Options", "nosniff"],
-  ["X-Frame-Options", "SAMEORIGIN"],
-  ["Referrer-Policy", "no-referrer"],
-] as const;
-
-/** A response that a cache may hand to others does not carry an ID that its first caller chose. */
-function replaceRequestId(c: HonoContext<HttpEnv>, headers: Headers): void {
-  if (headers.get("Cache-Control") === "no-store") return;
-  const own = crypto.randomUUID();
-  c.set("requestId", own);
-  headers.set("X-Request-Id", own);
-}
-
-/** The HTTP side of the service: what every request gets, then one file a resource. */
+/** The HTTP side of the service: what every request gets, then one file per resource. */
 export const app = new Hono<HttpEnv>()
-  .use(requestId())
   .use(async (c, next) => {
     const startedAt = Date.now();
     const context = createContext(c.env, (work) => c.executionCtx.waitUntil(work));
     c.set("context", context);
+    c.set("requestId", requestIdOf(c.req.raw));
     await next();
     const drained = drainUnread(c.req.raw);
     if (drained !== undefined) await drained;
-    // Not by `c.header`, which would make the response anew, as a stream.
-    const { headers } = c.res;
-    if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
-    else if (c.req.header("x-request-id") !== undefined) replaceRequestId(c, headers);
-    for (const [name, value] of SECURITY_HEADERS) headers.set(name, value);
     log("info", {
       event: "request",
       requestId: c.get("requestId"),
@@ -67,5 +46,24 @@ export const app = new Hono<HttpEnv>()
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
   .route("/", docsRoutes)
-  .notFound((c) => answerError(c, "NOT_FOUND"))
-  .onError(answerException);
+  .notFound((c) => errorResponse(c, "NOT_FOUND"))
+  .onError(handleException);
+
+function requestIdOf({ headers }: Request): string {
+  const given = headers.get("x-request-id");
+  return given !== null && REQUEST_ID.test(given) ? given : crypto.randomUUID();
+}
+
+/** Every exception ends here; what it says stays in the log. */
+function handleException(error: Error, c: HonoContext<HttpEnv>): Response {
+  if (error instanceof Refusal) {
+    if (error.applicationId !== undefined) c.set("application", error.applicationId);
+    if (error.detail !== undefined) c.set("detail", error.detail);
+    return errorResponse(c, error.code);
+  }
+  // Hono throws for a URL it cannot route, such as a malformed percent-encoding.
+  if (error instanceof HTTPException && error.status < 500) return errorResponse(c, "NOT_FOUND");
+  const code = error instanceof Unavailable ? "UNAVAILABLE" : "INTERNAL_ERROR";
+  log("error", { event: "request-failed", requestId: c.get("requestId"), code, error });
+  return errorResponse(c, code);
+}

@@ -1,22 +1,25 @@
 import type { Context as HonoContext } from "hono";
 import * as authentication from "../applications/authentication.ts";
+import { clientBlock } from "../applications/client-address.ts";
+import { hasSecret } from "../applications/credentials.ts";
 import { deviceOf } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
+import { retryPlatform } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
-  const value = c.req.header(name);
-  return value === undefined || value.trim() === "" ? null : value;
+  const value = c.req.raw.headers.get(name);
+  return value === null || value.trim() === "" ? null : value;
 }
 
 /** The caller's IP address, as the platform saw it. Only a platform other than Cloudflare's leaves it out. */
 export function clientAddress(c: HonoContext<HttpEnv>): string {
-  return c.req.header("cf-connecting-ip") ?? "unknown";
+  return c.req.raw.headers.get("cf-connecting-ip") ?? "unknown";
 }
 
-function credentials(c: HonoContext<HttpEnv>): authentication.Credentials {
+function readCredentials(c: HonoContext<HttpEnv>): authentication.Credentials {
   return {
     applicationId: header(c, "applicationid"),
     secret: header(c, "applicationsecret"),
@@ -24,41 +27,86 @@ function credentials(c: HonoContext<HttpEnv>): authentication.Credentials {
   };
 }
 
-/** Names the application in the request's log line. */
-function logged<Who extends { application: Application }>(c: HonoContext<HttpEnv>, who: Who): Who {
-  c.set("application", who.application.id);
-  return who;
+/** The device that calls, and the application it names. */
+export interface CallingDevice {
+  application: Application;
+  /** The device's name in storage. */
+  device: string;
+  /** As it was sent; its form is judged later, after the body (contract section 2). */
+  udid: string;
 }
 
-export async function requireApplication(
+/**
+ * Who calls a device route, within its rate limits.
+ *
+ * @param missing the code when there is no application ID: routes differ (contract sections 2 and 3)
+ */
+export async function requireDevice(
   c: HonoContext<HttpEnv>,
   missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
-): Promise<Application> {
-  const application = await authentication.requireApplication(c.get("context"), credentials(c), missing);
-  return logged(c, { application }).application;
+): Promise<CallingDevice> {
+  const credentials = readCredentials(c);
+  const application = await authentication.requireApplication(c.get("context"), credentials, missing);
+  c.set("application", application.id);
+  const caller = await identifyDevice(c, application);
+  await limitDevice(c, caller, credentials);
+  return caller;
 }
 
+/** The application's server, by its secret. */
 export async function requireServer(c: HonoContext<HttpEnv>): Promise<Application> {
-  const application = await authentication.requireServer(c.get("context"), credentials(c));
-  return logged(c, { application }).application;
+  const application = await authentication.requireServer(c.get("context"), readCredentials(c));
+  c.set("application", application.id);
+  return application;
 }
 
-export async function identifyCaller(c: HonoContext<HttpEnv>) {
-  return logged(c, await authentication.identifyCaller(c.get("context"), credentials(c)));
+/** Who creates an invitation. A device is limited like on every device route, a server is not. */
+export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDevice & { withSecret: boolean }> {
+  const credentials = readCredentials(c);
+  const { kind, application } = await authentication.identifyCaller(c.get("context"), credentials);
+  c.set("application", application.id);
+  const caller = await identifyDevice(c, application);
+  if (kind === "device") await limitDevice(c, caller, credentials);
+  return { ...caller, withSecret: kind === "server" };
 }
 
-export async function identifyRevoker(c: HonoContext<HttpEnv>) {
-  return logged(c, await authentication.identifyRevoker(c.get("context"), credentials(c), header(c, "udid")));
+export interface Revoker {
+  application: Application;
+  by: { kind: "server" } | { kind: "device"; device: string };
 }
 
-/** The udid as it was sent; its form is judged later, after the body (contract section 2). */
-export function requireUdid(c: HonoContext<HttpEnv>): string {
+/** Who revokes an invitation. Without a secret it takes the udid that created it, whatever its form. */
+export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> {
+  const context = c.get("context");
+  const caller = await authentication.identifyRevoker(context, readCredentials(c), header(c, "udid"));
+  const { kind, application } = caller;
+  c.set("application", application.id);
+  if (kind === "server") return { application, by: { kind } };
+  return { application, by: { kind, device: await deviceOf(context.custody, application, caller.udid) } };
+}
+
+async function identifyDevice(c: HonoContext<HttpEnv>, application: Application): Promise<CallingDevice> {
   const udid = header(c, "udid");
   if (udid === null) throw new Refusal("UNDEFINED_UDID");
-  return udid;
+  return { application, udid, device: await deviceOf(c.get("context").custody, application, udid) };
 }
 
-/** The name of the calling device in storage. */
-export function requireDevice(c: HonoContext<HttpEnv>, application: Application, udid: string): Promise<string> {
-  return deviceOf(c.get("context").custody, application, udid);
+/**
+ * Limits device calls with the platform's rate-limit binding, which counts per location (contract section 7) and stores
+ * no keys. A call with a valid secret is a server's, and not limited.
+ */
+async function limitDevice(
+  c: HonoContext<HttpEnv>,
+  { application, device }: CallingDevice,
+  { secret, clientAddress }: authentication.Credentials,
+): Promise<void> {
+  if (secret !== null && (await hasSecret(application, secret))) return;
+  const { deviceLimit, clientIpLimit } = c.get("context");
+  const [byDevice, byClientIp] = await retryPlatform("rate limit", () =>
+    Promise.all([
+      deviceLimit.limit({ key: `${application.id}:${device}` }),
+      clientIpLimit.limit({ key: `${application.id}:${clientBlock(clientAddress)}` }),
+    ]),
+  );
+  if (!byDevice.success || !byClientIp.success) throw new Refusal("RATE_LIMITED");
 }

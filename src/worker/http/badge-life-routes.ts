@@ -9,14 +9,15 @@ import { Refusal } from "../refusal.ts";
 import { type FieldErrors, parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
-import { limitBody, methodNotAllowed } from "./resource.ts";
+import { limitBody } from "./request-stream.ts";
+import { jsonResponse, methodNotAllowed } from "./response.ts";
 
 const END_FIELDS: FieldErrors = { expiresAt: { invalid: "INVALID_EXPIRESAT" } };
 
 /** What an application's server calls to follow and end badges (contract sections 12 and 13). */
 export const badgeLifeRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) =>
-    c.json(await showBadge(c.get("context"), authenticatedApplication(c), requireNumber(c.req.param("id"))), 200),
+    jsonResponse(c, await showBadge(c.get("context"), authenticatedApplication(c), requireNumber(c.req.param("id")))),
   )
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => takeStep(c, await readEnd(c)))
   .all("/v1/badges/:id", methodNotAllowed("GET", "HEAD", "PATCH"))
@@ -29,15 +30,15 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
 
   .get("/v1/users/:id", authenticateServer, async (c) =>
-    c.json(await showUser(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? ""), 200),
+    jsonResponse(c, await showUser(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? "")),
   )
   .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
   .patch("/v1/users/:id/block", limitBody, authenticateServer, async (c) =>
-    c.json(await blockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id"))), 200),
+    jsonResponse(c, await blockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id")))),
   )
   .all("/v1/users/:id/block", methodNotAllowed("PATCH"))
   .patch("/v1/users/:id/unblock", limitBody, authenticateServer, async (c) =>
-    c.json(await unblockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id"))), 200),
+    jsonResponse(c, await unblockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id")))),
   )
   .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
 
@@ -46,14 +47,15 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
     const after = cursor === undefined ? null : decodeFeedCursor(cursor);
     if (cursor !== undefined && after === null) throw new Refusal("INVALID_CURSOR");
     const page = await pageChanges(c.get("context"), authenticatedApplication(c), after, perPage);
-    c.header("pagination-cursor", page.cursor);
-    return c.json({ changes: page.changes, more: page.more }, 200);
+    const response = jsonResponse(c, { changes: page.changes, more: page.more });
+    response.headers.set("pagination-cursor", page.cursor);
+    return response;
   })
   .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
 
 async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
   const number = requireNumber(c.req.param("id"));
-  return c.json(await changeBadge(c.get("context"), authenticatedApplication(c), number, step), 200);
+  return jsonResponse(c, await changeBadge(c.get("context"), authenticatedApplication(c), number, step));
 }
 
 /** `null` is a value here: the badge has no end. */

@@ -5,11 +5,11 @@ import { badgeRequest, type metadata, signRequest, udid as udidSchema } from "..
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
-import { requireApplication, requireDevice, requireUdid } from "./authentication.ts";
+import { requireDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
-import { limitDevice } from "./rate-limit.ts";
-import { anyOrigin, limitBody, methodNotAllowed } from "./resource.ts";
+import { limitBody } from "./request-stream.ts";
+import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
 
 const BADGE_FIELDS: FieldErrors = {
   userId: { missing: "UNDEFINED_USERID", invalid: "INVALID_USERID" },
@@ -25,33 +25,27 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .use("/v1/badge/sign", anyOrigin)
 
   .post("/v1/badge", limitBody, async (c) => {
-    const context = c.get("context");
-    const application = await requireApplication(c, "UNDEFINED_APPLICATIONID");
-    const udid = requireUdid(c);
-    const device = await requireDevice(c, application, udid);
-    await limitDevice(c, application, device);
+    const { application, device, udid } = await requireDevice(c, "UNDEFINED_APPLICATIONID");
     const body = await readBody(c);
     requireFields(body, BADGE_FIELDS);
     requireValidUdid(udid);
     const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
     const request = { device, userId, metadata: metadata ? metadataText(metadata) : null };
-    const badge = await issueBadge(context, application, request, invitationToken ?? null);
+    const badge = await issueBadge(c.get("context"), application, request, invitationToken ?? null);
     const badgeId = String(badge.number);
-    return badge.kind === "created" ? c.json({ badgeId, publicKey: badge.publicKey }, 201) : c.json({ badgeId }, 200);
+    return badge.kind === "created"
+      ? jsonResponse(c, { badgeId, publicKey: badge.publicKey }, 201)
+      : jsonResponse(c, { badgeId });
   })
   .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))
 
   .post("/v1/badge/sign", limitBody, async (c) => {
-    const context = c.get("context");
-    const application = await requireApplication(c, "INVALID_APPLICATIONID");
-    const udid = requireUdid(c);
-    const device = await requireDevice(c, application, udid);
-    await limitDevice(c, application, device);
+    const { application, device, udid } = await requireDevice(c, "INVALID_APPLICATIONID");
     const body = await readBody(c);
     requireFields(body, SIGN_FIELDS);
     requireValidUdid(udid);
     const { base64 } = parseBody(signRequest, body, SIGN_FIELDS);
-    return c.json({ signature: await signBadge(context, application, device, base64) }, 200);
+    return jsonResponse(c, { signature: await signBadge(c.get("context"), application, device, base64) });
   })
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
 

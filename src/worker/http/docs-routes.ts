@@ -2,7 +2,7 @@ import { Hono, type Context as HonoContext } from "hono";
 import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
-import { methodNotAllowed } from "./resource.ts";
+import { cacheable, methodNotAllowed, otherResponse } from "./response.ts";
 
 /**
  * What the page may do: run our scripts and ask this service, nothing else. Scalar sets styles on elements, hence the
@@ -25,12 +25,13 @@ export const docsRoutes = new Hono<HttpEnv>()
   .get("/openapi.json", (c) => answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
   .all("/openapi.json", methodNotAllowed("GET", "HEAD"))
   .get("/docs", async (c) => {
-    c.header("Content-Security-Policy", CONTENT_SECURITY_POLICY);
     const { DEMO_APPLICATION_ID: demo } = c.env;
-    if (demo !== undefined && c.get("context").isLocal) return withApplication(await answerAsset(c, "no-store"), demo);
-    return answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    const isDemo = demo !== undefined && c.get("context").isLocal;
+    const page = await answerAsset(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
+    return isDemo ? withApplication(page, demo) : page;
   })
-  .get("/docs/", (c) => c.redirect("/docs", 308))
+  .get("/docs/", (c) => otherResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so a browser asks each time whether its copy is good (ETag).
   .get("/docs/:file", (c) => answerAsset(c, "no-cache"))
   .all("/docs", methodNotAllowed("GET", "HEAD"))
@@ -52,8 +53,5 @@ function withApplication(page: Response, applicationId: string): Response {
 async function answerAsset(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
   const asset = await c.env.ASSETS.fetch(c.req.raw);
   if (asset.status === 404) throw new Refusal("NOT_FOUND");
-  c.header("Cache-Control", cacheControl);
-  // Not the asset as it is: Hono would leave out the headers that it has ready, such as the request ID.
-  const { "cache-control": _, ...headers } = Object.fromEntries(asset.headers);
-  return c.newResponse(asset.body, new Response(null, { status: asset.status, headers }));
+  return cacheable(c, otherResponse(c, asset.body, asset.status, asset.headers), cacheControl);
 }

@@ -1,4 +1,3 @@
-import type { RequestIdVariables } from "hono/request-id";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
@@ -9,8 +8,12 @@ export interface HttpEnv {
     /** Only `npm start` sets it: /docs tries its calls with this application. */
     DEMO_APPLICATION_ID?: string;
   };
-  Variables: RequestIdVariables & {
+  Variables: {
+    /** What the log calls the request: the caller's `X-Request-Id` if it has one that is well-formed. */
+    requestId: string;
     context: Context;
+    /** Set on routes that a web page of any origin may call. */
+    anyOrigin?: true;
     /** The body, where it had to be read to know its length. */
     body?: Uint8Array;
     /** For the log line of the request. */

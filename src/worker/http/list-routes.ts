@@ -5,7 +5,7 @@ import { decodeCursor, pageBadges } from "../badges/list.ts";
 import { Refusal } from "../refusal.ts";
 import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { methodNotAllowed } from "./resource.ts";
+import { jsonResponse, methodNotAllowed } from "./response.ts";
 
 /** Credentials are judged before anything else: a stranger learns nothing from the form of a request. */
 export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
@@ -47,6 +47,7 @@ async function answerPage(
   if (after === null) throw new Refusal("INVALID_CURSOR");
   const page = { applicationId, userId, after, perPage: query.per_page };
   const { badges, nextCursor } = await pageBadges(c.get("context"), page);
-  if (nextCursor !== null) c.header("pagination-cursor", nextCursor);
-  return c.json({ badges }, 200);
+  const response = jsonResponse(c, { badges });
+  if (nextCursor !== null) response.headers.set("pagination-cursor", nextCursor);
+  return response;
 }

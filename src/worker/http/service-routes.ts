@@ -5,21 +5,19 @@ import { requirePublisher } from "../applications/authentication.ts";
 import { publicJwks } from "../keys/jwks.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { anyOrigin, methodNotAllowed } from "./resource.ts";
+import { anyOrigin, cacheable, jsonResponse, methodNotAllowed } from "./response.ts";
 
 /** What anybody may call: the public keys and the state of the service. */
 export const serviceRoutes = new Hono<HttpEnv>()
   .use("/v1/applications/:applicationId/jwks.json", anyOrigin)
   .get("/v1/applications/:applicationId/jwks.json", async (c) => {
     const application = await requirePublisher(c.get("context"), clientAddress(c), c.req.param("applicationId"));
-    const jwks = await publicJwks(application);
-    c.header("Cache-Control", `public, max-age=${PUBLIC_CACHE_SECONDS}`);
-    return c.json(jwks, 200);
+    return cacheable(c, jsonResponse(c, await publicJwks(application)), `public, max-age=${PUBLIC_CACHE_SECONDS}`);
   })
   .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 
   .get("/health", async (c) => {
     await c.get("context").db.run((orm) => orm.run(sql`SELECT 1`), HEALTH_DEADLINE_MILLISECONDS);
-    return c.json({ status: "ok" }, 200);
+    return jsonResponse(c, { status: "ok" });
   })
   .all("/health", methodNotAllowed("GET", "HEAD"));

@@ -10,14 +10,29 @@ export interface Sealed {
   sealingVersion: number;
 }
 
+/** An opened key, and where the sealed value belongs. */
+interface OpenedKey {
+  applicationId: string;
+  id: string;
+  key: CryptoKey;
+}
+
+/** What a sealed value is opened for. */
+type Use = "sign" | "device" | "SHA-1" | "SHA-256";
+
 /**
- * Opens sealed keys, once an isolate each, as non-extractable keys: the Worker can use them and cannot show them. The
- * cache key is the whole label and the sealed text: a value that was sealed anew is opened anew, and a value that was
- * copied into another row is opened under the label of that row, which fails.
+ * Opens sealed keys, once an isolate each, as non-extractable keys: the Worker can use them and cannot show them. An
+ * opened key is found by its sealed text and returned only for the row that it was opened for: a value that was copied
+ * into another row is opened under the label of that row, which fails.
  */
 export class Custody {
   readonly #sealingKeys: SealingKeys;
-  readonly #opened = new BoundedCache<CryptoKey>(MAX_CACHED_KEYS);
+  readonly #opened: Readonly<Record<Use, BoundedCache<OpenedKey>>> = {
+    sign: new BoundedCache(MAX_CACHED_KEYS),
+    device: new BoundedCache(MAX_CACHED_KEYS),
+    "SHA-1": new BoundedCache(MAX_CACHED_KEYS),
+    "SHA-256": new BoundedCache(MAX_CACHED_KEYS),
+  };
 
   constructor(sealingKeys: SealingKeys) {
     this.#sealingKeys = sealingKeys;
@@ -45,18 +60,17 @@ export class Custody {
 
   /** @throws Unavailable when the sealing key is missing or the blob does not open in this place */
   async #open(
-    use: string,
-    { purpose, applicationId, id }: SealLabel,
-    sealed: Sealed,
+    use: Use,
+    { applicationId, id }: SealLabel,
+    { sealed, sealingVersion }: Sealed,
     unwrap: (privateKey: CryptoKey) => Promise<CryptoKey>,
   ): Promise<CryptoKey> {
-    // Injective, as in sealing.ts: none of the parts holds a line feed.
-    const cacheKey = `${use}\n${purpose}\n${applicationId}\n${id}\n${sealed.sealed}`;
-    const known = this.#opened.get(cacheKey);
-    if (known) return known;
+    const opened = this.#opened[use];
+    const known = opened.get(sealed);
+    if (known && known.applicationId === applicationId && known.id === id) return known.key;
     try {
-      const key = await this.#sealingKeys.open(sealed.sealingVersion, unwrap);
-      this.#opened.set(cacheKey, key);
+      const key = await this.#sealingKeys.open(sealingVersion, unwrap);
+      opened.set(sealed, { applicationId, id, key });
       return key;
     } catch (error) {
       throw new Unavailable("key custody", error);

@@ -106,7 +106,7 @@ export function revokeCall(request: {
   });
 }
 
-/** As `answerException` of `src/worker/http/errors.ts`. */
+/** As `handleException` of `src/worker/http/app.ts`. */
 function answering<Granted>(work: (context: Context) => Promise<Granted>): Call<Granted> {
   return async (context) => {
     try {
