@@ -1,6 +1,6 @@
 /**
- * Every number of the design, with its unit in its name. The contract's sections are named where they set the number;
- * the others are ours, with the platform's limit beside them.
+ * Every number of the design, with its unit in its name. A contract section is named where it sets the number; the other
+ * numbers are our choice, with the platform's limit beside them.
  */
 
 // Badge numbers (contract section 1)
@@ -18,14 +18,14 @@ export const MAX_USER_ID_CHARACTERS = 255;
 export const MAX_METADATA_CHARACTERS = 256;
 export const MAX_CLIENT_SIGNATURE_BYTES = 4096;
 export const MAX_DATE_TIME_CHARACTERS = 40;
-/** How much of a body that nobody wants is read all the same, so that the connection stays usable, and for how long. */
+/** How much of an unwanted body is read so that the connection stays usable, and for how long. */
 export const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 export const MAX_DRAIN_MILLISECONDS = 2000;
-/** As `[[ratelimits]]` of wrangler.toml has them, which the platform reads; the reference tells them. */
+/** The same as `[[ratelimits]]` in wrangler.toml, which is what the platform enforces; the reference shows these. */
 export const DEVICE_CALLS_PER_MINUTE = 60;
 export const CLIENT_IP_CALLS_PER_MINUTE = 1200;
 export const REFUSED_CALLS_PER_MINUTE = 120;
-/** How long anybody may keep a public answer: the key set, the reference (contract sections 3 and 11). */
+/** How long caches may keep a public response: the key set, the reference (contract sections 3 and 11). */
 export const PUBLIC_CACHE_SECONDS = 300;
 
 // Pages (contract section 4)
@@ -43,15 +43,15 @@ export const BLOCK_CHUNK_BADGES = 500;
 export const MAX_CLAIM_ATTEMPTS = 5;
 
 // Caches of one isolate
-/** How old what an isolate knows of an application may be. Section 9 allows 30 s; the rest is left to slow clocks. */
+/** Maximum age of a cached application. Contract section 9 allows 30 s; the difference is for slow clocks. */
 export const APPLICATION_CACHE_SECONDS = 20;
 /**
- * How old a cached application may be when it denies something that an administrator may just have allowed: an
- * application was enabled, a secret is not required any more.
+ * Maximum age of a cached application that is used to deny something that an administrator may just have allowed: an
+ * application was enabled, a secret is no longer required.
  */
 export const DENIAL_CACHE_MILLISECONDS = 1000;
 export const MAX_CACHED_APPLICATIONS = 500;
-/** IDs that D1 has no application for. A cache of their own: guesses must not evict applications. */
+/** Unknown application IDs have a cache of their own, so that guesses cannot evict applications. */
 export const MAX_CACHED_UNKNOWN_APPLICATIONS = 2000;
 export const MAX_CACHED_WRONG_SECRETS = 2000;
 /** Client addresses whose refused calls an isolate counts. */
@@ -87,7 +87,7 @@ export const RANGE_WARNING_PERCENTS = [99, 90] as const;
 export const SKIP_CHUNK_NUMBERS = 500;
 /** Badges written to D1 by one batch of group commit. */
 export const MAX_GROUP_BADGES = 100;
-/** How often a number that D1 says is taken is replaced by another before the request gives up. */
+/** How often a lease is retried with another number when D1 has the number already. */
 export const MAX_LEASE_ATTEMPTS = 10;
 
 // Signing keys (contract section 10)
@@ -124,36 +124,36 @@ export const RETRY_DELAYS_SECONDS = [
   5 * 3600,
   ...Array.from({ length: 7 }, () => 10 * 3600),
 ] as const;
-/** Most jitter added to a delay, as a share of it. */
+/** Maximum jitter added to a delay, as a fraction of it. */
 export const RETRY_JITTER = 0.1;
 export const MAX_RETRY_AFTER_SECONDS = 10 * 3600;
 /** Shortest wait after a 429 or a timeout. */
 export const SLOW_RETRY_SECONDS = 60;
 export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
-/** How long a claimed event is kept from other consumers: the attempt's time and the time to record it, with room. */
+/** How long a claimed event is hidden from other consumers: an attempt and recording it, with a margin. */
 export const DELIVERY_LEASE_SECONDS = 60;
-/** A random part of this is added to each lease, by which a claim knows its own. */
+/** A random part of this is added to each lease, by which a claim recognizes its own events. */
 export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
-/** Webhooks that one invocation sends at once. Six connections may wait for an answer (Workers: Limits). */
+/** Webhooks that one invocation sends at once. At most six connections may wait for a response (Workers: Limits). */
 export const CONNECTIONS_OF_A_SENDER = 5;
 /** Senders that one batch of the queue calls: an invocation may call 32 others (Service bindings: Limits). */
 export const MAX_SENDERS = 30;
-/** How long the record of an ended attempt waits for others of the same claim. */
-export const GATHER_MILLISECONDS = 100;
+/** How long recording an attempt waits for others of the same claim. */
+export const COALESCE_MILLISECONDS = 100;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_RESPONSE_KEPT_BYTES = 1024;
-/** Nothing but failures for this long, and at least this many of them, holds the endpoint. */
+/** An endpoint is held after this long without a success, and at least this many failures. */
 export const HOLD_AFTER_SECONDS = 120 * 3600;
 export const HOLD_AFTER_ATTEMPTS = 10;
 
 // The sweep
 /** Rows one statement of the sweep takes; of each application where it asks them one by one. */
 export const SWEEP_CHUNK_ROWS = 500;
-/** Time one sweep spends before it leaves the rest to the next minute. */
+/** How long one sweep may take before it leaves the rest to the next. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
 /**
- * Calls of D1 after which a sweep leaves the rest to the next minute. D1 answers 1,000 queries of one invocation, each
- * statement of a batch is one, and no batch of the sweep has more than four (D1: Limits).
+ * Calls of D1 after which a sweep leaves the rest to the next minute. D1 allows 1,000 queries per invocation, each
+ * statement of a batch counts as one, and no batch of the sweep has more than four (D1: Limits).
  */
 export const MAX_SWEEP_D1_ROUND_TRIPS = 200;
 /** Reconciliations that one sweep begins or continues. */
@@ -162,14 +162,14 @@ export const MAX_SWEEP_RECONCILIATIONS = 500;
 export const RECONCILE_CHUNK_ROWS = 500;
 /** Sealed values of each table that one chunk re-seals: each costs some milliseconds of RSA. */
 export const RESEAL_CHUNK_ROWS = 50;
-/** Lines that one sweep logs of values it cannot open; it counts the others. */
+/** How many values that do not open one sweep logs one by one; it counts the rest. */
 export const MAX_LOGGED_UNREADABLE = 20;
 /** Most events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */
 export const MAX_APPLICATION_WAKE_UPS = 2000;
 export const MAX_SWEEP_WAKE_UPS = 5000;
-/** How long after it was made an event's own wake-up is given before the sweep sends another. */
+/** How long the sweep waits for a new event's own wake-up before it sends another. */
 export const WAKE_UP_GRACE_MILLISECONDS = 2000;
-/** Longest a queue message is delayed; a longer wait is left to the sweep, which asks D1. */
+/** The longest delay of a queue message; the sweep finds later retries in D1. */
 export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Most messages one `sendBatch` takes (Queues limit). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;

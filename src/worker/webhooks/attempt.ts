@@ -10,7 +10,7 @@ import type { AttemptOutcome } from "./policy.ts";
 
 export interface Attempt {
   outcome: AttemptOutcome;
-  /** The first bytes of the answer as text, without anything that we sent in headers. */
+  /** The start of the response body as text, without the signatures that we sent. */
   response: string | null;
   milliseconds: number;
 }
@@ -41,18 +41,18 @@ export async function attemptDelivery(request: {
       signal,
     });
     const retryAfterSeconds = parseRetryAfter(response.headers.get("retry-after"), Date.now());
-    const text = await readStart(response);
-    return finish({ kind: "answered", status: response.status, retryAfterSeconds }, kept(text, headers));
+    const text = await readPrefix(response);
+    return finish({ kind: "answered", status: response.status, retryAfterSeconds }, sanitizeResponse(text, headers));
   } catch {
     return finish(signal.aborted ? { kind: "timeout" } : { kind: "network" });
   }
 }
 
 /**
- * The start of an answer's body. The status is what counts: a body that never ends, or breaks off, changes nothing. The
- * connection is always given back, because an invocation has six.
+ * The start of a response body. Only the status decides, so a body that never ends or breaks off changes nothing. The
+ * connection is always released, because an invocation has only six.
  */
-async function readStart(response: Response): Promise<string> {
+async function readPrefix(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   if (!reader) return "";
   const decoder = new TextDecoder();
@@ -68,30 +68,30 @@ async function readStart(response: Response): Promise<string> {
   } catch {
     return text;
   } finally {
-    // Not awaited: when a stream calls itself cancelled is its own affair.
+    // Not awaited: a receiver could delay it.
     void reader.cancel().catch(() => undefined);
   }
   return text;
 }
 
-/** Shorter pieces of a signature tell nothing, and may stand in any text. */
-const MIN_TELLING_CHARACTERS = 4;
+/** Shorter pieces of a signature reveal nothing, and occur in ordinary text. */
+const MIN_SECRET_CHARACTERS = 4;
 
 /**
- * What is kept of an answer: at most 1 KiB, without control characters (it is printed on a terminal) and without our
- * signatures, which an endpoint that echoes its request sends back. However they are escaped there (`\/`, `%2B`, `&#61;`),
- * their letters and digits stay as they are, so those are what is taken out.
+ * The part of a response that is stored: at most 1 KiB, without control characters (it is printed on a terminal) and
+ * without our signatures, which an endpoint may echo. Escaping (`\/`, `%2B`, `&#61;`) leaves runs of letters and digits
+ * intact, so those are what is removed.
  */
-function kept(text: string, headers: Record<string, string>): string {
+function sanitizeResponse(text: string, headers: Record<string, string>): string {
   if (text === "") return "";
   const pieces = [headers.Signature, headers["webhook-signature"]]
     .flatMap((value) => value?.split(/[^A-Za-z0-9]+/) ?? [])
-    .filter((piece) => piece.length >= MIN_TELLING_CHARACTERS)
+    .filter((piece) => piece.length >= MIN_SECRET_CHARACTERS)
     .sort((one, other) => other.length - one.length);
   let clean = text;
   for (const piece of pieces) clean = clean.replaceAll(piece, "[removed]");
   const printable = clean.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
   const bytes = new TextEncoder().encode(printable).subarray(0, MAX_RESPONSE_KEPT_BYTES);
-  // A character that the cut went through is dropped.
+  // `stream` drops a character that was cut in half.
   return new TextDecoder().decode(bytes, { stream: true });
 }

@@ -4,15 +4,15 @@ import { type EventId, markDeadLettered } from "../storage/webhook-events.ts";
 import { deliverEvents } from "./deliver.ts";
 import { wakeUp } from "./wake-up.ts";
 
-/** Messages of the webhook queue. When this throws, the queue brings all of them again. */
+/** Handles a batch of the webhook queue. If this throws, the queue redelivers the whole batch. */
 export async function consumeWakeUps(context: Context, batch: MessageBatch): Promise<void> {
   const ids = readBatch(batch);
   if (ids.length > 0) await deliverEvents(context, ids);
 }
 
 /**
- * Messages that the queue gave up on, because D1 could not be asked for so long. Their events are still due in D1, where
- * the sweep finds them; this makes it visible.
+ * Handles messages that the queue gave up on after D1 had failed for too long. The sweep still finds their events in D1;
+ * this only makes the failure visible.
  */
 export async function consumeDeadLetters(context: Context, batch: MessageBatch): Promise<void> {
   for (const id of readBatch(batch)) {
@@ -21,7 +21,7 @@ export async function consumeDeadLetters(context: Context, batch: MessageBatch):
   }
 }
 
-/** A message that is none of ours is logged and dropped: repeating it would not mend it. */
+/** A message that does not parse is logged and dropped: redelivery would not fix it. */
 function readBatch(batch: MessageBatch): EventId[] {
   return batch.messages.flatMap(({ id, body }) => {
     const parsed = wakeUp.safeParse(body);

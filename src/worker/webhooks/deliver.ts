@@ -4,19 +4,18 @@ import { log } from "../log.ts";
 import { type HealthChange, type MadeAttempt, type NextState, recordAttempts } from "../storage/webhook-attempts.ts";
 import { type ClaimedEvent, claimEvents, type Endpoint, type EventId } from "../storage/webhook-events.ts";
 import type { Attempt } from "./attempt.ts";
-import { Gathering } from "./gathering.ts";
 import { type AttemptOutcome, afterAttempt, decide, maxAttemptsOf, type NextStep } from "./policy.ts";
 import type { Delivery } from "./sender.ts";
 import { type DelayedWakeUp, sendDelayed } from "./wake-up.ts";
+import { WriteCoalescer } from "./write-coalescer.ts";
 
 /**
- * Claims the events that are due and starts sending them, each beside a few others of its application in an invocation
- * of its own. Nothing waits for a slow receiver: not the other events, and not the queue's next batch, because the
- * sending is deferred; the platform gives deferred work 30 s, of which an attempt takes half at most. Should this process
- * die before it has recorded an attempt, the claim's lease runs out and the sweep sends the event again: at least once,
- * never zero times.
+ * Claims the events that are due and starts sending them, in small batches of one application, each batch in an
+ * invocation of its own. Neither other events nor the queue's next batch wait for a slow receiver, because sending is
+ * deferred: the platform gives deferred work 30 s, and an attempt takes at most half of that. After a crash before an
+ * attempt is recorded, the claim's lease expires and the sweep sends the event again, so delivery is at least once.
  *
- * @throws Unavailable when D1 cannot be asked; whatever was claimed all the same is due again when its lease is over
+ * @throws Unavailable when D1 fails; events that were claimed nevertheless are due again when their leases expire
  */
 export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
   const { events, endpoints } = await claimEvents(context.db, ids, { now: context.now(), random: Math.random() });
@@ -24,9 +23,9 @@ export async function deliverEvents(context: Context, ids: readonly EventId[]): 
     const endpoint = endpoints.get(event.applicationId);
     return endpoint ? [{ event, endpoint }] : [];
   });
-  const parts = dealOut(deliveries);
-  const attempts: Attempts = new Gathering(parts.length, (ended) => finish(context, ended.flat()));
-  for (const part of parts) context.defer(deliverPart(context, attempts, part));
+  const batches = splitIntoBatches(deliveries);
+  const attempts: Attempts = new WriteCoalescer(batches.length, (ended) => recordEnded(context, ended.flat()));
+  for (const batch of batches) context.defer(deliverBatch(context, attempts, batch));
 }
 
 interface EndedAttempt extends Delivery {
@@ -34,37 +33,40 @@ interface EndedAttempt extends Delivery {
   step: NextStep;
 }
 
-/** When a receiver that hangs is given up, all of its attempts end at about one moment: D1 hears of them at once. */
-type Attempts = Gathering<EndedAttempt[]>;
+/** Attempts at a receiver that hangs all time out at once, so they are recorded with one write. */
+type Attempts = WriteCoalescer<EndedAttempt[]>;
 
-/** Parts of one sender each: of one application where so many senders may be called, so no record waits for another's. */
-function dealOut(deliveries: readonly Delivery[]): Delivery[][] {
+/**
+ * One batch per sender. A batch has deliveries of one application only, so that no application's record waits for
+ * another's, unless that would take more senders than an invocation may call.
+ */
+function splitIntoBatches(deliveries: readonly Delivery[]): Delivery[][] {
   const applications = [...Map.groupBy(deliveries, ({ event }) => event.applicationId).values()];
-  const apart = applications.flatMap(inParts);
-  return apart.length <= MAX_SENDERS ? apart : inParts(applications.flat());
+  const separate = applications.flatMap(chunk);
+  return separate.length <= MAX_SENDERS ? separate : chunk(applications.flat());
 }
 
-function inParts(deliveries: readonly Delivery[]): Delivery[][] {
+function chunk(deliveries: readonly Delivery[]): Delivery[][] {
   const count = Math.ceil(deliveries.length / CONNECTIONS_OF_A_SENDER);
-  return Array.from({ length: count }, (_, part) =>
-    deliveries.slice(part * CONNECTIONS_OF_A_SENDER, (part + 1) * CONNECTIONS_OF_A_SENDER),
+  return Array.from({ length: count }, (_, index) =>
+    deliveries.slice(index * CONNECTIONS_OF_A_SENDER, (index + 1) * CONNECTIONS_OF_A_SENDER),
   );
 }
 
-async function deliverPart(context: Context, attempts: Attempts, part: readonly Delivery[]): Promise<void> {
+async function deliverBatch(context: Context, attempts: Attempts, batch: readonly Delivery[]): Promise<void> {
   try {
-    const made = await context.sender.send(part);
-    await attempts.add(part.flatMap((delivery, place) => ended(delivery, made[place])));
+    const made = await context.sender.send(batch);
+    await attempts.add(batch.flatMap((delivery, index) => toEnded(delivery, made[index])));
   } catch (error) {
-    for (const { event } of part) {
+    for (const { event } of batch) {
       const { applicationId, eventId } = event;
       log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
     }
   }
 }
 
-/** Nothing where no attempt was made: the lease runs out, and the sweep wakes the event again. */
-function ended(delivery: Delivery, attempt: Attempt | null | undefined): EndedAttempt[] {
+/** Empty if no attempt was made: the lease expires, and the sweep wakes the event again. */
+function toEnded(delivery: Delivery, attempt: Attempt | null | undefined): EndedAttempt[] {
   if (!attempt) return [];
   const { attempts: attemptsBefore, event } = delivery.event;
   const maxAttempts = maxAttemptsOf(event);
@@ -72,7 +74,7 @@ function ended(delivery: Delivery, attempt: Attempt | null | undefined): EndedAt
   return [{ ...delivery, attempt, step }];
 }
 
-async function finish(context: Context, ended: readonly EndedAttempt[]): Promise<void> {
+async function recordEnded(context: Context, ended: readonly EndedAttempt[]): Promise<void> {
   if (ended.length === 0) return;
   const now = context.now();
   await recordAttempts(
@@ -88,7 +90,7 @@ function toRecord({ event, endpoint, attempt, step }: EndedAttempt, now: number)
   return {
     claimed: event,
     endpoint,
-    attempt: { status: statusOf(outcome), outcome: wordFor(outcome), response, milliseconds },
+    attempt: { status: statusOf(outcome), outcome: outcomeLabel(outcome), response, milliseconds },
     next: nextState(event, step, now),
     health: healthChange(endpoint, step, now),
   };
@@ -101,7 +103,7 @@ function logAttempt({ db }: Context, { event, attempt, step }: EndedAttempt): vo
     eventId: event.eventId,
     attempt: event.attempts + 1,
     status: statusOf(attempt.outcome),
-    outcome: wordFor(attempt.outcome),
+    outcome: outcomeLabel(attempt.outcome),
     next: step.kind,
     milliseconds: attempt.milliseconds,
     d1RoundTrips: db.roundTrips,
@@ -112,7 +114,7 @@ function statusOf(outcome: AttemptOutcome): number | null {
   return outcome.kind === "answered" ? outcome.status : null;
 }
 
-function wordFor(outcome: AttemptOutcome): string {
+function outcomeLabel(outcome: AttemptOutcome): string {
   return outcome.kind === "refused" ? `refused:${outcome.reason}` : outcome.kind;
 }
 
@@ -125,19 +127,19 @@ function nextState({ event }: ClaimedEvent, step: NextStep, now: number): NextSt
     case "exhausted":
       return { state: "exhausted" };
     case "gone":
-      // Whoever waited for a test event has its answer: it is not kept for later.
+      // The administrator has seen the result of a test, so the test is not held for later.
       return { state: event === "webhook:test" ? "exhausted" : "held" };
   }
 }
 
-/** Null when there is nothing to note: a healthy endpoint that did well costs no write. */
+/** Null when nothing changes: a success of a healthy endpoint needs no write. */
 function healthChange(before: Endpoint, step: NextStep, now: number): HealthChange | null {
   const isHealthy = before.failingSince === null && before.heldAt === null;
   if (step.kind === "delivered" && isHealthy) return null;
   return afterAttempt(before, step, now);
 }
 
-/** A short wait is the queue's; a long one is left to the sweep, which asks D1. */
+/** The queue delays short retries; the sweep finds the later ones in D1. */
 function toWakeUp({ event: { applicationId, eventId }, step }: EndedAttempt): DelayedWakeUp[] {
   if (step.kind !== "retry") return [];
   const delaySeconds = Math.ceil(step.afterMilliseconds / 1000);

@@ -1,4 +1,4 @@
-/** The body of a webhook (contract section 8). Serialized once: these bytes are stored, signed and sent, always. */
+/** What a `badge:created` webhook reports (contract section 8). */
 export interface BadgeCreated {
   eventId: string;
   /** Milliseconds. */
@@ -8,10 +8,11 @@ export interface BadgeCreated {
   /** JSON text as stored, or null. */
   metadata: string | null;
   invitationId?: string;
-  /** The number that the invitation's took the place of. */
+  /** The number that the invitation's number replaced. */
   replacedNumber?: number | null;
 }
 
+/** The body of the webhook. It is serialized once: every attempt signs and sends these bytes. */
 export function badgeCreatedPayload(created: BadgeCreated): string {
   const { eventId, createdAt, number, userId, metadata, invitationId, replacedNumber } = created;
   return JSON.stringify({

@@ -11,10 +11,10 @@ import type { UrlRefusal } from "../../shared/webhook-url.ts";
 
 /**
  * The delivery policy (contract section 8): what an attempt's outcome means, when the next attempt is due, and when an
- * endpoint is held. Pure: the clock and the dice are passed in, and nothing here waits, sends or stores.
+ * endpoint is held. Pure: time and randomness are passed in, and nothing here waits, sends or stores.
  */
 
-/** What became of one attempt. `refused`: the URL guard said no at the moment of sending, so nothing was sent. */
+/** The outcome of one attempt. `refused`: the URL check failed right before sending, so nothing was sent. */
 export type AttemptOutcome =
   | { kind: "answered"; status: number; retryAfterSeconds: number | null }
   | { kind: "timeout" }
@@ -22,8 +22,8 @@ export type AttemptOutcome =
   | { kind: "refused"; reason: UrlRefusal };
 
 /**
- * What happens to the event next. `gone`: the receiver said 410, so no attempt follows and the event is held with its
- * endpoint. `exhausted`: every attempt is used up; the event is kept and can be replayed.
+ * What happens to the event next. `gone`: the receiver responded 410, so the event is held with its endpoint.
+ * `exhausted`: no attempts are left; the event is kept and can be replayed.
  */
 export type NextStep =
   | { kind: "delivered" }
@@ -34,7 +34,7 @@ export type NextStep =
 /** One attempt, then one after each delay of the table. */
 export const MAX_ATTEMPTS = RETRY_DELAYS_SECONDS.length + 1;
 
-/** Attempts an event of this kind gets. Whoever sends a test event waits for its answer: it is never repeated. */
+/** How many attempts an event of this kind gets. A test is never repeated: an administrator waits for its result. */
 export function maxAttemptsOf(event: (typeof webhookEvent.$inferSelect)["event"]): number {
   return event === "webhook:test" ? 1 : MAX_ATTEMPTS;
 }
@@ -44,7 +44,7 @@ export function maxAttemptsOf(event: (typeof webhookEvent.$inferSelect)["event"]
  *
  * @param attemptsBefore attempts recorded before this one: 0 after the first
  * @param maxAttempts attempts the event gets in all (`maxAttemptsOf`)
- * @param random in [0, 1): spreads the retries of events that failed together
+ * @param random in [0, 1): spreads the retries of events that failed at the same time
  */
 export function decide(attempt: {
   attemptsBefore: number;
@@ -63,25 +63,25 @@ export function decide(attempt: {
     case "failure": {
       const delay = RETRY_DELAYS_SECONDS[attemptsBefore];
       if (delay === undefined || attemptsBefore + 1 >= maxAttempts) return { kind: "exhausted" };
-      // Raised before the jitter, so that what was throttled together does not come back together.
+      // Raised before jitter is added, so that events that were throttled together are not retried together.
       const raised = meaning === "overload" ? Math.max(delay, SLOW_RETRY_SECONDS) : delay;
-      return { kind: "retry", afterMilliseconds: waitMilliseconds(raised, random, askedSeconds(outcome)) };
+      return { kind: "retry", afterMilliseconds: waitMilliseconds(raised, random, requestedSeconds(outcome)) };
     }
   }
 }
 
-/** Of the table's wait with its jitter and the wait that the receiver asked for, the longer. */
-function waitMilliseconds(delaySeconds: number, random: number, askedFor: number): number {
+/** The longer of the scheduled delay with jitter and the delay that the receiver requested. */
+function waitMilliseconds(delaySeconds: number, random: number, requested: number): number {
   const jittered = Math.floor(delaySeconds * 1000 * (1 + RETRY_JITTER * random));
-  return Math.max(jittered, askedFor * 1000);
+  return Math.max(jittered, requested * 1000);
 }
 
-function askedSeconds(outcome: AttemptOutcome): number {
+function requestedSeconds(outcome: AttemptOutcome): number {
   if (outcome.kind !== "answered" || outcome.retryAfterSeconds === null) return 0;
   return Math.min(outcome.retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
 }
 
-/** `overload`: the receiver is up but has too much to do, so it gets at least a minute. */
+/** `overload`: the receiver is up but too busy, so it gets at least a minute. */
 type Meaning = "success" | "gone" | "overload" | "failure";
 
 function meaningOf(outcome: AttemptOutcome): Meaning {
@@ -96,7 +96,7 @@ function meaningOf(outcome: AttemptOutcome): Meaning {
   }
 }
 
-/** Redirects are failures: following one would send the event to an address that nobody checked. */
+/** Redirects are failures: following one would send the event to an unchecked address. */
 function meaningOfStatus(status: number): Meaning {
   if (status >= 200 && status <= 299) return "success";
   if (status === 410) return "gone";
@@ -113,16 +113,16 @@ export interface EndpointHealth {
   heldAt: number | null;
 }
 
-/** What is known of an endpoint that was just set, or has just succeeded. */
+/** The health of an endpoint that was just set or has just succeeded. */
 export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt: null };
 
 /**
- * The endpoint's health after an attempt. A success clears it, a hold included; 410 holds at once; nothing but failures
- * for `HOLD_AFTER_SECONDS`, and at least `HOLD_AFTER_ATTEMPTS` of them, holds too.
+ * The endpoint's health after an attempt. A success resets it and ends a hold. 410 holds the endpoint at once; so do at
+ * least `HOLD_AFTER_ATTEMPTS` failures without a success in `HOLD_AFTER_SECONDS`.
  */
 export function afterAttempt(health: EndpointHealth, step: NextStep, nowMilliseconds: number): EndpointHealth {
   if (step.kind === "delivered") return HEALTHY;
-  // After the clock went backwards the first failure would lie ahead: the time is counted from now again.
+  // If the clock went backwards, `failingSince` would lie in the future: start counting again.
   const failingSince = Math.min(health.failingSince ?? nowMilliseconds, nowMilliseconds);
   const failures = health.failures + 1;
   const dead = nowMilliseconds - failingSince >= HOLD_AFTER_SECONDS * 1000 && failures >= HOLD_AFTER_ATTEMPTS;

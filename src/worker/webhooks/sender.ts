@@ -11,19 +11,19 @@ export interface Delivery {
   endpoint: Endpoint;
 }
 
-/** What sends webhooks for the consumer of the queue. */
+/** Sends webhooks for the queue consumer. */
 export interface Sender {
   /**
-   * Sends each once, side by side.
+   * Sends each once, concurrently.
    *
-   * @returns what came of each, in the same order; null where none could be made, because a secret could not be opened
+   * @returns one attempt for each, in the same order; null where a secret could not be opened, so nothing was sent
    */
   send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]>;
 }
 
 /**
- * Sends webhooks in an invocation of its own, because connections are counted by invocation: six may wait for an answer,
- * and a call from one entrypoint of a Worker to another is none of them (Workers: Limits; Service bindings: Limits).
+ * Sends webhooks in an invocation of its own, because the platform counts connections per invocation: at most six may
+ * wait for a response, and calls between a Worker's entrypoints do not count (Workers: Limits; Service bindings: Limits).
  */
 export class WebhookSender extends WorkerEntrypoint<Env> implements Sender {
   send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {

@@ -1,15 +1,15 @@
 import { toBase64 } from "../../shared/sealing.ts";
 
-/** One live application secret as HMAC keys: its UTF-8 bytes, once for each digest. */
+/** One live application secret, its UTF-8 bytes as an HMAC key for each digest. */
 export interface WebhookSecret {
   sha1: CryptoKey;
   sha256: CryptoKey;
 }
 
-/** What is signed. `body` is signed as it stands: the receiver checks the bytes it got, not what they mean. */
+/** What is signed. `body` is signed byte for byte: receivers check before they parse. */
 export interface WebhookToSign {
   eventId: string;
-  /** When this attempt is made: whole seconds since 1970-01-01 UTC. */
+  /** The time of this attempt, in whole seconds since 1970-01-01 UTC. */
   timestampSeconds: number;
   body: Uint8Array;
   /** The current secret first: `Signature` has room for one, `webhook-signature` carries all. */
@@ -20,7 +20,7 @@ export interface WebhookToSign {
  * The headers of a webhook (contract section 8): `Signature`, base64 of HMAC-SHA1 over the body, and beside it the
  * three headers of Standard Webhooks 1.0, whose HMAC-SHA256 also covers the event's ID and the time.
  *
- * @throws Error without a secret: nothing leaves unsigned
+ * @throws Error without a secret: nothing is sent unsigned
  */
 export async function signWebhook(webhook: WebhookToSign): Promise<Record<string, string>> {
   const { eventId, timestampSeconds, body, secrets } = webhook;
@@ -42,7 +42,7 @@ async function hmac(key: CryptoKey, bytes: Uint8Array): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes)));
 }
 
-/** Bytes, not text: decoding a body and encoding it again may change it. */
+/** Works on bytes: decoding and re-encoding a body could change it. */
 function concatenate(first: Uint8Array, second: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(first.length + second.length);
   bytes.set(first);

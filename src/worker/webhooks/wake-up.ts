@@ -3,7 +3,7 @@ import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
 
-/** A message of the queue: look at this event now. It carries IDs only; D1 says what there is to do. */
+/** A queue message: this event may be due. It carries IDs only; D1 has the event. */
 export const wakeUp = z.object({ applicationId: z.string(), eventId: z.string() });
 
 export type WakeUp = z.infer<typeof wakeUp>;
@@ -13,7 +13,7 @@ export interface DelayedWakeUp {
   delaySeconds: number;
 }
 
-/** Sends wake-ups. That one is lost is no loss: the sweep finds the event within a minute. */
+/** Sends wake-ups, best effort: the sweep finds the event of a lost one within a minute. */
 export function sendWakeUps(queue: Queue<WakeUp>, applicationId: string, eventIds: readonly string[]): Promise<void> {
   return sendDelayed(
     queue,
@@ -21,16 +21,16 @@ export function sendWakeUps(queue: Queue<WakeUp>, applicationId: string, eventId
   );
 }
 
-/** The same, each with a delay of its own. */
+/** Like `sendWakeUps`, with a delay for each message. */
 export async function sendDelayed(queue: Queue<WakeUp>, messages: readonly DelayedWakeUp[]): Promise<void> {
   if (messages.length === 0) return;
   try {
     await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
   } catch (error) {
-    for (const { body } of messages) noteLost(body, error);
+    for (const { body } of messages) logLost(body, error);
   }
 }
 
-function noteLost({ applicationId, eventId }: WakeUp, error: unknown): void {
+function logLost({ applicationId, eventId }: WakeUp, error: unknown): void {
   log("warn", { event: "wake-up-lost", application: applicationId, eventId, error });
 }

@@ -1,10 +1,10 @@
-import { GATHER_MILLISECONDS } from "../../shared/limits.ts";
+import { COALESCE_MILLISECONDS } from "../../shared/limits.ts";
 
 /**
- * Gathers what ends at about one moment, to write it at once: until all that is awaited has come, or a moment after the
- * first of it.
+ * Coalesces results that finish close together into one write: it waits until all expected results have come, or until
+ * shortly after the first.
  */
-export class Gathering<Item> {
+export class WriteCoalescer<Item> {
   readonly #write: (items: readonly Item[]) => Promise<void>;
   readonly #complete = Promise.withResolvers<void>();
   #missing: number;
@@ -17,7 +17,7 @@ export class Gathering<Item> {
     this.#write = write;
   }
 
-  /** Settles as the write does that has the item. */
+  /** Settles as the write that contains the item does. */
   add(item: Item): Promise<void> {
     this.#items.push(item);
     this.#missing--;
@@ -27,7 +27,7 @@ export class Gathering<Item> {
   }
 
   async #writeSoon(): Promise<void> {
-    await Promise.race([this.#complete.promise, scheduler.wait(GATHER_MILLISECONDS)]);
+    await Promise.race([this.#complete.promise, scheduler.wait(COALESCE_MILLISECONDS)]);
     const items = this.#items.splice(0);
     this.#written = undefined;
     await this.#write(items);
