@@ -4,8 +4,8 @@ import { newApplicationSecret, newSecretId } from "./identifiers.ts";
 import { exportDer, type SealLabel, toBase64 } from "./sealing.ts";
 
 /**
- * Making an application's credentials: by whoever can seal, who cannot open again what was made (contract section 9).
- * Runs on Workers and on Node.
+ * Creates an application's credentials. Whoever can seal can create them, and cannot open them again (contract section
+ * 9). Runs on Workers and on Node.
  */
 
 /** Seals to one sealing key. */
@@ -16,13 +16,13 @@ export interface Sealer {
 
 const DEVICE_KEY_BYTES = 32;
 
-/** A new secret: the row for D1 and, beside it, the secret itself, which is shown once and kept nowhere. */
+/** A new secret: its row for D1, and the secret itself, which is shown once and never stored. */
 export interface NewSecret {
   row: { id: string; digest: string; sealed: string; sealingVersion: number };
   secret: string;
 }
 
-/** @param secret another than a random one: only for the demo application, whose secret is chosen beforehand */
+/** @param secret only the demo application chooses one; every other secret is random */
 export async function makeSecret(
   sealer: Sealer,
   applicationId: string,
@@ -43,10 +43,10 @@ export interface NewSigningKey {
   sealingVersion: number;
 }
 
-/** A new ECDSA P-256 key, its private half sealed. */
+/** A new ECDSA P-256 key with a sealed private half. */
 export async function makeSigningKey(sealer: Sealer, applicationId: string): Promise<NewSigningKey> {
   const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
-  if (!("publicKey" in pair)) throw new Error("ECDSA gave no key pair");
+  if (!("publicKey" in pair)) throw new Error("expected an ECDSA key pair");
   const kid = await calculateJwkThumbprint(await exportJWK(pair.publicKey), "sha256");
   const privateKey = await exportDer("pkcs8", pair.privateKey);
   return {
@@ -57,7 +57,7 @@ export async function makeSigningKey(sealer: Sealer, applicationId: string): Pro
   };
 }
 
-/** A new HMAC key that turns udids into devices, sealed. */
+/** A new sealed HMAC key, which turns udids into device IDs. */
 export function makeDeviceKey(sealer: Sealer, applicationId: string): Promise<string> {
   const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
   return sealer.seal(label, crypto.getRandomValues(new Uint8Array(DEVICE_KEY_BYTES)));

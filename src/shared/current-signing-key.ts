@@ -1,7 +1,6 @@
 /**
- * The key that new badges get at a moment (contract section 10): the newest whose time has come. So a key never gives
- * way to one that was made before it, even if that one's time comes later: `key rotate --now` overtakes a rotation that
- * still waits.
+ * The key that new badges get (contract section 10): the newest one whose `signsFrom` has passed. An older key never
+ * replaces a newer one, even if its `signsFrom` is later: `key rotate --now` overtakes a scheduled rotation.
  *
  * @param keys of one application, oldest first
  * @param now milliseconds

@@ -1,7 +1,7 @@
 /**
- * One world for all examples: alice's phone in one application. They fit together as real answers do. The JWT verifies
- * with the public key, the webhook's headers with the secret; a test checks both. The signing key is the published
- * example of RFC 7515 appendix A.3, so nobody can mistake it for a secret.
+ * All examples describe alice's phone in one application, and are consistent: the JWT verifies with the public key, the
+ * webhook's headers with the secret (a test checks both). The signing key is the published example of RFC 7515 appendix
+ * A.3, so it is obviously not a secret.
  */
 
 import { USER_AGENT } from "./user-agent.ts";

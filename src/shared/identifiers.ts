@@ -1,6 +1,6 @@
 import { base64url } from "jose";
 
-/** Crockford's base 32 in lower case: no letter that is read for another, sorts like the bits it stands for. */
+/** Crockford's base 32 in lower case: no ambiguous letters, and text sorts like the encoded bits. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
 const EVENT_TIME_CHARACTERS = 10;
@@ -21,7 +21,7 @@ export function newApplicationSecret(): string {
   return `bdss_${base64Url(crypto.getRandomValues(new Uint8Array(32)))}`;
 }
 
-/** `evt_` and a ULID: 48 bits of time, 80 random bits; IDs sort by the time they were made. */
+/** `evt_` and a ULID: 48 bits of time and 80 random bits, so IDs sort by creation time. */
 export function newEventId(nowMilliseconds: number): string {
   let time = nowMilliseconds;
   let text = "";
@@ -34,7 +34,7 @@ export function newEventId(nowMilliseconds: number): string {
 
 const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
 
-/** Whether a text can be an application ID at all: what cannot is refused without asking D1. */
+/** Whether a text has the form of an application ID. Anything else is refused without asking D1. */
 export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
 
 /** Base64 for URLs, without padding (RFC 4648 section 5). */

@@ -15,14 +15,13 @@ import {
 import type { MetadataField } from "./metadata-fields.ts";
 
 /**
- * The shapes of requests. They validate, and `/openapi.json` is made from them (`openapi/json-schemas.ts`), so a limit
- * stands in one place. `meta` is what the document says beside the rules; the shapes of answers are in
- * `openapi/answers.ts`.
+ * The schemas of requests. They validate, and `/openapi.json` is generated from them (`openapi/json-schemas.ts`), so each
+ * limit is written once. `meta` adds what the document says beyond the rules. Responses are in `responses.ts`.
  */
 
 /**
- * Text that every storage keeps as it is and at about its own size: well-formed Unicode without control characters, each
- * of which is six bytes in JSON. Length counts code points, as JSON Schema's.
+ * Text that every storage preserves without growing it much: well-formed Unicode without control characters, which take
+ * six bytes each in JSON. As in JSON Schema, length counts code points.
  */
 function text(maxCharacters: number, description: string, example: string) {
   return z
@@ -36,14 +35,14 @@ function text(maxCharacters: number, description: string, example: string) {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it refuses.
 const NO_CONTROL_CHARACTERS = /^[^\u0000-\u001f\u007f]*$/;
 
-/** Steps of a path: a URL cannot name a user of this ID (RFC 3986 section 5.2.4). */
+/** A path cannot contain these as a user ID: URL parsers remove them (RFC 3986 section 5.2.4). */
 const DOT_SEGMENTS: readonly string[] = [".", ".."];
 
-/** A text has no more characters than UTF-16 code units, so most need not be counted. */
+/** A text never has more characters than UTF-16 code units, so most texts need no counting. */
 const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 
-/** An `X-Request-Id` that the service takes over from its caller. */
+/** An `X-Request-Id` that the service adopts from its caller. */
 export const REQUEST_ID = /^[\w=-]{1,255}$/;
 
 export const udid = z
@@ -77,10 +76,10 @@ export const badgeRequest = z.object({
     .optional(),
 });
 
-/** Standard base64 with padding whose unused bits are zero: one text for the same bytes (RFC 4648 sections 3.5 and 4). */
+/** Standard base64 with padding and zero pad bits, so that bytes have one encoding (RFC 4648 sections 3.5 and 4). */
 const CANONICAL_BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$/;
 
-/** The length of the base64 is counted without decoding. */
+/** The decoded length is computed without decoding. */
 export const signRequest = z.object({
   base64: z
     .string()
@@ -138,7 +137,7 @@ export const pageQuery = z.object({
     .regex(/^0*[1-9]\d*$/)
     .transform((digits) => Math.min(Number(digits), MAX_PER_PAGE))
     .default(DEFAULT_PER_PAGE)
-    // In a query everything is text; to a caller it is a number.
+    // Query parameters are text; the document calls it a number.
     .meta({ type: "integer", minimum: 1 }),
   cursor: z.string().optional(),
 });

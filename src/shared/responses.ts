@@ -11,8 +11,8 @@ import {
 import { metadata } from "./requests.ts";
 
 /**
- * The shapes of answers and webhooks. Answers are made by hand, so these validate nothing at run time; the tests hold
- * every answer that they get against them (`test/support/documented.ts`).
+ * The schemas of responses and webhooks. They validate nothing at run time; tests check every response against them
+ * (`test/support/documented.ts`).
  */
 
 /** Section 1: decimal, no leading zeros. 2^53 - 1 has 16 digits. */
@@ -73,7 +73,7 @@ export const invitation = z.object(invitationFields);
 export const revokedInvitation = z.object({
   ...invitationFields,
   revokedAt: time.meta({
-    description: "When it was first revoked: the same in every answer.",
+    description: "When it was first revoked: the same in every response.",
     examples: ["2027-01-16T09:30:00.000Z"],
   }),
 });
@@ -98,11 +98,11 @@ export const jwkSet = z.object({
 });
 
 export const health = z.object({
-  status: z.literal("ok").meta({ description: "The service answers and so does its database.", examples: ["ok"] }),
+  status: z.literal("ok").meta({ description: "The service and its database respond.", examples: ["ok"] }),
 });
 
 const eventId = z.string().meta({
-  description: "The event's ID, the same on every attempt: an event that came before is recognized by it.",
+  description: "The event's ID, the same on every attempt: it identifies an event that was received before.",
   examples: ["evt_01mcc5rmfmctq3726vv8xjfmh9"],
 });
 

@@ -1,7 +1,7 @@
 /**
  * Reads a `Retry-After` header (RFC 9110 section 10.2.3): a number of seconds or an HTTP-date.
  *
- * @returns whole seconds from now, not capped; 0 for a date that has passed; null without a value that can be read
+ * @returns whole seconds from now, not capped; 0 for a date in the past; null for a missing or malformed value
  */
 export function parseRetryAfter(value: string | null, nowMilliseconds: number): number | null {
   const text = value?.trim() ?? "";
@@ -24,7 +24,7 @@ function parseHttpDate(text: string, nowMilliseconds: number): number | null {
     const fullYear = year.length === 2 ? centuryOf(Number(year), nowMilliseconds) : year;
     const canonical = `${day.replace(" ", "0")} ${month} ${fullYear} ${time} GMT`;
     const date = new Date(canonical);
-    // `Date` carries 30 February over into March; the way back shows it.
+    // `Date` turns 30 February into March; formatting the result reveals it.
     if (date.toUTCString().slice("Sun, ".length) === canonical) return date.getTime();
   }
   return null;

@@ -1,12 +1,12 @@
 /**
- * Sealing: RSA-OAEP (RFC 8017 section 7.1) with SHA-256 under a 3072-bit key. Whoever has the public half can seal;
- * only the Worker, whose secret is the private half, can open (contract section 9). Runs on Workers and on Node.
+ * Sealing: RSA-OAEP (RFC 8017 section 7.1) with SHA-256 and a 3072-bit key. Anybody with the public half can seal; only
+ * the Worker has the private half, as a secret, and can open (contract section 9). Runs on Workers and on Node.
  */
 
 const RSA_OAEP = { name: "RSA-OAEP", hash: "SHA-256" } as const;
 const RSA_BITS = 3072;
 
-/** What a sealed value is for. Together with the IDs it is the OAEP label: a blob opens in its own place only. */
+/** What a sealed value is for. It becomes the OAEP label, so a value opens only with the label it was sealed with. */
 export interface SealLabel {
   purpose: "application-secret" | "signing-key" | "device-key";
   applicationId: string;
@@ -53,7 +53,7 @@ export async function seal(publicKey: CryptoKey, label: SealLabel, plaintext: Bu
   return toBase64(new Uint8Array(await crypto.subtle.encrypt(algorithm, publicKey, plaintext)));
 }
 
-/** Opens a sealed value to bytes. Only re-sealing does this; everything else unwraps to a non-extractable key. */
+/** Opens a sealed value to bytes, for re-sealing only. Everything else unwraps it as a non-extractable key. */
 export async function open(privateKey: CryptoKey, label: SealLabel, sealed: string): Promise<Uint8Array<ArrayBuffer>> {
   const algorithm = { name: RSA_OAEP.name, label: labelBytes(label) };
   return new Uint8Array(await crypto.subtle.decrypt(algorithm, privateKey, fromBase64(sealed)));
@@ -86,15 +86,15 @@ function unwrap(
   return crypto.subtle.unwrapKey(format, fromBase64(sealed), privateKey, unwrapAlgorithm, algorithm, false, ["sign"]);
 }
 
-/** Injective: IDs hold no line feed, so no two labels have the same bytes. */
+/** IDs contain no line feed, so no two labels have the same bytes. */
 function labelBytes({ purpose, applicationId, id }: SealLabel): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new TextEncoder().encode([purpose, applicationId, id].join("\n")));
 }
 
-/** Exports a key that WebCrypto gives as bytes (not as a JWK). */
+/** Exports a key in a format that consists of bytes. */
 export async function exportDer(format: "spki" | "pkcs8" | "raw", key: CryptoKey): Promise<Uint8Array<ArrayBuffer>> {
   const exported = await crypto.subtle.exportKey(format, key);
-  if (!(exported instanceof ArrayBuffer)) throw new Error("this key format gives bytes");
+  if (!(exported instanceof ArrayBuffer)) throw new Error("expected the exported key as bytes");
   return new Uint8Array(exported);
 }
 

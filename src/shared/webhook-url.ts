@@ -4,9 +4,9 @@ import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits.ts";
  * Which webhook URLs may be called (contract section 8). Checked when a URL is set and again before every attempt.
  * Runs on Workers and on Node.
  *
- * The WHATWG URL parser undoes the disguises of a host: it decodes percent-encoding, maps look-alike characters (UTS #46)
- * and turns every spelling of an IPv4 address into four decimal numbers. So the rules look at the host it found. What
- * a name resolves to is not known here; the Worker's `global_fetch_strictly_public` flag answers for that.
+ * The WHATWG URL parser normalizes hosts: it decodes percent-encoding, maps look-alike characters (UTS #46) and turns
+ * every spelling of an IPv4 address into four decimal numbers. The rules check the normalized host. What a name resolves
+ * to is not known here; the Worker's `global_fetch_strictly_public` flag covers that.
  */
 
 /** Why a URL is refused. `local-only`: it would be allowed if the service ran locally. */
@@ -26,13 +26,13 @@ export type UrlRefusal =
 /** A checked URL: `url` is the normalised form, which passes again. */
 export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: UrlRefusal };
 
-/** What is never meant and what parsers disagree about: white space, control characters, backslashes. */
+/** White space, control characters and backslashes: always a mistake, and parsers disagree about them. */
 const AMBIGUOUS_CHARACTER = /[\s\p{Cc}\\]/u;
-/** The parser would forgive a missing slash; people mistype, so we do not. The group is user info, host and port. */
+/** The parser tolerates a missing slash; this does not, since it is a typo. The group is user info, host and port. */
 const AUTHORITY = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]+)/i;
-/** Receivers of local development, written plainly. */
+/** Receivers of local development, in their plain spelling only. */
 const LOCAL_RECEIVER = /^http:\/\/(localhost|127\.0\.0\.1)(:[1-9][0-9]*)?$/i;
-/** RFC 1123 section 2.1, and the underscore that names in use have. */
+/** RFC 1123 section 2.1, and the underscore, which occurs in practice. */
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const MAX_HOST_CHARACTERS = 253;
 /** Names of one machine or one network: RFC 6761, RFC 6762, and ICANN's reservation of 2024. */
@@ -50,18 +50,18 @@ export function checkWebhookUrl(text: string, { local }: { local: boolean }): Ur
   if (url === null || authority === undefined || AMBIGUOUS_CHARACTER.test(text)) {
     return { ok: false, reason: "malformed" };
   }
-  const reason = refusalOfForm(url, authority) ?? refusalOfPlace(url, authority, local);
+  const reason = refusalOfForm(url, authority) ?? refusalOfTarget(url, authority, local);
   return reason === null ? { ok: true, url } : { ok: false, reason };
 }
 
-/** Rules that hold wherever the URL leads. Empty user info and an empty fragment count: the parsed fields hide them. */
+/** Rules for any target. Empty user info and an empty fragment count too, though the parsed fields hide them. */
 function refusalOfForm(url: URL, authority: string): UrlRefusal | null {
   if (url.href.length > MAX_WEBHOOK_URL_CHARACTERS) return "too-long";
   if (authority.includes("@")) return "user-info";
   return url.href.includes("#") ? "fragment" : null;
 }
 
-function refusalOfPlace(url: URL, authority: string, local: boolean): UrlRefusal | null {
+function refusalOfTarget(url: URL, authority: string, local: boolean): UrlRefusal | null {
   if (LOCAL_RECEIVER.test(`${url.protocol}//${authority}`)) return local ? null : "local-only";
   if (url.protocol !== "https:") return "not-https";
   // The parser leaves the port empty when it is the scheme's own.
@@ -71,7 +71,7 @@ function refusalOfPlace(url: URL, authority: string, local: boolean): UrlRefusal
 /** @param hostname as the parser gives it: lower case, ASCII, an IPv6 address in brackets */
 function refusalOfHost(hostname: string): UrlRefusal | null {
   if (hostname.startsWith("[") || /^[0-9]+(\.[0-9]+){3}$/.test(hostname)) return "ip-literal";
-  // One dot at the end only says that the name is complete.
+  // One trailing dot marks a fully qualified name.
   const name = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   const labels = name.split(".");
   if (name.length > MAX_HOST_CHARACTERS || !labels.every((label) => LABEL.test(label))) return "malformed-host";

@@ -1,4 +1,4 @@
-/** A map that forgets what was used longest ago once it is full. Holds values, never promises of another request. */
+/** A least-recently-used cache. It holds values, never promises: a promise belongs to the request that made it. */
 export class BoundedCache<Value> {
   readonly #maxEntries: number;
   readonly #entries = new Map<string, Value>();
@@ -10,7 +10,7 @@ export class BoundedCache<Value> {
   get(key: string): Value | undefined {
     const value = this.#entries.get(key);
     if (value === undefined) return undefined;
-    // A Map keeps the order of insertion: the entry goes to the end, the oldest is first.
+    // A Map keeps insertion order, so this moves the entry to the end; the least recently used one is first.
     this.#entries.delete(key);
     this.#entries.set(key, value);
     return value;

@@ -8,7 +8,7 @@ import { Database } from "./storage/database.ts";
 import type { Sender } from "./webhooks/sender.ts";
 import type { WakeUp } from "./webhooks/wake-up.ts";
 
-/** What an isolate keeps between requests. */
+/** What an isolate keeps between invocations. */
 interface Isolate {
   custody: Custody;
   sealingKeys: SealingKeys;
@@ -17,7 +17,7 @@ interface Isolate {
   sender: Sender;
 }
 
-/** Everything a request, a message or a sweep may touch. Made at the entry; nothing below reaches for globals. */
+/** Everything that a request, a message or a sweep may use. Made at the entry point; no other code uses globals. */
 export interface Context extends Isolate {
   db: Database;
   allocator: AllocatorClient;
@@ -29,7 +29,7 @@ export interface Context extends Isolate {
   isLocal: boolean;
   /** Milliseconds. */
   now(): number;
-  /** Work that the answer does not wait for. */
+  /** Runs work that the response does not wait for. */
   defer(work: Promise<unknown>): void;
 }
 
@@ -58,7 +58,7 @@ function createIsolate(env: Env): Isolate {
     custody: new Custody(sealingKeys),
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
-    // A stub is no part of a request, as bindings are not: one does for all.
+    // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
   };
 }

@@ -6,10 +6,10 @@ import { consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 export { Allocator } from "./allocator/allocator.ts";
 export { WebhookSender } from "./webhooks/sender.ts";
 
-/** The dead-letter queues of wrangler.toml have this in their names. */
+/** Part of the names of the dead-letter queues in wrangler.toml. */
 const DEAD_LETTERS = "-dead";
 
-/** The ways in. */
+/** The entry points. */
 export default {
   fetch: app.fetch,
 

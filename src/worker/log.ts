@@ -1,13 +1,13 @@
 /**
- * One JSON object a line, for Workers Logs. Callers name the fields; secrets, tokens and udids are never among them, and
- * of an error only its name and its platform's message are kept: Drizzle puts bound values into its own messages.
+ * Writes one JSON object per line, for Workers Logs. Callers never pass secrets, tokens or udids. Of an error only the
+ * names and the platform's message are logged: Drizzle's own messages contain bound values.
  */
 export function log(
   level: "info" | "warn" | "error",
   fields: { event: string; error?: unknown; [field: string]: unknown },
 ): void {
   const { error } = fields;
-  // A field that is undefined is left out of the line.
+  // JSON leaves out undefined fields.
   const line = JSON.stringify({ level, ...fields, error: error === undefined ? undefined : describeError(error) });
   if (level === "info") console.log(line);
   else if (level === "warn") console.warn(line);

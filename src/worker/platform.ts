@@ -1,13 +1,13 @@
 import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "../shared/limits.ts";
 
 /**
- * A part of the platform failed, after retries, or did not respond in time. The caller may try again: a write may have
- * taken effect or still take it, but never half of it, and repeating it finds what it did.
+ * A part of the platform failed despite retries, or did not respond in time. The caller may try again: a write takes
+ * effect completely or not at all, perhaps later, and repeating it finds what was written.
  */
 export class Unavailable extends Error {
   readonly part: string;
 
-  /** @param part which one, for the log */
+  /** @param part its name in the log */
   constructor(part: string, cause: unknown) {
     super(`${part} is unavailable`, { cause });
     this.name = "Unavailable";
@@ -16,8 +16,8 @@ export class Unavailable extends Error {
 }
 
 /**
- * What D1 says when a statement may be sent again (D1 documentation, "Debug D1: retry"). The last three come up locally,
- * where the administration script and the service share a file: "internal error" is a lock at the end of a transaction.
+ * Messages of D1 errors that may be retried (D1 documentation, "Debug D1: retry"). The last three occur locally, where
+ * the administration script and the service share a file: "internal error" is a lock at the end of a transaction.
  */
 const RETRYABLE = [
   "Network connection lost",
@@ -30,8 +30,8 @@ const RETRYABLE = [
 ];
 
 /**
- * Tries a call that can be repeated up to three times, with full jitter in between, and gives up at the deadline, however
- * the tries are going. Overload is never retried: it would add to it.
+ * Makes an idempotent call up to three times, with full jitter in between, until the deadline. Overload is never retried,
+ * because that would increase it.
  *
  * @param deadlineMilliseconds for all tries together
  * @throws Unavailable
@@ -55,10 +55,10 @@ export function retryPlatform<T>(
 }
 
 /**
- * Settles as the work does, or fails at the deadline: a D1 call has been seen to hang for minutes. Work that is over its
- * deadline cannot be called back; what it still does goes unheard.
+ * Settles as the work does, or rejects at the deadline: D1 calls have been seen to hang for minutes. Work cannot be
+ * cancelled; after the deadline its result is ignored.
  *
- * @param work is told by `isOver` whether anybody still waits for it
+ * @param work can ask `isOver` whether the deadline has passed
  * @throws Unavailable at the deadline
  */
 export function withDeadline<T>(

@@ -11,25 +11,25 @@ import {
   writeProgress,
 } from "./storage/reconciliations.ts";
 
-/** What one chunk did, and where the next begins. */
+/** What one chunk did, and where the next one starts. */
 interface Chunk {
   checked: number;
   changed: number;
-  /** Null: the step is done. */
+  /** Null when the step is complete. */
   through: number | null;
 }
 
 /**
- * One chunk of bringing D1 and an application's object in line after one of them was restored to an older state; an
- * administrator asks for it (`reconcile`). No number is handed out twice without this, too: D1's numbers are unique, and
- * leases stay. What it gives back is what the older one forgot: invitations that work, and numbers that can be used.
- * Every chunk can be repeated.
+ * Processes one chunk of a reconciliation, which an administrator requests (`reconcile`) after D1 or an application's
+ * object was restored to an older state. Numbers stay unique without it, because each side refuses what the other knows;
+ * it restores what the older side forgot, so that invitations work and numbers become available again. Every chunk can be
+ * repeated.
  *
- * @returns the reconciliation as the next chunk needs it, or null when it is finished or another sweep is ahead
- * @throws Unavailable when D1 or the object fails: nothing was recorded, so the same chunk comes again
+ * @returns the state for the next chunk, or null when the reconciliation is finished or another sweep is ahead
+ * @throws Unavailable when D1 or the object fails: nothing was recorded, so the chunk is repeated
  */
 export async function reconcileChunk(context: Context, open: Reconciliation): Promise<Reconciliation | null> {
-  const chunk = await doChunk(context, open);
+  const chunk = await processChunk(context, open);
   const after = { ...open, ...progressAfter(open, chunk, context.now()) };
   const isRecorded = await writeProgress(context.db, open, after);
   return isRecorded && after.finishedAt === null ? after : null;
@@ -46,21 +46,21 @@ function progressAfter(open: Reconciliation, { checked, changed, through }: Chun
   }
 }
 
-function doChunk(context: Context, open: Reconciliation): Promise<Chunk> {
-  if (open.step === "leases") return giveBackEnded(context, open);
-  return open.restored === "d1" ? endGivenBack(context, open) : adoptKnown(context, open);
+function processChunk(context: Context, open: Reconciliation): Promise<Chunk> {
+  if (open.step === "leases") return releaseEnded(context, open);
+  return open.restored === "d1" ? endReleased(context, open) : adoptMissing(context, open);
 }
 
-/** The object is older: invitations that have ended since have their numbers there again. */
-async function giveBackEnded({ db, allocator }: Context, { applicationId, through }: Reconciliation): Promise<Chunk> {
+/** The object is older: it holds leases of invitations that ended in the meantime. */
+async function releaseEnded({ db, allocator }: Context, { applicationId, through }: Reconciliation): Promise<Chunk> {
   const leases = await allocator.invitationLeases(applicationId, through, RECONCILE_CHUNK_ROWS);
   const ended = await findEnded(db, leases.invitations);
   if (ended.length > 0) await allocator.release(applicationId, ended);
   return { checked: leases.invitations.length, changed: ended.length, through: leases.through };
 }
 
-/** The object is older: it does not know the leases of what D1 has got since. */
-async function adoptKnown({ db, allocator }: Context, open: Reconciliation): Promise<Chunk> {
+/** The object is older: it lacks the leases of badges that D1 got in the meantime. */
+async function adoptMissing({ db, allocator }: Context, open: Reconciliation): Promise<Chunk> {
   const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
   const changed = badges.length === 0 ? 0 : await allocator.adopt(open.applicationId, badges);
   return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };

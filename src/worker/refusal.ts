@@ -1,14 +1,14 @@
 import type { ErrorCode } from "../shared/error-table.ts";
 
-/** What only the log tells of a refusal. */
+/** What is logged about a refusal and not sent. */
 interface RefusalDetails {
-  /** `contended`: other calls kept changing what this one needs, for as often as it tried. Nothing failed. */
+  /** `contended`: concurrent calls changed the same rows at every attempt. Nothing failed. */
   detail?: "contended";
   /** ID of the application whose secret was wrong or missing. */
   applicationId?: string | undefined;
 }
 
-/** A request that cannot be granted; nothing was changed. */
+/** A request is refused; nothing was changed. */
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly detail: RefusalDetails["detail"];

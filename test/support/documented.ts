@@ -1,6 +1,13 @@
 import { type Schema as JsonSchema, type OutputUnit, Validator } from "@cfworker/json-schema";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import type { Answer, Header, Operation, PathItem, Reference, Schema } from "../../src/docs-page/openapi/types.ts";
+import type {
+  Header,
+  Operation,
+  PathItem,
+  Reference,
+  ResponseObject,
+  Schema,
+} from "../../src/docs-page/openapi/types.ts";
 
 /** One request and its answer. */
 export interface Exchange {
@@ -70,7 +77,7 @@ function operationOf(item: PathItem, method: string): Operation | undefined {
   }
 }
 
-function methodNotAllowed(item: PathItem): Answer | undefined {
+function methodNotAllowed(item: PathItem): ResponseObject | undefined {
   return (item.get ?? item.post ?? item.patch)?.responses[405];
 }
 
@@ -93,7 +100,7 @@ function faultsOfPreflight({ status, headers }: Exchange): string[] {
   return isRight ? [] : ["a preflight answers 204 for any origin"];
 }
 
-function faultsOfHeaders(headers: Headers, answer: Answer): string[] {
+function faultsOfHeaders(headers: Headers, answer: ResponseObject): string[] {
   const documented = Object.entries(answer.headers ?? {}).map(([name, header]) => ({ name, header: resolve(header) }));
   const faulty = documented.filter(({ name, header }) => {
     const value = headers.get(name);
@@ -125,7 +132,7 @@ function resolve(header: Header | Reference): Header {
   return component;
 }
 
-function faultsOfBody({ method, headers, body }: Exchange, answer: Answer): string[] {
+function faultsOfBody({ method, headers, body }: Exchange, answer: ResponseObject): string[] {
   if (method === "HEAD") return body === "" ? [] : ["an answer to HEAD has no body"];
   const type = headers.get("content-type")?.replace(/;.*/, "") ?? "nothing";
   const content = answer.content?.[type];

@@ -7,11 +7,11 @@ import { Refusal } from "../refusal.ts";
 import { hasDigest } from "./credentials.ts";
 import type { Application } from "./registry.ts";
 
-/** What a call says about who makes it. */
+/** The credentials that a call presents. */
 export interface Credentials {
-  /** Null when missing. */
+  /** Null if missing. */
   applicationId: string | null;
-  /** Null when missing. */
+  /** Null if missing. */
   secret: string | null;
   /** The caller's IP address: refused calls are counted by it. */
   clientAddress: string;
@@ -20,9 +20,9 @@ export interface Credentials {
 type Parts = Pick<Context, "registry" | "refusedCalls" | "refusedCallLimit" | "db" | "now">;
 
 /**
- * The application that a client-side call names by its ID alone.
+ * The application of a client-side call, which presents only its ID.
  *
- * @param missing what is wrong when there is no ID: routes differ (contract sections 2, 3 and 5)
+ * @param missing the code for a missing ID: routes differ (contract sections 2, 3 and 5)
  */
 export async function requireApplication(
   parts: Parts,
@@ -35,7 +35,7 @@ export async function requireApplication(
   return refuse(parts, clientAddress, missing);
 }
 
-/** The application that a server-side call proves to be, by ID and secret. Says nothing of which was wrong. */
+/** The application of a server-side call, by ID and secret. A refusal does not reveal which was wrong. */
 export async function requireServer(parts: Parts, credentials: Credentials): Promise<Application> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
@@ -43,13 +43,13 @@ export async function requireServer(parts: Parts, credentials: Credentials): Pro
   return requireSecret(parts, clientAddress, application, secret);
 }
 
-/** Who makes a call that servers and devices may make. */
+/** The caller of a route that servers and devices may call. */
 export interface Caller {
   kind: "server" | "device";
   application: Application;
 }
 
-/** A server when the call carries a right secret, a device when it carries none (contract section 5). */
+/** A call with the right secret is a server's, a call without a secret is a device's (contract section 5). */
 export async function identifyCaller(parts: Parts, credentials: Credentials): Promise<Caller> {
   const application = await requireApplication(parts, credentials, "INVALID_APPLICATIONID");
   const { secret, clientAddress } = credentials;
@@ -63,7 +63,7 @@ export async function identifyCaller(parts: Parts, credentials: Credentials): Pr
   return { kind: "device", application: newer };
 }
 
-/** Who revokes an invitation: without a secret it takes the udid that created it (contract section 5). */
+/** The caller who revokes an invitation: without a secret, the udid that created it is needed (contract section 5). */
 export async function identifyRevoker(
   parts: Parts,
   credentials: Credentials,
@@ -75,7 +75,7 @@ export async function identifyRevoker(
   return { kind, application, udid };
 }
 
-/** The application whose public keys are asked for. No credentials, but IDs can be guessed here too. */
+/** The application whose public keys are requested. This needs no credentials, but guessed IDs count as refused calls. */
 export async function requirePublisher(parts: Parts, clientAddress: string, id: string): Promise<Application> {
   const application = await find(parts, clientAddress, id);
   return application ?? refuse(parts, clientAddress, "UNKNOWN_APPLICATION");
@@ -94,7 +94,7 @@ async function requireEnabled(
   return newer && !newer.isDisabled ? newer : refuse(parts, clientAddress, code);
 }
 
-/** @returns the application as it was when the secret was found right: the newest state when the cache denied it */
+/** @returns the application in the state that accepted the secret: freshly loaded if the cached one did not */
 async function requireSecret(
   parts: Parts,
   clientAddress: string,
@@ -106,27 +106,27 @@ async function requireSecret(
   const { registry, now } = parts;
   const { id } = application;
   if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
-  // The secret may be newer than what this isolate remembers.
+  // The secret may be newer than the cached application.
   const fresh = await lookUp(parts, clientAddress, id, digest);
   if (fresh && !fresh.isDisabled && hasDigest(fresh, digest)) return fresh;
   registry.rememberWrongSecret(id, digest, now());
   return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
 }
 
-/** Disabled applications are returned as such. */
+/** Also finds disabled applications. */
 async function find(parts: Parts, clientAddress: string, id: string): Promise<Application | undefined> {
   if (!isApplicationId(id)) return undefined;
   const { registry, db, now } = parts;
   const remembered = registry.recall(id, now());
   if (remembered === "unknown") return undefined;
   if (remembered !== undefined) return remembered;
-  // An application that this isolate has served is not guessed: an address over the limit still gets it reloaded.
+  // An application that this isolate has served is no guess, so it is reloaded even for an address over the limit.
   return registry.isServing(id) ? registry.findFresh(db, id, now()) : lookUp(parts, clientAddress, id);
 }
 
 /**
- * The application as it was at most a second ago: before an administrator's newest change is denied (an application
- * enabled, a secret not required any more), D1 is asked, but not by every call.
+ * The application at most a second ago. An administrator may just have enabled it or stopped requiring its secret, so a
+ * denial needs a recent state; a second bounds how often D1 is asked.
  */
 async function findForDenial(parts: Parts, clientAddress: string, id: string): Promise<Application | undefined> {
   const remembered = parts.registry.recall(id, parts.now(), DENIAL_CACHE_MILLISECONDS);
@@ -134,7 +134,7 @@ async function findForDenial(parts: Parts, clientAddress: string, id: string): P
   return remembered ?? lookUp(parts, clientAddress, id);
 }
 
-/** Asks D1, unless the address has been refused too often. */
+/** Asks D1, unless too many calls from the address were refused. */
 function lookUp(
   { registry, refusedCalls, db, now }: Parts,
   clientAddress: string,
@@ -144,7 +144,7 @@ function lookUp(
   return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, () => registry.findFresh(db, id, now()));
 }
 
-/** @throws Refusal always: with this code, or for too many refusals of the address */
+/** @throws Refusal always: with the code, or RATE_LIMITED if too many calls from the address were refused */
 async function refuse(
   { refusedCalls, refusedCallLimit, now }: Parts,
   clientAddress: string,

@@ -1,11 +1,11 @@
 const IPV6_GROUPS = 8;
 
 /**
- * What counts as one client when calls are limited by address (contract section 7): an IPv4 address, or the /64 of an
- * IPv6 address, because a subscriber has at least that much to choose from (RFC 6177). Every textual form of one
- * address gives the same text (RFC 4291 section 2.2), and an IPv4-mapped address is the IPv4 address.
+ * What counts as one client for limits by address (contract section 7): an IPv4 address, or the /64 of an IPv6 address,
+ * because a subscriber has at least a /64 (RFC 6177). Every spelling of an address gives the same result (RFC 4291
+ * section 2.2), and an IPv4-mapped address gives the IPv4 address.
  *
- * @param address as `cf-connecting-ip` has it; text that is no address stands for itself
+ * @param address from `cf-connecting-ip`; anything that is not an address is returned unchanged
  */
 export function clientBlock(address: string): string {
   if (!address.includes(":")) return address;

@@ -2,14 +2,14 @@ import { base64Url, invitationTokenOf } from "../../shared/identifiers.ts";
 import type { Custody } from "../keys/custody.ts";
 import type { Application } from "./registry.ts";
 
-/** 128 bits: two devices of one application collide with a chance of 2^-64 at four billion devices. */
+/** 128 bits: with four billion devices in an application the chance that any two collide is about 2^-65. */
 const DEVICE_BYTES = 16;
 
 const encoder = new TextEncoder();
 
 /**
- * The name of a device in every storage: HMAC-SHA-256 of its udid under a key that only the Worker can open. With the
- * udid anybody can ask for a signature, so a copy of the storage must not contain or reveal it (contract section 9).
+ * The ID of a device in storage: HMAC-SHA-256 of its udid under a key that only the Worker can open. Anybody with the
+ * udid can get signatures, so a copy of the storage must not reveal it (contract section 9).
  */
 export async function deviceOf(custody: Custody, application: Application, udid: string): Promise<string> {
   const key = await custody.deviceKey(application.id, application.deviceKey);

@@ -8,29 +8,29 @@ import { retryPlatform } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { clientBlock } from "./client-address.ts";
 
-/** What one client address does in one minute. */
+/** The calls of one client address in one minute. */
 interface Minute {
   index: number;
   refused: number;
   isOver: boolean;
-  /** What D1 is being asked about at this moment, and by how many calls. */
-  inDoubt: Map<string, number>;
+  /** The subjects of pending look-ups in D1, with the number of calls waiting for each. */
+  pending: Map<string, number>;
 }
 
 /**
- * Calls refused for their credentials, by client address (contract section 7). The platform counts them for a location;
- * an isolate counts its own too, so that guessing costs D1 a bounded number of look-ups even when many guesses come at
- * once or the platform is permissive.
+ * Counts calls refused for their credentials, by client address (contract section 7). The platform counts them per
+ * location. An isolate also counts its own, which bounds the D1 look-ups that guessing can cause, even if many guesses
+ * arrive at once or the platform lets too many through.
  */
 export class RefusedCalls {
   readonly #minutes = new BoundedCache<Minute>(MAX_CACHED_CLIENT_ADDRESSES);
 
   /**
-   * Asks D1 something whose result may refuse the call. Calls about the same subject count as one: the phones behind one
-   * address may all come at once to an isolate that does not know their application.
+   * Makes a look-up in D1 that may lead to a refusal. Concurrent calls about the same subject count as one: many phones
+   * behind one address may call an isolate that has not loaded their application yet.
    *
    * @param now milliseconds
-   * @throws Refusal when the address is over the limit, or would be if every pending look-up ended in a refusal
+   * @throws Refusal when the address is over the limit, or would be if every pending look-up led to a refusal
    */
   async lookUp<Result>(
     clientAddress: string,
@@ -39,17 +39,17 @@ export class RefusedCalls {
     ask: () => Promise<Result>,
   ): Promise<Result> {
     const minute = this.#minuteOf(clientBlock(clientAddress), now);
-    const { inDoubt } = minute;
-    const asking = inDoubt.get(subject) ?? 0;
-    const couldBeOver = asking === 0 && minute.refused + inDoubt.size > REFUSED_CALLS_PER_MINUTE;
+    const { pending } = minute;
+    const asking = pending.get(subject) ?? 0;
+    const couldBeOver = asking === 0 && minute.refused + pending.size > REFUSED_CALLS_PER_MINUTE;
     if (minute.isOver || couldBeOver) throw new Refusal("RATE_LIMITED");
-    inDoubt.set(subject, asking + 1);
+    pending.set(subject, asking + 1);
     try {
       return await ask();
     } finally {
-      const others = (inDoubt.get(subject) ?? 1) - 1;
-      if (others === 0) inDoubt.delete(subject);
-      else inDoubt.set(subject, others);
+      const others = (pending.get(subject) ?? 1) - 1;
+      if (others === 0) pending.delete(subject);
+      else pending.set(subject, others);
     }
   }
 
@@ -57,7 +57,7 @@ export class RefusedCalls {
    * Counts a refused call.
    *
    * @param now milliseconds
-   * @returns whether the address is over the limit; for the rest of the minute it then stays so in this isolate
+   * @returns whether the address is over the limit; if so, it stays over in this isolate for the rest of the minute
    */
   async count(clientAddress: string, now: number, limit: RateLimit): Promise<boolean> {
     const key = clientBlock(clientAddress);
@@ -67,7 +67,7 @@ export class RefusedCalls {
     minute.isOver =
       minute.refused > REFUSED_CALLS_PER_MINUTE ||
       !(await retryPlatform("rate limit", () => limit.limit({ key }))).success ||
-      // Another call of the address may have gone over meanwhile.
+      // Another call from the address may have exceeded the limit meanwhile.
       minute.isOver;
     return minute.isOver;
   }
@@ -76,7 +76,7 @@ export class RefusedCalls {
     const index = Math.floor(now / (RATE_LIMIT_WINDOW_SECONDS * 1000));
     const known = this.#minutes.get(key);
     if (known?.index === index) return known;
-    const minute: Minute = { index, refused: 0, isOver: false, inDoubt: new Map() };
+    const minute: Minute = { index, refused: 0, isOver: false, pending: new Map() };
     this.#minutes.set(key, minute);
     return minute;
   }

@@ -28,7 +28,7 @@ export interface ApplicationSecret extends Sealed {
   digest: string;
 }
 
-/** What requests need to know of an application. */
+/** What requests need to know about an application. */
 export interface Application {
   id: string;
   range: NumberRange;
@@ -45,22 +45,22 @@ export interface Application {
 const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
 
 /**
- * Applications by ID. An isolate remembers each for `APPLICATION_CACHE_SECONDS`, so what an administrator takes away
- * (an application, a secret) stops working within that time everywhere. For as long it remembers which IDs and which
- * secrets are wrong: both are random, so nobody has presented one before an administrator made it.
+ * Applications by ID. An isolate caches each for `APPLICATION_CACHE_SECONDS`, so a disabled application or a removed
+ * secret stops working everywhere within that time. Unknown IDs and wrong secrets are cached as long: both are random, so
+ * nobody can have presented one before it was created.
  */
 export class ApplicationRegistry {
   readonly #cache = new BoundedCache<{ application: Application; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
-  /** By ID: when D1 was asked, in milliseconds. */
+  /** When D1 was asked, in milliseconds, by ID. */
   readonly #unknown = new BoundedCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
-  /** By ID and digest: when D1 was asked, in milliseconds. */
+  /** When D1 was asked, in milliseconds, by ID and digest. */
   readonly #wrongSecrets = new BoundedCache<number>(MAX_CACHED_WRONG_SECRETS);
 
   /**
-   * What this isolate remembers, without asking D1.
+   * The cached application.
    *
    * @param now milliseconds
-   * @returns undefined when D1 has to be asked
+   * @returns undefined if D1 has to be asked
    */
   recall(id: string, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);
@@ -69,7 +69,7 @@ export class ApplicationRegistry {
     return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
-  /** Whether this isolate knows an enabled application of this ID, however long ago it was loaded. */
+  /** Whether an enabled application is cached, no matter how old the entry is. */
   isServing(id: string): boolean {
     return this.#cache.get(id)?.application.isDisabled === false;
   }
@@ -95,10 +95,7 @@ export class ApplicationRegistry {
     return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
   }
 
-  /**
-   * Past the cache: before an administrator's newest change is denied (a secret added, an application enabled, a range
-   * grown), D1 is asked once.
-   */
+  /** Loads the application from D1 and caches it: an administrator may just have changed what the cache denies. */
   async findFresh(db: Database, id: string, now: number): Promise<Application | undefined> {
     const loaded = await load(db, id);
     if (loaded) {
@@ -112,7 +109,7 @@ export class ApplicationRegistry {
   }
 }
 
-/** A clock that jumped back makes an entry look new for ever: age counts in both directions. */
+/** Age counts in both directions, so that a clock that jumped back does not keep an entry alive for ever. */
 function isYounger(since: number, now: number, maxAgeMilliseconds: number): boolean {
   return Math.abs(now - since) < maxAgeMilliseconds;
 }

@@ -14,7 +14,7 @@ export function header(c: HonoContext<HttpEnv>, name: string): string | null {
   return value === null || value.trim() === "" ? null : value;
 }
 
-/** The caller's IP address, as the platform saw it. Only a platform other than Cloudflare's leaves it out. */
+/** The caller's IP address. Cloudflare always sets the header; other platforms may not. */
 export function clientAddress(c: HonoContext<HttpEnv>): string {
   return c.req.raw.headers.get("cf-connecting-ip") ?? "unknown";
 }
@@ -30,16 +30,16 @@ function readCredentials(c: HonoContext<HttpEnv>): authentication.Credentials {
 /** The device that calls, and the application it names. */
 export interface CallingDevice {
   application: Application;
-  /** The device's name in storage. */
+  /** The device's ID in storage. */
   device: string;
-  /** As it was sent; its form is judged later, after the body (contract section 2). */
+  /** As it was sent; its form is checked after the body (contract section 2). */
   udid: string;
 }
 
 /**
- * Who calls a device route, within its rate limits.
+ * Identifies the caller of a device route, and applies the rate limits.
  *
- * @param missing the code when there is no application ID: routes differ (contract sections 2 and 3)
+ * @param missing the code for a missing application ID: routes differ (contract sections 2 and 3)
  */
 export async function requireDevice(
   c: HonoContext<HttpEnv>,
@@ -53,7 +53,7 @@ export async function requireDevice(
   return caller;
 }
 
-/** The application's server, by its secret. */
+/** Identifies an application's server by its secret. */
 export async function requireServer(c: HonoContext<HttpEnv>): Promise<Application> {
   const application = await authentication.requireServer(c.get("context"), readCredentials(c));
   c.set("application", application.id);
@@ -75,7 +75,7 @@ export interface Revoker {
   by: { kind: "server" } | { kind: "device"; device: string };
 }
 
-/** Who revokes an invitation. Without a secret it takes the udid that created it, whatever its form. */
+/** Identifies who revokes an invitation. The form of a udid is not checked: one that created no invitation finds none. */
 export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> {
   const context = c.get("context");
   const caller = await authentication.identifyRevoker(context, readCredentials(c), header(c, "udid"));

@@ -19,7 +19,7 @@ const BADGE_FIELDS: FieldErrors = {
 
 const SIGN_FIELDS: FieldErrors = { base64: { missing: "UNDEFINED_BASE64", invalid: "INVALID_BASE64" } };
 
-/** What a phone calls: it has the application ID and its udid, no secret. */
+/** Routes of devices, which have the application ID and their udid but no secret. */
 export const badgeRoutes = new Hono<HttpEnv>()
   .use("/v1/badge", anyOrigin)
   .use("/v1/badge/sign", anyOrigin)

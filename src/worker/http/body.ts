@@ -5,8 +5,8 @@ import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * The body as a JSON object, whatever `Content-Type` says; an absent or empty one counts as `{}`. Fields that are null,
- * empty or blank count as missing (contract section 2).
+ * Reads the body as a JSON object, whatever its `Content-Type`; an absent or empty body counts as `{}`. Fields that are
+ * null, empty or blank count as missing (contract section 2).
  */
 export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
   const bytes = c.get("body") ?? (await c.req.raw.arrayBuffer());
@@ -16,7 +16,7 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
   return withoutMissing(body);
 }
 
-/** JSON is UTF-8 (RFC 8259 section 8.1); other bytes are refused, not guessed at. */
+/** JSON is UTF-8 (RFC 8259 section 8.1); malformed bytes are refused. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
 function parseJson(bytes: ArrayBuffer | Uint8Array): unknown {
@@ -32,14 +32,14 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Without the fields that count as missing, also in the objects among them: `metadata` has fields of its own. */
+/** Removes fields that count as missing, also from nested objects such as `metadata`. */
 function withoutMissing(body: Record<string, unknown>): Record<string, unknown> {
   deleteMissing(body);
   for (const value of Object.values(body)) if (isObject(value)) deleteMissing(value);
   return body;
 }
 
-/** In place: what was just parsed is nobody else's, and few bodies have any such field. */
+/** In place, because few bodies have such a field. */
 function deleteMissing(object: Record<string, unknown>): void {
   for (const name of Object.keys(object)) {
     const value = object[name];
@@ -47,13 +47,10 @@ function deleteMissing(object: Record<string, unknown>): void {
   }
 }
 
-/** What is wrong with a field: its first entry when it is missing, its second when it is there and not valid. */
+/** The codes for a missing and for an invalid field. A field without the former is optional. */
 export type FieldErrors = Record<string, { missing?: ErrorCode; invalid: ErrorCode }>;
 
-/**
- * Checks a body against its schema. Of several faults the first is told, in the order of `errors`, every missing field
- * before every invalid one.
- */
+/** Parses a body with its schema. If several fields are invalid, the first one in `errors` is reported. */
 export function parseBody<Schema extends z.ZodType>(
   schema: Schema,
   body: Record<string, unknown>,
@@ -68,7 +65,7 @@ export function parseBody<Schema extends z.ZodType>(
   throw new Refusal("INVALID_JSON");
 }
 
-/** Refuses a body that lacks a required field, before anything else of it is judged. */
+/** Refuses a body that lacks a required field. All of these are reported before any invalid field. */
 export function requireFields(body: Record<string, unknown>, errors: FieldErrors): void {
   for (const [field, { missing }] of Object.entries(errors)) {
     if (missing && !Object.hasOwn(body, field)) throw new Refusal(missing);

@@ -5,8 +5,8 @@ import type { HttpEnv } from "./environment.ts";
 import { cacheable, methodNotAllowed, otherResponse } from "./response.ts";
 
 /**
- * What the page may do: run our scripts and ask this service, nothing else. Scalar sets styles on elements, hence the
- * inline styles; images and fonts of its own are data.
+ * The page may run our scripts and call this service, nothing else. Scalar sets styles on elements, which needs inline
+ * styles; its images and fonts are data URLs.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -22,7 +22,7 @@ const CONTENT_SECURITY_POLICY = [
 
 /** The reference, as a document and as a page (contract section 11): static assets, made by `src/dev/docs-assets.ts`. */
 export const docsRoutes = new Hono<HttpEnv>()
-  .get("/openapi.json", (c) => answerAsset(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
+  .get("/openapi.json", (c) => assetResponse(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
   .all("/openapi.json", methodNotAllowed("GET", "HEAD"))
   .get("/docs", async (c) => {
     const { DEMO_APPLICATION_ID: demo } = c.env;
@@ -32,8 +32,8 @@ export const docsRoutes = new Hono<HttpEnv>()
     return isDemo ? withApplication(page, demo) : page;
   })
   .get("/docs/", (c) => otherResponse(c, null, 308, [["Location", "/docs"]]))
-  // Files keep their names when they change, so a browser asks each time whether its copy is good (ETag).
-  .get("/docs/:file", (c) => answerAsset(c, "no-cache"))
+  // Files keep their names when they change, so browsers revalidate their copies (ETag).
+  .get("/docs/:file", (c) => assetResponse(c, "no-cache"))
   .all("/docs", methodNotAllowed("GET", "HEAD"))
   .all("/docs/", methodNotAllowed("GET", "HEAD"))
   .all("/docs/:file", methodNotAllowed("GET", "HEAD"));

@@ -2,19 +2,19 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
 
-/** What Hono carries through a request. */
+/** Hono's variables of a request. */
 export interface HttpEnv {
   Bindings: Env & {
     /** Only `npm start` sets it: /docs tries its calls with this application. */
     DEMO_APPLICATION_ID?: string;
   };
   Variables: {
-    /** What the log calls the request: the caller's `X-Request-Id` if it has one that is well-formed. */
+    /** The caller's `X-Request-Id` if it is well-formed, otherwise a UUID. */
     requestId: string;
     context: Context;
     /** Set on routes that a web page of any origin may call. */
     anyOrigin?: true;
-    /** The body, where it had to be read to know its length. */
+    /** The body, if it had to be read to know its length. */
     body?: Uint8Array;
     /** For the log line of the request. */
     application?: string;

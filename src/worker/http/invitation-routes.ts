@@ -15,7 +15,7 @@ const INVITATION_FIELDS: FieldErrors = {
   badgeExpiresAt: { invalid: "INVALID_BADGEEXPIRESAT" },
 };
 
-/** What an application's server calls to invite visitors (contract section 5). */
+/** Routes with which an application's server invites visitors (contract section 5). */
 export const invitationRoutes = new Hono<HttpEnv>()
   .post("/v1/invitation", limitBody, async (c) => {
     const context = c.get("context");

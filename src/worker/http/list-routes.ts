@@ -23,11 +23,11 @@ export function authenticatedApplication(c: HonoContext<HttpEnv>): string {
 export const readPageQuery = zValidator("query", pageQuery, (result) => {
   if (result.success) return;
   const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
-  // A cursor that comes twice is the only other thing that can be wrong here.
+  // The only other possible fault is a repeated cursor.
   throw new Refusal(isPerPage ? "INVALID_PER_PAGE" : "INVALID_CURSOR");
 });
 
-/** What an application's server calls to page its badges (contract section 4). */
+/** Routes with which an application's server pages its badges (contract section 4). */
 export const listRoutes = new Hono<HttpEnv>()
   .get("/v1/badges", authenticateServer, readPageQuery, (c) => answerPage(c, null, c.req.valid("query")))
   .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
@@ -37,7 +37,7 @@ export const listRoutes = new Hono<HttpEnv>()
   )
   .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"));
 
-async function answerPage(
+async function pageResponse(
   c: HonoContext<HttpEnv>,
   userId: string | null,
   query: { per_page: number; cursor?: string | undefined },

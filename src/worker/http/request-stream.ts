@@ -4,8 +4,8 @@ import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * Refuses bodies over 16 KiB, also those that do not say their length (contract section 7). The latter are read here,
- * and kept for `readBody`. Not Hono's middleware: it leaves a body that is too long half read.
+ * Refuses bodies over 16 KiB (contract section 7). A body without a declared length is read here and kept for `readBody`.
+ * Hono's own middleware leaves a body that is too long half read.
  */
 export const limitBody: MiddlewareHandler<HttpEnv> = (c, next) => {
   const { headers } = c.req.raw;
@@ -26,9 +26,9 @@ async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>): 
 }
 
 /**
- * Reads a body that may be longer than is wanted.
+ * Reads a body of at most `maxBytes`.
  *
- * @returns null when it has more bytes; the rest is then drained
+ * @returns null if the body is longer; the rest is then drained
  */
 async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array | null> {
   const reader = body.getReader();
@@ -54,17 +54,17 @@ async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
 }
 
 /**
- * Drains what nobody read of a request. The local runtime loses the connection of a request whose body was left half
- * read, and with it whatever comes next on that connection.
+ * Drains an unread request body. The local runtime closes the connection of a request whose body was not read to its
+ * end, and the next request on that connection is lost.
  *
- * @returns undefined when there is nothing to wait for
+ * @returns undefined if there is nothing to wait for
  */
 export function drainUnread(request: Request): Promise<void> | undefined {
-  if (request.method === "GET" || request.method === "HEAD" || request.bodyUsed) return undefined;
+  if (request.bodyUsed || request.method === "GET" || request.method === "HEAD") return undefined;
   return request.body === null ? undefined : drain(request.body.getReader());
 }
 
-/** Reads and discards, within bounds: a caller who sends without end is cut off. */
+/** Reads and discards within bounds: a caller who never stops sending is cut off. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const done = new AbortController();
   const discard = async (): Promise<void> => {
@@ -78,7 +78,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
     await Promise.race([discard(), scheduler.wait(MAX_DRAIN_MILLISECONDS, { signal: done.signal })]);
     await reader.cancel();
   } catch {
-    // The caller is gone, and with it the connection.
+    // The caller has disconnected.
   } finally {
     done.abort();
   }

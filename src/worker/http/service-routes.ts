@@ -7,7 +7,7 @@ import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, cacheable, jsonResponse, methodNotAllowed } from "./response.ts";
 
-/** What anybody may call: the public keys and the state of the service. */
+/** Routes without credentials: the public keys and the health check. */
 export const serviceRoutes = new Hono<HttpEnv>()
   .use("/v1/applications/:applicationId/jwks.json", anyOrigin)
   .get("/v1/applications/:applicationId/jwks.json", async (c) => {

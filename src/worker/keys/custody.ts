@@ -4,13 +4,13 @@ import { BoundedCache } from "../bounded-cache.ts";
 import { Unavailable } from "../platform.ts";
 import type { SealingKeys } from "./sealing-keys.ts";
 
-/** A sealed value as D1 keeps it. */
+/** A sealed value as D1 stores it. */
 export interface Sealed {
   sealed: string;
   sealingVersion: number;
 }
 
-/** An opened key, and where the sealed value belongs. */
+/** An opened key, and the row that it was opened for. */
 interface OpenedKey {
   applicationId: string;
   id: string;
@@ -21,9 +21,9 @@ interface OpenedKey {
 type Use = "sign" | "device" | "SHA-1" | "SHA-256";
 
 /**
- * Opens sealed keys, once an isolate each, as non-extractable keys: the Worker can use them and cannot show them. An
- * opened key is found by its sealed text and returned only for the row that it was opened for: a value that was copied
- * into another row is opened under the label of that row, which fails.
+ * Opens each sealed key once per isolate, as a non-extractable key: the Worker can use it but not reveal it. The cache is
+ * keyed by the sealed text, and a hit counts only for the same row: a value that was copied into another row is opened
+ * with that row's label, which fails.
  */
 export class Custody {
   readonly #sealingKeys: SealingKeys;
@@ -58,7 +58,7 @@ export class Custody {
     return this.#open(hash, label, sealed, (privateKey) => unwrapHmacKey(privateKey, label, sealed.sealed, hash));
   }
 
-  /** @throws Unavailable when the sealing key is missing or the blob does not open in this place */
+  /** @throws Unavailable when the sealing key is missing, or the value was not sealed for this label */
   async #open(
     use: Use,
     { applicationId, id }: SealLabel,

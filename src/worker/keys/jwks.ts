@@ -2,8 +2,8 @@ import { exportJWK, importSPKI, type JWK } from "jose";
 import type { Application } from "../applications/registry.ts";
 
 /**
- * The application's public keys as a JWK Set (RFC 7517 section 5): every key that was ever used, because a badge's
- * signatures stay with the key it was issued with. A disabled application keeps its set: doors still check with it.
+ * The application's public keys as a JWK Set (RFC 7517 section 5): every key that was ever used, because a badge keeps
+ * the key it was issued with. A disabled application keeps its set: doors still verify existing signatures.
  */
 export async function publicJwks({ signingKeys }: Application): Promise<{ keys: JWK[] }> {
   const keys = signingKeys.map(async ({ kid, publicKey }) => {

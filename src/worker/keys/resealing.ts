@@ -11,7 +11,7 @@ import {
 } from "../storage/sealed-values.ts";
 import type { SealingKeys } from "./sealing-keys.ts";
 
-/** A value that does not open: its sealing key is not there, or the value is not what was sealed. */
+/** A value that does not open: its sealing key is missing, or the value was altered. */
 export interface Unreadable {
   value: StoredSealed;
   error: unknown;
@@ -20,15 +20,15 @@ export interface Unreadable {
 export interface ResealedChunk {
   resealed: number;
   unreadable: Unreadable[];
-  /** Where the next chunk begins; null when nothing is left. */
+  /** Where the next chunk starts; null when nothing is left. */
   next: ReadThrough | null;
 }
 
 /**
- * Re-seals one chunk of values to the newest sealing key. The Worker does it, in its sweep, because only the Worker can
- * open what is sealed; an administrator only adds the newer key and watches the count (contract section 9). Every row is
- * changed on the condition that it is still what was opened, so it can be repeated and can stop anywhere. A value that
- * does not open stays as it is, and the others go on.
+ * Re-seals one chunk of values to the newest sealing key. The sweep does it, because only the Worker can open sealed
+ * values; an administrator adds the new key and watches the count (contract section 9). A row changes only if it still
+ * has the value that was opened, so this can be repeated and interrupted. A value that does not open is left unchanged,
+ * and the others are still re-sealed.
  *
  * @param after `next` of the chunk before
  */
@@ -39,7 +39,7 @@ export async function resealSome(
 ): Promise<ResealedChunk> {
   const { newest, values, through } = await findOldSealed(db, after, RESEAL_CHUNK_ROWS);
   const publicKey = newest && (await keys.findPublicKey(newest));
-  // Without the newest key, a deployment is half-way.
+  // Without the private half of the newest key, a deployment is still under way.
   if (values.length === 0 || !newest || !publicKey) return { resealed: 0, unreadable: [], next: null };
   const made: Resealed[] = [];
   const unreadable: Unreadable[] = [];
@@ -54,7 +54,7 @@ export async function resealSome(
   return { resealed, unreadable, next: through };
 }
 
-/** The plain value is in memory for the moment between the two operations, and nowhere else. */
+/** The plaintext exists only in memory, between the two operations. */
 async function reseal(keys: SealingKeys, publicKey: CryptoKey, value: StoredSealed): Promise<string> {
   const { purpose, applicationId, id, sealed, sealingVersion } = value;
   const label = { purpose, applicationId, id };

@@ -6,14 +6,14 @@ const SECRET_NAME = /^SEALING_KEY_([1-9]\d*)(?:_[0-9a-f]+)?$/;
 interface HeldKey {
   /** PKCS #8 DER, base64. */
   readonly pkcs8: string;
-  /** Imported when first needed. */
+  /** Imported on first use. */
   privateKey?: CryptoKey;
   publicHalf?: { spki: string; key: CryptoKey };
 }
 
 /** The private sealing keys that this Worker holds. */
 export class SealingKeys {
-  /** By version. Administrators who made one version at the same moment may have left more than one key of it. */
+  /** By version. Two administrators who added a key at the same moment may have created one version twice. */
   readonly #held = new Map<number, readonly HeldKey[]>();
 
   constructor(env: object) {
@@ -26,12 +26,11 @@ export class SealingKeys {
   }
 
   /**
-   * Opens something that is sealed to a version. A sealed value names its version only, so every key of that version is
-   * tried: OAEP refuses a wrong key. The one that opens comes first from then on.
+   * Opens a value that is sealed to a version. A sealed value names only its version, so every key of that version is
+   * tried: OAEP rejects a wrong key. The key that works is tried first from then on.
    *
-   * @param use opens it with the key it is given, or throws
-   * @throws when no key of that version opens it. There is none while a deployment is half-way, or when the secret was
-   *   deleted too early
+   * @param use opens the value with the given key, or throws
+   * @throws when no key of that version opens it: a deployment is still under way, or the secret was deleted too early
    */
   async open<T>(version: number, use: (privateKey: CryptoKey) => Promise<T>): Promise<T> {
     const held = this.#heldOf(version);
@@ -51,7 +50,7 @@ export class SealingKeys {
 
   /**
    * The public half to seal to, if this Worker holds the private half of exactly this key. It is derived from the private
-   * half: whoever can write to D1 must not choose what values are sealed to.
+   * half, so that nobody who can write to D1 chooses the key that values are sealed to.
    *
    * @param wanted what D1 has: the version, and the SPKI DER in base64
    */
