@@ -8,35 +8,35 @@ const REQUEST_ID_SCHEMA = { type: "string", pattern: REQUEST_ID.source } as cons
 
 const RETRY_AFTER_SCHEMA = { type: "string", pattern: "^[0-9]+$" } as const;
 
-/** Headers of answers. */
+/** Response headers. */
 export const HEADERS: Record<string, Header> = {
   RequestId: {
     description:
-      "Names this request in the service's log: quote it when you report a problem. A request may bring its own in a header of the same name (letters, digits, `_`, `-` and `=`, at most 255); else, and where the response may be cached, it is a UUID of the service's own.",
+      "Identifies this request in the service's log: quote it when you report a problem. A request may choose its own ID with a header of the same name (letters, digits, `_`, `-` and `=`, at most 255 characters). Otherwise, and in responses that may be cached, it is a UUID.",
     required: true,
     schema: REQUEST_ID_SCHEMA,
     example: EXAMPLE_REQUEST_ID,
   },
   NoStore: {
-    description: "Answers are for the caller alone and for now.",
+    description: "Responses must not be cached.",
     required: true,
     schema: { type: "string", const: "no-store" },
     example: "no-store",
   },
   Cached: {
-    description: "Anybody may keep this answer, for so many seconds.",
+    description: "Any cache may keep this response for this many seconds.",
     required: true,
     schema: { type: "string", const: `public, max-age=${PUBLIC_CACHE_SECONDS}` },
     example: `public, max-age=${PUBLIC_CACHE_SECONDS}`,
   },
   AnyOrigin: {
-    description: "Web pages of any origin may read the answer.",
+    description: "Web pages of any origin may read the response.",
     required: true,
     schema: { type: "string", const: "*" },
     example: "*",
   },
   Allow: {
-    description: "The methods that the path takes.",
+    description: "The methods that the path supports.",
     required: true,
     schema: { type: "string", pattern: "^[A-Z]+(, [A-Z]+)*$" },
     example: "GET, HEAD",
@@ -55,13 +55,13 @@ export const HEADERS: Record<string, Header> = {
   },
 };
 
-/** The three headers that say who calls. */
+/** The three headers that identify the caller. */
 export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
   applicationid: {
     type: "apiKey",
     in: "header",
     name: "applicationid",
-    description: `The application ID that an administrator issued, such as \`${EXAMPLE_APPLICATION_ID}\`. It is public: it is part of every installed application.`,
+    description: `The application ID that an administrator issued, such as \`${EXAMPLE_APPLICATION_ID}\`. It is public, because every installed application contains it.`,
   },
   applicationsecret: {
     type: "apiKey",

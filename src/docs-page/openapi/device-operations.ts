@@ -10,10 +10,10 @@ import {
 } from "../../shared/examples.ts";
 import { BY_DEVICE, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
-/** What a device calls. */
+/** Routes of devices. */
 
 const DEVICE_ROUTE = { anyOrigin: true };
 
@@ -21,25 +21,25 @@ export const issueBadge = (): Operation => ({
   operationId: "issueBadge",
   tags: ["Devices"],
   summary: "Get a badge number",
-  description: `The application on a device calls this after its user has logged in, and may call it as often as it likes: the key is (application, device, user), and **one user device has one badge, for ever**.
+  description: `The application on a device calls this after every login, as often as it likes. Badges are identified by application, device and user: **a user device has one badge, for ever**.
 
-* **201** the first time: the badge is new, and one \`badge:created\` webhook follows. Keep \`publicKey\` if something on the device verifies signatures; it comes only here, and later from the application's key set.
-* **200** every later time: the same number. Also when two requests race, when the first answer was lost on its way, and when the first attempt died half-way. A client therefore treats 200 and 201 alike and repeats the request when no answer came.
-* Another user on the same device gets another number, and the same user on another device too: a number never changes hands by a login.
+* **201** the first time: the badge is new, and one \`badge:created\` webhook follows. Keep \`publicKey\` if something on the device verifies signatures; later it is available only from the application's key set.
+* **200** every later time: the same number, even if two requests raced, or if the first one failed half-way or its response was lost. So treat 200 and 201 alike, and retry when no response arrives.
+* Another user on the same device gets another number, and the same user on another device too: logging in never moves a number to another user.
 
-The badge that the last successful call answered is the device's **current** badge, and \`POST /v1/badge/sign\` signs for it. So call this at every login, not only at the first.
+The badge in the last successful response is the device's **current** badge, and \`POST /v1/badge/sign\` signs for it. So call this at every login, not only at the first.
 
-\`metadata\` that differs replaces what is stored. Left out, it changes nothing.
+If \`metadata\` differs from the stored metadata, it replaces it as a whole. If it is left out, nothing changes.
 
 ### With an invitation token
 
-\`invitationToken\` is the \`id\` of an invitation. A valid one answers the number that the invitation reserved: 201 when it is claimed, 200 when the same user device presents it again. If the user device had a badge already, the invitation's takes its place; the old number is retired, never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. When a later invitation has replaced the badge, the older token still answers 200, with **the badge that the user device has now**: a retired number opens no door.
+\`invitationToken\` is the \`id\` of an invitation. With a valid one, the response contains the number that the invitation reserved: 201 when it is claimed, 200 when the same user device sends it again. If the user device had a badge already, the invitation's takes its place; the old number is retired, never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. When a later invitation has replaced the badge, the older token still gives 200, with **the badge that the user device has now**: a retired number opens no door.
 
-The claim is part of the transaction that makes the badge: a failed request uses up nothing, and of two devices that race for a token one gets the badge, the other 409.
+The claim and the new badge are one transaction: a failed request does not use up the invitation, and if two devices race for a token, one gets the badge and the other 409.
 
 ### What is checked first
 
-Of several faults one is told: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation. A missing application ID is 422 here, and 401 on the other routes.`,
+If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation. A missing application ID is 422 here, and 401 on the other routes.`,
   security: BY_DEVICE,
   parameters: credentialParameters(BY_DEVICE),
   requestBody: {
@@ -63,7 +63,7 @@ Of several faults one is told: application ID, \`udid\`, body, required fields, 
         "A new badge": { badgeId: EXAMPLE_BADGE, publicKey: EXAMPLE_PUBLIC_KEY },
       }),
     },
-    ...errorAnswers(DEVICE_ROUTE, [
+    ...errorResponses(DEVICE_ROUTE, [
       "INVALID_JSON",
       "INVALID_APPLICATIONID",
       "UNKNOWN_INVITATION",
@@ -89,9 +89,9 @@ export const signBadge = (): Operation => ({
   operationId: "signBadge",
   tags: ["Devices"],
   summary: "Exchange the client's signature for the service's",
-  description: `The device signs as the building demands, sends the result, and stores the answer securely: it is what a door checks.
+  description: `The device signs as the building requires, sends the result, and stores the response securely: it is what doors check.
 
-\`signature\` is a JWT (RFC 7519; compact JWS, ES256) that any JOSE library verifies **offline**, with the \`publicKey\` of the badge or the key of the application's key set that \`kid\` names. The one of the example says:
+\`signature\` is a JWT (RFC 7519; compact JWS, ES256) that any JOSE library verifies **offline**, with the \`publicKey\` of the badge or the key of the application's key set that \`kid\` names. The example contains:
 
 \`\`\`json
 ${JSON.stringify(EXAMPLE_SIGNATURE_HEADER)}
@@ -104,9 +104,9 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 * \`exp\`: only when the application has a signature lifetime, which an administrator sets
 * \`client_signature\`: the \`base64\` of the request, unchanged
 
-**What it proves: which badge presented which client signature, and when. The service does not verify the client signature**, whose content each building defines. Whoever relies on it verifies both: the JWT with the application's key, and \`client_signature\` with the key that the building expects.
+**What it proves: which badge presented which client signature, and when. The service does not verify the client signature**, whose content each building defines. If you rely on it, verify both: the JWT with the application's key, and \`client_signature\` with the key that the building expects.
 
-A verifier demands \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anything else, then the signature, then \`aud\`, then the times. Without \`exp\` it decides by \`iat\` how old is too old. The service keeps no signatures; each call makes a new one.
+A verifier requires \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anything else, then the signature, then \`aud\`, then the times. Without \`exp\` it decides by \`iat\` whether the signature is too old. The service keeps no signatures; each call makes a new one.
 
 A missing application ID is 401 here.`,
   security: BY_DEVICE,
@@ -122,7 +122,7 @@ A missing application ID is 401 here.`,
       headers: commonHeaders(DEVICE_ROUTE),
       content: json(schemaRef("BadgeSignature"), { "A signature": { signature: EXAMPLE_SIGNATURE } }),
     },
-    ...errorAnswers(DEVICE_ROUTE, [
+    ...errorResponses(DEVICE_ROUTE, [
       "INVALID_JSON",
       "INVALID_APPLICATIONID",
       "UNKNOWN_BADGE",

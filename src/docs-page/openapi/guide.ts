@@ -17,12 +17,12 @@ import {
 import { MEANINGS } from "./meanings.ts";
 import { describeError } from "./parts.ts";
 
-/** The text in front of the routes, in Markdown. */
+/** The introduction of the reference, in Markdown. */
 export function guide(): string {
   return [START, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
 }
 
-const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, page their badges, and hear of every new one by webhook.
+const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, list their badges, and receive a webhook for every new badge.
 
 An administrator issues an **application ID** (public, part of the installed application), an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
 
@@ -32,29 +32,29 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 
 **A device, after its user has logged in**
 
-1. \`POST /v1/badge\` with \`applicationid\`, \`udid\` and the \`userId\`: the answer is the badge number.
-2. Sign as the building demands, and \`POST /v1/badge/sign\` the result: the answer is the signature that doors check. Store it securely.
+1. \`POST /v1/badge\` with \`applicationid\`, \`udid\` and \`userId\`: the response contains the badge number.
+2. Sign as the building requires, and send the result to \`POST /v1/badge/sign\`: the response contains the signature that doors check. Store it securely.
 
 **An application's server, for a visitor**
 
-1. \`POST /v1/invitation\`: the answer is a reserved badge number and the invitation token (\`id\`).
+1. \`POST /v1/invitation\`: the response contains a reserved badge number and the invitation token (\`id\`).
 2. Register the number with the access control of the building, and pass the token to the visitor's application.
-3. The device presents it as \`invitationToken\` to \`POST /v1/badge\` and gets that number. A \`badge:created\` webhook follows.
+3. The device sends it as \`invitationToken\` to \`POST /v1/badge\` and gets that number. A \`badge:created\` webhook follows.
 
-Devices call with \`applicationid\` and \`udid\`, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. Key set, health and this reference are for anybody.
+Devices call with \`applicationid\` and \`udid\`, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
 
-Requests and answers are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601. Badge numbers are text: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
+Requests and responses are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601. Badge numbers are strings: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
 
 function errors(): string {
   const codes = Object.keys(PUBLIC_ERRORS).filter((code): code is ErrorCode => code in MEANINGS);
   const items = codes.map((code) => `* ${PUBLIC_ERRORS[code].status} ${describeError(code)}`);
   return `# Errors
 
-\`{"error": "CODE"}\`, on every path, including unknown ones. Decide by the code; treat a code that you do not know by its status. Each route lists exactly the codes that it can give; 405 is for the other methods of its path, and 404 \`NOT_FOUND\` for paths that do not exist.
+Errors are \`{"error": "CODE"}\` on every path, including unknown ones. Decide by the code, and by the status if you do not know the code. Each route lists exactly the codes that it can return, including 405 for the other methods of its path; paths that do not exist return 404 \`NOT_FOUND\`.
 
 ${items.join("\n")}
 
-Every answer has an \`X-Request-Id\`: log it, and quote it when you report a problem.`;
+Every response has an \`X-Request-Id\`: log it, and quote it when you report a problem.`;
 }
 
 const format = (number: number): string => new Intl.NumberFormat("en").format(number);
@@ -69,27 +69,27 @@ const LIMITS = `# Limits
 | \`metadata\` | four fields, each at most ${MAX_METADATA_CHARACTERS} characters, no control characters; others are dropped |
 | \`base64\` | ${format(MAX_CLIENT_SIGNATURE_BYTES)} bytes when decoded |
 | \`expiresAt\` | in the future, at most ${MAX_INVITATION_DAYS} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
-| \`per_page\` | ${DEFAULT_PER_PAGE} unless told, at most ${format(MAX_PER_PAGE)} |
+| \`per_page\` | ${DEFAULT_PER_PAGE} by default, at most ${format(MAX_PER_PAGE)} |
 | calls by one device of an application | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | device calls of an application from one address | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
-| calls from one address that are refused for their credentials | ${REFUSED_CALLS_PER_MINUTE} a minute |
+| calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
-Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device. The limits of calls are counted per location of the network, so they dampen abuse and account for nothing.`;
+Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device. Call limits are counted per network location: they reduce abuse, and are not exact.`;
 
-const RETRYING = `# Repeating calls
+const RETRYING = `# Retrying
 
-Every call but one can be sent again without harm: send it again when no response came, and after 429, 500 and 503 \`UNAVAILABLE\`, with growing waits or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call makes another invitation: after 429 nothing was reserved; after 500, 503 \`UNAVAILABLE\` or no response a number may be. The service ends an invitation whose token it could not tell by itself, within about an hour; one whose response was lost behind the service ends when it expires. Other errors stay until the request is changed.`;
+Every call but one is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call creates another invitation: after 429 nothing was reserved; after 500, 503 \`UNAVAILABLE\` or no response, a number may be. If the service failed before it could send the token, it ends the invitation itself, within about an hour; if the response was lost on its way, the invitation ends when it expires. Do not retry after other errors without changing the request.`;
 
 const VERSIONING = `# Versions
 
-The version is part of the path. Within \`/v1\` changes are additive: new routes, optional request fields and headers, answer fields, event kinds, error codes. **Clients ignore fields, headers and event kinds that they do not know.** What would break a client that does so comes as \`/v2\` beside \`/v1\`; a route that is to end is marked \`deprecated\` here, and its answers carry \`Deprecation\` (RFC 9745) and \`Sunset\` (RFC 8594) headers for twelve months or more before it does.`;
+The version is part of the path. Within \`/v1\` changes are additive: new routes, optional request fields and headers, response fields, event kinds, error codes. **Clients ignore fields, headers and event kinds that they do not know.** Breaking changes come as \`/v2\` beside \`/v1\`. A route that will be removed is marked \`deprecated\` here, and its responses carry \`Deprecation\` (RFC 9745) and \`Sunset\` (RFC 8594) headers for at least twelve months before.`;
 
 /** Question, decision, reason. */
 const DECISIONS: readonly [string, string, string][] = [
   [
-    "What separates 200 from 201?",
-    "201 when the badge is new or its invitation was just claimed, 200 ever after, with the same number.",
-    "A client that never saw the first answer must get the same badge, not another.",
+    "When is the status 200, and when 201?",
+    "201 when the badge is new or its invitation was just claimed, 200 from then on, with the same number.",
+    "A client that missed the first response must get the same badge, not another.",
   ],
   [
     "Which field carries the invitation token?",
@@ -108,39 +108,39 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "Two users on one device?",
-    "Two badges; signing uses the one that was asked for last.",
-    "A number never changes hands by a login.",
+    "Two badges; signing uses the one that was requested last.",
+    "Logging in never moves a number to another user.",
   ],
   [
     "Are numbers unique per application?",
     "Across the whole service.",
-    "Buildings are shared, and a reader at a door knows no applications.",
+    "Applications share buildings, and a door reader does not know applications.",
   ],
   [
     "In which order are numbers issued?",
-    "In one that nobody can predict.",
-    "Neighbouring numbers are the classic way to clone badges.",
+    "In an unpredictable order.",
+    "Guessing neighbouring numbers is the classic way to clone badges.",
   ],
   [
     "A missing application ID?",
-    "422 `UNDEFINED_APPLICATIONID` on `POST /v1/badge`, else 401.",
+    "422 `UNDEFINED_APPLICATIONID` on `POST /v1/badge`, 401 elsewhere.",
     "The interface lists that code for this route alone.",
   ],
-  ["Which credential is wrong?", "Server-side calls do not tell.", "A stranger learns nothing about applications."],
+  ["Which credential is wrong?", "Server-side calls do not say.", "Strangers learn nothing about applications."],
   [
-    "Must `POST /v1/invitation` have the secret?",
+    "Does `POST /v1/invitation` need the secret?",
     "Only where the application requires it; a wrong one is always refused.",
     "The interface lists none among its headers. Require it in production.",
   ],
   [
-    "Why has `POST /v1/invitation` no CORS?",
+    "Why does `POST /v1/invitation` have no CORS headers?",
     "It is a server-side call.",
-    "A web page that could make invitations would let everyone who opens it reserve numbers.",
+    "A web page that could create invitations would let everyone who opens it reserve numbers.",
   ],
   [
-    "Who revokes an invitation?",
+    "Who can revoke an invitation?",
     "The server with its secret, or the `udid` that created it.",
-    "The interface shows no headers; these are the two that can have made it.",
+    "The interface shows no headers; these are the two that can have created it.",
   ],
   [
     "When is a number free again?",
@@ -148,14 +148,14 @@ const DECISIONS: readonly [string, string, string][] = [
     "An old badge must not open a new badge's doors.",
   ],
   [
-    "Does signing outlive a key rotation?",
-    "Yes: a badge keeps its key, later badges get the newer one.",
-    "A stored `publicKey` stays true.",
+    "What happens at a key rotation?",
+    "A badge keeps its key; later badges get the new one.",
+    "A stored `publicKey` stays valid.",
   ],
   [
-    "What of a disabled application?",
+    "What happens when an application is disabled?",
     "Its credentials stop working; its key set stays.",
-    "Doors go on checking the signatures that exist.",
+    "Doors can still verify existing signatures.",
   ],
   [
     "Users named `.` or `..`?",
@@ -165,12 +165,12 @@ const DECISIONS: readonly [string, string, string][] = [
   [
     "Other methods?",
     "`HEAD` works where `GET` does. `OPTIONS` answers preflights on device routes and the key set, which web pages of any origin may call; server-side routes have no CORS.",
-    "A secret has no place in a web page.",
+    "A secret must not be in a web page.",
   ],
   [
     "SHA-1 in `Signature`?",
     "Kept, and beside it HMAC-SHA256 by Standard Webhooks.",
-    "The interface demands the first; the second also covers the time.",
+    "The interface requires the first; the second also covers the time.",
   ],
 ];
 

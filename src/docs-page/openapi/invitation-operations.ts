@@ -1,17 +1,17 @@
 import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/examples.ts";
 import { BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
-/** What the application's server calls to invite. */
+/** Routes with which an application's server invites visitors. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
 const ONE_HOUR_MILLISECONDS = 3_600_000;
 const ONE_WEEK_MILLISECONDS = 7 * 24 * ONE_HOUR_MILLISECONDS;
 
-/** A whole hour in a week: an example that the service takes when somebody tries it. */
+/** A whole hour in about a week: an example that is valid when somebody tries it. */
 function inAWeek(now: number): string {
   const hour = Math.ceil(now / ONE_HOUR_MILLISECONDS) * ONE_HOUR_MILLISECONDS;
   return new Date(hour + ONE_WEEK_MILLISECONDS).toISOString().replace(".000Z", "Z");
@@ -32,13 +32,13 @@ export const createInvitation = (now: number): Operation => ({
 
 The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists.
 
-**Each call makes another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may have been reserved although nobody was told the token. When the service itself could not tell it (503, 500), it ends that invitation, and the number is free again within about an hour. When the 201 was lost on its way, it cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
+**Each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. If the service failed (503, 500), it ends that invitation, and the number is free again within about an hour. If the 201 was lost on its way, the service cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
 
 ### Who calls
 
-A server-side call: there are no CORS headers, so a web page cannot make it. \`udid\` is required as a name for who creates the invitation; a server that is no device sends a name of its own choice. Calls with a valid secret are not rate-limited.
+A server-side call: there are no CORS headers, so a web page cannot make it. \`udid\` is required to identify who creates the invitation; a server that is not a device sends any name of its choice. Calls with a valid secret are not rate-limited.
 
-Without a secret the call works only where the application does not require one. An application ID is public, so there anybody who has it can reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
+Without a secret the call works only where the application does not require one. Application IDs are public, so anybody can then reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
   security: BY_INVITER,
   parameters: credentialParameters(BY_INVITER),
   requestBody: {
@@ -54,7 +54,7 @@ Without a secret the call works only where the application does not require one.
         "An invitation": { id: EXAMPLE_TOKEN, badgeId: EXAMPLE_BADGE, expiresAt: inAWeek(now) },
       }),
     },
-    ...errorAnswers(SERVER_ROUTE, [
+    ...errorResponses(SERVER_ROUTE, [
       "INVALID_JSON",
       "INVALID_APPLICATIONID",
       "INVALID_CREDENTIALS",
@@ -76,7 +76,7 @@ export const revokeInvitation = (): Operation => ({
   summary: "Revoke an invitation",
   description: `Ends a pending invitation; its number becomes available again. Send no body.
 
-With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the answer is 401 \`INVALID_CREDENTIALS\`.
+With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the response is 401 \`INVALID_CREDENTIALS\`.
 
 Revoking again gives the same answer, so repeat the call when no answer came. A claimed invitation cannot be revoked: its badge is issued, and the building takes its access away. Of a claim and a revocation at the same moment exactly one happens.`,
   security: BY_REVOKER,
@@ -93,7 +93,7 @@ Revoking again gives the same answer, so repeat the call when no answer came. A 
   ],
   responses: {
     "200": {
-      description: "The invitation is revoked, now or since before.",
+      description: "The invitation is revoked, by this call or an earlier one.",
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("RevokedInvitation"), {
         "A revoked invitation": {
@@ -104,7 +104,7 @@ Revoking again gives the same answer, so repeat the call when no answer came. A 
         },
       }),
     },
-    ...errorAnswers(SERVER_ROUTE, [
+    ...errorResponses(SERVER_ROUTE, [
       "INVALID_APPLICATIONID",
       "INVALID_CREDENTIALS",
       "UNKNOWN_INVITATION",

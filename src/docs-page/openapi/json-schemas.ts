@@ -16,7 +16,7 @@ import {
 } from "../../shared/responses.ts";
 import type { Schema } from "./types.ts";
 
-/** The schemas that have a name in the document, under the name they have there. */
+/** The named schemas of the document. */
 const NAMED = {
   BadgeRequest: badgeRequest,
   SignRequest: signRequest,
@@ -40,10 +40,10 @@ type SchemaName = keyof typeof NAMED;
 
 const uri = (name: string): string => `#/components/schemas/${name}`;
 
-/** A named schema where the document uses it. */
+/** A reference to a named schema. */
 export const schemaRef = (name: SchemaName): Schema => ({ $ref: uri(name) });
 
-/** All named schemas as JSON Schema 2020-12. Where one is part of another, it is referred to. */
+/** All named schemas as JSON Schema 2020-12. Nested ones are references. */
 export function componentSchemas(): Record<string, Schema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
@@ -51,17 +51,17 @@ export function componentSchemas(): Record<string, Schema> {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, withoutIdentity(schema)]));
 }
 
-/** A schema that has no name, such as a parameter's. */
+/** An unnamed schema, such as a parameter's. */
 export function jsonSchema(schema: z.ZodType): Schema {
   return withoutIdentity(z.toJSONSchema(schema, { io: "input", override: tidy }));
 }
 
-/** Drops what says a rule a second time, in a form that no person reads. */
+/** Drops patterns that repeat a rule in a form that is hard to read. */
 function tidy({ jsonSchema }: { jsonSchema: Schema }): void {
   if (jsonSchema.format === "date-time" || jsonSchema.type === "integer") delete jsonSchema.pattern;
 }
 
-/** A component is known by its place in the document, whose `jsonSchemaDialect` holds for all. */
+/** The position in the document identifies a component, and `jsonSchemaDialect` applies to all. */
 function withoutIdentity({ $schema: _dialect, $id: _id, ...schema }: Schema): Schema {
   return schema;
 }

@@ -3,10 +3,10 @@ import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../shared/limits.ts";
 import { pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorAnswers, json } from "./parts.ts";
-import type { Answer, Header, Json, Operation, Parameter } from "./types.ts";
+import { commonHeaders, errorResponses, json } from "./parts.ts";
+import type { Header, Json, Operation, Parameter, ResponseObject } from "./types.ts";
 
-/** What the application's server calls to page its badges. */
+/** Routes with which an application's server pages its badges. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 const CURSOR = "YWZ0ZXI6MTAw";
@@ -37,7 +37,7 @@ const PAGINATION_CURSOR: Header = {
   example: CURSOR,
 };
 
-const PAGING = `To read all, call without \`cursor\`, then again with each \`pagination-cursor\` header as \`cursor\` until an answer has none. A badge that exists when you start appears exactly once, whatever is issued meanwhile; what is issued meanwhile comes last. A cursor is opaque text, safe in a URL. Every page costs the same, wherever it is and however many badges there are.`;
+const PAGING = `To read all, call without \`cursor\`, then again with each \`pagination-cursor\` header as \`cursor\` until a response has none. A badge that exists when you start appears exactly once, no matter what is issued meanwhile; new badges come last. A cursor is opaque text, safe in a URL. Every page costs the same, regardless of its position and of the number of badges.`;
 
 export const listBadges = (): Operation => ({
   operationId: "listBadges",
@@ -49,14 +49,14 @@ ${PAGING}`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {
-    "200": pageAnswer({
+    "200": pageResponse({
       "A page": [
         { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
         { id: EXAMPLE_OTHER_BADGE, userId: "bob" },
       ],
       "No badges": [],
     }),
-    ...errorAnswers(SERVER_ROUTE, [
+    ...errorResponses(SERVER_ROUTE, [
       "INVALID_CREDENTIALS",
       "INVALID_PER_PAGE",
       "INVALID_CURSOR",
@@ -70,7 +70,7 @@ export const listUserBadges = (): Operation => ({
   operationId: "listUserBadges",
   tags: ["Badges"],
   summary: "Page the badges of one user",
-  description: `The application's server calls this to see on which devices a user has badges: one for each user device, in the order they were issued. A user who is unknown here has none: 200 with an empty list, because the service knows users only by their badges.
+  description: `The application's server calls this to see on which devices a user has badges: one for each user device, in the order they were issued. An unknown user has none: 200 with an empty list, because the service knows users only by their badges.
 
 ${PAGING}`,
   security: BY_SERVER,
@@ -88,14 +88,14 @@ ${PAGING}`,
     ...pageParameters(),
   ],
   responses: {
-    "200": pageAnswer({
+    "200": pageResponse({
       "Two devices": [
         { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
         { id: EXAMPLE_OTHER_BADGE, userId: "alice" },
       ],
       "A user without badges": [],
     }),
-    ...errorAnswers(SERVER_ROUTE, [
+    ...errorResponses(SERVER_ROUTE, [
       "INVALID_CREDENTIALS",
       "INVALID_PER_PAGE",
       "INVALID_CURSOR",
@@ -106,7 +106,7 @@ ${PAGING}`,
 });
 
 /** @param pages summary to badges */
-function pageAnswer(pages: Record<string, Json[]>): Answer {
+function pageResponse(pages: Record<string, Json[]>): ResponseObject {
   const examples = Object.entries(pages).map(([summary, badges]) => [summary, { badges }]);
   return {
     description: "A page of badges.",

@@ -1,12 +1,12 @@
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { MEANINGS } from "./meanings.ts";
-import type { Answer, Example, Header, Json, MediaType, Reference, Schema } from "./types.ts";
+import type { Example, Header, Json, MediaType, Reference, ResponseObject, Schema } from "./types.ts";
 
-/** What the descriptions of all routes are put together from. */
+/** Building blocks of the route descriptions. */
 
 export const headerRef = (name: string): Reference => ({ $ref: `#/components/headers/${name}` });
 
-/** Which headers an answer has beside those of every answer. */
+/** Headers of a response. */
 type Headers = Record<string, Header | Reference>;
 
 /** JSON content with its examples: summary to value. */
@@ -26,7 +26,7 @@ function slug(summary: string): string {
     .replace(/-$/, "");
 }
 
-/** Headers of every answer of a route. */
+/** Headers of every response of a route. */
 export interface RouteHeaders {
   /** Called by devices: web pages of any origin may. */
   anyOrigin: boolean;
@@ -41,20 +41,20 @@ export function commonHeaders({ anyOrigin, cacheControl = "NoStore" }: RouteHead
   };
 }
 
-/** The answers of a route that went wrong, one for each status, of exactly these codes and the common ones. */
-export function errorAnswers(route: RouteHeaders, codes: readonly ErrorCode[]): Record<string, Answer> {
+/** The error responses of a route, one per status, with exactly these codes and the common ones. */
+export function errorResponses(route: RouteHeaders, codes: readonly ErrorCode[]): Record<string, ResponseObject> {
   const all: ErrorCode[] = [...codes, "METHOD_NOT_ALLOWED", "INTERNAL_ERROR"];
   const statuses = [...new Set(all.map((code) => PUBLIC_ERRORS[code].status))].sort();
   const headers = commonHeaders({ anyOrigin: route.anyOrigin });
   return Object.fromEntries(
     statuses.map((status) => {
       const ofStatus = all.filter((code) => PUBLIC_ERRORS[code].status === status);
-      return [String(status), errorAnswer(ofStatus, headers)];
+      return [String(status), errorResponse(ofStatus, headers)];
     }),
   );
 }
 
-function errorAnswer(codes: readonly ErrorCode[], headers: Headers): Answer {
+function errorResponse(codes: readonly ErrorCode[], headers: Headers): ResponseObject {
   const waits = codes.filter((code) => PUBLIC_ERRORS[code].retryAfterSeconds !== undefined);
   const retryAfter = waits.length === codes.length ? "RetryAfter" : "RetryAfterSometimes";
   return {
@@ -84,7 +84,7 @@ export function errorSchema(codes: readonly string[]): Schema {
       error: {
         type: "string",
         enum: [...codes],
-        description: "What is wrong, as a code.",
+        description: "The error code.",
         examples: codes.slice(0, 1),
       },
     },

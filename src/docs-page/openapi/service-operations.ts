@@ -2,10 +2,10 @@ import { EXAMPLE_APPLICATION_ID, EXAMPLE_JWK } from "../../shared/examples.ts";
 import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorAnswers, json } from "./parts.ts";
+import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation, Schema } from "./types.ts";
 
-/** What anybody may call. */
+/** Routes without credentials. */
 
 const KEY_SET_ROUTE = { anyOrigin: true };
 const SERVICE_ROUTE = { anyOrigin: false };
@@ -35,7 +35,7 @@ A disabled application keeps its key set: it gets no new signatures, but doors s
       headers: commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }),
       content: json(schemaRef("JwkSet"), { "One key": { keys: [EXAMPLE_JWK] } }),
     },
-    ...errorAnswers(KEY_SET_ROUTE, ["UNKNOWN_APPLICATION", "RATE_LIMITED", "UNAVAILABLE"]),
+    ...errorResponses(KEY_SET_ROUTE, ["UNKNOWN_APPLICATION", "RATE_LIMITED", "UNAVAILABLE"]),
   },
 });
 
@@ -43,7 +43,7 @@ export const getHealth = (): Operation => ({
   operationId: "getHealth",
   tags: ["Service"],
   summary: "Whether the service works",
-  description: "For monitoring: 200 when the service and its database answer.",
+  description: "For monitoring: 200 when the service and its database respond.",
   security: BY_ANYBODY,
   responses: {
     "200": {
@@ -51,7 +51,7 @@ export const getHealth = (): Operation => ({
       headers: commonHeaders(SERVICE_ROUTE),
       content: json(schemaRef("Health"), { "It works": { status: "ok" } }),
     },
-    ...errorAnswers(SERVICE_ROUTE, ["UNAVAILABLE"]),
+    ...errorResponses(SERVICE_ROUTE, ["UNAVAILABLE"]),
   },
 });
 
@@ -85,7 +85,7 @@ export const getOpenApi = (): Operation => ({
         },
       }),
     },
-    ...errorAnswers(SERVICE_ROUTE, []),
+    ...errorResponses(SERVICE_ROUTE, []),
   },
 });
 
@@ -106,6 +106,6 @@ export const getDocs = (): Operation => ({
         },
       },
     },
-    ...errorAnswers(SERVICE_ROUTE, []),
+    ...errorResponses(SERVICE_ROUTE, []),
   },
 });

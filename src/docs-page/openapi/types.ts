@@ -23,13 +23,13 @@ export interface MediaType {
 
 export interface Header {
   description: string;
-  /** Whether every answer of this status has it. */
+  /** Whether every response of this status has it. */
   required: boolean;
   schema: Schema;
   example?: Json;
 }
 
-export interface Answer {
+export interface ResponseObject {
   description: string;
   headers?: Record<string, Header | Reference>;
   content?: Record<string, MediaType>;
@@ -53,7 +53,7 @@ export interface Operation {
   security: Record<string, string[]>[];
   parameters?: Parameter[];
   requestBody?: { description: string; required: boolean; content: Record<string, MediaType> };
-  responses: Record<string, Answer>;
+  responses: Record<string, ResponseObject>;
 }
 
 export type Method = "get" | "post" | "patch";

@@ -17,9 +17,9 @@ import {
 import { BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { json } from "./parts.ts";
-import type { Answer, Operation, Parameter } from "./types.ts";
+import type { Operation, Parameter, ResponseObject } from "./types.ts";
 
-/** What the service calls at the application's server. */
+/** The calls from the service to an application's server. */
 
 const HOUR_SECONDS = 3600;
 
@@ -45,7 +45,7 @@ const DESCRIPTION = `The service calls the URL that an administrator set for the
 
 ### Check that it is genuine
 
-Compute over the **bytes of the body as they came**, before parsing: the body is serialized once, and the same bytes are signed and sent on every attempt. One of the two is enough; the second also protects against old events sent again.
+Compute over the **bytes of the body as received**, before parsing: the body is serialized once, and the same bytes are signed and sent on every attempt. One of the two is enough; the second also protects against old events sent again.
 
 * **\`Signature\`**: base64 of HMAC-SHA1 over the body. The key is the application secret as it is, UTF-8, with its \`bdss_\`.
 * **\`webhook-signature\`**, as [Standard Webhooks](https://www.standardwebhooks.com) has it: \`v1,\` and base64 of HMAC-SHA256 over \`webhook-id\`, a full stop, \`webhook-timestamp\`, a full stop and the body, with the same key. One entry for each live secret, separated by blanks: while a secret is being changed there are two, and one that matches is enough. \`Signature\` stays with the old secret until the new one is promoted.
@@ -72,18 +72,18 @@ const isGenuineAndRecent = isRecent && signatures.split(" ").some((entry) => {
 
 The first example is real: its headers belong to its body (on one line, as it is sent) and the secret \`${EXAMPLE_SECRET}\`. Standard Webhooks libraries expect the key as base64: give them the base64 of the secret's UTF-8.
 
-### Answer
+### Respond
 
-* **2xx** at once, within ${DELIVERY_TIMEOUT_MILLISECONDS / 1000} seconds; do the work afterwards. Anything else is tried again, redirects too: they are not followed.
-* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds. So are those of an endpoint that has done nothing but fail for ${HOLD_AFTER_SECONDS / HOUR_SECONDS} hours.
-* **429** or no answer in time: the next attempt comes after ${SLOW_RETRY_SECONDS} seconds or later. \`Retry-After\` is honoured up to ${MAX_RETRY_AFTER_SECONDS / HOUR_SECONDS} hours.
+* **2xx** at once, within ${DELIVERY_TIMEOUT_MILLISECONDS / 1000} seconds; do the work afterwards. Anything else is retried, including redirects, which are not followed.
+* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds. The same applies to an endpoint that has only failed for ${HOLD_AFTER_SECONDS / HOUR_SECONDS} hours.
+* **429** or no response in time: the next attempt comes after ${SLOW_RETRY_SECONDS} seconds or later. \`Retry-After\` is honoured up to ${MAX_RETRY_AFTER_SECONDS / HOUR_SECONDS} hours.
 
 ### What to expect
 
-* **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have done.
+* **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have processed.
 * **In no order**: compare \`createdAt\`, or ask \`GET /v1/users/{id}/badges\`.
 * **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
-* Event kinds may be added: answer 2xx to a kind that you do not know.
+* Event kinds may be added: respond 2xx to a kind that you do not know.
 * While an application is disabled its events wait; they are sent when it is enabled again.
 * No URL set: nothing is sent, and nothing queues up for later. A reconciliation by \`GET /v1/badges\` finds what was missed.
 
@@ -101,16 +101,16 @@ function webhookHeader(name: keyof typeof EXAMPLE_WEBHOOK_HEADERS, description: 
 }
 
 const WEBHOOK_HEADERS: Parameter[] = [
-  webhookHeader("User-Agent", "The service that sends. Not a proof: check the signature."),
+  webhookHeader("User-Agent", "Identifies the service, but proves nothing: check the signature."),
   webhookHeader("Signature", "Base64 of HMAC-SHA1 over the body, by the application secret that webhooks use."),
   webhookHeader("webhook-id", "The event's ID: `id` of the body."),
   webhookHeader("webhook-timestamp", "When this attempt was made: seconds since 1970-01-01 UTC. Refuse old ones."),
   webhookHeader("webhook-signature", "Standard Webhooks: one `v1,…` entry for each live secret, separated by blanks."),
 ];
 
-const ANSWERS: Record<string, Answer> = {
-  "2XX": { description: "Received. The event is done." },
-  "410": { description: "The endpoint is gone: nothing is sent any more until an administrator's test succeeds." },
+const RESPONSES: Record<string, ResponseObject> = {
+  "2XX": { description: "Received. The event is delivered." },
+  "410": { description: "The endpoint is gone: nothing more is sent until an administrator's test succeeds." },
   "429": { description: `Too much at once: the next attempt waits ${SLOW_RETRY_SECONDS} seconds or longer.` },
   default: { description: "Not received: another attempt follows." },
 };
@@ -141,7 +141,7 @@ export const badgeCreated = (): Operation => ({
       },
     }),
   },
-  responses: ANSWERS,
+  responses: RESPONSES,
 });
 
 export const webhookTest = (): Operation => ({
@@ -149,7 +149,7 @@ export const webhookTest = (): Operation => ({
   tags: ["Webhooks"],
   summary: "An administrator tests the webhook URL",
   description:
-    "Sent once, when an administrator asks for it, and signed like every webhook. There is nothing to do but to check the signature and answer 2xx, which also releases deliveries that are held.",
+    "Sent once, when an administrator asks for it, and signed like every webhook. Check the signature and respond 2xx, which also releases held deliveries.",
   security: BY_ANYBODY,
   parameters: WEBHOOK_HEADERS,
   requestBody: {
@@ -164,5 +164,5 @@ export const webhookTest = (): Operation => ({
       },
     }),
   },
-  responses: ANSWERS,
+  responses: RESPONSES,
 });
