@@ -80,7 +80,7 @@ const AFTER_SIMULATION: Readonly<Record<string, readonly Stage[]>> = {
   "src/worker/webhooks/consumer.ts": [WEBHOOKS],
   "src/worker/webhooks/deliver.ts": [WEBHOOKS],
   "src/worker/webhooks/event.ts": [WEBHOOKS],
-  "src/worker/webhooks/gathering.ts": [WEBHOOKS],
+  "src/worker/webhooks/write-coalescer.ts": [WEBHOOKS],
   "src/worker/webhooks/policy.ts": [pure("webhooks/policy"), WEBHOOKS],
   "src/worker/webhooks/sender.ts": [WEBHOOKS],
   "src/worker/webhooks/signature.ts": [pure("webhooks/signature"), WEBHOOKS],
