@@ -48,7 +48,7 @@ function progressAfter(open: Reconciliation, { checked, changed, through }: Chun
 
 function processChunk(context: Context, open: Reconciliation): Promise<Chunk> {
   if (open.step === "leases") return releaseEnded(context, open);
-  return open.restored === "d1" ? endReleased(context, open) : adoptMissing(context, open);
+  return open.restored === "d1" ? endGivenBack(context, open) : adoptMissing(context, open);
 }
 
 /** The object is older: it holds leases of invitations that ended in the meantime. */

@@ -27,7 +27,7 @@ export const docsRoutes = new Hono<HttpEnv>()
   .get("/docs", async (c) => {
     const { DEMO_APPLICATION_ID: demo } = c.env;
     const isDemo = demo !== undefined && c.get("context").isLocal;
-    const page = await answerAsset(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    const page = await assetResponse(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`);
     page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
     return isDemo ? withApplication(page, demo) : page;
   })
@@ -50,7 +50,7 @@ function withApplication(page: Response, applicationId: string): Response {
 }
 
 /** @throws Refusal when there is no such file */
-async function answerAsset(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
+async function assetResponse(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
   const asset = await c.env.ASSETS.fetch(c.req.raw);
   if (asset.status === 404) throw new Refusal("NOT_FOUND");
   return cacheable(c, otherResponse(c, asset.body, asset.status, asset.headers), cacheControl);

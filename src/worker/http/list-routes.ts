@@ -29,11 +29,11 @@ export const readPageQuery = zValidator("query", pageQuery, (result) => {
 
 /** Routes with which an application's server pages its badges (contract section 4). */
 export const listRoutes = new Hono<HttpEnv>()
-  .get("/v1/badges", authenticateServer, readPageQuery, (c) => answerPage(c, null, c.req.valid("query")))
+  .get("/v1/badges", authenticateServer, readPageQuery, (c) => pageResponse(c, null, c.req.valid("query")))
   .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/users/:id/badges", authenticateServer, readPageQuery, (c) =>
-    answerPage(c, c.req.param("id"), c.req.valid("query")),
+    pageResponse(c, c.req.param("id"), c.req.valid("query")),
   )
   .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"));
 
