@@ -90,7 +90,7 @@ describe("secrets", () => {
         (error: Error) => error.message,
       );
       if (!other.wasInterrupted()) return expect(said).toBe("retired");
-      expect(said).toMatch(/is not retired: it was promoted at this moment|is the current secret/);
+      expect(said).toMatch(/is not retired: it was promoted meanwhile|is the current secret/);
       expect(await listSecrets(database, applicationId)).toMatchObject([
         { role: "previous" },
         { secretId, role: "current" },
@@ -110,7 +110,7 @@ describe("secrets", () => {
         (error: Error) => error.message,
       );
       if (!other.wasInterrupted()) return expect(said).toBe("promoted");
-      expect(said).toMatch(/was retired at this moment|There is no added secret/);
+      expect(said).toMatch(/was retired meanwhile|There is no added secret/);
       expect(await listSecrets(database, applicationId)).toEqual([current]);
     },
   );
