@@ -1,10 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { mutantsOf } from "../long-runs/mutation/mutants.ts";
-import { draw } from "../long-runs/mutation/sample.ts";
-import { mutateSql } from "../long-runs/mutation/sql.ts";
-import { reasonToLeaveOut, stagesOf } from "../long-runs/mutation/stages.ts";
+import { draw, mutantsOf } from "../long-runs/mutation/mutants.ts";
+import { isSimulated, reasonToLeaveOut, testsOf } from "../long-runs/mutation/tests.ts";
 
 const mutated = (text: string): string[] =>
   mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
@@ -34,12 +32,12 @@ describe("the mutants of a text", () => {
 
   it("change conditions, order and joints of a query", () => {
     const sql = "SELECT a FROM b WHERE c <= ?1 AND d IS NULL ORDER BY a LIMIT 1";
-    const queries = mutateSql(sql).map(({ from, to, replacement }) => sql.slice(0, from) + replacement + sql.slice(to));
-    expect(queries).toEqual([
-      "SELECT a FROM b WHERE c <= ?1 AND d IS NULL  LIMIT 1",
+    const queries = mutated(`const a = "${sql}";`).map((text) => text.slice(11, -2));
+    expect(queries.toSorted()).toEqual([
       "SELECT a FROM b WHERE c < ?1 AND d IS NULL ORDER BY a LIMIT 1",
-      "SELECT a FROM b WHERE c <= ?1 OR d IS NULL ORDER BY a LIMIT 1",
       "SELECT a FROM b WHERE c <= ?1 AND d IS NOT NULL ORDER BY a LIMIT 1",
+      "SELECT a FROM b WHERE c <= ?1 AND d IS NULL  LIMIT 1",
+      "SELECT a FROM b WHERE c <= ?1 OR d IS NULL ORDER BY a LIMIT 1",
     ]);
   });
 });
@@ -51,18 +49,23 @@ describe("the files that mutants are made of", () => {
     .map((file) => `src/${file}`);
 
   it("are all of src, each with tests that may notice, but for those with a reason", () => {
-    const without = sources.filter((file) => reasonToLeaveOut(file) === null && stagesOf(file).length === 0);
+    const without = sources.filter((file) => reasonToLeaveOut(file) === null && testsOf(file).length === 0);
     expect(without).toEqual([]);
     const leftOut = sources.filter((file) => reasonToLeaveOut(file) !== null);
     expect(leftOut.length).toBeLessThan(sources.length / 5);
   });
 
-  it("have stages whose tests exist", () => {
-    const named = sources
-      .flatMap(stagesOf)
-      .flatMap(({ command }) => command.filter((word) => word.endsWith(".test.ts")));
-    expect(new Set(named).size).toBeGreaterThan(30);
-    expect([...new Set(named)].filter((file) => !existsSync(join(project, file)))).toEqual([]);
+  it("name tests that exist", () => {
+    const named = new Set(sources.flatMap(testsOf));
+    expect(named.size).toBeGreaterThan(30);
+    expect([...named].filter((file) => !existsSync(join(project, file)))).toEqual([]);
+  });
+
+  it("are tried in the simulation where the file runs in it", () => {
+    const simulated = sources.filter(isSimulated);
+    expect(simulated).toContain("src/worker/allocator/ledger.ts");
+    expect(simulated).toContain("src/worker/sweep.ts");
+    expect(simulated).not.toContain("src/worker/http/app.ts");
   });
 });
 

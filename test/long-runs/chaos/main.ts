@@ -1,43 +1,29 @@
-import { parseArgs } from "node:util";
+import { Command } from "commander";
+import { randomSeed, runCommand, say, wholeNumber } from "../command-line.ts";
 import { runChaos } from "./run.ts";
 
-const HELP = `Usage: npm run chaos -- [--kills N] [--seed N] [--clients N]
+const DESCRIPTION = `Kills the service with SIGKILL at random moments under traffic, restarts it on
+the same data, and checks that nothing it ever answered was lost, changed or
+given twice, and that every event was delivered.`;
 
-Kills the service with SIGKILL at random moments under traffic, starts it again
-on the same data, and checks that nothing it ever answered was lost, changed or
-given twice, and that every event was delivered.
+const options = new Command("npm run chaos --")
+  .description(DESCRIPTION)
+  .option("--kills <n>", "how often it is killed", wholeNumber, 25)
+  .option("--seed <n>", "repeats the choices of an earlier run (default: random)", wholeNumber, randomSeed())
+  .option("--clients <n>", "clients that call at once", wholeNumber, 8)
+  .parse()
+  .opts<{ kills: number; seed: number; clients: number }>();
 
-Options:
-  --kills N     how often it is killed (25)
-  --seed N      repeats the choices of an earlier run (random)
-  --clients N   clients that call at once (8)
-  --help        show this page
-`;
-
-const { values } = parseArgs({
-  options: {
-    kills: { type: "string", default: "25" },
-    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
-    clients: { type: "string", default: "8" },
-    help: { type: "boolean", short: "h", default: false },
-  },
-});
-
-if (values.help) {
-  process.stdout.write(HELP);
-} else {
-  const seed = Number(values.seed);
-  process.stdout.write(`seed ${seed}\n`);
-  const result = await runChaos({
-    kills: Number(values.kills),
-    seed,
-    clients: Number(values.clients),
+await runCommand(async () => {
+  say(`seed ${options.seed}`);
+  const { listed, events, deliveries, counts } = await runChaos({
+    ...options,
     maxLifeMilliseconds: 4000,
     drains: true,
-    say: (line) => process.stdout.write(`${line}\n`),
+    say,
   });
-  process.stdout.write(
-    `Every promise held: ${result.listed} badges, ${result.events} events in ${result.deliveries} deliveries, ` +
-      `${result.counts.answered} answers, ${result.counts.lost} lost.\n`,
+  say(
+    `Every promise held: ${listed} badges, ${events} events in ${deliveries} deliveries, ` +
+      `${counts.answered} responses, ${counts.lost} lost.`,
   );
-}
+});

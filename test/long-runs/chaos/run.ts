@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
+import { z } from "zod";
 import { type RunningService, startService } from "../../node/support/service.ts";
-import { type Answered, ChaosClient, nothingAnswered } from "./client.ts";
-import { Random } from "./random.ts";
+import { Dice } from "../dice.ts";
 
 export interface ChaosOptions {
   kills: number;
@@ -11,7 +11,7 @@ export interface ChaosOptions {
   clients: number;
   /** Longest time between a start and its kill, in milliseconds. */
   maxLifeMilliseconds: number;
-  /** Whether to wait until every event was delivered: a delivery that a kill broke off is made again after a minute. */
+  /** Whether to wait until every event was delivered: a delivery that a kill interrupted is retried after a minute. */
   drains: boolean;
   say(line: string): void;
 }
@@ -23,48 +23,52 @@ export interface ChaosResult {
   listed: number;
   events: number;
   deliveries: number;
-  counts: Answered["counts"];
+  /** Calls by outcome. */
+  counts: { answered: number; lost: number };
 }
 
-/** What `webhook list` lists at most; a longer run is not counted. */
-const MAX_LISTED_EVENTS = 10_000;
+const credentials = z.object({ applicationId: z.string(), applicationSecret: z.string() });
+const badgePage = z.object({ badges: z.array(z.object({ id: z.string() })) });
+const webhook = z.object({ id: z.string(), data: z.object({ id: z.string() }) });
+const granted = z.object({ id: z.string().optional(), badgeId: z.string().optional() });
 
-/** How long the queues get to drain after the last start: the lease of a delivery that was under way, and a sweep. */
+/** `webhook list` lists no more; in a longer run events are not counted. */
+const MAX_LISTED_EVENTS = 10_000;
+/** For the queue to drain after the last start: the lease of a delivery that was under way, and a sweep. */
 const DRAIN_MILLISECONDS = 150_000;
 
 /**
- * Kills the service with SIGKILL at random moments under traffic, starts it again on the same state, and checks at the
- * end that everything it ever answered still holds.
+ * Kills the service with SIGKILL at random moments under traffic, restarts it on the same state, and checks at the end
+ * that everything it ever answered still holds.
  *
  * @throws Error that says which promise was broken
  */
-export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
-  const random = new Random(options.seed);
-  const receiver = await startReceiver(random);
+export async function runChaos({ kills, seed, say, ...options }: ChaosOptions): Promise<ChaosResult> {
+  const dice = new Dice(seed);
+  const receiver = await startReceiver(dice);
   let service = await startService();
   try {
-    const application = await createApplication(service, receiver.url);
-    const answered = nothingAnswered();
-    const clients = Array.from({ length: options.clients }, (_, place) => {
-      const name = `client${place}`;
-      return new ChaosClient(service.origin, application, new Random(random.below(2 ** 31)), name, answered);
-    });
+    const created = await admin(service, "application", "create", "--name", "Chaos", "--webhook-url", receiver.url);
+    const application = credentials.parse(created);
+    const traffic = new Traffic(service.origin, application, dice, options.clients);
+    const { badges, counts } = traffic;
     const badgesAtKills: number[] = [];
-    for (let kill = 1; kill <= options.kills; kill++) {
-      const life = 200 + random.below(options.maxLifeMilliseconds);
-      await traffic(clients, () => wait(life).then(() => service.kill()));
-      badgesAtKills.push(answered.badges.size);
-      options.say(`kill ${kill} of ${options.kills} after ${life} ms: ${progress(answered)}`);
+    for (let kill = 1; kill <= kills; kill++) {
+      const life = 200 + dice.below(options.maxLifeMilliseconds);
+      await traffic.until(() => wait(life).then(() => service.kill()));
+      badgesAtKills.push(badges.size);
+      const progress = `${badges.size} badges, ${counts.answered} responses, ${counts.lost} lost`;
+      say(`kill ${kill} of ${kills} after ${life} ms: ${progress}`);
       service = await service.restart();
     }
-    await traffic(clients, () => wait(1000));
-    const listed = await checkBadges(service, application, answered);
-    const events = await countEvents(service, application);
+    await traffic.until(() => wait(1000));
+    const listed = await traffic.checkList();
+    const list = (...filter: string[]) => listEvents(service, application.applicationId, ...filter);
+    const events = (await list("--limit", String(MAX_LISTED_EVENTS))).length;
     if (listed.size < MAX_LISTED_EVENTS && events !== listed.size)
       throw new Error(`${listed.size} badges are listed, but there are ${events} events`);
-    if (options.drains) await waitForDeliveries(service, application, receiver.received, listed);
+    if (options.drains) await drain(receiver.received, listed, () => list("--state", "pending"));
     const deliveries = [...receiver.received.values()].reduce((sum, count) => sum + count, 0);
-    const { badges, counts } = answered;
     return { badgesAtKills, badges: badges.size, listed: listed.size, events, deliveries, counts };
   } finally {
     await service.stop();
@@ -73,103 +77,164 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   }
 }
 
-const progress = ({ badges, counts }: Answered): string =>
-  `${badges.size} badges, ${counts.answered} answers, ${counts.lost} lost`;
-
-/** All clients at once, until `until` is over; then each finishes its step. */
-async function traffic(clients: readonly ChaosClient[], until: () => Promise<unknown>): Promise<void> {
-  let over = false;
-  const end = until().then(() => {
-    over = true;
-  });
-  const work = clients.map(async (client) => {
-    while (!over) await client.step();
-  });
-  await Promise.all([end, ...work]);
-}
-
-type Credentials = { applicationId: string; applicationSecret: string };
-
-async function createApplication(service: RunningService, url: string): Promise<Credentials> {
-  const created = await service.admin("application", "create", "--name", "Chaos", "--webhook-url", url, "--json");
-  if (created.code !== 0) throw new Error(created.stderr);
-  return JSON.parse(created.stdout);
-}
-
-/** Every badge that was answered is listed under its number, and no number twice. @returns the listed numbers */
-async function checkBadges(
-  service: RunningService,
-  { applicationId: applicationid, applicationSecret: applicationsecret }: Credentials,
-  { badges }: Answered,
-): Promise<Set<string>> {
-  const listed = new Set<string>();
-  for (let cursor: string | null = ""; cursor !== null; ) {
-    const next = cursor === "" ? "" : `&cursor=${cursor}`;
-    const page: Response = await fetch(`${service.origin}/v1/badges?per_page=1000${next}`, {
-      headers: { applicationid, applicationsecret },
-    });
-    const body: { badges: { id: string }[] } = await page.json();
-    for (const { id } of body.badges) {
-      if (listed.has(id)) throw new Error(`number ${id} is listed twice`);
-      listed.add(id);
-    }
-    cursor = page.headers.get("pagination-cursor");
-  }
-  const numbers = new Set(badges.values());
-  if (numbers.size !== badges.size) throw new Error("two user devices were answered one number");
-  for (const [key, number] of badges) {
-    if (!listed.has(number)) throw new Error(`${key} was answered ${number}, which is not listed`);
-  }
-  return listed;
-}
-
-/** Events of the outbox, in any state: one a badge. */
-async function countEvents(service: RunningService, { applicationId }: Credentials): Promise<number> {
-  return (await listEvents(service, applicationId, "--limit", String(MAX_LISTED_EVENTS))).length;
-}
-
-/** Every listed badge is told to the receiver at least once, and nothing waits. */
-async function waitForDeliveries(
-  service: RunningService,
-  { applicationId }: Credentials,
-  received: ReadonlyMap<string, number>,
-  listed: ReadonlySet<string>,
-): Promise<void> {
-  const deadline = Date.now() + DRAIN_MILLISECONDS;
-  const missing = () => [...listed].filter((number) => !received.has(number));
-  while (missing().length > 0) {
-    if (Date.now() > deadline) throw new Error(`no event came for ${missing().join(", ")}`);
-    await wait(500);
-  }
-  while ((await listEvents(service, applicationId, "--state", "pending")).length > 0) {
-    if (Date.now() > deadline) throw new Error("events still wait");
-    await wait(2000);
-  }
-}
-
-async function listEvents(service: RunningService, applicationId: string, ...options: string[]): Promise<unknown[]> {
-  const { code, stdout, stderr } = await service.admin("webhook", "list", applicationId, ...options, "--json");
+async function admin(service: RunningService, ...words: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await service.admin(...words, "--json");
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
 }
 
-/** Counts deliveries by badge number. A tenth of the events is refused once, so that retries are part of it. */
-async function startReceiver(random: Random): Promise<{ url: string; received: Map<string, number>; close(): void }> {
+const listEvents = async (service: RunningService, applicationId: string, ...filter: string[]): Promise<unknown[]> =>
+  z.array(z.unknown()).parse(await admin(service, "webhook", "list", applicationId, ...filter));
+
+/** Waits until every listed badge has reached the receiver and no event is pending. */
+async function drain(
+  received: ReadonlyMap<string, number>,
+  listed: ReadonlySet<string>,
+  pending: () => Promise<unknown[]>,
+): Promise<void> {
+  const deadline = Date.now() + DRAIN_MILLISECONDS;
+  for (;;) {
+    const missing = [...listed].filter((number) => !received.has(number));
+    if (missing.length === 0 && (await pending()).length === 0) return;
+    if (Date.now() > deadline) throw new Error(`events are still pending; none came for: ${missing.join(", ")}`);
+    await wait(1000);
+  }
+}
+
+/** Counts deliveries by badge number. Refuses a tenth of the events once, so that retries are part of the run. */
+async function startReceiver(dice: Dice): Promise<{ url: string; received: Map<string, number>; close(): void }> {
   const received = new Map<string, number>();
   const refused = new Set<string>();
-  const server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (chunk) => (body += chunk));
-    request.on("end", () => {
-      const { id, data } = JSON.parse(body);
-      const fails = random.below(10) === 0 && !refused.has(id);
-      if (fails) refused.add(id);
-      else received.set(data.id, (received.get(data.id) ?? 0) + 1);
-      response.writeHead(fails ? 500 : 204).end();
-    });
+  const server = createServer(async (request, response) => {
+    const { id, data } = webhook.parse(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    const fails = dice.below(10) === 0 && !refused.has(id);
+    if (fails) refused.add(id);
+    else received.set(data.id, (received.get(data.id) ?? 0) + 1);
+    response.writeHead(fails ? 500 : 204).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
   return { url: `http://localhost:${address.port}/`, received, close: () => server.close() };
+}
+
+interface Client {
+  name: string;
+  dice: Dice;
+  devices: number;
+  /** Calls whose response was lost: repeated, as a phone does. */
+  lost: [udid: string, userId: string, token: string | null][];
+}
+
+/** Clients that call at random and hold every response against the earlier ones. */
+class Traffic {
+  /** What the service answered, and must still say: number by user device, `udid/userId`. */
+  readonly badges = new Map<string, string>();
+  readonly counts = { answered: 0, lost: 0 };
+  /** Tokens that nobody presented yet. */
+  readonly #pending = new Set<string>();
+  readonly #origin: string;
+  readonly #headers: { applicationid: string; applicationsecret: string };
+  readonly #clients: Client[];
+
+  constructor(origin: string, application: z.infer<typeof credentials>, dice: Dice, clients: number) {
+    this.#origin = origin;
+    this.#headers = { applicationid: application.applicationId, applicationsecret: application.applicationSecret };
+    this.#clients = Array.from({ length: clients }, (_, place) => {
+      return { name: `client${place}`, dice: new Dice(dice.below(2 ** 31)), devices: 0, lost: [] };
+    });
+  }
+
+  /** All clients call until `end` is over; then each finishes its step. @throws Error when a response contradicts an earlier one */
+  async until(end: () => Promise<unknown>): Promise<void> {
+    let isOver = false;
+    const ended = end().then(() => {
+      isOver = true;
+    });
+    const work = this.#clients.map(async (client) => {
+      while (!isOver) await this.#step(client);
+    });
+    await Promise.all([ended, ...work]);
+  }
+
+  /** Every badge that was answered is listed under its number, and no number twice. @returns the listed numbers */
+  async checkList(): Promise<Set<string>> {
+    const listed = new Set<string>();
+    for (let query = "?per_page=1000"; query !== ""; ) {
+      const page = await fetch(`${this.#origin}/v1/badges${query}`, { headers: this.#headers });
+      for (const { id } of badgePage.parse(await page.json()).badges) {
+        if (listed.has(id)) throw new Error(`number ${id} is listed twice`);
+        listed.add(id);
+      }
+      const cursor = page.headers.get("pagination-cursor");
+      query = cursor === null ? "" : `?per_page=1000&cursor=${cursor}`;
+    }
+    if (new Set(this.badges.values()).size !== this.badges.size)
+      throw new Error("two user devices were answered one number");
+    for (const [key, number] of this.badges) {
+      if (!listed.has(number)) throw new Error(`${key} was answered ${number}, which is not listed`);
+    }
+    return listed;
+  }
+
+  async #step(client: Client): Promise<void> {
+    const { dice, name } = client;
+    const what = dice.next();
+    const lost = client.lost.pop();
+    if (lost) return this.#badge(client, ...lost);
+    if (what < 0.5) return this.#badge(client, `${name}-${client.devices++}`, "user", null);
+    if (what < 0.65) {
+      const known = dice.pick([...this.badges.keys()].filter((key) => key.startsWith(name)));
+      const [udid = "", userId = ""] = known?.split("/") ?? [];
+      return known === undefined ? undefined : this.#badge(client, udid, userId, null);
+    }
+    const token = what < 0.8 ? undefined : dice.pick([...this.#pending]);
+    if (token === undefined) return this.#invite(name);
+    this.#pending.delete(token);
+    if (what < 0.92) return this.#badge(client, `${name}-${client.devices++}`, "guest", token);
+    const revoked = await this.#call("PATCH", `/v1/invitation/${token}/revoke`, null, {});
+    if (revoked !== null && revoked.status !== 200) throw new Error(`a revocation was answered ${revoked.status}`);
+  }
+
+  async #badge(client: Client, udid: string, userId: string, token: string | null): Promise<void> {
+    const key = `${udid}/${userId}`;
+    const response = await this.#call("POST", "/v1/badge", { userId, invitationToken: token }, { udid });
+    if (response === null) {
+      client.lost.push([udid, userId, token]);
+      return;
+    }
+    const { status, body } = response;
+    const known = this.badges.get(key);
+    if (status !== 201 && status !== 200) throw new Error(`${key}: unexpected status ${status}`);
+    const isNew = status === 201 && known !== undefined;
+    if (isNew || (known !== undefined && known !== body.badgeId))
+      throw new Error(`${key} had ${known} and was answered ${status} ${body.badgeId}`);
+    this.badges.set(key, String(body.badgeId));
+  }
+
+  async #invite(name: string): Promise<void> {
+    const expiresAt = new Date(Date.now() + 3600_000).toISOString();
+    const response = await this.#call("POST", "/v1/invitation", { expiresAt }, { udid: `${name}-host` });
+    if (response !== null && response.status !== 201) throw new Error(`an invitation was answered ${response.status}`);
+    if (response?.body.id !== undefined) this.#pending.add(response.body.id);
+  }
+
+  /** @returns null when there was no response, or 503: nothing is known then */
+  async #call(method: string, path: string, body: object | null, headers: Record<string, string>) {
+    try {
+      const response = await fetch(this.#origin + path, {
+        method,
+        headers: { ...this.#headers, ...headers },
+        body: body === null ? null : JSON.stringify(body),
+        signal: AbortSignal.timeout(20_000),
+      });
+      const parsed = granted.parse(await response.json());
+      if (response.status === 503) throw new Error("503");
+      this.counts.answered++;
+      return { status: response.status, body: parsed };
+    } catch {
+      this.counts.lost++;
+      return null;
+    }
+  }
 }

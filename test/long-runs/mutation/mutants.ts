@@ -1,11 +1,10 @@
-import { mutateSql, SQL_START } from "./sql.ts";
-import { child, isNode, type Node, parse, walk } from "./syntax.ts";
+import { parseAst } from "vitest/node";
+import { Dice } from "../dice.ts";
 
 /** One small change of one file. */
 export interface Mutant {
   file: string;
   line: number;
-  operator: string;
   /** The changed piece of the text: from here, up to there. */
   start: number;
   end: number;
@@ -13,9 +12,37 @@ export interface Mutant {
   replacement: string;
 }
 
-type Change = Pick<Mutant, "start" | "end" | "replacement" | "operator">;
+type Change = Pick<Mutant, "start" | "end" | "replacement">;
 
-/** What takes an operator's place; those of comparisons as Stryker has them: the bound, and the opposite. */
+/** A node of the syntax tree (ESTree with TypeScript's additions), with its place in the text. */
+interface Node {
+  type: string;
+  start: number;
+  end: number;
+  [field: string]: unknown;
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+}
+
+/** A field that holds a node. */
+function child(node: Node, field: string): Node | null {
+  const value = node[field];
+  return isNode(value) ? value : null;
+}
+
+/** Only there for the compiler and the reader: no mutant of it differs from the original. */
+const NEVER_RUN = /^(TS(?!As|NonNull|Satisfies)|Import|ExportAll)/;
+
+/** @param visit gets each node with all that it is part of, the nearest first */
+function walk(node: Node, visit: (node: Node, ancestors: readonly Node[]) => void, ancestors: readonly Node[] = []) {
+  if (NEVER_RUN.test(node.type)) return;
+  visit(node, ancestors);
+  for (const value of Object.values(node).flat()) if (isNode(value)) walk(value, visit, [node, ...ancestors]);
+}
+
+/** Replacements of an operator; those of comparisons as Stryker has them: the bound, and the opposite. */
 const OPERATORS: Readonly<Record<string, readonly string[]>> = {
   "<": ["<=", ">="],
   "<=": ["<", ">"],
@@ -38,152 +65,156 @@ const OPERATORS: Readonly<Record<string, readonly string[]>> = {
   "??=": ["="],
 };
 
-/** Calls whose parameters only tell a person something. */
-const TELLS = /^(log|noteLost|leftToSweep)\(|^new (\w*Error)\(/;
+/** One quantifier or bound for the other. */
+const METHODS = new Map([
+  ["min", "max"],
+  ["max", "min"],
+  ["some", "every"],
+  ["every", "some"],
+  ["floor", "ceil"],
+]);
 
-/** Functions that only say something to a person. */
-const DESCRIBES = /^function describe/;
+/** Calls and functions that only say something to a person. */
+const TELLS = /^((log|noteLost|leftToSweep)\(|new \w*Error\(|function describe)/;
+const TELLING = ["CallExpression", "NewExpression", "FunctionDeclaration"];
 
-/** All mutants of a file, in the order of its text. */
+/** All mutants of a file, in the order of its text. The parser is the one that comes with vitest. */
 export function mutantsOf(file: string, text: string): Mutant[] {
+  const tree: unknown = parseAst(text, { lang: "ts" });
+  if (!isNode(tree)) throw new TypeError("the parser returned no tree");
   const changes: Change[] = [];
   const isLimits = /(^|\/)limits\.ts$/.test(file);
-  walk(parse(text), (node, ancestors) => {
-    if (isLimits) {
-      changes.push(...limitChanges(node));
-      return;
-    }
-    if (ancestors.some((one) => DESCRIBES.test(text.slice(one.start, one.end)))) return;
-    if (!ancestors.concat(node).some((one) => TELLS.test(text.slice(one.start, one.end)) && isCall(one))) {
-      changes.push(...changesOf(node, ancestors, text));
-    }
+  walk(tree, (node, ancestors) => {
+    const tells = [node, ...ancestors].some((one) => TELLING.includes(one.type) && TELLS.test(textOf(one, text)));
+    if (isLimits) changes.push(...limitChanges(node));
+    else if (!tells) changes.push(...changesOf(node, ancestors[0], text));
   });
   return changes
     .map((change) => ({
       file,
       line: text.slice(0, change.start).split("\n").length,
-      original: text.slice(change.start, change.end),
+      original: textOf(change, text),
       ...change,
     }))
     .sort((one, other) => one.start - other.start || one.end - other.end);
 }
 
-/** One more or less of a limit of the design changes nothing that anybody must notice; ten times more or less does. */
+const textOf = ({ start, end }: { start: number; end: number }, text: string): string => text.slice(start, end);
+
+/** @param replacements one mutant each */
+const instead = ({ start, end }: { start: number; end: number }, ...replacements: string[]): Change[] =>
+  replacements.map((replacement) => ({ start, end, replacement }));
+
+/** Nobody must notice one more or less of a limit of the design; but ten times as much or as little. */
 function limitChanges(node: Node): Change[] {
   const { type, value } = node;
   if (type !== "Literal" || typeof value !== "number" || value < 2) return [];
-  const values = [10 * value, Math.max(1, Math.floor(value / 10))];
-  return values.map((one) => ({ ...place(node), replacement: `(${one})`, operator: "limit" }));
+  return instead(node, `(${10 * value})`, `(${Math.max(1, Math.floor(value / 10))})`);
 }
 
-const isCall = ({ type }: Node): boolean => type === "CallExpression" || type === "NewExpression";
-
-function changesOf(node: Node, ancestors: readonly Node[], text: string): Change[] {
+function changesOf(node: Node, parent: Node | undefined, text: string): Change[] {
   switch (node.type) {
     case "BinaryExpression":
     case "LogicalExpression":
-      return operatorChanges(node, text, "left", "right");
     case "AssignmentExpression":
-      return operatorChanges(node, text, "left", "right");
     case "UpdateExpression":
-      return replaced(text, node, node.operator === "++" ? ["++", "--"] : ["--", "++"], "update");
+      return operatorChanges(node, text);
     case "UnaryExpression": {
       const operand = child(node, "argument");
-      if (node.operator !== "!" || !operand) return [];
-      return [{ start: node.start, end: operand.start, replacement: "", operator: "negation" }];
+      return node.operator === "!" && operand ? instead({ start: node.start, end: operand.start }, "") : [];
     }
     case "IfStatement":
     case "ConditionalExpression":
-    case "WhileStatement":
-      return conditionChanges(node);
+    case "WhileStatement": {
+      const test = child(node, "test");
+      // An endless loop would only cost the time limit.
+      const values = node.type === "WhileStatement" ? ["false"] : ["true", "false"];
+      return test ? instead(test, ...values) : [];
+    }
     case "Literal":
-      return literalChanges(node, ancestors, text);
+      return literalChanges(node, parent, text);
     case "TemplateLiteral":
-      return templateChanges(node, ancestors, text);
+      if (SQL_START.test(text.slice(node.start + 1, node.end))) return sqlChanges(node, text);
+      return parent?.type === "TaggedTemplateExpression" ? [] : instead(node, "``");
     case "ExpressionStatement":
-      return [{ start: node.start, end: node.end, replacement: ";", operator: "statement" }];
-    case "ReturnStatement":
-      return isNode(node.argument) ? [] : [{ ...place(node), replacement: ";", operator: "statement" }];
     case "ContinueStatement":
     case "BreakStatement":
-      return [{ ...place(node), replacement: ";", operator: "statement" }];
-    case "CallExpression":
-      return methodChanges(node, text);
+      return instead(node, ";");
+    case "ReturnStatement":
+      return isNode(node.argument) ? [] : instead(node, ";");
+    case "CallExpression": {
+      const property = child(child(node, "callee") ?? node, "property");
+      const other = property && METHODS.get(textOf(property, text));
+      return property && other ? instead(property, other) : [];
+    }
     default:
       return [];
   }
 }
 
-const place = ({ start, end }: Node): { start: number; end: number } => ({ start, end });
-
-function operatorChanges(node: Node, text: string, leftField: string, rightField: string): Change[] {
-  const left = child(node, leftField);
-  const right = child(node, rightField);
+function operatorChanges(node: Node, text: string): Change[] {
   const { operator } = node;
-  if (!left || !right || typeof operator !== "string") return [];
-  const start = text.indexOf(operator, left.end);
-  if (start < 0 || start >= right.start) return [];
-  const names = OPERATORS[operator] ?? [];
-  return names.map((name) => ({ start, end: start + operator.length, replacement: name, operator: "operator" }));
+  if (typeof operator !== "string") return [];
+  const start = text.indexOf(operator, child(node, "left")?.end ?? node.start);
+  const place = { start, end: start + operator.length };
+  if (node.type === "UpdateExpression") return instead(place, operator === "++" ? "--" : "++");
+  return instead(place, ...(OPERATORS[operator] ?? []));
 }
 
-/** Always so, and never so. An endless loop would only cost the time limit. */
-function conditionChanges(node: Node): Change[] {
-  const test = child(node, "test");
-  if (!test) return [];
-  const values = node.type === "WhileStatement" ? ["false"] : ["true", "false"];
-  return values.map((replacement) => ({ ...place(test), replacement, operator: "condition" }));
-}
-
-function literalChanges(node: Node, ancestors: readonly Node[], text: string): Change[] {
+function literalChanges(node: Node, parent: Node | undefined, text: string): Change[] {
   const { value } = node;
-  if (typeof value === "boolean") return [{ ...place(node), replacement: String(!value), operator: "boolean" }];
-  if (typeof value === "number") {
-    return [value + 1, value - 1].map((one) => ({ ...place(node), replacement: `(${one})`, operator: "number" }));
-  }
-  if (typeof value !== "string" || !isLogic(node, ancestors)) return [];
+  if (typeof value === "boolean") return instead(node, String(!value));
+  if (typeof value === "number") return instead(node, `(${value + 1})`, `(${value - 1})`);
+  // The name of a field or of a module, and what only the compiler compares, is no logic.
+  const isName = !parent || (parent.key === node && !parent.computed) || /^(TS|Import|Export)/.test(parent.type);
+  if (typeof value !== "string" || isName) return [];
   if (SQL_START.test(value)) return sqlChanges(node, text);
-  return [{ ...place(node), replacement: value === "" ? '"mutant"' : '""', operator: "string" }];
+  return instead(node, value === "" ? '"mutant"' : '""');
 }
 
-/** Not a directive, a name of a field, or a type's own name, which only the compiler compares. */
-function isLogic(node: Node, [parent]: readonly Node[]): boolean {
-  if (!parent) return false;
-  return !(parent.key === node && !parent.computed) && !/^(TS|Import|Export)/.test(parent.type);
-}
+/** How SQL begins that is one of our statements, or a piece of one. */
+const SQL_START = /^\s*(SELECT|INSERT|UPDATE|DELETE|EXISTS|FROM invitation|CREATE TABLE|\(application_id, id\))/;
 
-function templateChanges(node: Node, [parent]: readonly Node[], text: string): Change[] {
-  if (SQL_START.test(text.slice(node.start + 1, node.end))) return sqlChanges(node, text);
-  if (parent?.type === "TaggedTemplateExpression") return [];
-  return [{ ...place(node), replacement: "``", operator: "string" }];
-}
+const SQL_RULES: readonly (readonly [find: RegExp, replacement: string])[] = [
+  [/\bORDER BY [\w, ]+?(?= LIMIT|\)|"|`|\n|$)/g, ""],
+  [/<=/g, "<"],
+  [/(?<![<>!])>(?![>=])/g, ">="],
+  [/<>/g, "="],
+  [/(?<![<>!=-])=(?!=)/g, "<>"],
+  [/\bAND\b/g, "OR"],
+  [/\bOR\b(?! IGNORE)/g, "AND"],
+  [/\bIS NOT NULL\b/g, "IS NULL"],
+  [/\bIS NULL\b/g, "IS NOT NULL"],
+  [/\bNOT EXISTS\b/g, "EXISTS"],
+  [/\bmax\(/g, "min("],
+  [/\bmin\(/g, "max("],
+  [/ DESC\b/g, ""],
+  [/\bON CONFLICT DO NOTHING\b/g, ""],
+  [/\bOR IGNORE\b/g, ""],
+  [/(?<=[ (])1 \+ /g, ""],
+];
 
-/** The words between two `${…}` stay; only text that the database reads is changed. */
+/** Changes of the text that the database reads. */
 function sqlChanges(node: Node, text: string): Change[] {
-  return mutateSql(text.slice(node.start, node.end)).map(({ from, to, replacement }) => ({
-    start: node.start + from,
-    end: node.start + to,
-    replacement,
-    operator: "sql",
-  }));
+  const sql = textOf(node, text);
+  // A table's definition has no condition; and what is in `${…}` is TypeScript, with operators of its own.
+  if (/^\W*CREATE TABLE/.test(sql)) return [];
+  const readable = sql.replaceAll(/\$\{[^}]*\}/g, (code) => "·".repeat(code.length));
+  return SQL_RULES.flatMap(([find, replacement]) =>
+    [...readable.matchAll(find)].flatMap(({ 0: found, index }) =>
+      instead({ start: node.start + index, end: node.start + index + found.length }, replacement),
+    ),
+  );
 }
 
-/** One quantifier or bound for the other. */
-const METHODS: Readonly<Record<string, string>> = {
-  min: "max",
-  max: "min",
-  some: "every",
-  every: "some",
-  floor: "ceil",
-};
-
-function methodChanges(node: Node, text: string): Change[] {
-  const property = child(child(node, "callee") ?? node, "property");
-  const other = property && METHODS[text.slice(property.start, property.end)];
-  return property && other ? [{ ...place(property), replacement: other, operator: "method" }] : [];
-}
-
-function replaced(text: string, node: Node, [from = "", to = ""]: readonly string[], operator: string): Change[] {
-  const start = text.indexOf(from, node.start);
-  return [{ start, end: start + from.length, replacement: to, operator }];
+/**
+ * Draws mutants evenly over the files, so that a short file counts as much as a long one: one of each in turn, until there
+ * are enough. A run that is stopped early has an even draw, too. The same seed draws the same ones of a file, whatever the
+ * other files are.
+ */
+export function draw(mutants: readonly Mutant[], count: number, seed: number): Mutant[] {
+  const piles = [...Map.groupBy(mutants, ({ file }) => file).values()].map((pile) => new Dice(seed).shuffled(pile));
+  const rounds = Math.max(0, ...piles.map(({ length }) => length));
+  const all = Array.from({ length: rounds }, (_, round) => piles.flatMap((pile) => pile.slice(round, round + 1)));
+  return all.flat().slice(0, count);
 }

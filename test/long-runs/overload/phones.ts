@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Answer, Call } from "../bench/send.ts";
-import { Random } from "../chaos/random.ts";
+import { Dice } from "../dice.ts";
 
 /** What the phones of a run were told of their application. */
 export interface Application {
@@ -34,7 +34,7 @@ const claims = z.object({ sub: z.string(), aud: z.string(), client_signature: z.
 /** The phones of a run: they call at random, remember what they were answered, and hold the service to it. */
 export class Phones {
   readonly #application: Application;
-  readonly #random: Random;
+  readonly #random: Dice;
   readonly #withBadge: Phone[] = [];
   readonly #unanswered = new Set<Phone>();
   readonly #holders = new Map<string, Phone>();
@@ -47,7 +47,7 @@ export class Phones {
 
   constructor(application: Application, seed: number) {
     this.#application = application;
-    this.#random = new Random(seed);
+    this.#random = new Dice(seed);
   }
 
   next(): Ask {

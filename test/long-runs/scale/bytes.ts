@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createPermutation } from "../../../src/worker/allocator/permutation.ts";
-import { createRandom, type Random } from "./random.ts";
+import { Dice } from "../dice.ts";
+import { migrationFiles } from "../migrations.ts";
 
 const PROJECT = join(import.meta.dirname, "../../..");
-const MIGRATIONS = join(PROJECT, "migrations");
 
 /** Bytes of one row with all its indexes. */
 export interface Bytes {
@@ -26,14 +26,10 @@ const METADATA = JSON.stringify({ deviceModel: "Pixel 9 Pro", os: "Android", osV
  */
 export function measureBytes(rows: number): Bytes {
   const d1 = new DatabaseSync(":memory:");
-  for (const name of readdirSync(MIGRATIONS)
-    .filter((name) => name.endsWith(".sql"))
-    .sort()) {
-    d1.exec(readFileSync(join(MIGRATIONS, name), "utf8"));
-  }
+  for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
   const object = new DatabaseSync(":memory:");
   object.exec(ledgerTables());
-  const random = createRandom(1);
+  const dice = new Dice(1);
   const place = createPermutation(new Uint8Array(32), 10_000_000);
   const insert = inserts(d1, object);
   const measured: Bytes = { badge: 0, event: 0, invitation: 0, lease: 0 };
@@ -41,7 +37,7 @@ export function measureBytes(rows: number): Bytes {
     const db = kind === "lease" ? object : d1;
     const before = sizeOf(db);
     db.exec("BEGIN");
-    for (let n = 0; n < rows; n++) insert[kind](n, 1_000_000_000 + place(n), random);
+    for (let n = 0; n < rows; n++) insert[kind](n, 1_000_000_000 + place(n), dice);
     db.exec("COMMIT");
     measured[kind] = Math.round((sizeOf(db) - before) / rows);
   }
@@ -67,25 +63,25 @@ function inserts(d1: DatabaseSync, object: DatabaseSync) {
   const now = 1_763_730_000_000;
   const eventId = (n: number) => `evt_01JD7X2M8Q4V6W${String(n).padStart(12, "0")}`;
   return {
-    badge: (n: number, number: number, random: Random) =>
-      badge.run(number, application, text(random, 22), text(random, 36), METADATA, eventId(n), n + 1, now + n),
-    event: (n: number, number: number, random: Random) => {
-      const data = { id: String(number), userId: text(random, 36), metadata: JSON.parse(METADATA) };
+    badge: (n: number, number: number, dice: Dice) =>
+      badge.run(number, application, text(dice, 22), text(dice, 36), METADATA, eventId(n), n + 1, now + n),
+    event: (n: number, number: number, dice: Dice) => {
+      const data = { id: String(number), userId: text(dice, 36), metadata: JSON.parse(METADATA) };
       const createdAt = new Date(now + n).toISOString();
       const payload = JSON.stringify({ id: eventId(n), event: "badge:created", createdAt, data });
       return event.run(application, eventId(n), payload, now + n, now + n, now + n);
     },
-    invitation: (n: number, number: number, random: Random) =>
-      invitation.run(text(random, 43), application, number, text(random, 22), now + n, now + n),
-    lease: (n: number, number: number, random: Random) =>
-      lease.run(`device:${text(random, 22)}:${text(random, 36)}`, number, now + n),
+    invitation: (n: number, number: number, dice: Dice) =>
+      invitation.run(text(dice, 43), application, number, text(dice, 22), now + n, now + n),
+    lease: (n: number, number: number, dice: Dice) =>
+      lease.run(`device:${text(dice, 22)}:${text(dice, 36)}`, number, now + n),
   };
 }
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-const text = (random: Random, length: number): string =>
-  Array.from({ length }, () => LETTERS[Math.floor(random() * LETTERS.length)]).join("");
+const text = (dice: Dice, length: number): string =>
+  Array.from({ length }, () => LETTERS[Math.floor(dice.next() * LETTERS.length)]).join("");
 
 /** The object makes its tables itself. */
 function ledgerTables(): string {

@@ -37,7 +37,7 @@ export const MANY = 20;
 
 /**
  * Every operation, counted in a warm isolate that knows the application: test/storage/costs.test.ts asserts each of
- * these integers on a real D1, a real object and its storage. SCALE.md and the model multiply them; nothing is estimated.
+ * these integers on a real D1, a real object and its storage. docs/scale.md and the model multiply them; nothing is estimated.
  */
 export const COSTS = {
   newBadgeWithWebhook: {

@@ -1,4 +1,4 @@
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../dice.ts";
 import { isUntold } from "./invariants/book.ts";
 import type { ApplicationPlan } from "./plan.ts";
 import type { World } from "./world.ts";

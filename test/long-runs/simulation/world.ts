@@ -1,7 +1,7 @@
 import { Administrator } from "./actors/administrator.ts";
 import { Clients } from "./actors/clients.ts";
 import { Receivers } from "./actors/receivers.ts";
-import { Dice } from "./dice.ts";
+import { Dice } from "../dice.ts";
 import { Book } from "./invariants/book.ts";
 import { Credentials } from "./invariants/credentials.ts";
 import { Deliveries } from "./invariants/deliveries.ts";

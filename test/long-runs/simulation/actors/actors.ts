@@ -1,4 +1,4 @@
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import { Device } from "./device.ts";

@@ -1,5 +1,5 @@
 import { digestOf } from "../../../../src/shared/digest.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { signingPair } from "../service/custody.ts";
 import type { World } from "../world.ts";

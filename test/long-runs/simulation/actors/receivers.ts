@@ -1,4 +1,4 @@
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { Received, Reply } from "../platform/network.ts";
 import type { World } from "../world.ts";
 

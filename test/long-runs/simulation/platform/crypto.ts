@@ -8,7 +8,7 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { toBase64 } from "../../../../src/shared/sealing.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import { standIn } from "./stand-in.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 
 /** Where a call can go wrong. */
 export const PARTS = ["d1", "object", "queue", "message", "network", "client", "alarm"] as const;

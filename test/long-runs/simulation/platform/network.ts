@@ -1,4 +1,4 @@
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { Platform } from "./platform.ts";
 import type { Process } from "./process.ts";
 

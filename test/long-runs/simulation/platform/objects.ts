@@ -1,5 +1,5 @@
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { Platform } from "./platform.ts";
 import { Process, requireProcess } from "./process.ts";

@@ -1,4 +1,4 @@
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { Trace } from "../trace.ts";
 import type { D1Server } from "./d1.ts";
 import type { Faults } from "./faults.ts";

@@ -1,5 +1,5 @@
 import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { Platform } from "./platform.ts";
 import { requireProcess } from "./process.ts";
 import { standIn } from "./stand-in.ts";

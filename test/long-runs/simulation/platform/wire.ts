@@ -1,4 +1,4 @@
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import type { Trace } from "../trace.ts";
 import type { Fault, Faults, Part } from "./faults.ts";
 import type { Process } from "./process.ts";

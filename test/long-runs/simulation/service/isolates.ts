@@ -8,7 +8,7 @@ import { sweep } from "../../../../src/worker/sweep.ts";
 import type { Attempt } from "../../../../src/worker/webhooks/attempt.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../dice.ts";
 import { env, unlimited } from "../platform/bindings.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Process } from "../platform/process.ts";

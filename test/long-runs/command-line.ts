@@ -1,0 +1,30 @@
+import { InvalidArgumentError } from "commander";
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("Not a whole number.");
+  return Number(text);
+}
+
+export function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError("Not a number above zero.");
+  return value;
+}
+
+export const randomSeed = (): number => Math.floor(Math.random() * 2 ** 31);
+
+/** Results. */
+export const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** Progress and errors. */
+export const note = (line: string): void => void process.stderr.write(`${line}\n`);
+
+/** An error of the command becomes a message and exit code 1. */
+export async function runCommand(main: () => Promise<void>): Promise<void> {
+  try {
+    await main();
+  } catch (error) {
+    note(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,83 @@
+/** Files of `test/`, without `.test.ts`. */
+const BADGES = "badges/issue badges/round-trips badges/faults";
+const RESTORED = "badges/restored badges/faults badges/round-trips";
+const INVITATIONS = "invitations/claim invitations/claim-groups invitations/invitations";
+const RELEASE = "invitations/release";
+const RACES = "invitations/races";
+const RECONCILED = "invitations/restored";
+const LEDGER = "allocator/ledger badges/restored";
+const WEBHOOKS = "webhooks/delivery webhooks/answers webhooks/endpoint";
+const COSTS = "storage/plans storage/costs";
+const DOOR = "http/authorization http/errors";
+const KEYS = "applications/sealing applications/signing-keys applications/resealing";
+const OPENAPI = "http/openapi http/openapi-codes";
+const ADMIN =
+  "node/admin-commands node/admin-applications node/admin-credentials node/admin-events node/admin-reports node/admin-sealing";
+
+/** The tests that may notice a mutant of a file, by its path; the first that matches counts. */
+const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
+  [/worker\/allocator\/adoption/, RECONCILED],
+  [/worker\/allocator\/(allocations|comparison)/, RESTORED, RELEASE],
+  [/worker\/allocator\/(allocator|application-id|client)/, "allocator/allocator", RESTORED, RECONCILED, RELEASE],
+  [/worker\/allocator\/claims/, INVITATIONS, BADGES, RECONCILED],
+  [/worker\/allocator\/(ledger|fresh-numbers|freed-numbers|random)/, LEDGER, INVITATIONS, RECONCILED, COSTS],
+  [/worker\/allocator\/permutation/, "allocator/permutation allocator/ledger node/permutation"],
+  [/worker\/allocator\/range-warnings/, "allocator/range-warnings"],
+  [/worker\/allocator\//, "allocator/group-commit", BADGES, RESTORED],
+  [/worker\/badges\/claim/, INVITATIONS, BADGES, RECONCILED, RACES],
+  [/worker\/badges\/list/, "http/pages", COSTS],
+  [/worker\/badges\/sign/, "badges/issue applications/signing-keys"],
+  [/worker\/badges\//, BADGES],
+  [/worker\/invitations\/expire/, RELEASE, "invitations/sweep"],
+  [/worker\/invitations\//, "invitations/lifecycle http/unavailable", INVITATIONS, RELEASE, RACES],
+  [/worker\/webhooks\/policy/, "webhooks/policy", WEBHOOKS],
+  [/worker\/webhooks\/signature/, "webhooks/signature", WEBHOOKS],
+  [/worker\/webhooks\//, WEBHOOKS],
+  [/worker\/storage\/badge-writes/, BADGES, RESTORED, RELEASE],
+  [/worker\/storage\/claim-writes/, INVITATIONS, BADGES, RACES, COSTS],
+  [/worker\/storage\/invitations/, INVITATIONS, RELEASE, RACES],
+  [/worker\/storage\/webhook/, WEBHOOKS],
+  [/worker\/storage\//, COSTS, BADGES, INVITATIONS, WEBHOOKS, RECONCILED],
+  [/worker\/applications\/devices/, "applications/devices", KEYS],
+  [/worker\/(applications|keys)\//, DOOR, KEYS, RECONCILED],
+  [/worker\/http\//, DOOR, "http/pages http/unavailable", OPENAPI],
+  [/worker\/context/, "webhooks/production", BADGES],
+  [/worker\/bounded-cache/, "bounded-cache"],
+  [/worker\/sweep/, "invitations/sweep", WEBHOOKS],
+  [/worker\//, BADGES, DOOR, WEBHOOKS, RECONCILED],
+  [/shared\/webhook-url/, "webhooks/url-guard", WEBHOOKS],
+  [/shared\/limits/, "webhooks/policy webhooks/url-guard http/pages", DOOR, WEBHOOKS],
+  [/shared\//, KEYS, DOOR, OPENAPI, ADMIN],
+  [/docs-page\//, OPENAPI, "node/docs"],
+  [/client\//, "client/verify-webhook client/clients client/errors client/retries node/client"],
+  [/verify\//, "verify/badge-signature node/verify"],
+  [/admin\/.*seal/, "node/admin-sealing"],
+  [/admin\/output/, "node/output", ADMIN],
+  [/admin\//, ADMIN],
+  [/examples\//, "node/receiver"],
+  [/dev\//, "node/start node/docs"],
+];
+
+/** Files of which no mutant is made, and why. */
+const NOT_MUTATED: readonly (readonly [path: RegExp, reason: string])[] = [
+  [/\.d\.ts$/, "only types"],
+  [/^src\/shared\/schema\.ts$/, "the migrations make the tables; drizzle-kit compares the two"],
+  [/^src\/dev\/(verify-vectors\/|make-verify-vectors)/, "made the published vectors once; the vectors are tested"],
+  [/^src\/dev\/demo\//, "tells a story to a person; the calls it makes are tested where they are answered"],
+  [/^src\/dev\/(openapi-lint|docs-assets)/, "steps of the build, which fails"],
+];
+
+export const reasonToLeaveOut = (file: string): string | null =>
+  NOT_MUTATED.find(([path]) => path.test(file))?.[1] ?? null;
+
+/** Paths of the tests that may notice a mutant of this file. */
+export function testsOf(file: string): string[] {
+  const [, ...tests] = TESTS.find(([path]) => path.test(file)) ?? [];
+  return [...new Set(tests.join(" ").split(" "))].filter((name) => name !== "").map((name) => `test/${name}.test.ts`);
+}
+
+/** Whether the file runs in the simulation. */
+export const isSimulated = (file: string): boolean =>
+  /^src\/worker\/(allocator|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
+    file,
+  );
