@@ -4,11 +4,11 @@ import { STATUS_OF_CODE } from "../http/support/codes.ts";
 import { type Exchange, expectDocumented } from "../support/documented.ts";
 import type { FuzzRequest } from "./requests.ts";
 
-/** What a request of a sound form is never answered: nothing is wrong with its form. */
+/** No request of a sound form gets one of these. */
 const FAULTS_OF_FORM = [400, 401, 405, 413, 422, 429];
 
-/** @returns what is wrong with an answer, whatever the request was; nothing when all is well */
-export function faultsOfAnswer(request: FuzzRequest, exchange: Exchange): string[] {
+/** @returns what is wrong with a response, whatever the request was; nothing when all is well */
+export function faultsOfResponse(request: FuzzRequest, exchange: Exchange): string[] {
   const { method, status, headers, body } = exchange;
   const faults: string[] = [];
   if (status >= 500) faults.push("a fault of the service's own");
@@ -33,14 +33,16 @@ function faultsOfError(status: number, body: string): string[] {
 }
 
 /**
- * What the service granted although the document does not allow it: a form that validation let through.
+ * What the service granted although it must not: a form that the document does not allow, or wrong credentials.
  *
  * @param request to this operation, answered 2xx
+ * @param secrets by application ID
  */
 export function faultsOfGranted(
   request: FuzzRequest,
   operation: Operation,
   { components }: Pick<OpenApiDocument, "components">,
+  secrets: ReadonlyMap<string, string>,
 ): string[] {
   const { searchParams } = new URL(request.path, "https://badges.example");
   const has = (name: string) => (request.headers[name] ?? "").trim() !== "";
@@ -49,8 +51,11 @@ export function faultsOfGranted(
   const wrong = integers.filter(({ name, schema: { minimum = 0 } }) =>
     searchParams.getAll(name).some((text) => !/^\d+$/.test(text) || BigInt(text) < minimum),
   );
+  const secret = secrets.get((request.headers.applicationid ?? "").trim());
+  const isGenuine = secret !== undefined && (!has("applicationsecret") || request.headers.applicationsecret === secret);
   return [
     ...(operation.security.length > 0 && !isNamed ? ["granted without its credentials"] : []),
+    ...(operation.security.length > 0 && !isGenuine ? ["granted with wrong credentials"] : []),
     ...wrong.map(({ name }) => `granted with ${name}=${searchParams.getAll(name)}`),
     ...faultsOfGrantedBody(request.body, operation, components.schemas),
   ];

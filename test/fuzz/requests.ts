@@ -1,7 +1,6 @@
 import fc, { type Arbitrary } from "fast-check";
 import type { Json, OpenApiDocument, Operation, Parameter } from "../../src/docs-page/openapi/types.ts";
-import { ODD_SEGMENTS } from "../http/support/malformed-calls.ts";
-import { type Values, valuesOf } from "./values.ts";
+import { anyText, type Values, valuesOf } from "./values.ts";
 
 /** Of contract section 7. */
 const MAX_BODY_BYTES = 16 * 1024;
@@ -43,7 +42,7 @@ function partOf<Value>(sound: Arbitrary<Value>, odd: Arbitrary<Value>, weight = 
   );
 }
 
-const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY"];
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "UNLOCK"];
 
 /** Requests to one operation of the document, by its own description of them. */
 export function requestsTo(
@@ -77,8 +76,22 @@ export function requestsTo(
 
 /** A path segment in forms that routers and decoders disagree about. */
 const oddSegment = fc.oneof(
-  fc.constantFrom(...ODD_SEGMENTS),
+  fc.constantFrom(
+    "%",
+    "%%",
+    "%zz",
+    "%C0%AF",
+    "%ED%A0%80",
+    "%F0%9F",
+    "..",
+    "%2e%2e",
+    ".",
+    "%00",
+    "a%0d%0ab",
+    "%E2%80%AE",
+  ),
   fc.constantFrom("", "/", "a/b", "a%2Fb", "+", ";a=1", "x".repeat(5000), "%41".repeat(300)),
+  anyText.map((text) => encodeURIComponent(text.toWellFormed())),
   fc.string({ unit: fc.constantFrom("%", "2", "F", "0", ".", "/", "\\", "+", ":", "@", "%25"), maxLength: 12 }),
 );
 
@@ -133,13 +146,22 @@ const oddHeader: Arbitrary<string | null> = fc.oneof(
     .map((codes) => String.fromCharCode(...codes).replaceAll(/[\r\n]/g, ",")),
 );
 
+const mapValues = (headers: Readonly<Record<string, string>>, change: (text: string) => string) =>
+  Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, change(text)]));
+
 /** The headers that say who calls: of one alternative of the operation all schemes, right or odd. */
 function headersOf({ security }: Operation, known: Known): Arbitrary<Part<Record<string, string>>> {
   const [own = {}, ...others] = known.credentials;
   if (security.length === 0) return fc.constant({ value: {}, isSound: true });
   const alternative = fc.constantFrom(...security.map((schemes) => Object.keys(schemes)));
-  const credentials = partOf(fc.constant(own), fc.constantFrom(own, ...others), 8);
-  const udid = partOf(fc.constantFrom(...known.udids), fc.constantFrom("u".repeat(256), "a\u0001b", "\u007f"), 15);
+  // Right but for one character more, or given twice.
+  const near = fc.constantFrom(...["x", ", ", ","].map((more) => mapValues(own, (text) => `${text}${more}${text}`)));
+  const credentials = partOf(fc.constant(own), fc.oneof(fc.constantFrom(own, ...others), near), 8);
+  const udid = partOf(
+    fc.constantFrom(...known.udids),
+    fc.constantFrom("u".repeat(256), "u".repeat(5000), "a\u0001b", "a\tb", "\u007f"),
+    15,
+  );
   const fault = fc.oneof(
     { weight: SOUND_WEIGHT, arbitrary: fc.constant(null) },
     { weight: 1, arbitrary: fc.tuple(fc.nat(), oddHeader) },
@@ -171,6 +193,8 @@ const idleHeaders = fc.dictionary(
     "origin",
     "if-none-match",
     "range",
+    "x-forwarded-for",
+    "x-http-method-override",
   ),
   oddHeader.map((text) => text ?? "application/json"),
   { maxKeys: 2 },
@@ -182,13 +206,36 @@ const noBodies: Arbitrary<Part<FuzzRequest["body"]>> = fc
 
 const encoder = new TextEncoder();
 
+/** A field of any operation, as JSON text, with a value that no program would write. */
+const wrongFields = fc
+  .tuple(
+    fc.constantFrom("userId", "base64", "expiresAt", "USERID", " userId", "userId\\u0000", "expiresAt[]"),
+    fc.constantFrom(
+      "-0",
+      "1e999",
+      "-1E+400",
+      "9007199254740993",
+      `1${"0".repeat(400)}`,
+      '"\\u0000"',
+      '"\\ud800"',
+      "null",
+    ),
+  )
+  .map(([name, value]) => `"${name}":${value}`);
+
 function bodiesOf({ sound, odd }: Values): Arbitrary<Part<FuzzRequest["body"]>> {
   const text = sound.map((value) => JSON.stringify(value));
   const brokenText = fc.oneof(
     fc.tuple(text, fc.nat()).map(([whole, at]) => whole.slice(0, at % whole.length)),
     fc.tuple(text, fc.constantFrom("}", "x", "\0", ",", "\ufeff")).map(([whole, junk]) => whole + junk),
+    fc.tuple(text, fc.constantFrom("'", "`", "\u201c")).map(([whole, quote]) => whole.replaceAll('"', quote)),
     fc.integer({ min: 10, max: 3000 }).map((depth) => "[".repeat(depth) + "]".repeat(depth)),
+    fc.integer({ min: 10, max: 1500 }).map((depth) => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`),
     fc.constantFrom("", " ", "{}", "null", '"text"', "0", '{"__proto__":{}}', '{"constructor":{"prototype":1}}'),
+    text.map((whole) => `{"__proto__":${whole},"constructor":${whole}}`),
+    // Of two fields of one name the last counts; numbers come as no program would write them.
+    fc.tuple(text, wrongFields).map(([whole, field]) => `${whole.slice(0, -1)},${field}}`),
+    wrongFields.map((field) => `{${field}}`),
     // At the limit of a body and over it: blanks make no JSON wrong.
     fc
       .tuple(text, fc.constantFrom(MAX_BODY_BYTES, MAX_BODY_BYTES + 1, 3 * MAX_BODY_BYTES))

@@ -16,14 +16,16 @@ const UNLIMITED_CHARACTERS = 300;
 const TRAPS = [
   ...["__proto__", "constructor", "toString", "then", "undefined", "null", "NaN", "-0", "0x10", "1e999", "true"],
   ...["' OR 1=1 --", '"; DROP TABLE badge', "../../etc/passwd", "%00", "%2e%2e%2f", "{{7*7}}", "<script>", "$ne", "*"],
-  ...[".", "..", "a\u007fb", "line\nbreak", "aGVsbG9=", "AB=="],
+  ...[".", "..", "a\u007fb", "line\nbreak", "aGVsbG9=", "AB==", "prototype", "hasOwnProperty", "valueOf", "length"],
+  ...["Infinity", "[object Object]", "..\\..", "%252F", "%u0041"],
 ];
 
 /** Text of any characters, also such as no text should have: NUL, halves of surrogate pairs, marks of direction. */
-const anyText = fc.oneof(
+export const anyText = fc.oneof(
   fc.constantFrom(...TRAPS),
   fc.string({ unit: "binary", maxLength: 30 }),
   fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 10 }).map((units) => String.fromCharCode(...units)),
+  { weight: 1, arbitrary: fc.integer({ min: 257, max: 9000 }).map((length) => "x".repeat(length)) },
 );
 
 const blank = fc.constantFrom("", " ", "\t", " \t\n", "\u00a0", "\u2003");

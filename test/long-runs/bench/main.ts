@@ -1,106 +1,114 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, cpus, tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
+import { availableParallelism, cpus } from "node:os";
 import { Command } from "commander";
-import { createApplications } from "./applications.ts";
+import { note, runCommand, say } from "../command-line.ts";
 import { chart } from "./chart.ts";
-import { prepareContestants } from "./contestants.ts";
-import { DESCRIPTION } from "./description.ts";
-import { LoadGenerator } from "./load.ts";
-import { OPERATIONS } from "./operations.ts";
-import { measureOwnCost, profileOwnCost } from "./own-cost.ts";
-import { OWN_COST_OPERATIONS, startDrivers } from "./own-cost-drivers.ts";
-import { ownCostTable } from "./own-cost-table.ts";
-import { startReceiver } from "./receiver.ts";
-import { summarize } from "./results.ts";
-import { Bench, type Measurement, type Plan } from "./rounds.ts";
-import type { Side, SideName } from "./side.ts";
-import { tables, verdict } from "./table.ts";
+import { LoadGenerator, startReceiver } from "./load.ts";
+import { newClients, OPERATIONS } from "./operations.ts";
+import { OWN_COST_OPERATIONS, OWN_COST_SIDES, OwnCostBench, ownCostTable } from "./own-cost.ts";
+import { summarize, tables, verdict } from "./results.ts";
+import { Bench, type Contestant, type Plan } from "./rounds.ts";
+import { type Side, type SideName, withSides } from "./sides.ts";
+
+const DESCRIPTION = `Measures what the service's own code costs, and what its design gains.
+
+Workers run on the same runtime, each in a process of its own with a D1 of its
+own on disk, built alike, and serve the same calls of 64 clients:
+
+  service  src/worker/index.ts, built as for a deployment
+  floor    the smallest hand-written Worker that makes the same platform calls
+           by the same SQL; its deliveries are the service's
+  twin     the floor once more: floor against floor is what noise looks like
+  peer     the design most people would write: Hono and D1, a counter row,
+           webhooks sent after the response
+
+A round measures every operation on every side. What is shown are medians of the
+rounds' ratios with their 95 % intervals; a row is a tie when its interval
+overlaps that of floor against floor. Every response is checked, every side sends
+its webhooks while it is measured, and its CPU time counts until the last one has
+arrived. docs/performance.md says how to read the figures.
+
+With --own-cost, service and floor are called in their own isolates, with D1 and
+rate limits memoised and log lines discarded: what is left is the CPU time of the
+Worker's code, of WebCrypto and of the runtime's requests and responses.
+
+--json writes {measuredAt, machine, plan, operations, measurements}; with
+--own-cost {measuredAt, machine, isCpuTime, operations: [{name,
+serviceMicroseconds, floorMicroseconds, …, measurements}]}.`;
 
 const SIDES: readonly SideName[] = ["service", "floor", "twin", "peer"];
+/** Applications with a webhook URL, and as many without. */
+const APPLICATIONS = 10;
 const FULL: Plan = { connections: 64, unmeasuredCallsAClient: 2, rounds: 15, seconds: 1, limitSeconds: 1200 };
 const QUICK: Plan = { connections: 64, unmeasuredCallsAClient: 1, rounds: 3, seconds: 0.4, limitSeconds: 80 };
 /** A load generator busier than this has a share in the latencies it measures. */
 const BUSY_GENERATOR = 0.7;
 
-interface Options {
-  quick?: boolean;
-  ownCost?: boolean;
-  json?: string;
-  svg?: string;
-  profile?: string;
-}
+const options = new Command("npm run bench --")
+  .description(DESCRIPTION)
+  .option("--quick", "fewer and shorter rounds: about two minutes")
+  .option("--own-cost", "measure the CPU time of the Worker's own code, platform calls memoised: about a minute")
+  .option("--json <file>", "write the figures and every single measurement to a file")
+  .option("--svg <file>", "write a chart to a file")
+  .option("--profile <operation>", "measure nothing, but write a CPU profile of each side's Worker")
+  .parse()
+  .opts<{ quick?: boolean; ownCost?: boolean; json?: string; svg?: string; profile?: string }>();
 
-const note = (line: string): void => {
-  process.stderr.write(`${line}\n`);
-};
-
-const started: Side[] = [];
-const noteStarted = (side: Side): void => void started.push(side);
-
-async function main(options: Options): Promise<void> {
-  refuseUnknown(options);
-  const directory = mkdtempSync(join(tmpdir(), "badge-bench-"));
-  const clean = async () => {
-    await Promise.allSettled(started.map((side) => side.stop()));
-    rmSync(directory, { recursive: true, force: true });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => void clean().finally(() => process.exit(1)));
-  }
-  try {
-    note("Building the Workers and starting them …");
-    await (options.ownCost ? runOwnCost(directory, options) : runRounds(directory, options));
-  } finally {
-    await clean();
-  }
-}
-
-/** What can be profiled depends on what is measured. */
-function refuseUnknown({ ownCost, profile, quick, svg }: Options): void {
+await runCommand(async () => {
+  const { ownCost = false, profile, quick, svg } = options;
   const names = ownCost ? Object.keys(OWN_COST_OPERATIONS) : OPERATIONS.map(({ name }) => name);
   if (profile !== undefined && !names.includes(profile)) {
     throw new Error(`${profile} cannot be profiled; choose one of: ${names.join(", ")}`);
   }
   if (ownCost && (quick || svg !== undefined)) throw new Error("--own-cost goes with --json and --profile alone");
+  const inspects = profile !== undefined;
+  if (ownCost) await withSides(OWN_COST_SIDES, { inspects }, runOwnCost);
+  else await withSides(SIDES, { inspects, consumes: true }, runRounds);
+});
+
+async function runOwnCost(side: (name: SideName) => Side): Promise<void> {
+  const bench = await OwnCostBench.prepare(side);
+  const { profile, json } = options;
+  if (profile !== undefined) return writeProfiles(`own-cost-${profile}`, await bench.profile(profile));
+  const { operations, isCpuTime } = await bench.measure();
+  say(`\n${ownCostTable(operations, isCpuTime)}`);
+  if (json !== undefined) writeJson(json, { isCpuTime, operations });
 }
 
-async function runRounds(directory: string, options: Options): Promise<void> {
+async function runRounds(side: (name: SideName) => Side): Promise<void> {
   const plan = options.quick ? QUICK : FULL;
   const load = new LoadGenerator();
   const receiver = await startReceiver();
   try {
-    const preparation = { directory, inspects: options.profile !== undefined, consumes: true, started: noteStarted };
-    const contestants = await prepareContestants(SIDES, preparation, (name, make) =>
-      createApplications(make, receiver.url(name)),
-    );
-    const bench = new Bench(load, receiver, contestants, plan, note);
-    if (options.profile === undefined) report(await bench.run(), plan, load.highestUtilization, options);
-    else await writeProfiles(bench, options.profile);
+    const contestants: Contestant[] = [];
+    for (const name of SIDES) contestants.push(await makeContestant(side(name), receiver.url(name)));
+    const bench = new Bench(load, receiver, contestants, plan);
+    const profiled = OPERATIONS.find(({ name }) => name === options.profile);
+    if (profiled) return writeProfiles(profiled.name, await bench.profile(profiled));
+    const measurements = await bench.run();
+    const operations = summarize(measurements);
+    const generatorBusy = load.highestUtilization;
+    const busy = `The load generator was busy ${Math.round(generatorBusy * 100)}% of a measurement at most`;
+    const warning = generatorBusy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
+    say(["", tables(operations), "", verdict(operations), busy + warning].join("\n"));
+    if (options.json !== undefined) writeJson(options.json, { plan, generatorBusy, operations, measurements });
+    if (options.svg !== undefined) writeFileSync(options.svg, chart(operations));
   } finally {
     await load.close();
     receiver.close();
   }
 }
 
-async function runOwnCost(directory: string, { json, profile }: Options): Promise<void> {
-  const drivers = await startDrivers(directory, profile !== undefined, noteStarted);
-  if (profile !== undefined) {
-    writeProfileFiles(`own-cost-${profile}`, await profileOwnCost(drivers, profile));
-    return;
+async function makeContestant(side: Side, webhookUrl: string): Promise<Contestant> {
+  const clients = newClients({ withWebhook: [], withoutWebhook: [] });
+  for (let count = 0; count < APPLICATIONS; count++) {
+    clients.applications.withWebhook.push(await side.makeApplication(webhookUrl));
+    clients.applications.withoutWebhook.push(await side.makeApplication(null));
   }
-  const { operations, isCpuTime } = await measureOwnCost(drivers, note);
-  process.stdout.write(`\n${ownCostTable(operations, isCpuTime)}\n`);
-  if (json !== undefined) writeJson(json, { isCpuTime, operations });
+  return { side, clients, webhooks: 0 };
 }
 
-async function writeProfiles(bench: Bench, name: string): Promise<void> {
-  const operation = OPERATIONS.find((each) => each.name === name);
-  if (!operation) throw new Error(`no operation is named ${name}`);
-  writeProfileFiles(name, await bench.profile(operation));
-}
-
-function writeProfileFiles(name: string, profiles: ReadonlyMap<string, string>): void {
+function writeProfiles(name: string, profiles: ReadonlyMap<string, string>): void {
   for (const [side, profile] of profiles) {
     const file = `${side}-${name.replaceAll(/[^a-z0-9]+/g, "-")}.cpuprofile`;
     writeFileSync(file, profile);
@@ -112,35 +120,4 @@ function writeProfileFiles(name: string, profiles: ReadonlyMap<string, string>):
 function writeJson(file: string, content: object): void {
   const machine = { cpu: cpus()[0]?.model ?? "unknown", threads: availableParallelism(), node: process.version };
   writeFileSync(file, `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, ...content }, null, 2)}\n`);
-}
-
-function report(measurements: readonly Measurement[], plan: Plan, generatorBusy: number, options: Options): void {
-  const operations = summarize(measurements);
-  const busy = `The load generator was busy ${Math.round(generatorBusy * 100)}% of a measurement at most`;
-  const isBusy = generatorBusy > BUSY_GENERATOR;
-  const lines = [
-    "",
-    tables(operations),
-    "",
-    verdict(operations),
-    `${busy}${isBusy ? ": too busy, figures are its own in part." : "."}`,
-  ];
-  process.stdout.write(`${lines.join("\n")}\n`);
-  if (options.json !== undefined) writeJson(options.json, { plan, generatorBusy, operations, measurements });
-  if (options.svg !== undefined) writeFileSync(options.svg, chart(operations));
-}
-
-const program = new Command("npm run bench --")
-  .description(DESCRIPTION)
-  .option("--quick", "fewer and shorter rounds: about two minutes")
-  .option("--own-cost", "measure the CPU time of the Worker's own code, platform calls memoised: about a minute")
-  .option("--json <file>", "write the figures and every single measurement to a file")
-  .option("--svg <file>", "write a chart to a file")
-  .option("--profile <operation>", "measure nothing, but write a CPU profile of each side's Worker");
-
-try {
-  await main(program.parse().opts<Options>());
-} catch (error) {
-  note(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
 }

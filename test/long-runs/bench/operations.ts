@@ -1,13 +1,19 @@
 import { compactVerify, importSPKI } from "jose";
 import { z } from "zod";
-import type { Applications, BenchApplication } from "./applications.ts";
-import type { Answer, Call } from "./send.ts";
+import type { Answer, Call } from "./load-thread.ts";
+import type { BenchApplication } from "./sides.ts";
+
+/** The applications of one side. */
+export interface Applications {
+  withWebhook: BenchApplication[];
+  withoutWebhook: BenchApplication[];
+}
 
 /** What the clients of one side know: they remember what they were answered, and hold the side to it. */
 export interface Clients {
   applications: Applications;
-  /** Devices with the badge number they were given, of the first application. */
-  devices: { udid: string; userId: string; badgeId: string }[];
+  /** Devices of the first application that got a badge, with its public key (SPKI DER, base64). */
+  devices: { udid: string; userId: string; badgeId: string; publicKey: string }[];
   /** Unclaimed invitations of the first application. */
   invitations: { id: string; badgeId: string }[];
   /** Every badge number that was ever answered as new. */
@@ -31,9 +37,9 @@ export interface Operation {
   name: string;
   /** Whether each call makes a webhook. */
   sendsWebhooks: boolean;
-  /** Makes the next `count` calls of these clients. */
+  /** The next `count` calls of these clients. */
   next(clients: Clients, count: number): Expectation[];
-  /** An operation whose answers this one needs, as many as it makes calls. */
+  /** An operation whose results this one needs, as many as it makes calls. */
   needs?: { operation: Operation; missing(clients: Clients, count: number): number };
 }
 
@@ -87,10 +93,10 @@ function newBadge(name: string, kind: keyof Applications, count: number): Operat
         return {
           call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),
           check(answer) {
-            const { badgeId } = parse(answer, 201, createdBadge);
+            const { badgeId, publicKey } = parse(answer, 201, createdBadge);
             noteNew(clients, badgeId);
-            if (application === first(clients.applications.withWebhook)) {
-              clients.devices.push({ udid, userId, badgeId });
+            if (application === clients.applications.withWebhook[0]) {
+              clients.devices.push({ udid, userId, badgeId, publicKey });
             }
           },
         };
@@ -99,7 +105,7 @@ function newBadge(name: string, kind: keyof Applications, count: number): Operat
   };
 }
 
-const newBadgeOne = newBadge("new badge", "withWebhook", 1);
+export const newBadgeOne = newBadge("new badge", "withWebhook", 1);
 
 const missingDevices = ({ devices }: Clients): number => (devices.length > 0 ? 0 : 1);
 
@@ -124,23 +130,30 @@ export const sign: Operation = {
   name: "sign",
   sendsWebhooks: false,
   needs: { operation: newBadgeOne, missing: missingDevices },
-  next(clients, count) {
-    const application = first(clients.applications.withWebhook);
-    const pem = `-----BEGIN PUBLIC KEY-----\n${application.publicKey}\n-----END PUBLIC KEY-----`;
-    const key = importSPKI(pem, "ES256");
-    return times(count, () => {
-      const { udid, badgeId } = nextDevice(clients);
+  next: (clients, count) =>
+    times(count, () => {
+      const { udid, badgeId, publicKey } = nextDevice(clients);
       return {
-        call: post("/v1/badge/sign", application, udid, { base64: CLIENT_SIGNATURE }),
+        call: post("/v1/badge/sign", first(clients.applications.withWebhook), udid, { base64: CLIENT_SIGNATURE }),
         async check(answer) {
-          const { payload } = await compactVerify(parse(answer, 200, signature).signature, await key);
+          const key = await importPublicKey(publicKey);
+          const { payload } = await compactVerify(parse(answer, 200, signature).signature, key);
           const { sub } = z.object({ sub: z.string() }).parse(JSON.parse(new TextDecoder().decode(payload)));
           if (sub !== badgeId) throw new Error(`a signature is for badge ${sub} instead of ${badgeId}`);
         },
       };
-    });
-  },
+    }),
 };
+
+const publicKeys = new Map<string, Promise<CryptoKey>>();
+
+function importPublicKey(spki: string): Promise<CryptoKey> {
+  const known = publicKeys.get(spki);
+  if (known) return known;
+  const key = importSPKI(`-----BEGIN PUBLIC KEY-----\n${spki}\n-----END PUBLIC KEY-----`, "ES256");
+  publicKeys.set(spki, key);
+  return key;
+}
 
 function nextDevice(clients: Clients): Clients["devices"][number] {
   const device = clients.devices[clients.counter++ % clients.devices.length];

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { z } from "zod";
-import type { Side } from "./side.ts";
+import type { Side } from "./sides.ts";
 
 const message = z.object({ id: z.number().optional(), result: z.unknown().optional() });
 const stopped = z.object({ profile: z.unknown() });
@@ -13,7 +13,7 @@ const SAMPLING_MICROSECONDS = 200;
  *
  * @returns a .cpuprofile, which Chrome's developer tools and editors open
  */
-export async function profile(side: Side, work: () => Promise<void>): Promise<string> {
+export async function profile(side: Side, work: () => Promise<unknown>): Promise<string> {
   const socket = new WebSocket(`${(await side.inspectorUrl()).origin}/core:user:${side.name}`);
   await once(socket, "open");
   const ask = asker(socket);

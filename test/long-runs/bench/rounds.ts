@@ -1,10 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { LoadGenerator } from "./load.ts";
+import { note } from "../command-line.ts";
+import type { LoadGenerator, Receiver } from "./load.ts";
 import { type Clients, OPERATIONS, type Operation } from "./operations.ts";
 import { profile } from "./profile.ts";
-import type { Receiver } from "./receiver.ts";
-import type { Side, SideName } from "./side.ts";
-import { percentile } from "./statistics.ts";
+import { percentile } from "./results.ts";
+import type { Side, SideName } from "./sides.ts";
 
 export interface Plan {
   /** Clients that call at once. */
@@ -38,39 +38,27 @@ export interface Contestant {
   webhooks: number;
 }
 
-/** A side gave a wrong answer or none. */
-export class WrongAnswer extends Error {}
-
 /** Calls of the first burst, which warms up and tells how many calls fill the time. */
 const TRIAL_CALLS = 128;
 /** Fewer calls than this a client say nothing about the slowest in a hundred. */
 const LEAST_CALLS_A_CLIENT = 3;
 /** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
 const WEBHOOKS_SECONDS = 20;
-const WEBHOOKS_POLL_MILLISECONDS = 5;
 /** A profile has as many calls as this many measurements. */
 const PROFILED_MEASUREMENTS = 3;
 
-/** Runs operations against the sides and checks every answer. */
+/** Runs operations against the sides and checks every response. */
 export class Bench {
   readonly #load: LoadGenerator;
   readonly #receiver: Receiver;
   readonly #contestants: readonly Contestant[];
   readonly #plan: Plan;
-  readonly #progress: (line: string) => void;
 
-  constructor(
-    load: LoadGenerator,
-    receiver: Receiver,
-    contestants: readonly Contestant[],
-    plan: Plan,
-    progress: (line: string) => void = () => undefined,
-  ) {
+  constructor(load: LoadGenerator, receiver: Receiver, contestants: readonly Contestant[], plan: Plan) {
     this.#load = load;
     this.#receiver = receiver;
     this.#contestants = contestants;
     this.#plan = plan;
-    this.#progress = progress;
   }
 
   /**
@@ -87,7 +75,13 @@ export class Bench {
     for (let round = 0; round < this.#plan.rounds; round++) {
       const roundStart = elapsedSeconds();
       if (round > 0 && roundStart + longestRound > this.#plan.limitSeconds) break;
-      measurements.push(...(await this.#runRound(round, counts)));
+      for (const [place, [operation, count]] of [...counts].entries()) {
+        const start = (round + place) % this.#contestants.length;
+        for (const contestant of [...this.#contestants.slice(start), ...this.#contestants.slice(0, start)]) {
+          const name = `round ${round + 1} of ${this.#plan.rounds}`;
+          measurements.push({ round, ...(await this.#measure(name, operation, contestant, count)) });
+        }
+      }
       longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
     }
     return measurements;
@@ -98,23 +92,10 @@ export class Bench {
     const count = PROFILED_MEASUREMENTS * (await this.#warmUp(operation));
     const profiles = new Map<SideName, string>();
     for (const contestant of this.#contestants) {
-      const work = async () =>
-        this.#progress(`profiling     ${describe(await this.#measure(operation, contestant, count))}`);
+      const work = () => this.#measure("profiling", operation, contestant, count);
       profiles.set(contestant.side.name, await profile(contestant.side, work));
     }
     return profiles;
-  }
-
-  async #runRound(round: number, counts: ReadonlyMap<Operation, number>): Promise<Measurement[]> {
-    const measurements: Measurement[] = [];
-    for (const [place, operation] of OPERATIONS.entries()) {
-      for (const contestant of rotated(this.#contestants, round + place)) {
-        const measured = await this.#measure(operation, contestant, counts.get(operation) ?? TRIAL_CALLS);
-        measurements.push({ round, ...measured });
-        this.#progress(`round ${round + 1} of ${this.#plan.rounds}  ${describe(measured)}`);
-      }
-    }
-    return measurements;
   }
 
   /** @returns how many calls a measurement of this operation has, on every side */
@@ -122,9 +103,8 @@ export class Bench {
     const { connections, seconds } = this.#plan;
     let count = connections * LEAST_CALLS_A_CLIENT;
     for (const contestant of this.#contestants) {
-      const trial = await this.#measure(operation, contestant, TRIAL_CALLS);
-      if (contestant.side.name === "floor") count = Math.max(count, Math.ceil(trial.rps * seconds));
-      this.#progress(`warming up    ${describe(trial)}`);
+      const { rps } = await this.#measure("warming up", operation, contestant, TRIAL_CALLS);
+      if (contestant.side.name === "floor") count = Math.max(count, Math.ceil(rps * seconds));
     }
     return count;
   }
@@ -133,44 +113,36 @@ export class Bench {
    * The side has not worked while the others did: what it remembered of applications is too old, its code is cold, its
    * connections are closed. So each client makes some calls that are not measured first.
    */
-  async #measure(operation: Operation, contestant: Contestant, count: number): Promise<Omit<Measurement, "round">> {
+  async #measure(what: string, operation: Operation, contestant: Contestant, calls: number) {
     const { side, clients } = contestant;
     const unmeasured = this.#plan.connections * this.#plan.unmeasuredCallsAClient;
-    const missing = operation.needs?.missing(clients, unmeasured + count) ?? 0;
+    const missing = operation.needs?.missing(clients, unmeasured + calls) ?? 0;
     if (operation.needs && missing > 0) await this.#send(operation.needs.operation, contestant, missing);
     await this.#send(operation, contestant, unmeasured);
     await this.#awaitWebhooks(contestant);
     const cpuBefore = side.cpuMilliseconds();
-    const { latencies, seconds } = await this.#send(operation, contestant, count);
+    const { latencies, seconds } = await this.#send(operation, contestant, calls);
     await this.#awaitWebhooks(contestant);
     const cpuAfter = side.cpuMilliseconds();
-    return {
-      operation: operation.name,
-      side: side.name,
-      calls: count,
-      rps: count / seconds,
-      p50Ms: percentile(latencies, 0.5),
-      p99Ms: percentile(latencies, 0.99),
-      cpuMs: cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / count,
-    };
+    const cpuMs = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / calls;
+    const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(latencies, 0.5), percentile(latencies, 0.99)];
+    const figures = `${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
+    note(`${what.padEnd(14)} ${operation.name.padEnd(30)} ${side.name.padEnd(8)} ${figures}`);
+    return { operation: operation.name, side: side.name, calls, rps, p50Ms, p99Ms, cpuMs };
   }
 
   /** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
   async #awaitWebhooks(contestant: Contestant): Promise<void> {
     const { name } = contestant.side;
     const deadline = performance.now() + WEBHOOKS_SECONDS * 1000;
-    while (this.#receiver.received(name) < contestant.webhooks) {
-      if (performance.now() > deadline) {
-        const missing = contestant.webhooks - this.#receiver.received(name);
-        this.#progress(`${name}: ${missing} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
-        contestant.webhooks -= missing;
-        return;
-      }
-      await wait(WEBHOOKS_POLL_MILLISECONDS);
-    }
+    const missing = () => contestant.webhooks - this.#receiver.arrivals(name).size;
+    while (missing() > 0 && performance.now() < deadline) await wait(5);
+    if (missing() <= 0) return;
+    note(`${name}: ${missing()} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
+    contestant.webhooks -= missing();
   }
 
-  /** @throws WrongAnswer */
+  /** @throws Error that names the side that gave a wrong response or none */
   async #send(operation: Operation, contestant: Contestant, count: number) {
     const { side, clients } = contestant;
     const expectations = operation.next(clients, count);
@@ -181,19 +153,9 @@ export class Bench {
       try {
         await check(result.answers[place] ?? { status: 0, body: "not sent", retryAfter: null });
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        throw new WrongAnswer(`${side.name}, ${operation.name}: ${reason}`);
+        throw new Error(`${side.name}, ${operation.name}: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
     return result;
   }
-}
-
-function rotated<T>(items: readonly T[], by: number): T[] {
-  const start = by % items.length;
-  return [...items.slice(start), ...items.slice(0, start)];
-}
-
-function describe({ operation, side, rps, p99Ms }: Omit<Measurement, "round">): string {
-  return `${operation.padEnd(30)} ${side.padEnd(8)} ${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
 }

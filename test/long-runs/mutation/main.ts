@@ -105,7 +105,9 @@ function runsOf(file: string): string[][] {
   return isSimulated(file) ? [simulation, tests] : [tests];
 }
 
-const nameOf = (run: readonly string[]): string => run.filter((word) => word.endsWith(".ts")).join(" ");
+function nameOf(run: readonly string[]): string {
+  return run.filter((word) => word.endsWith(".ts")).join(" ");
+}
 
 /**
  * Runs everything on the unchanged copy.

@@ -1,89 +1,84 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, cpus, tmpdir } from "node:os";
-import { join } from "node:path";
-import { Command, InvalidArgumentError, Option } from "commander";
-import type { Side } from "../bench/side.ts";
-import { failures, summary } from "./report.ts";
-import { type Plan, runOverload } from "./run.ts";
-import { startBuilt } from "./service.ts";
+import { writeFileSync } from "node:fs";
+import { Command } from "commander";
+import { withSides } from "../bench/sides.ts";
+import { note, positiveNumber, randomSeed, runCommand, say, wholeNumber } from "../command-line.ts";
+import { type OverloadResult, type Plan, p50, p99, runOverload } from "./run.ts";
 
 const DESCRIPTION = `Offers the service ten times what it can do, and looks whether it keeps its
 promises meanwhile and its speed afterwards.
 
 The built Worker runs in a process of its own, with its state on disk. First
 64 connections find out what rate it sustains, and a light load how fast it
-answers. Then calls become due at ten times that rate, whether it answers or
+responds. Then calls become due at ten times that rate, whether it responds or
 not: half are new phones, the others have a badge and sign, or ask for it once
 more. A phone that finds no connection gives up after a second, one that waits
-for its answer after ten.
+for its response after ten.
 
-It fails (exit code 1) when an answer is neither 2xx nor 429 or 503 with
+It fails (exit code 1) when a response is neither 2xx nor 429 or 503 with
 Retry-After; when a phone's number changes, two phones get one number, or a
 signature is another number's or does not verify; when within ten seconds the
 p99 of the light load is not 1.5 times what it was and 20 ms, or less; and
 when D1 then has not exactly one badge and one event for each phone that was
 answered.`;
 
-interface Options extends Plan {
-  json?: string;
-}
-
-const note = (line: string): void => {
-  process.stderr.write(`${line}\n`);
-};
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError("It must be a number above zero.");
-  return value;
-}
-
-async function main({ json, ...plan }: Options): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), "badge-overload-"));
-  const sides: Side[] = [];
-  const stop = async () => {
-    await Promise.allSettled(sides.map((side) => side.stop()));
-    rmSync(directory, { recursive: true, force: true });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => void stop().finally(() => process.exit(1)));
-  }
-  try {
-    note(`seed ${plan.seed}. Building the Worker and starting it …`);
-    const [side, application] = await startBuilt(directory, (started) => sides.push(started));
-    const result = await runOverload(side, application, plan, note);
-    const faults = failures(result);
-    const verdict = faults.length === 0 ? ["Every promise held."] : faults;
-    process.stdout.write(`\n${summary(result, plan)}\n\n${verdict.join("\n")}\n`);
-    if (faults.length > 0) process.exitCode = 1;
-    if (json !== undefined) {
-      const machine = { cpu: cpus()[0]?.model ?? "unknown", threads: availableParallelism(), node: process.version };
-      const { latencies: _, ...overload } = result.overload;
-      const { latencies: __, ...again } = result.again;
-      const content = { measuredAt: new Date().toISOString(), plan, machine, ...result, overload, again, faults };
-      writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
-    }
-  } finally {
-    await stop();
-  }
-}
-
-const program = new Command("npm run overload --")
+const { json, ...plan } = new Command("npm run overload --")
   .description(DESCRIPTION)
-  .option("--seconds <n>", "how long the overload lasts", positive, 60)
-  .option("--factor <n>", "how many times the sustainable rate is offered", positive, 10)
-  .option("--connections <n>", "connections of the overload, at most", positive, 500)
-  .option("--timeout-seconds <n>", "how long a phone waits for an answer under overload", positive, 10)
-  .addOption(
-    new Option("--seed <n>", "repeats the choices of an earlier run")
-      .argParser(Number)
-      .default(Math.floor(Math.random() * 2 ** 31), "another each time"),
-  )
-  .option("--json <file>", "write every figure to a file");
+  .option("--seconds <n>", "how long the overload lasts", positiveNumber, 60)
+  .option("--factor <n>", "how many times the sustainable rate is offered", positiveNumber, 10)
+  .option("--connections <n>", "connections of the overload, at most", positiveNumber, 500)
+  .option("--timeout-seconds <n>", "how long a phone waits for a response under overload", positiveNumber, 10)
+  .option("--seed <n>", "repeats the choices of an earlier run (default: random)", wholeNumber, randomSeed())
+  .option("--json <file>", "write every figure to a file")
+  .parse()
+  .opts<Plan & { json?: string }>();
 
-try {
-  await main(program.parse().opts<Options>());
-} catch (error) {
-  note(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
+await runCommand(() =>
+  withSides(["service"], {}, async (side) => {
+    note(`seed ${plan.seed}`);
+    const result = await runOverload(side("service"), plan, note);
+    const faults = faultsOf(result);
+    say(`\n${summary(result)}\n\n${faults.length === 0 ? "Every promise held." : faults.join("\n")}`);
+    if (faults.length > 0) process.exitCode = 1;
+    const withoutLatencies = (name: string, value: unknown) => (name === "latencies" ? undefined : value);
+    if (json !== undefined) writeFileSync(json, JSON.stringify({ plan, ...result, faults }, withoutLatencies, 2));
+  }),
+);
+
+/** What the run showed that it must not, in sentences; empty when all is well. */
+function faultsOf({ overload, again, wrong, stored, recoveredAfterSeconds }: OverloadResult): string[] {
+  const forbidden = [...Object.entries(overload.statuses), ...Object.entries(again.statuses)].filter(
+    ([status]) => !status.startsWith("2") && status !== "429" && status !== "503",
+  );
+  return [
+    ...forbidden.map(([status, count]) => `${count} calls were answered ${status}.`),
+    ...(wrong.length > 0 ? [`${wrong.length} wrong responses: ${wrong.slice(0, 20).join("; ")}.`] : []),
+    ...stored.contradictions.slice(0, 10).map((text) => `${text}.`),
+    ...(recoveredAfterSeconds === null ? ["It was not as fast as before within the time."] : []),
+    ...(again.latencies.length < again.offered ? ["Phones that asked again were not all answered."] : []),
+  ];
+}
+
+function summary(result: OverloadResult): string {
+  const { sustainableRate, before, overload, after, recoveredAfterSeconds: seconds, memoryMegabytes } = result;
+  const { stored, again, wrong, badges } = result;
+  const perSecond = (count: number) => `${count} (${Math.round(count / plan.seconds)}/s)`;
+  const refused = (overload.statuses[429] ?? 0) + (overload.statuses[503] ?? 0);
+  const rows: [name: string, value: string][] = [
+    ["sustainable, 64 connections", `${Math.round(sustainableRate)}/s`],
+    [`offered for ${plan.seconds} s`, perSecond(overload.offered)],
+    ["answered 2xx", perSecond(overload.latencies.length)],
+    ["refused 429 or 503", perSecond(refused)],
+    ...Object.entries(overload.unanswered).map(([why, count]): [string, string] => [why, perSecond(count)]),
+    ["load generator busy", `${Math.round(overload.utilization * 100)} %`],
+    ["p50 / p99, light load before", `${p50(before)} / ${p99(before)} ms`],
+    ["p50 / p99, overload, of 2xx", `${p50(overload)} / ${p99(overload)} ms`],
+    ["p50 / p99, light load after", `${p50(after)} / ${p99(after)} ms`],
+    ["as fast as before", seconds === null ? "no" : `within ${seconds.toFixed(1)} s`],
+    ["memory before, highest, after", `${Object.values(memoryMegabytes).join(" / ")} MB`],
+    ["wrong responses", String(wrong.length)],
+    ["phones with a badge", `${badges}, ${again.latencies.length} of them only when they asked again`],
+    ["badges and events in D1", `${stored.badges} and ${stored.events}, ${stored.untold} untold`],
+    ["contradictions", String(stored.contradictions.length)],
+  ];
+  return rows.map(([name, value]) => `${name.padEnd(34)} ${value}`).join("\n");
 }

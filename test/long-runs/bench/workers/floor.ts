@@ -1,18 +1,22 @@
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
- * the same crypto, by the service's own SQL. No router, no validation, no error answers, no headers, no log line, no query
- * builder: what the service takes more than this, its own code takes. It answers the benchmark's requests and no others.
+ * the same crypto, by the service's own SQL. No router, no validation, no error responses, no headers, no log line, no
+ * query builder: what the service costs more than this is its own code. It serves the benchmark's requests and no others.
  */
 
-import { digestOf } from "../../../src/shared/digest.ts";
-import { base64Url, newEventId, newInvitationToken } from "../../../src/shared/identifiers.ts";
-import { importSealingPrivateKey, unwrapHmacKey, unwrapSigningKey } from "../../../src/shared/sealing.ts";
-import { selectBadge, selectCurrentBadge, selectPage } from "../../../src/worker/storage/badges.ts";
-import type { Query } from "../../../src/worker/storage/database.ts";
-import { badgeCreated, type FloorEnv, type NumberRange } from "./floor/allocator.ts";
-import { type ApplicationRow, invitationQuery, SELECT_APPLICATION } from "./floor/storage.ts";
+import { digestOf } from "../../../../src/shared/digest.ts";
+import { base64Url, newEventId, newInvitationToken } from "../../../../src/shared/identifiers.ts";
+import { ApplicationRegistry, type Application as Loaded } from "../../../../src/worker/applications/registry.ts";
+import { encodeCursor } from "../../../../src/worker/badges/list.ts";
+import { Custody } from "../../../../src/worker/keys/custody.ts";
+import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
+import { selectBadge, selectCurrentBadge, selectPage } from "../../../../src/worker/storage/badges.ts";
+import { Database, type Query, toQuery } from "../../../../src/worker/storage/database.ts";
+import { selectInvitationForDevice } from "../../../../src/worker/storage/invitations.ts";
+import { badgeCreatedPayload } from "../../../../src/worker/webhooks/event.ts";
+import type { FloorEnv } from "./floor-allocator.ts";
 
-export { Allocator } from "./floor/allocator.ts";
+export { Allocator } from "./floor-allocator.ts";
 
 interface SigningKey {
   id: number;
@@ -21,13 +25,10 @@ interface SigningKey {
   key: CryptoKey;
 }
 
-interface Application {
-  id: string;
-  range: NumberRange;
-  signatureLifetimeSeconds: number | null;
+interface Application extends Omit<Loaded, "deviceKey" | "signingKeys"> {
   deviceKey: CryptoKey;
-  digests: string[];
   signingKeys: SigningKey[];
+  newestKey: SigningKey;
   loadedAt: number;
 }
 
@@ -42,14 +43,17 @@ interface Call {
 const CACHE_MILLISECONDS = 20_000;
 const encoder = new TextEncoder();
 const applications = new Map<string, Application>();
-const opened = new Map<string, CryptoKey>();
+const registry = new ApplicationRegistry();
+let custody: Custody | undefined;
 
 export default {
   async fetch(request: Request, env: FloorEnv, execution: ExecutionContext): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     const application = await findApplication(env, request.headers.get("applicationid") ?? "");
     if (request.method === "GET") return page(request, env, application, searchParams);
-    const device = await deviceOf(application, request.headers.get("udid") ?? "");
+    const udid = encoder.encode(request.headers.get("udid") ?? "");
+    const digest = await crypto.subtle.sign("HMAC", application.deviceKey, udid);
+    const device = base64Url(new Uint8Array(digest, 0, 16));
     await Promise.all([
       env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
       env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
@@ -63,57 +67,23 @@ export default {
 async function findApplication(env: FloorEnv, id: string): Promise<Application> {
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
-  const row = await env.DB.prepare(SELECT_APPLICATION).bind(id).first<ApplicationRow>();
-  if (!row) throw new Error("a benchmark calls its own applications");
-  const application = await toApplication(env, row);
+  const loaded = await registry.findFresh(new Database(env.DB), id, Date.now());
+  if (!loaded) throw new Error("a benchmark calls its own applications");
+  custody ??= new Custody(new SealingKeys(env));
+  const signingKeys: SigningKey[] = [];
+  for (const key of loaded.signingKeys) {
+    signingKeys.push({ ...key, key: await custody.signingKey(id, key.kid, key) });
+  }
+  const [newestKey] = signingKeys.slice(-1);
+  if (!newestKey) throw new Error("an application has a signing key");
+  const deviceKey = await custody.deviceKey(id, loaded.deviceKey);
+  const application = { ...loaded, deviceKey, signingKeys, newestKey, loadedAt: Date.now() };
   applications.set(id, application);
   return application;
 }
 
-async function toApplication(env: FloorEnv, row: ApplicationRow): Promise<Application> {
-  const { id, sealed_device_key: sealedDeviceKey } = row;
-  const sealed: { id: number; kid: string; publicKey: string; sealed: string }[] = JSON.parse(row.signing_keys);
-  const signingKeys = sealed.map(async ({ sealed: text, ...rest }) => {
-    const label = { purpose: "signing-key", applicationId: id, id: rest.kid } as const;
-    return { ...rest, key: await open(env, text, (key) => unwrapSigningKey(key, label, text)) };
-  });
-  const label = { purpose: "device-key", applicationId: id, id } as const;
-  return {
-    id,
-    range: { first: row.first_number, last: row.last_number },
-    signatureLifetimeSeconds: row.signature_lifetime_seconds,
-    deviceKey: await open(env, sealedDeviceKey, (key) => unwrapHmacKey(key, label, sealedDeviceKey, "SHA-256")),
-    digests: JSON.parse(row.digests),
-    signingKeys: await Promise.all(signingKeys),
-    loadedAt: Date.now(),
-  };
-}
-
-/** Opens a sealed key, once an isolate. */
-async function open(
-  env: FloorEnv,
-  sealed: string,
-  unwrap: (sealingKey: CryptoKey) => Promise<CryptoKey>,
-): Promise<CryptoKey> {
-  const known = opened.get(sealed);
-  if (known) return known;
-  const key = await unwrap(await importSealingPrivateKey(env.SEALING_KEY_1));
-  opened.set(sealed, key);
-  return key;
-}
-
-async function deviceOf({ deviceKey }: Application, udid: string): Promise<string> {
-  return base64Url(new Uint8Array(await crypto.subtle.sign("HMAC", deviceKey, encoder.encode(udid)), 0, 16));
-}
-
 const bound = ({ DB }: FloorEnv, query: Query, values: Record<string, string | number>): D1PreparedStatement =>
   DB.prepare(query.sql).bind(...query.bind(values));
-
-function newestKey({ signingKeys }: Application): SigningKey {
-  const newest = signingKeys.at(-1);
-  if (!newest) throw new Error("an application has a signing key");
-  return newest;
-}
 
 async function badge(call: Call): Promise<Response> {
   const { request, env, application, device } = call;
@@ -124,7 +94,7 @@ async function badge(call: Call): Promise<Response> {
   const key = { applicationId: application.id, device, userId };
   const [existing] = await bound(env, selectBadge(), key).raw<[number, string | null, number]>();
   if (existing) return Response.json({ badgeId: String(existing[0]) });
-  const { id: signingKeyId, publicKey } = newestKey(application);
+  const { id: signingKeyId, publicKey } = application.newestKey;
   const issuedAt = Date.now();
   const eventId = newEventId(issuedAt);
   const { number, wakeUps } = await env.ALLOCATOR.getByName(application.id).issue(application.range, {
@@ -165,8 +135,9 @@ const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(
 
 async function page(request: Request, env: FloorEnv, application: Application, query: URLSearchParams) {
   const digest = encoder.encode(await digestOf(request.headers.get("applicationsecret") ?? ""));
-  const known = application.digests.some((each) => crypto.subtle.timingSafeEqual(digest, encoder.encode(each)));
-  if (!known) throw new Error("a benchmark knows its own secrets");
+  const isKnown = ({ digest: known }: { digest: string }) =>
+    crypto.subtle.timingSafeEqual(digest, encoder.encode(known));
+  if (!application.secrets.some(isKnown)) throw new Error("a benchmark knows its own secrets");
   const perPage = Number(query.get("per_page") ?? 100);
   const asked = { applicationId: application.id, after: 0, limit: perPage + 1 };
   const rows = await bound(env, selectPage(), asked).raw<[number, string, string | null, number]>();
@@ -176,9 +147,11 @@ async function page(request: Request, env: FloorEnv, application: Application, q
     userId,
     ...(metadata !== null && { metadata: JSON.parse(metadata) }),
   }));
-  const last = shown.at(-1)?.[3];
-  const headers = rows.length > perPage ? { "pagination-cursor": base64Url(encoder.encode(`after:${last}`)) } : {};
-  return Response.json({ badges }, { headers });
+  const last = shown.at(-1)?.[3] ?? 0;
+  return Response.json(
+    { badges },
+    { headers: rows.length > perPage ? { "pagination-cursor": encodeCursor(last) } : {} },
+  );
 }
 
 async function invite({ request, env, application, device }: Call): Promise<Response> {
@@ -194,6 +167,8 @@ async function invite({ request, env, application, device }: Call): Promise<Resp
   return Response.json({ id, badgeId: String(number), expiresAt }, { status: 201 });
 }
 
+let selectInvitation: Query | undefined;
+
 async function claim(call: Call, body: { userId: string; metadata: string | null; token: string }): Promise<Response> {
   const { env, application, device } = call;
   const { userId, metadata, token } = body;
@@ -201,20 +176,21 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   const claimedAt = Date.now();
   const eventId = newEventId(claimedAt);
   const key = { digest, applicationId: application.id, device, userId };
-  const invitation = await bound(env, invitationQuery(env.DB), key).first<{ number: number; state: string }>();
+  // The service's query, without what Drizzle does around it.
+  selectInvitation ??= toQuery(selectInvitationForDevice(new Database(env.DB).orm).getQuery());
+  const invitation = await bound(env, selectInvitation, key).first<{ number: number; state: string }>();
   if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
   const { number } = invitation;
-  const payload = badgeCreated(number, { eventId, issuedAt: claimedAt, userId, metadata }, token);
-  const { id: signingKeyId, publicKey } = newestKey(application);
+  const payload = badgeCreatedPayload({ eventId, createdAt: claimedAt, number, userId, metadata, invitationId: token });
+  const { id: signingKeyId, publicKey } = application.newestKey;
   const badge = { number, device, userId, metadata, signingKeyId, replacedNumber: null };
   const wakeUps = await env.ALLOCATOR.getByName(application.id).claim({
+    ...badge,
     digest,
     eventId,
     payload,
     claimedAt,
-    ...badge,
   });
-  if (!wakeUps) throw new Error("a benchmark's claim meets no other");
   sendWakeUps(call, wakeUps);
   return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
 }

@@ -1,5 +1,5 @@
 import worker from "../../../../src/worker/index.ts";
-import { driverOf } from "./driver.ts";
+import { driverOf } from "./own-cost-driver.ts";
 
 export { Allocator, WebhookSender } from "../../../../src/worker/index.ts";
 

@@ -1,4 +1,4 @@
-import { DRIVE_PATH, type Drive, type Driven } from "./drive.ts";
+import { DRIVE_PATH, type Drive, type Driven } from "../drive.ts";
 import { memoised } from "./memoised.ts";
 
 type Bindings = Parameters<typeof memoised>[0];

@@ -1,11 +1,12 @@
 /**
  * The peer: the design that most people would write for the same interface. Hono and D1, a counter row and the number as
- * primary key, no object, no queue; a webhook is sent once, after the answer. It is given what it can have for free: the
+ * primary key, no object, no queue; a webhook is sent once, after the response. It is given what it can have for free: the
  * application is remembered as long as the service remembers it, and a new badge is one read and one batch.
  *
  * It promises less: numbers in sequence, secrets and keys as plain text, a webhook that is lost with its request.
  */
 import { type Context, Hono } from "hono";
+import { createMiddleware } from "hono/factory";
 import { importJWK, SignJWT } from "jose";
 
 interface PeerEnv {
@@ -22,20 +23,34 @@ interface Application {
   public_key: string;
 }
 
-type PeerContext = Context<{ Bindings: PeerEnv }>;
+interface Peer {
+  Bindings: PeerEnv;
+  Variables: { application: Application; udid: string };
+}
 
 const CACHE_MILLISECONDS = 20_000;
 const applications = new Map<string, { application: Application; loadedAt: number }>();
 const signingKeys = new Map<string, Awaited<ReturnType<typeof importJWK>>>();
 
-const app = new Hono<{ Bindings: PeerEnv }>();
+const app = new Hono<Peer>();
 
-app.post("/v1/badge", async (c) => {
+const forDevices = createMiddleware<Peer>(async (c, next) => {
   const application = await findApplication(c);
   const udid = c.req.header("udid");
   if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
   if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
-  if (!(await isAllowed(c, application, udid))) return c.json({ error: "RATE_LIMITED" }, 429);
+  const [byDevice, byClientIp] = await Promise.all([
+    c.env.DEVICE_LIMIT.limit({ key: `${application.id}:${udid}` }),
+    c.env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:${c.req.header("cf-connecting-ip")}` }),
+  ]);
+  if (!byDevice.success || !byClientIp.success) return c.json({ error: "RATE_LIMITED" }, 429);
+  c.set("application", application);
+  c.set("udid", udid);
+  return next();
+});
+
+app.post("/v1/badge", forDevices, async (c) => {
+  const { application, udid } = c.var;
   const body = await c.req.json<{ userId?: string; metadata?: object; invitationToken?: string }>();
   if (!body.userId) return c.json({ error: "UNDEFINED_USERID" }, 422);
   const device = { udid, userId: body.userId, metadata: body.metadata ? JSON.stringify(body.metadata) : null };
@@ -62,7 +77,7 @@ interface Device {
   metadata: string | null;
 }
 
-async function insertBadge(c: PeerContext, { id }: Application, device: Device): Promise<number | undefined> {
+async function insertBadge(c: Context<Peer>, { id }: Application, device: Device): Promise<number | undefined> {
   const [, inserted] = await c.env.DB.batch<{ number: number }>([
     c.env.DB.prepare("UPDATE counter SET next = next + 1 WHERE application_id = ?").bind(id),
     c.env.DB.prepare(
@@ -73,7 +88,7 @@ async function insertBadge(c: PeerContext, { id }: Application, device: Device):
   return inserted?.results[0]?.number;
 }
 
-async function claimInvitation(c: PeerContext, { id }: Application, device: Device, token: string) {
+async function claimInvitation(c: Context<Peer>, { id }: Application, device: Device, token: string) {
   const now = Date.now();
   const [, inserted] = await c.env.DB.batch<{ number: number }>([
     c.env.DB.prepare(
@@ -102,12 +117,8 @@ async function sendWebhook({ secret, webhook_url: url }: Application, number: nu
   await response.body?.cancel();
 }
 
-app.post("/v1/badge/sign", async (c) => {
-  const application = await findApplication(c);
-  const udid = c.req.header("udid");
-  if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
-  if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
-  if (!(await isAllowed(c, application, udid))) return c.json({ error: "RATE_LIMITED" }, 429);
+app.post("/v1/badge/sign", forDevices, async (c) => {
+  const { application, udid } = c.var;
   const { base64 } = await c.req.json<{ base64?: string }>();
   if (!base64) return c.json({ error: "UNDEFINED_BASE64" }, 422);
   const badge = await c.env.DB.prepare(
@@ -152,12 +163,8 @@ app.get("/v1/badges", async (c) => {
   return c.json({ badges }, 200);
 });
 
-app.post("/v1/invitation", async (c) => {
-  const application = await findApplication(c);
-  const udid = c.req.header("udid");
-  if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
-  if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
-  if (!(await isAllowed(c, application, udid))) return c.json({ error: "RATE_LIMITED" }, 429);
+app.post("/v1/invitation", forDevices, async (c) => {
+  const { application } = c.var;
   const { expiresAt } = await c.req.json<{ expiresAt?: string }>();
   if (!expiresAt) return c.json({ error: "UNDEFINED_EXPIRESAT" }, 422);
   const id = crypto.randomUUID();
@@ -171,21 +178,13 @@ app.post("/v1/invitation", async (c) => {
   return c.json({ id, badgeId: String(inserted?.results[0]?.number), expiresAt }, 201);
 });
 
-async function findApplication(c: PeerContext): Promise<Application | null> {
+async function findApplication(c: Context<Peer>): Promise<Application | null> {
   const id = c.req.header("applicationid") ?? "";
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached.application;
   const application = await c.env.DB.prepare("SELECT * FROM application WHERE id = ?").bind(id).first<Application>();
   if (application) applications.set(id, { application, loadedAt: Date.now() });
   return application;
-}
-
-async function isAllowed(c: PeerContext, { id }: Application, udid: string): Promise<boolean> {
-  const [byDevice, byClientIp] = await Promise.all([
-    c.env.DEVICE_LIMIT.limit({ key: `${id}:${udid}` }),
-    c.env.CLIENT_IP_LIMIT.limit({ key: `${id}:${c.req.header("cf-connecting-ip")}` }),
-  ]);
-  return byDevice.success && byClientIp.success;
 }
 
 export default app;
