@@ -1,37 +1,26 @@
 import { registerHooks } from "node:module";
-import { parseArgs } from "node:util";
+import { Command } from "commander";
+import { runCommand, say, wholeNumber } from "../command-line.ts";
 
-const HELP = `Usage: npm run simulate -- [--seeds N] [--first N] [--seed N] [--trace N]
-
-Runs the core of the service in a world where time, chance, storage, queues, the
+const DESCRIPTION = `Runs the core of the service in a world where time, chance, storage, queues, the
 network and the death of processes are decided by a seed, and checks after every
-answer that the service kept its promises. The same seed is the same history.
+response that the service kept its promises. The same seed is the same history.`;
 
-Options:
-  --seeds N   how many seeds, one after the other (1000)
-  --first N   the first of them (1)
-  --seed N    this seed only; prints the digest of its history
-  --trace N   steps to show of a seed that fails (60)
-  --help      show this page
-`;
+const options = new Command("npm run simulate --")
+  .description(DESCRIPTION)
+  .option("--seeds <n>", "how many seeds, one after the other", wholeNumber, 1000)
+  .option("--first <n>", "the first of them", wholeNumber, 1)
+  .option("--seed <n>", "this seed only; prints the digest of its history", wholeNumber)
+  .option("--trace <n>", "steps to show of a seed that fails", wholeNumber, 60)
+  .parse()
+  .opts<{ seeds: number; first: number; seed?: number; trace: number }>();
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1000" },
-    first: { type: "string", default: "1" },
-    seed: { type: "string" },
-    trace: { type: "string", default: "60" },
-    help: { type: "boolean", short: "h", default: false },
-  },
-});
+/** Time between two lines of progress. */
+const PROGRESS_MILLISECONDS = 5000;
+/** Every so many seeds one is run twice. */
+const REPEATED_SEEDS = 50;
 
-const say = (line: string): boolean => process.stdout.write(`${line}\n`);
-
-if (values.help) process.stdout.write(HELP);
-else process.exitCode = await run().catch(explain);
-
-/** @returns the exit code */
-async function run(): Promise<number> {
+await runCommand(async () => {
   // What only workerd has comes from a file beside this one. Set before anything of the service is loaded.
   registerHooks({
     resolve: (specifier, context, next) =>
@@ -39,25 +28,30 @@ async function run(): Promise<number> {
         ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
         : next(specifier, context),
   });
-  const { runCampaign } = await import("./campaign.ts");
-  const { seed, seeds, first, trace } = values;
-  const range = seed === undefined ? { first: whole(first), seeds: whole(seeds) } : { first: whole(seed), seeds: 1 };
-  const failed = await runCampaign({ ...range, traceLines: whole(trace), say });
-  if (!failed) return 0;
-  for (const line of failed.trace) say(line);
-  say(`\nSeed ${failed.seed} broke a promise: ${failed.breach?.invariant}.`);
-  say(`${failed.breach?.detail}\n\nTo repeat it: npm run simulate -- --seed ${failed.seed}`);
-  return 1;
-}
-
-/** @returns the exit code */
-function explain(error: unknown): number {
-  if (!(error instanceof RangeError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  return 2;
-}
-
-function whole(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new RangeError(`${text} is not a whole number`);
-  return Number(text);
-}
+  const { simulate } = await import("./simulation.ts");
+  const { installGlobals } = await import("./platform/globals.ts");
+  installGlobals();
+  const { first, seeds } = options.seed === undefined ? options : { first: options.seed, seeds: 1 };
+  const startedAt = performance.now();
+  let toldAt = startedAt;
+  let steps = 0;
+  for (let seed = first; seed < first + seeds; seed++) {
+    const result = await simulate(seed, options.trace);
+    steps += result.steps;
+    const { digest } = result;
+    const isRepeated = seed % REPEATED_SEEDS !== 0 || (await simulate(seed, 0)).digest === digest;
+    const breach = isRepeated
+      ? result.breach
+      : { invariant: "one seed is one history", detail: "Its second run took other steps." };
+    if (breach) {
+      for (const line of result.trace) say(line);
+      say(`\nSeed ${seed} broke a promise: ${breach.invariant}.\n${breach.detail}`);
+      throw new Error(`To repeat it: npm run simulate -- --seed ${seed}`);
+    }
+    if (seeds === 1) say(`seed ${seed}: ${result.steps} steps, digest ${digest}`);
+    if (performance.now() - toldAt < PROGRESS_MILLISECONDS && seed < first + seeds - 1) continue;
+    toldAt = performance.now();
+    const done = seed - first + 1;
+    say(`${done} of ${seeds} seeds, ${(done / ((toldAt - startedAt) / 1000)).toFixed(1)} a second, ${steps} steps`);
+  }
+});

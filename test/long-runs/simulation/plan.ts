@@ -58,7 +58,7 @@ function planApplication(dice: Dice, place: number): ApplicationPlan {
     reuseAfterSeconds: dice.chance(0.3) ? dice.between(1, 600) : 0,
     devices: Array.from({ length: dice.between(1, 3) }, (_unused, device) => ({
       udid: `device-${device}`,
-      userIds: dice.oneOf([["alice"], ["alice", "bob"], ["alice", "bob", "carol"]] as const),
+      userIds: dice.oneOf<readonly [string, ...string[]]>([["alice"], ["alice", "bob"], ["alice", "bob", "carol"]]),
     })),
   };
 }

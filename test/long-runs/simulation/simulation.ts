@@ -1,6 +1,5 @@
 import { Actors } from "./actors/actors.ts";
-import { livesOn } from "./aftermath.ts";
-import { drain } from "./drain.ts";
+import { liveOn } from "./actors/aftermath.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
 import type { Breach } from "./invariants/verdict.ts";
 import { allSettled } from "./platform/timeline.ts";
@@ -8,6 +7,9 @@ import { World } from "./world.ts";
 
 /** More tasks than any seed needs: whoever comes here goes round in circles. */
 const MAX_STEPS = 200_000;
+/** Rounds in which everything that is due gets done; each has time for one attempt of every event. */
+const MAX_DRAIN_ROUNDS = 60;
+const MINUTE = 60_000;
 
 export interface SeedResult {
   seed: number;
@@ -28,7 +30,9 @@ export interface SeedResult {
 export async function simulate(seed: number, traceLines: number): Promise<SeedResult> {
   const world = new World(seed);
   const { verdict, trace, timeline } = world;
-  const fail = (error: unknown) => verdict.expect(false, "no error is left over", () => describe(error));
+  const fail = (error: unknown) => {
+    verdict.expect(false, "no error is left over", error instanceof Error ? error.stack : String(error));
+  };
   process.on("unhandledRejection", fail);
   try {
     await untilDone(world, live(world));
@@ -47,14 +51,14 @@ async function live(world: World): Promise<void> {
   const actors = new Actors(world);
   await actors.arrive();
   trace.add("seed", `faults: ${faults}`);
-  faults.start();
-  receivers.startTrouble();
+  faults.isOn = true;
+  receivers.isTroubled = true;
   await actors.act();
-  await livesOn(world);
+  await liveOn(world);
   trace.add("seed", "from here on nothing fails");
-  faults.stop();
-  receivers.stopTrouble();
-  actors.mendEndpoints();
+  faults.isOn = false;
+  receivers.isTroubled = false;
+  actors.fixEndpoints();
   await drain(world);
   checkAtRest(world);
   // What they would be answered follows from what is in D1; that it is so, half of the seeds try.
@@ -80,4 +84,29 @@ async function untilDone({ timeline, verdict }: World, life: Promise<void>): Pro
   if (isOver) await end;
 }
 
-const describe = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error));
+/** Lets time pass, with its sweeps, until nothing is left to do. */
+async function drain(world: World): Promise<void> {
+  const { timeline, isolates, trace, verdict } = world;
+  for (let round = 0; round < MAX_DRAIN_ROUNDS; round++) {
+    await timeline.rest();
+    const left = leftOver(world);
+    if (left.length === 0) return;
+    const due = Math.min(...left.map((row) => Number(row.due)));
+    await timeline.sleep(Math.max(0, due - timeline.now) + MINUTE);
+    trace.add("seed", "sweep");
+    await isolates.sweep();
+  }
+  verdict.expect(false, "all that was left undone comes to an end", leftOver(world));
+}
+
+/** What only the sweep does, and when it is due, in milliseconds. */
+const leftOver = ({ d1 }: World) =>
+  d1.look(`
+    SELECT 'event' AS what, id, due_at AS due FROM webhook_event WHERE state = 'pending'
+    UNION ALL
+    SELECT 'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
+      WHERE state = 'held' AND webhook_held_at IS NULL
+    UNION ALL
+    SELECT 'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'
+    UNION ALL
+    SELECT 'number', digest, 0 FROM invitation WHERE state IN ('revoked', 'expired') AND released_at IS NULL`);

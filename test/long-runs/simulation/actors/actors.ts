@@ -25,11 +25,8 @@ export class Actors {
     this.#world = world;
     this.#lossChance = world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
     this.#parties = world.plan.applications.map((application) => {
-      const devices = application.devices.map(
-        ({ udid, userIds }) =>
-          new Device({ world, dice: world.dice.of(`${application.id} ${udid}`), application, udid, userIds }),
-      );
-      const server = new Server({ world, dice: world.dice.of(`server of ${application.id}`), application, devices });
+      const devices = application.devices.map((plan) => new Device(world, application, plan));
+      const server = new Server(world, application, devices);
       return { application, devices, server };
     });
   }
@@ -42,21 +39,19 @@ export class Actors {
   /** Everybody does what they do, at once. */
   async act(): Promise<void> {
     const { acts, thinkMilliseconds } = this.#world.plan;
-    // Devices come a little later, so that some are invited before they have a badge.
     const lives = this.#parties.flatMap(({ application, devices, server }) => [
+      // Devices come a little later, so that some are invited before they have a badge.
       ...devices.map((device) =>
-        this.#live(`${device.udid} ${application.id}`, { acts, comesAfter: thinkMilliseconds }, () => device.act()),
+        this.#live(`${device.udid} ${application.id}`, acts, thinkMilliseconds, () => device.act()),
       ),
-      this.#live(`server of ${application.id}`, { acts: 2 * acts, comesAfter: 0 }, () => server.act()),
-      this.#live(`administrator of ${application.id}`, { acts, comesAfter: 0 }, () =>
-        this.#world.administrator.act(application),
-      ),
+      this.#live(`server of ${application.id}`, 2 * acts, 0, () => server.act()),
+      this.#live(`administrator of ${application.id}`, acts, 0, () => this.#world.administrator.act(application)),
     ]);
     await Promise.all(lives);
   }
 
   /** The administrator sets some URLs anew, so that what is held there is sent; elsewhere it stays held. */
-  mendEndpoints(): void {
+  fixEndpoints(): void {
     const { dice, administrator } = this.#world;
     for (const { application } of this.#parties) {
       if (dice.of(`endpoint of ${application.id}`).chance(0.5)) administrator.setUrl(application);
@@ -68,11 +63,7 @@ export class Actors {
     for (const party of this.#parties) await askEverythingAgain(this.#world, party);
   }
 
-  async #live(
-    name: string,
-    { acts, comesAfter }: { acts: number; comesAfter: number },
-    act: () => Promise<void>,
-  ): Promise<void> {
+  async #live(name: string, acts: number, comesAfter: number, act: () => Promise<void>): Promise<void> {
     const { dice, timeline, plan } = this.#world;
     const own = dice.of(`times of ${name}`);
     await timeline.sleep(comesAfter);

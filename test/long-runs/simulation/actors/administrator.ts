@@ -1,7 +1,7 @@
 import { digestOf } from "../../../../src/shared/digest.ts";
 import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
-import { signingPair } from "../service/custody.ts";
+import { signingPair } from "../service/isolates.ts";
 import type { World } from "../world.ts";
 
 /** Numbers by which a range grows. */
@@ -14,21 +14,19 @@ export class Administrator {
   #keys = 0;
   #secrets = 0;
 
-  constructor(parts: { world: World; dice: Dice }) {
-    this.#world = parts.world;
-    this.#dice = parts.dice;
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("administrator");
   }
 
   async create(application: ApplicationPlan): Promise<void> {
     const { d1, timeline, credentials } = this.#world;
     const { id, firstNumber, lastNumber, webhookUrl, reuseAfterSeconds } = application;
-    d1.execute([
-      {
-        sql: `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
-          sealing_version, webhook_url, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?)`,
-        parameters: [id, firstNumber, lastNumber, reuseAfterSeconds, `device key of ${id}`, webhookUrl, timeline.now],
-      },
-    ]);
+    const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
+      sealing_version, webhook_url, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?)`;
+    const deviceKey = `device key of ${id}`;
+    const parameters = [id, firstNumber, lastNumber, reuseAfterSeconds, deviceKey, webhookUrl, timeline.now];
+    d1.execute([{ sql, parameters }]);
     this.#rotateKey(application);
     const secret = await this.#insertSecret(application, "current");
     credentials.promoted(secret);

@@ -3,9 +3,16 @@ import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import type { CreatedInvitation } from "../../../../src/worker/invitations/create.ts";
 import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";
-import { checkAvailability } from "../invariants/availability.ts";
-import { checkBadgeAnswer } from "../invariants/badges.ts";
-import type { Attempt, BadgeAttempt, InviteAttempt, Outcome, RevokeAttempt, SignAttempt } from "../invariants/book.ts";
+import {
+  type Attempt,
+  type BadgeAttempt,
+  type InviteAttempt,
+  type Outcome,
+  type RevokeAttempt,
+  type SignAttempt,
+  withoutKeys,
+} from "../invariants/book.ts";
+import { checkAvailability, checkBadge } from "../invariants/responses.ts";
 import {
   type Answer,
   badgeCall,
@@ -17,10 +24,10 @@ import {
 } from "../service/door.ts";
 import type { World } from "../world.ts";
 
-/** How long a client waits for an answer, in milliseconds. */
+/** How long a client waits for a response, in milliseconds. */
 const PATIENCE_MILLISECONDS = 120_000;
 
-/** Every call of every client goes through here: it is written down, carried out, and held against the promises. */
+/** Every call of every client goes through here: it is noted, carried out, and held against the promises. */
 export class Clients {
   readonly #world: World;
 
@@ -29,16 +36,16 @@ export class Clients {
   }
 
   async requestBadge(request: BadgeAttempt["request"]): Promise<Outcome<IssuedBadge>> {
-    const { book, verdict, holders, invitations, signatures } = this.#world;
+    const { book, holders, invitations, signatures } = this.#world;
     const attempt: BadgeAttempt = this.#begin(request);
     book.addBadgeAttempt(attempt);
     const { token, udid, userId, applicationId } = request;
     const what = `badge of ${udid} ${userId}${token === null ? "" : ` with ${token}`}`;
     const outcome = await this.#finish(attempt, what, badgeCall(request));
-    checkBadgeAnswer(book, verdict, attempt);
+    checkBadge(this.#world, attempt);
     if (token !== null) invitations.checkClaim(attempt);
     signatures.keyTold(attempt);
-    if (outcome.kind === "granted") holders.issued(outcome.granted.number, { applicationId, udid, userId }, attempt);
+    if (outcome.kind === "granted") holders.issued(outcome.granted.number, { applicationId, udid, userId }, attempt.to);
     return outcome;
   }
 
@@ -90,7 +97,7 @@ export class Clients {
     return { request, from: timeline.now, to: Number.POSITIVE_INFINITY, outcome: null, struckBefore: faults.struck };
   }
 
-  /** Carries a call out and writes down what came of it. */
+  /** Carries a call out and notes what came of it. */
   async #finish<Granted>(
     attempt: Attempt<{ applicationId: string }, Granted>,
     what: string,
@@ -124,6 +131,3 @@ export class Clients {
     });
   }
 }
-
-/** Public keys differ between two runs of one seed. */
-const withoutKeys = (text: string): string => text.replace(/"publicKey":"[^"]*"/, '"publicKey":"…"');

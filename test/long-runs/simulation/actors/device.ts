@@ -21,18 +21,12 @@ export class Device {
   readonly #tokens: string[] = [];
   #metadata = 0;
 
-  constructor(parts: {
-    world: World;
-    dice: Dice;
-    application: ApplicationPlan;
-    udid: string;
-    userIds: readonly [string, ...string[]];
-  }) {
-    this.#world = parts.world;
-    this.#dice = parts.dice;
-    this.#application = parts.application;
-    this.udid = parts.udid;
-    this.#userIds = parts.userIds;
+  constructor(world: World, application: ApplicationPlan, { udid, userIds }: ApplicationPlan["devices"][number]) {
+    this.#world = world;
+    this.#dice = world.dice.of(`${application.id} ${udid}`);
+    this.#application = application;
+    this.udid = udid;
+    this.#userIds = userIds;
   }
 
   /** Somebody gives the user an invitation. */

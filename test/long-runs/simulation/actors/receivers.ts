@@ -14,26 +14,18 @@ export class Receivers {
   readonly #world: World;
   readonly #dice: Dice;
   readonly #modes = new Map<string, { mode: Mode; until: number }>();
-  #isTroubled = false;
+  /** Otherwise every receiver takes every event. */
+  isTroubled = false;
 
-  constructor(parts: { world: World; dice: Dice }) {
-    this.#world = parts.world;
-    this.#dice = parts.dice;
-  }
-
-  startTrouble(): void {
-    this.#isTroubled = true;
-  }
-
-  /** From now on every receiver takes every event. */
-  stopTrouble(): void {
-    this.#isTroubled = false;
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("receivers");
   }
 
   receive(received: Received): Reply {
     const { deliveries, verdict, plan, trace } = this.#world;
     const application = plan.applications.find(({ webhookUrl }) => webhookUrl === received.url);
-    verdict.expect(application !== undefined, "webhooks go to the URL that is set", () => received.url);
+    verdict.expect(application !== undefined, "webhooks go to the URL that is set", received.url);
     if (!application) return { kind: "never" };
     const { eventId, attemptsBefore } = deliveries.check(application.id, received);
     const mode = this.#modeOf(received.url);
@@ -44,7 +36,7 @@ export class Receivers {
   }
 
   #modeOf(url: string): Mode {
-    if (!this.#isTroubled) return "healthy";
+    if (!this.isTroubled) return "healthy";
     const { timeline, plan } = this.#world;
     const known = this.#modes.get(url);
     if (known && known.until > timeline.now) return known.mode;

@@ -27,9 +27,7 @@ async function askForBadges({ book, clients, verdict }: World, { application, de
     const isTold = attempts.some((attempt) => grantedNumber(attempt) !== null);
     const outcome = await clients.requestBadge({ ...request, token: null, metadata: JSON.stringify({ os: "last" }) });
     const isExisting = outcome.kind === "granted" && outcome.granted.kind === "existing";
-    verdict.expect(isExisting || !isTold, "whoever was answered a badge is answered it again", () => {
-      return `${request.udid} ${request.userId}: ${JSON.stringify(outcome)}`;
-    });
+    verdict.expect(isExisting || !isTold, "whoever was answered a badge is answered it again", request, outcome);
   }
   const [device] = devices;
   if (device) await clients.sign({ applicationId: application.id, udid: device.udid, base64: "c2lnbg==" });
@@ -39,11 +37,9 @@ async function readList({ rows, verdict, timeline }: World, { application, serve
   await timeline.sleep(1);
   const listed = await server.walk(null);
   const live = rows.liveDuring(application.id, timeline.now, timeline.now, "some");
-  verdict.expect(listed?.length === live.length, "pages give exactly the live badges", () => {
-    return `${JSON.stringify(listed)}, live ${live.map(({ number }) => number).join(", ")}`;
-  });
+  verdict.expect(listed?.length === live.length, "pages give exactly the live badges", listed, live);
   const old = listed?.filter(({ metadata }) => metadata?.os !== "last") ?? [];
-  verdict.expect(old.length === 0, "the newest metadata is listed", () => JSON.stringify(old));
+  verdict.expect(old.length === 0, "the newest metadata is listed", old);
 }
 
 async function useUpRange(world: World, { application, devices }: Party): Promise<void> {
@@ -61,9 +57,9 @@ async function useUpRange(world: World, { application, devices }: Party): Promis
   await timeline.sleep(reuseAfterSeconds * 1000 + 1000);
   await timeline.rest();
   const isUsedUp = await useUp(device, "patient", size);
-  verdict.expect(isUsedUp, "a range has no more numbers than it has", () => `${size}`);
+  verdict.expect(isUsedUp, "a range has no more numbers than it has", size);
   const issued = [...rows.issued.keys()].filter((number) => number >= firstNumber && number <= lastNumber);
-  verdict.expect(issued.length === size, "no number is ever lost", () => `${issued.length} of ${size} were issued`);
+  verdict.expect(issued.length === size, "no number is ever lost", `${issued.length} of ${size} were issued`);
 }
 
 /** New users come until one gets no number. @returns whether one got none */

@@ -1,5 +1,4 @@
 import type { Dice } from "../../dice.ts";
-import { checkWalk } from "../invariants/pages.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
@@ -16,11 +15,11 @@ export class Server {
   readonly #tokens: string[] = [];
   readonly #secrets = new Set<string>();
 
-  constructor(parts: { world: World; dice: Dice; application: ApplicationPlan; devices: readonly Device[] }) {
-    this.#world = parts.world;
-    this.#dice = parts.dice;
-    this.#application = parts.application;
-    this.#devices = parts.devices;
+  constructor(world: World, application: ApplicationPlan, devices: readonly Device[]) {
+    this.#world = world;
+    this.#dice = world.dice.of(`server of ${application.id}`);
+    this.#application = application;
+    this.#devices = devices;
   }
 
   async act(): Promise<void> {
@@ -37,7 +36,7 @@ export class Server {
    * @returns the badges, or null when a page could not be had
    */
   async walk(userId: string | null): Promise<{ id: string; metadata?: Record<string, string> }[] | null> {
-    const { timeline, rows, verdict } = this.#world;
+    const { timeline, rows } = this.#world;
     const { id: applicationId } = this.#application;
     const from = timeline.now;
     const perPage = this.#dice.between(1, 4);
@@ -50,7 +49,7 @@ export class Server {
       if (cursor === null) break;
     }
     const numbers = badges.map(({ id }) => Number(id));
-    checkWalk(rows, verdict, { applicationId, userId, from, to: timeline.now, numbers });
+    rows.checkWalk(applicationId, userId, from, numbers);
     return badges;
   }
 

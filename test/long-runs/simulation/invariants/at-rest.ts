@@ -32,25 +32,25 @@ const isReserved = ({ position, retired_at: retiredAt }: Row): boolean => positi
 
 function checkInvitations({ verdict }: World, { badges, invitations }: ApplicationRows): void {
   const open = invitations.filter(({ state }) => state === "pending");
-  verdict.expect(open.length === 0, "every invitation ends", () => JSON.stringify(open));
+  verdict.expect(open.length === 0, "every invitation ends", open);
   const reserved = badges.filter(isReserved);
-  verdict.expect(reserved.length === 0, "no reservation outlives its invitation", () => JSON.stringify(reserved));
+  verdict.expect(reserved.length === 0, "no reservation outlives its invitation", reserved);
   for (const invitation of invitations.filter(({ state }) => state === "claimed")) {
     const badge = badges.find(({ number }) => number === invitation.number);
     const isClaimers =
       badge?.device === invitation.claim_device &&
       badge?.user_id === invitation.claim_user_id &&
       badge?.event_id === invitation.claim_event_id;
-    verdict.expect(isClaimers, "a claimed number is its claimer's", () => JSON.stringify({ invitation, badge }));
+    verdict.expect(isClaimers, "a claimed number is its claimer's", invitation, badge);
   }
 }
 
 function checkBadges({ verdict }: World, { badges }: ApplicationRows): void {
   const live = badges.filter(({ position }) => position !== null);
   const owners = new Set(live.map(({ device, user_id: userId }) => `${device} ${userId}`));
-  verdict.expect(owners.size === live.length, "a user device has one badge", () => JSON.stringify(live));
+  verdict.expect(owners.size === live.length, "a user device has one badge", live);
   const positions = new Set(live.map(({ position }) => position));
-  verdict.expect(positions.size === live.length, "a place in the list has one badge", () => JSON.stringify(live));
+  verdict.expect(positions.size === live.length, "a place in the list has one badge", live);
 }
 
 function checkEvents(world: World, { webhookUrl }: ApplicationPlan, { badges, events }: ApplicationRows): void {
@@ -62,17 +62,14 @@ function checkEvents(world: World, { webhookUrl }: ApplicationPlan, { badges, ev
     const { data } = JSON.parse(String(payload));
     return `${id} ${data.id} ${data.userId}`;
   });
-  verdict.expect(isSame(told, expected), "every badge has exactly one event", () => {
-    return `events: ${told.join(", ")}; badges: ${expected.join(", ")}`;
-  });
+  verdict.expect(isSame(told, expected), "every badge has exactly one event", told, expected);
   for (const event of events) {
-    const detail = () => JSON.stringify(event);
     const { state, attempts } = event;
-    verdict.expect(state !== "pending", "every event is delivered, exhausted or held", detail);
+    verdict.expect(state !== "pending", "every event is delivered, exhausted or held", event);
     const isTrue = state !== "delivered" || deliveries.isAccepted(String(event.id));
-    verdict.expect(isTrue, "a delivered event was taken by its receiver", detail);
+    verdict.expect(isTrue, "a delivered event was taken by its receiver", event);
     const isUsedUp = state !== "exhausted" || attempts === MAX_ATTEMPTS;
-    verdict.expect(isUsedUp, "an event is given up after all its attempts", detail);
+    verdict.expect(isUsedUp, "an event is given up after all its attempts", event);
   }
   checkReplacements(world, { badges, events });
 }
@@ -85,36 +82,31 @@ function checkReplacements(
   const retired = badges.filter(({ retired_at: at }) => at !== null).map(({ number }) => String(number));
   const replaced = events.flatMap(({ payload }) => JSON.parse(String(payload)).data.replacedBadgeId ?? []);
   const isTold = plan.applications.some(({ webhookUrl }) => webhookUrl === null) || isSame(retired, replaced);
-  verdict.expect(isTold, "every retired badge is named once by the event of its successor", () => {
-    return `retired: ${retired.join(", ")}; named: ${replaced.join(", ")}`;
-  });
+  verdict.expect(isTold, "every retired badge is named once by the event of its successor", retired, replaced);
 }
 
 function checkLeases({ verdict, objects }: World, { id }: ApplicationPlan, { badges }: ApplicationRows): void {
-  const storage = objects.storageOf(id);
-  verdict.expect(storage !== undefined || badges.length === 0, "every badge has a lease", () => JSON.stringify(badges));
-  if (!storage || storage.lacksAlarm) return;
-  const leases = storage.look("SELECT holder, number, confirmed FROM lease");
-  const free = storage.look(
-    "SELECT number FROM free UNION ALL SELECT number FROM ready UNION ALL SELECT number FROM beyond",
-  );
-  const [segments] = storage.look("SELECT coalesce(sum(used), 0) AS used FROM segment");
+  const object = objects.get(id);
+  verdict.expect(object !== undefined || badges.length === 0, "every badge has a lease", badges);
+  if (!object || object.lacksAlarm) return;
+  const look = (sql: string) => object.sqlite.run(sql).rows;
+  const leases = look("SELECT holder, number, confirmed FROM lease");
+  const free = look("SELECT number FROM free UNION ALL SELECT number FROM ready UNION ALL SELECT number FROM beyond");
+  const [segments] = look("SELECT coalesce(sum(used), 0) AS used FROM segment");
   const open = leases.filter(({ confirmed }) => confirmed !== 1);
-  verdict.expect(open.length === 0, "no lease stays open for ever", () => JSON.stringify(open));
+  verdict.expect(open.length === 0, "no lease stays open for ever", open);
   const held = leases.map(({ holder, number }) => `${holder} ${number}`);
   // A late repetition may end the lease of a retired number; D1 knows it as taken all the same.
   const owed = badges
     .filter(({ number, retired_at: at }) => at === null || leases.some((lease) => lease.number === number))
     .map((badge) => `${holderOf(badge)} ${badge.number}`);
-  verdict.expect(isSame(held, owed), "there is a lease exactly for each number that is not free", () => {
-    return `leases: ${held.join(", ")}; badges: ${owed.join(", ")}`;
-  });
+  verdict.expect(isSame(held, owed), "there is a lease exactly for each number that is not free", held, owed);
   const known = [...leases, ...free].map(({ number }) => number);
   const isOnce = new Set(known).size === known.length;
-  verdict.expect(isOnce, "no number is leased or free twice", () => JSON.stringify({ leases, free }));
+  verdict.expect(isOnce, "no number is leased or free twice", leases, free);
   const handedOut = new Set([...known, ...badges.map(({ number }) => number)]);
   const isAll = handedOut.size === segments?.used;
-  verdict.expect(isAll, "no number is lost", () => JSON.stringify({ leases, free, segments }));
+  verdict.expect(isAll, "no number is lost", leases, free, segments);
 }
 
 function holderOf({ invitation, device, user_id: userId }: Row): string {

@@ -3,7 +3,7 @@ import type { CreatedInvitation } from "../../../../src/worker/invitations/creat
 import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import type { Answer } from "../service/door.ts";
 
-/** What a client got; `lost`: nothing. */
+/** What a client was told; `lost`: nothing. */
 export type Outcome<Granted> = Answer<Granted> | { kind: "lost" };
 
 /** One request of a client, from when it was sent until its client had the answer, in milliseconds. */
@@ -113,10 +113,11 @@ export const isUntold = ({ outcome }: Attempt<unknown, unknown>): boolean =>
   (outcome.kind === "refused" && ["UNAVAILABLE", "NUMBERS_EXHAUSTED"].includes(outcome.reason));
 
 /** For details of breaches. */
-export function describe(attempt: BadgeAttempt): string {
-  const { request, outcome } = attempt;
+export function describe({ request, outcome }: BadgeAttempt): string {
   const { udid, userId, token } = request;
-  const said =
-    outcome === null ? "under way" : JSON.stringify(outcome).replace(/"publicKey":"[^"]*"/, '"publicKey":"…"');
+  const said = outcome === null ? "under way" : withoutKeys(JSON.stringify(outcome));
   return `${udid} of ${userId}${token === null ? "" : ` with ${token}`}: ${said}`;
 }
+
+/** Public keys differ between two runs of one seed. */
+export const withoutKeys = (text: string): string => text.replace(/"publicKey":"[^"]*"/, '"publicKey":"…"');

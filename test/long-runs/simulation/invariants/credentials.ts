@@ -1,5 +1,5 @@
+import type { World } from "../world.ts";
 import type { Outcome } from "./book.ts";
-import type { Verdict } from "./verdict.ts";
 
 /** How long a secret that was retired may still be accepted, in milliseconds (contract section 9, and clocks differ). */
 const STALE_MILLISECONDS = 31_000;
@@ -18,19 +18,20 @@ interface KnownSecret {
 
 /** Which secrets live, as the administrator knows it (contract section 9). */
 export class Credentials {
-  readonly #verdict: Verdict;
-  readonly #now: () => number;
+  readonly #world: World;
   readonly #secrets: KnownSecret[] = [];
 
-  constructor(parts: { verdict: Verdict; now: () => number }) {
-    this.#verdict = parts.verdict;
-    this.#now = parts.now;
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  get #now(): number {
+    return this.#world.timeline.now;
   }
 
   added(applicationId: string, secret: string): void {
-    const never = Number.POSITIVE_INFINITY;
-    const addedAt = this.#now();
-    this.#secrets.push({ applicationId, secret, addedAt, currentFrom: never, currentUntil: never, retiredAt: never });
+    const never = { currentFrom: Infinity, currentUntil: Infinity, retiredAt: Infinity };
+    this.#secrets.push({ applicationId, secret, addedAt: this.#now, ...never });
   }
 
   promoted(secret: string): void {
@@ -38,41 +39,38 @@ export class Credentials {
     if (!promoted) return;
     const current = this.#secrets.find(
       ({ applicationId, currentFrom, currentUntil }) =>
-        applicationId === promoted.applicationId && currentFrom <= this.#now() && currentUntil > this.#now(),
+        applicationId === promoted.applicationId && currentFrom <= this.#now && currentUntil > this.#now,
     );
-    if (current) current.currentUntil = this.#now();
-    promoted.currentFrom = this.#now();
+    if (current) current.currentUntil = this.#now;
+    promoted.currentFrom = this.#now;
   }
 
   retired(secret: string): void {
     const retired = this.#find(secret);
-    if (retired) retired.retiredAt = this.#now();
+    if (retired) retired.retiredAt = this.#now;
   }
 
   /** Secrets that were current when a webhook was claimed that arrives now. */
   currentAround(applicationId: string, sentAt: number): string[] {
     return this.#secrets
-      .filter((known) => known.applicationId === applicationId)
-      .filter(({ currentFrom, currentUntil }) => {
-        return currentFrom <= sentAt && currentUntil > sentAt - ON_ITS_WAY_MILLISECONDS;
-      })
+      .filter((known) => known.applicationId === applicationId && known.currentFrom <= sentAt)
+      .filter(({ currentUntil }) => currentUntil > sentAt - ON_ITS_WAY_MILLISECONDS)
       .map(({ secret }) => secret);
   }
 
-  /** Holds an answer against whether the secret lived while it was asked. */
-  check(
-    secret: string | null,
-    { from, to, outcome }: { from: number; to: number; outcome: Outcome<unknown> | null },
-  ): void {
+  /** Holds a response against whether the secret lived while it was asked. */
+  check(secret: string | null, attempt: { from: number; to: number; outcome: Outcome<unknown> | null }): void {
+    const { from, to, outcome } = attempt;
+    const { verdict } = this.#world;
     if (!outcome || outcome.kind === "lost") return;
-    const isDenied = outcome.kind === "refused" && outcome.reason === "INVALID_CREDENTIALS";
-    this.#verdict.expect(secret !== null || !isDenied, "a call that needs no secret is not denied for it", () => "");
+    const isDenied = outcome.kind === "refused" && outcome.reason === "credentials-wrong";
+    verdict.expect(secret !== null || !isDenied, "a call that needs no secret is not denied for it");
     if (secret === null) return;
-    const { addedAt, retiredAt } = this.#find(secret) ?? { addedAt: Number.POSITIVE_INFINITY, retiredAt: 0 };
+    const { addedAt, retiredAt } = this.#find(secret) ?? { addedAt: Infinity, retiredAt: 0 };
     const isLive = addedAt < from && retiredAt > to;
-    this.#verdict.expect(!isDenied || !isLive, "a live secret authenticates", () => secret);
+    verdict.expect(!isDenied || !isLive, "a live secret authenticates", secret);
     const isOver = addedAt > to || retiredAt + STALE_MILLISECONDS < from;
-    this.#verdict.expect(outcome.kind !== "granted" || !isOver, "a secret that does not live denies", () => secret);
+    verdict.expect(outcome.kind !== "granted" || !isOver, "a secret that does not live denies", secret);
   }
 
   #find(secret: string): KnownSecret | undefined {

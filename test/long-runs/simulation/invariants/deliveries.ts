@@ -1,10 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { Received } from "../platform/network.ts";
-import type { Row } from "../platform/sqlite.ts";
 import { MAX_DELAY_MILLISECONDS } from "../platform/wire.ts";
-import type { Credentials } from "./credentials.ts";
-import type { Rows } from "./rows.ts";
-import type { Verdict } from "./verdict.ts";
+import type { World } from "../world.ts";
 
 /**
  * Two attempts of one event are at least this far apart, in milliseconds: the first wait of contract section 8, less
@@ -23,24 +20,13 @@ interface Known {
 
 /** What receivers may rely on (contract section 8), checked at every request that one gets. */
 export class Deliveries {
-  readonly #verdict: Verdict;
-  readonly #rows: Rows;
-  readonly #credentials: Credentials;
-  readonly #findEvent: (eventId: string) => Row | undefined;
+  readonly #world: World;
   readonly #known = new Map<string, Known>();
   /** Attempts whose sender does not know their end yet: when each began, in milliseconds. */
   readonly #underWay = new Map<string, number>();
 
-  constructor(parts: {
-    verdict: Verdict;
-    rows: Rows;
-    credentials: Credentials;
-    findEvent: (eventId: string) => Row | undefined;
-  }) {
-    this.#verdict = parts.verdict;
-    this.#rows = parts.rows;
-    this.#credentials = parts.credentials;
-    this.#findEvent = parts.findEvent;
+  constructor(world: World) {
+    this.#world = world;
   }
 
   /** Whether a receiver ever answered an event with 2xx. */
@@ -52,12 +38,9 @@ export class Deliveries {
   begin({ headers, sentAt }: Received): () => void {
     const eventId = headers["webhook-id"] ?? "";
     const otherSince = this.#underWay.get(eventId) ?? Number.NEGATIVE_INFINITY;
-    const isReleased = (this.#rows.releasedAt.get(eventId) ?? 0) >= otherSince;
-    this.#verdict.expect(
-      sentAt - otherSince >= ATTEMPT_MILLISECONDS || isReleased,
-      "no attempt begins while another of the same event is under way",
-      () => `${eventId} was sent again ${sentAt - otherSince} ms after an attempt without an end`,
-    );
+    const isAlone = sentAt - otherSince >= ATTEMPT_MILLISECONDS || this.#isReleasedSince(eventId, otherSince);
+    const invariant = "no attempt begins while another of the same event is under way";
+    this.#world.verdict.expect(isAlone, invariant, eventId, `was sent again after ${sentAt - otherSince} ms`);
     this.#underWay.set(eventId, sentAt);
     return () => {
       if (this.#underWay.get(eventId) === sentAt) this.#underWay.delete(eventId);
@@ -65,28 +48,21 @@ export class Deliveries {
   }
 
   /** @returns attempts of this event that arrived before */
-  check(
-    applicationId: string,
-    { headers, body: bytes, sentAt }: Received,
-  ): { eventId: string; attemptsBefore: number } {
+  check(applicationId: string, received: Received): { eventId: string; attemptsBefore: number } {
+    const { verdict, d1 } = this.#world;
+    const { headers, sentAt } = received;
     const eventId = headers["webhook-id"] ?? "";
-    const body = new TextDecoder().decode(bytes);
+    const body = new TextDecoder().decode(received.body);
     const known = this.#known.get(eventId);
-    const row = this.#findEvent(eventId);
-    this.#verdict.expect(row?.payload === body, "what is sent is what D1 recorded with the badge", () => {
-      return `${eventId}: ${body}; recorded: ${String(row?.payload)}`;
-    });
+    const [row] = d1.look("SELECT payload FROM webhook_event WHERE id = ?", eventId);
+    verdict.expect(row?.payload === body, "what is sent is what D1 recorded with the badge", eventId, body, row);
     const isSame = known === undefined || known.body === body;
-    this.#verdict.expect(isSame, "an event has the same bytes at every attempt", () => `${eventId}: ${body}`);
-    this.#checkSignature(applicationId, eventId, headers, bytes, sentAt);
+    verdict.expect(isSame, "an event has the same bytes at every attempt", eventId, body);
+    this.#checkSignature(applicationId, eventId, received);
     this.#checkMoment(eventId, known, sentAt);
     const attemptsBefore = known?.attempts ?? 0;
-    this.#known.set(eventId, {
-      body,
-      lastSentAt: sentAt,
-      attempts: attemptsBefore + 1,
-      isAccepted: known?.isAccepted ?? false,
-    });
+    const isAccepted = known?.isAccepted ?? false;
+    this.#known.set(eventId, { body, lastSentAt: sentAt, attempts: attemptsBefore + 1, isAccepted });
     return { eventId, attemptsBefore };
   }
 
@@ -96,40 +72,35 @@ export class Deliveries {
     if (known) known.isAccepted = true;
   }
 
-  #checkSignature(
-    applicationId: string,
-    eventId: string,
-    headers: Record<string, string>,
-    bytes: Uint8Array,
-    sentAt: number,
-  ): void {
-    const current = this.#credentials.currentAround(applicationId, sentAt);
-    const isSigned = current.some((secret) => hmac("sha1", secret, bytes) === headers.Signature);
-    this.#verdict.expect(isSigned, "every webhook is signed with the current secret", () => eventId);
-    const content = Buffer.concat([Buffer.from(`${eventId}.${headers["webhook-timestamp"]}.`), bytes]);
+  #checkSignature(applicationId: string, eventId: string, { headers, body, sentAt }: Received): void {
+    const { verdict, credentials } = this.#world;
+    const current = credentials.currentAround(applicationId, sentAt);
+    const isSigned = current.some((secret) => hmac("sha1", secret, body) === headers.Signature);
+    verdict.expect(isSigned, "every webhook is signed with the current secret", eventId);
+    const content = Buffer.concat([Buffer.from(`${eventId}.${headers["webhook-timestamp"]}.`), body]);
     const entries = headers["webhook-signature"]?.split(" ") ?? [];
     const isStandard = current.some((secret) => entries.includes(`v1,${hmac("sha256", secret, content)}`));
-    this.#verdict.expect(isStandard, "every webhook has a Standard Webhooks signature", () => eventId);
+    verdict.expect(isStandard, "every webhook has a Standard Webhooks signature", eventId);
   }
 
   #checkMoment(eventId: string, known: Known | undefined, sentAt: number): void {
-    const deliveredAt = this.#rows.deliveredAt.get(eventId) ?? Number.POSITIVE_INFINITY;
-    this.#verdict.expect(
-      sentAt <= deliveredAt + MAX_DELAY_MILLISECONDS,
-      "nothing is sent after a 2xx was recorded",
-      () => `${eventId} was sent ${(sentAt - deliveredAt) / 1000} s after it was recorded as delivered`,
-    );
+    const { verdict, rows } = this.#world;
+    const late = sentAt - (rows.deliveredAt.get(eventId) ?? Number.POSITIVE_INFINITY);
+    const isPending = late <= MAX_DELAY_MILLISECONDS;
+    verdict.expect(isPending, "nothing is sent after a 2xx was recorded", eventId, `was sent ${late / 1000} s later`);
     if (!known) return;
     const distance = Math.abs(sentAt - known.lastSentAt);
-    const isReleased = (this.#rows.releasedAt.get(eventId) ?? 0) >= Math.min(known.lastSentAt, sentAt);
-    this.#verdict.expect(
-      distance >= LEAST_DISTANCE_MILLISECONDS || isReleased,
-      "an event is sent by one at a time, and waits after a failure",
-      () => `${eventId} was sent twice within ${distance} ms`,
-    );
+    const isReleased = this.#isReleasedSince(eventId, Math.min(known.lastSentAt, sentAt));
+    const hasWaited = distance >= LEAST_DISTANCE_MILLISECONDS || isReleased;
+    const invariant = "an event is sent by one at a time, and waits after a failure";
+    verdict.expect(hasWaited, invariant, eventId, `was sent twice within ${distance} ms`);
+  }
+
+  /** Whether an administrator made the event due. */
+  #isReleasedSince(eventId: string, since: number): boolean {
+    return (this.#world.rows.releasedAt.get(eventId) ?? 0) >= since;
   }
 }
 
-function hmac(hash: "sha1" | "sha256", secret: string, bytes: Uint8Array): string {
-  return createHmac(hash, secret).update(bytes).digest("base64");
-}
+const hmac = (hash: "sha1" | "sha256", secret: string, bytes: Uint8Array): string =>
+  createHmac(hash, secret).update(bytes).digest("base64");

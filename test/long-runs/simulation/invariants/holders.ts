@@ -1,6 +1,5 @@
-import type { Book, KnownInvitation, UserDevice } from "./book.ts";
-import { keyOf } from "./book.ts";
-import type { Verdict } from "./verdict.ts";
+import type { World } from "../world.ts";
+import { type KnownInvitation, keyOf, type UserDevice } from "./book.ts";
 
 /** Who was answered a number. */
 interface Holder {
@@ -9,43 +8,37 @@ interface Holder {
   userDevice: string | null;
   /** The invitation itself; of a user device those that it may have the number from. */
   invitations: readonly KnownInvitation[];
-  from: number;
   to: number;
 }
 
 /** No number ever belongs to two at once, and one that was issued belongs to its user device for ever (section 1). */
 export class Holders {
-  readonly #book: Book;
-  readonly #verdict: Verdict;
-  readonly #clockErrorMilliseconds: number;
+  readonly #world: World;
   readonly #byNumber = new Map<number, Holder[]>();
 
-  constructor(parts: { book: Book; verdict: Verdict; clockErrorMilliseconds: number }) {
-    this.#book = parts.book;
-    this.#verdict = parts.verdict;
-    this.#clockErrorMilliseconds = parts.clockErrorMilliseconds;
+  constructor(world: World) {
+    this.#world = world;
   }
 
   reserved(invitation: KnownInvitation): void {
-    const { token, number, createdFrom: from, createdTo: to } = invitation;
-    this.#add(number, { name: `invitation ${token}`, userDevice: null, invitations: [invitation], from, to });
+    const { token, number, createdTo: to } = invitation;
+    this.#add(number, { name: `invitation ${token}`, userDevice: null, invitations: [invitation], to });
   }
 
-  issued(number: number, to: UserDevice, span: { from: number; to: number }): void {
-    const key = keyOf(to);
-    const known = this.#byNumber.get(number) ?? [];
-    if (known.some(({ userDevice }) => userDevice === key)) return;
-    const presented = this.#book.attemptsOf(to).map(({ request }) => this.#book.invitations.get(request.token ?? ""));
-    const invitations = presented.filter((invitation) => invitation !== undefined && invitation.number === number);
-    this.#add(number, { name: key, userDevice: key, invitations, ...span });
+  issued(number: number, owner: UserDevice, to: number): void {
+    const { book } = this.#world;
+    const key = keyOf(owner);
+    if (this.#byNumber.get(number)?.some(({ userDevice }) => userDevice === key)) return;
+    const presented = book.attemptsOf(owner).flatMap(({ request }) => book.invitations.get(request.token ?? "") ?? []);
+    const invitations = presented.filter((invitation) => invitation.number === number);
+    this.#add(number, { name: key, userDevice: key, invitations, to });
   }
 
   #add(number: number, holder: Holder): void {
     const known = this.#byNumber.get(number) ?? [];
     for (const other of known) {
-      this.#verdict.expect(this.#mayBoth(holder, other), "a number is never given to two", () => {
-        return `${number}: ${other.name}, and ${holder.name}`;
-      });
+      const isKept = this.#mayBoth(holder, other);
+      this.#world.verdict.expect(isKept, "a number is never given to two", number, other.name, holder.name);
     }
     this.#byNumber.set(number, [...known, holder]);
   }
@@ -58,8 +51,10 @@ export class Holders {
 
   /** Whether the first may have ended before the second got the number. */
   #endedBefore({ userDevice, invitations: [invitation] }: Holder, { to }: Holder): boolean {
+    const { plan, book } = this.#world;
     if (userDevice !== null || !invitation) return false;
-    const isPast = invitation.expiresAtTime <= to + this.#clockErrorMilliseconds;
-    return isPast || this.#book.revokesOf(invitation.token).some(({ from }) => from <= to);
+    // Two clocks may differ by twice the error of one.
+    const isPast = invitation.expiresAtTime <= to + 2 * plan.clockErrorMilliseconds;
+    return isPast || book.revokesOf(invitation.token).some(({ from }) => from <= to);
   }
 }

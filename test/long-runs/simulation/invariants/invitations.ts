@@ -1,5 +1,5 @@
-import { type BadgeAttempt, type Book, describe, type KnownInvitation, keyOf, type RevokeAttempt } from "./book.ts";
-import type { Verdict } from "./verdict.ts";
+import type { World } from "../world.ts";
+import { type BadgeAttempt, describe, type KnownInvitation, keyOf, type RevokeAttempt } from "./book.ts";
 
 /** How an invitation ended, by what somebody was told. */
 type End = { state: "claimed"; by: string | null } | { state: "revoked"; at: number | null } | { state: "expired" };
@@ -9,15 +9,11 @@ type End = { state: "claimed"; by: string | null } | { state: "revoked"; at: num
  * that was possible at that moment.
  */
 export class Invitations {
-  readonly #book: Book;
-  readonly #verdict: Verdict;
-  readonly #clockErrorMilliseconds: number;
+  readonly #world: World;
   readonly #ends = new Map<string, End>();
 
-  constructor(parts: { book: Book; verdict: Verdict; clockErrorMilliseconds: number }) {
-    this.#book = parts.book;
-    this.#verdict = parts.verdict;
-    this.#clockErrorMilliseconds = parts.clockErrorMilliseconds;
+  constructor(world: World) {
+    this.#world = world;
   }
 
   checkClaim(attempt: BadgeAttempt): void {
@@ -40,68 +36,66 @@ export class Invitations {
     const { number, expiresAt, revokedAt } = outcome.granted;
     this.#end(invitation, { state: "revoked", at: revokedAt });
     const isSame = number === invitation.number && Date.parse(expiresAt) === invitation.expiresAtTime;
-    this.#verdict.expect(isSame, "a revoked invitation is answered as it was created", () => JSON.stringify(outcome));
+    this.#world.verdict.expect(isSame, "a revoked invitation is answered as it was created", outcome);
   }
 
   #invitation(applicationId: string, token: string | null): KnownInvitation | undefined {
-    const invitation = this.#book.invitations.get(token ?? "");
+    const invitation = this.#world.book.invitations.get(token ?? "");
     return invitation?.applicationId === applicationId ? invitation : undefined;
   }
 
   #expectUnknown({ outcome }: BadgeAttempt | RevokeAttempt, token: string | null): void {
-    const isToldUnknown = outcome?.kind === "refused" && ["UNKNOWN_INVITATION", "UNAVAILABLE"].includes(outcome.reason);
-    this.#verdict.expect(
-      isToldUnknown || outcome?.kind === "lost",
-      "nobody uses an invitation of somebody else",
-      () => {
-        return `${token}: ${JSON.stringify(outcome)}`;
-      },
-    );
+    const isToldUnknown = outcome?.kind === "refused" && ["invitation-unknown", "unavailable"].includes(outcome.reason);
+    const isKept = isToldUnknown || outcome?.kind === "lost";
+    this.#world.verdict.expect(isKept, "nobody uses an invitation of somebody else", token, outcome);
   }
 
   #checkGranted(attempt: BadgeAttempt, invitation: KnownInvitation): void {
     if (attempt.outcome?.kind !== "granted") return;
     const { number, kind } = attempt.outcome.granted;
     this.#end(invitation, { state: "claimed", by: keyOf(attempt.request) });
-    const claims = this.#book.attemptsOf(attempt.request);
+    const claims = this.#world.book.attemptsOf(attempt.request);
     const isOurs = number === invitation.number;
     // Another invitation that the user device claimed later has replaced it.
-    const isReplaced = kind === "existing" && claims.some((claim) => this.#book.claimedNumber(claim) === number);
-    this.#verdict.expect(isOurs || isReplaced, "a claim is answered with the number that was reserved", () => {
-      return `${describe(attempt)}, reserved ${invitation.number}`;
-    });
-    const inTime = kind === "existing" || invitation.expiresAtTime > attempt.from - this.#clockErrorMilliseconds;
-    this.#verdict.expect(inTime, "nobody claims an invitation past its time", () => describe(attempt));
+    const isReplaced = kind === "existing" && claims.some((claim) => this.#world.book.claimedNumber(claim) === number);
+    const [told, reserved] = [describe(attempt), `reserved ${invitation.number}`];
+    const { verdict } = this.#world;
+    verdict.expect(isOurs || isReplaced, "a claim is answered with the number that was reserved", told, reserved);
+    const inTime = kind === "existing" || invitation.expiresAtTime > attempt.from - this.#clockDifference;
+    verdict.expect(inTime, "nobody claims an invitation past its time", told);
+  }
+
+  /** Two clocks may differ by twice the error of one. */
+  get #clockDifference(): number {
+    return 2 * this.#world.plan.clockErrorMilliseconds;
   }
 
   #checkRefused(attempt: BadgeAttempt | RevokeAttempt, invitation: KnownInvitation, claimer: string | null): void {
     const { outcome, to } = attempt;
     if (outcome?.kind !== "refused") return;
     const { token, expiresAtTime } = invitation;
-    const possible = (isPossible: boolean) =>
-      this.#verdict.expect(isPossible, "an invitation is refused for a reason that is true", () => {
-        return `${token}: ${outcome.reason}`;
-      });
+    const possible = (isPossible: boolean) => {
+      const invariant = "an invitation is refused for a reason that is true";
+      this.#world.verdict.expect(isPossible, invariant, token, outcome.reason);
+    };
     switch (outcome.reason) {
-      case "CLAIMED_INVITATION": {
-        const claims = this.#book
-          .claimsOf(token)
-          .filter(({ request, from }) => keyOf(request) !== claimer && from <= to);
-        possible(claims.length > 0);
+      case "invitation-claimed": {
+        const claims = this.#world.book.claimsOf(token).filter(({ from }) => from <= to);
+        possible(claims.some(({ request }) => keyOf(request) !== claimer));
         this.#end(invitation, { state: "claimed", by: null });
         break;
       }
-      case "REVOKED_INVITATION":
-        possible(this.#book.revokesOf(token).some(({ from }) => from <= to));
+      case "invitation-revoked":
+        possible(this.#world.book.revokesOf(token).some(({ from }) => from <= to));
         this.#end(invitation, { state: "revoked", at: null });
         break;
-      case "EXPIRED_INVITATION":
-        possible(expiresAtTime <= to + this.#clockErrorMilliseconds);
+      case "invitation-expired":
+        possible(expiresAtTime <= to + this.#clockDifference);
         this.#end(invitation, { state: "expired" });
         break;
-      case "UNAVAILABLE":
-      case "INTERNAL_ERROR":
-      case "INVALID_CREDENTIALS":
+      case "unavailable":
+      case "internal":
+      case "credentials-wrong":
         break;
       default:
         possible(false);
@@ -110,9 +104,8 @@ export class Invitations {
 
   #end({ token }: KnownInvitation, end: End): void {
     const known = this.#ends.get(token);
-    this.#verdict.expect(!known || isCompatible(known, end), "an invitation ends once and in one way", () => {
-      return `${token}: ${JSON.stringify(known)}, then ${JSON.stringify(end)}`;
-    });
+    const isOnce = !known || isCompatible(known, end);
+    this.#world.verdict.expect(isOnce, "an invitation ends once and in one way", token, known, end);
     if (!known || isVague(known)) this.#ends.set(token, end);
   }
 }

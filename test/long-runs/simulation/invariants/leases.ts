@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { holderKey } from "../../../../src/worker/allocator/holder.ts";
-import type { ObjectStorage } from "../platform/object-storage.ts";
+import type { Sqlite } from "../platform/sqlite.ts";
 import type { Verdict } from "./verdict.ts";
 
 const answers = z.object({ kind: z.literal("written"), number: z.number() });
@@ -20,27 +20,20 @@ export class LeaseCheck {
     this.#verdict = verdict;
   }
 
-  /** @param call of an object, when it answers */
+  /** @param call of an object, when it responds */
   observe(
-    storage: ObjectStorage | undefined,
+    object: { sqlite: Sqlite } | undefined,
     { method, parameters, answer }: { method: string; parameters: readonly unknown[]; answer: unknown },
   ): void {
-    if (method === "release") this.#noteReleased(parameters[0]);
+    const ended = method === "release" ? releases.parse(parameters[0]) : [];
+    for (const { digest } of ended) this.#released.add(holderKey({ kind: "invitation", invitation: digest }));
     const written = answers.safeParse(answer);
     const holder = requests.safeParse(parameters[1]);
-    if (!written.success || !holder.success || !storage) return;
+    if (!written.success || !holder.success || !object) return;
     const key = holderKey(holder.data);
     if (this.#released.has(key)) return;
-    const [lease] = storage.look("SELECT number, confirmed FROM lease WHERE holder = ?", key);
+    const [lease] = object.sqlite.run("SELECT number, confirmed FROM lease WHERE holder = ?", [key]).rows;
     const isConfirmed = lease === undefined || lease.number !== written.data.number || lease.confirmed === 1;
-    this.#verdict.expect(isConfirmed, "the lease of a written badge is confirmed", () => {
-      return `${key}: ${JSON.stringify(lease)}`;
-    });
-  }
-
-  #noteReleased(ended: unknown): void {
-    for (const { digest } of releases.parse(ended)) {
-      this.#released.add(holderKey({ kind: "invitation", invitation: digest }));
-    }
+    this.#verdict.expect(isConfirmed, "the lease of a written badge is confirmed", key, lease);
   }
 }

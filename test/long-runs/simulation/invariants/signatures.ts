@@ -1,7 +1,6 @@
 import { createPublicKey, verify } from "node:crypto";
-import { type BadgeAttempt, type Book, grantedNumber, isUntold, type SignAttempt } from "./book.ts";
-import type { Rows } from "./rows.ts";
-import type { Verdict } from "./verdict.ts";
+import type { World } from "../world.ts";
+import { type BadgeAttempt, grantedNumber, isUntold, type SignAttempt } from "./book.ts";
 
 /** How long a request that nobody was answered may still do something, in milliseconds: the longest of its retries. */
 const AFTERLIFE_MILLISECONDS = 1_800_000;
@@ -11,18 +10,14 @@ const AFTERLIFE_MILLISECONDS = 1_800_000;
  * came with that badge, whatever keys came later (contract sections 1 and 3).
  */
 export class Signatures {
-  readonly #book: Book;
-  readonly #verdict: Verdict;
-  readonly #rows: Rows;
+  readonly #world: World;
   readonly #publicKeys = new Map<number, string>();
 
-  constructor(parts: { book: Book; verdict: Verdict; rows: Rows }) {
-    this.#book = parts.book;
-    this.#verdict = parts.verdict;
-    this.#rows = parts.rows;
+  constructor(world: World) {
+    this.#world = world;
   }
 
-  /** The answer to a badge request brought a public key. */
+  /** The response to a badge request brought a public key. */
   keyTold(attempt: BadgeAttempt): void {
     if (attempt.outcome?.kind !== "granted" || attempt.outcome.granted.kind !== "created") return;
     const { number, publicKey } = attempt.outcome.granted;
@@ -30,40 +25,35 @@ export class Signatures {
   }
 
   check(attempt: SignAttempt): void {
+    const { book, verdict } = this.#world;
     const { request, outcome } = attempt;
     const { applicationId, udid } = request;
-    const attempts = this.#book.attemptsOfDevice(applicationId, udid);
+    const attempts = book.attemptsOfDevice(applicationId, udid);
     const answered = attempts.filter((badge) => grantedNumber(badge) !== null && badge.to < attempt.from);
-    if (outcome?.kind === "refused") {
-      const isPossible = outcome.reason !== "UNKNOWN_BADGE" || answered.length === 0;
-      this.#verdict.expect(isPossible, "a device that was answered a badge can sign", () => udid);
-    }
+    const isUnknown = outcome?.kind === "refused" && outcome.reason === "badge-unknown";
+    verdict.expect(!isUnknown || answered.length === 0, "a device that was answered a badge can sign", udid);
     if (outcome?.kind !== "granted") return;
     const { sub, aud } = this.#verify(outcome.granted);
-    this.#verdict.expect(aud === applicationId, "a signature names its application", () => String(aud));
+    verdict.expect(aud === applicationId, "a signature names its application", aud);
     const candidates = attempts.filter((badge) => mayBeLast(badge, answered, attempt));
     // Of a request that nobody was answered it is known whose badge it made current, not always which.
     const numbers = candidates.flatMap((badge) => this.#numbersOf(badge));
-    this.#verdict.expect(
-      numbers.includes(Number(sub)),
-      "a device signs with the badge that it was answered last",
-      () => {
-        return `${udid} signed with ${sub}, not ${numbers.join(" or ")}`;
-      },
-    );
+    const isLast = numbers.includes(Number(sub));
+    verdict.expect(isLast, "a device signs with the badge that it was answered last", udid, sub, "not", numbers);
   }
 
   #numbersOf(badge: BadgeAttempt): number[] {
     const number = grantedNumber(badge);
     if (number !== null) return [number, ...this.#replacing(badge, number)];
     const { applicationId, userId } = badge.request;
-    const rows = [...this.#rows.issued.values()];
+    const rows = [...this.#world.rows.issued.values()];
     return rows.filter((row) => row.applicationId === applicationId && row.userId === userId).map((row) => row.number);
   }
 
   /** Numbers that the user device may have got since, by a claim that is not over. */
   #replacing({ request }: BadgeAttempt, number: number): number[] {
-    const claims = this.#book.attemptsOf(request).map((claim) => this.#book.claimedNumber(claim));
+    const { book } = this.#world;
+    const claims = book.attemptsOf(request).map((claim) => book.claimedNumber(claim));
     return claims.filter((claimed) => claimed !== null && claimed !== number).map(Number);
   }
 
@@ -75,7 +65,7 @@ export class Signatures {
     const key = createPublicKey({ key: Buffer.from(spki, "base64"), type: "spki", format: "der" });
     const bytes = Buffer.from(`${header}.${payload}`);
     const isValid = verify("sha256", bytes, { key, dsaEncoding: "ieee-p1363" }, Buffer.from(signature, "base64url"));
-    this.#verdict.expect(isValid, "a signature verifies with the badge's public key", () => String(claims.sub));
+    this.#world.verdict.expect(isValid, "a signature verifies with the badge's public key", claims.sub);
     return claims;
   }
 }

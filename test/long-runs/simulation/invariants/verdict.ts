@@ -7,14 +7,12 @@ export interface Breach {
 
 /** Keeps the first breach: what follows one is often its consequence. Checks may stand inside calls of the service. */
 export class Verdict {
-  #breach: Breach | null = null;
+  breach: Breach | null = null;
 
-  get breach(): Breach | null {
-    return this.#breach;
-  }
-
-  /** @param detail is made only when it is needed */
-  expect(isKept: boolean, invariant: string, detail: () => string): void {
-    if (!isKept) this.#breach ??= { invariant, detail: detail() };
+  /** @param details what shows the breach */
+  expect(isKept: boolean, invariant: string, ...details: unknown[]): void {
+    if (isKept || this.breach !== null) return;
+    const shown = details.map((detail) => (typeof detail === "string" ? detail : JSON.stringify(detail)));
+    this.breach = { invariant, detail: shown.join(" ") };
   }
 }

@@ -1,11 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import type { SQLOutputValue } from "node:sqlite";
+import { migrationFiles } from "../../migrations.ts";
 import { requireProcess } from "./process.ts";
 import { type Row, Sqlite } from "./sqlite.ts";
 import { standIn } from "./stand-in.ts";
-
-const MIGRATIONS = join(import.meta.dirname, "../../../../migrations");
 
 /** A row that a transaction changed; null where there was none before, or is none after. */
 export interface Change {
@@ -16,15 +14,12 @@ export interface Change {
 
 /** One database for all seeds, made from the migrations; emptied for each. */
 const sqlite = new Sqlite(
-  readdirSync(MIGRATIONS)
-    .filter((name) => name.endsWith(".sql"))
-    .sort()
-    .map((name) => readFileSync(join(MIGRATIONS, name), "utf8"))
+  migrationFiles()
+    .map((file) => readFileSync(file, "utf8"))
     .join("\n"),
 );
 
-const WATCHED = ["badge", "invitation", "webhook_event"];
-for (const table of WATCHED) watch(table);
+for (const table of ["badge", "invitation", "webhook_event"]) watch(table);
 
 let changes: Change[] = [];
 sqlite.define("changed", (table, before, after) => {
@@ -87,16 +82,8 @@ export class D1Server {
 }
 
 function toResult({ rows, changes: changed }: { rows: Row[]; changes: number }): D1Result {
-  const meta = {
-    duration: 0,
-    size_after: 0,
-    rows_read: 0,
-    rows_written: 0,
-    last_row_id: 0,
-    changed_db: changed > 0,
-    changes: changed,
-  };
-  return { success: true, results: rows, meta };
+  const zeroes = { duration: 0, size_after: 0, rows_read: 0, rows_written: 0, last_row_id: 0 };
+  return { success: true, results: rows, meta: { ...zeroes, changed_db: changed > 0, changes: changed } };
 }
 
 const unbound = new WeakMap<D1PreparedStatement, Statement>();
@@ -138,7 +125,7 @@ const ERRORS = [
 
 function send(statements: readonly Statement[]): Promise<D1Result[]> {
   const process = requireProcess();
-  const { wire, d1, serviceDice } = process.platform;
+  const { wire, d1, serviceDice } = process.world;
   return wire.call(process, {
     part: "d1",
     what: `D1 ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
@@ -147,15 +134,9 @@ function send(statements: readonly Statement[]): Promise<D1Result[]> {
   });
 }
 
-const names = new Map<string, string>();
-
 /** Verb and table, for the trace. */
 function nameOf(sql: string): string {
-  const known = names.get(sql);
-  if (known !== undefined) return known;
   const [, verb = "?"] = /^\s*(\w+)/.exec(sql) ?? [];
   const [, table = "?"] = /(?:INTO|UPDATE|FROM)\s+"?(\w+)/i.exec(sql) ?? [];
-  const name = `${verb.toLowerCase()} ${table}`;
-  names.set(sql, name);
-  return name;
+  return `${verb.toLowerCase()} ${table}`;
 }

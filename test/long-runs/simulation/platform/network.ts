@@ -1,5 +1,5 @@
 import type { Dice } from "../../dice.ts";
-import type { Platform } from "./platform.ts";
+import type { World } from "../world.ts";
 import type { Process } from "./process.ts";
 
 /** A request as its receiver gets it. */
@@ -11,10 +11,10 @@ export interface Received {
   sentAt: number;
 }
 
-/** What a receiver does with a request: an answer after a while, or never one. */
-export type Reply = HttpAnswer | { kind: "never" };
+/** What a receiver does with a request: a response after a while, or never one. */
+export type Reply = HttpResponse | { kind: "never" };
 
-export interface HttpAnswer {
+interface HttpResponse {
   kind: "answer";
   afterMilliseconds: number;
   status: number;
@@ -24,35 +24,22 @@ export interface HttpAnswer {
   isEndless: boolean;
 }
 
-/** Looks at a request that leaves. @returns to be called when its sender has the response, or has given up */
-export type RequestObserver = (sent: Received) => () => void;
-
 /** The Internet: one receiver for each URL. */
 export class Network {
-  readonly #platform: Platform;
+  readonly #world: World;
   readonly #dice: Dice;
-  readonly #receive: (received: Received) => Reply;
-  readonly #observe: RequestObserver;
 
-  /** @param observe is told when a request leaves, and gives back what to call when its sender has its end */
-  constructor(parts: {
-    platform: Platform;
-    dice: Dice;
-    receive: (received: Received) => Reply;
-    observe: RequestObserver;
-  }) {
-    this.#platform = parts.platform;
-    this.#dice = parts.dice;
-    this.#receive = parts.receive;
-    this.#observe = parts.observe;
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("network");
   }
 
-  /** `fetch` of a process: settles with an answer, or fails as a connection does. */
+  /** `fetch` of a process: settles with a response, or fails as a connection does. */
   fetch(process: Process, url: string, init: Outgoing): Promise<Response> {
-    const { timeline, wire, trace, faults } = this.#platform;
+    const { timeline, wire, trace, faults, deliveries, receivers } = this.#world;
     const { signal } = init;
     const received = { url, headers: { ...init.headers }, body: init.body.slice(), sentAt: timeline.now };
-    const ended = process.isAlive ? this.#observe(received) : () => {};
+    const ended = process.isAlive ? deliveries.begin(received) : () => {};
     return new Promise<Response>((resolve, reject) => {
       const back = (milliseconds: number, settle: () => void) =>
         timeline.after(milliseconds, () => process.isAlive && settle());
@@ -65,7 +52,7 @@ export class Network {
       if (fault === "death-before") return process.die();
       wire.carry(() => {
         if (!process.isAlive && this.#dice.chance(0.5)) return;
-        const reply = this.#receive(received);
+        const reply = receivers.receive(received);
         if (fault === "after") return fail();
         if (fault === "death-after") return process.die();
         if (fault === "silent" || reply.kind === "never") return;
@@ -75,7 +62,7 @@ export class Network {
   }
 }
 
-function response({ status, headers, body, isEndless }: HttpAnswer, signal: AbortSignal): Response {
+function response({ status, headers, body, isEndless }: HttpResponse, signal: AbortSignal): Response {
   return new Response(isEndless ? endless(body ?? "", signal) : body, { status, headers });
 }
 

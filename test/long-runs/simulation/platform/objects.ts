@@ -1,7 +1,6 @@
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import type { Dice } from "../../dice.ts";
-import { ObjectStorage } from "./object-storage.ts";
-import type { Platform } from "./platform.ts";
+import type { World } from "../world.ts";
 import { Process, requireProcess } from "./process.ts";
 import { Sqlite } from "./sqlite.ts";
 import { standIn } from "./stand-in.ts";
@@ -9,39 +8,28 @@ import { standIn } from "./stand-in.ts";
 /** How long the runtime waits before it runs an alarm again that failed, or whose object died at it, in milliseconds. */
 const ALARM_RETRY_MILLISECONDS = 2000;
 
-interface LiveObject {
-  process: Process;
-  allocator: Allocator;
+/** An application's object: what it keeps when it dies (its SQLite and its alarm), and its instance, if there is one. */
+interface StoredObject {
+  sqlite: Sqlite;
+  alarm: number | null;
+  /** Whether its last alarm could not be set: until the next one is, nobody comes to reclaim leases. */
+  lacksAlarm: boolean;
+  live?: { process: Process; allocator: Allocator };
 }
-
-/** Looks at an object just when it answers a call. */
-export type Observer = (
-  name: string,
-  call: { method: string; parameters: readonly unknown[]; answer: unknown },
-) => void;
 
 /** Databases of objects of earlier seeds, emptied. */
 const spare: Sqlite[] = [];
 
 /** Runs the objects: one instance of each at a time, made when somebody calls it, on what the one before it kept. */
 export class ObjectHost {
-  readonly #platform: Platform;
-  readonly #env: Env;
+  readonly #world: World;
   readonly #dice: Dice;
-  readonly #clockError: () => number;
-  readonly #observe: Observer;
-  readonly #databases: Sqlite[] = [];
-  readonly #storages = new Map<string, ObjectStorage>();
-  readonly #live = new Map<string, LiveObject>();
+  readonly #objects = new Map<string, StoredObject>();
   #made = 0;
 
-  /** @param clockError milliseconds by which the next machine's clock is ahead */
-  constructor(parts: { platform: Platform; env: Env; dice: Dice; clockError: () => number; observe: Observer }) {
-    this.#platform = parts.platform;
-    this.#env = parts.env;
-    this.#dice = parts.dice;
-    this.#clockError = parts.clockError;
-    this.#observe = parts.observe;
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("objects");
   }
 
   /** One call of a method, at the object. @throws an error with `retryable` when the object dies at it */
@@ -54,7 +42,7 @@ export class ObjectHost {
       });
       const result = process.run(async () => Reflect.apply(Reflect.get(allocator, method), allocator, parameters));
       const observed = result.then((answer) => {
-        this.#observe(name, { method, parameters, answer });
+        this.#world.leases.observe(this.get(name), { method, parameters, answer });
         return answer;
       });
       observed.then(resolve, reject).finally(forget);
@@ -63,77 +51,93 @@ export class ObjectHost {
 
   /** The object is moved to another machine, or its code is updated. */
   evict(name: string): void {
-    this.#live.get(name)?.process.die();
+    this.get(name)?.live?.process.die();
   }
 
-  /** The storage of an application's object, or undefined when it was never called. */
-  storageOf(name: string): ObjectStorage | undefined {
-    return this.#storages.get(name);
+  /** The object of an application, or undefined when it was never called. */
+  get(name: string): Readonly<StoredObject> | undefined {
+    return this.#objects.get(name);
   }
 
   /** Gives the databases back for the next seed. */
   close(): void {
-    for (const database of this.#databases) database.clear();
-    spare.push(...this.#databases);
+    for (const { sqlite } of this.#objects.values()) {
+      sqlite.clear();
+      spare.push(sqlite);
+    }
   }
 
-  #enliven(name: string): LiveObject {
-    const known = this.#live.get(name);
-    if (known?.process.isAlive) return known;
-    const process = new Process(`object ${++this.#made}`, this.#platform, this.#clockError());
-    const storage = this.#storage(name);
+  #enliven(name: string): NonNullable<StoredObject["live"]> {
+    const object = this.#objects.get(name) ?? { sqlite: spare.pop() ?? new Sqlite(), alarm: null, lacksAlarm: false };
+    this.#objects.set(name, object);
+    if (object.live?.process.isAlive) return object.live;
+    const process = new Process(`object ${++this.#made}`, this.#world);
     const state = standIn<DurableObjectState>("an object's state", {
       id: standIn<DurableObjectId>("an object's ID", { name }),
-      storage: storage.binding(() => this.#failsToSetAlarm()),
+      storage: this.#storage(name, object),
       waitUntil: (work: Promise<unknown>) => {
-        work.catch((error) => this.#platform.trace.add(process.name, `deferred work failed: ${error}`));
+        work.catch((error) => this.#world.trace.add(process.name, `deferred work failed: ${error}`));
       },
     });
-    const allocator = process.run(() => new Allocator(state, this.#env));
-    const live = { process, allocator };
-    this.#live.set(name, live);
-    return live;
+    object.live = { process, allocator: process.run(() => new Allocator(state, this.#world.env)) };
+    return object.live;
   }
 
-  #failsToSetAlarm(): boolean {
-    return this.#platform.faults.draw("alarm") === "before";
+  #storage(name: string, object: StoredObject): DurableObjectStorage {
+    return standIn<DurableObjectStorage>("an object's storage", {
+      sql: standIn<SqlStorage>("an object's SQL", {
+        exec: (sql: string, ...parameters: unknown[]) => execute(object.sqlite, sql, parameters),
+      }),
+      getAlarm: async () => object.alarm,
+      setAlarm: async (at: number) => {
+        object.lacksAlarm = this.#world.faults.draw("alarm") === "before";
+        if (object.lacksAlarm) throw new Error("the object's storage is away");
+        object.alarm = at;
+        this.#alarmAt(name, object, at);
+      },
+    });
   }
 
-  #storage(name: string): ObjectStorage {
-    const known = this.#storages.get(name);
-    if (known) return known;
-    const database = spare.pop() ?? new Sqlite();
-    this.#databases.push(database);
-    const storage = new ObjectStorage(database, (at) => this.#alarmAt(name, storage, at));
-    this.#storages.set(name, storage);
-    return storage;
-  }
-
-  #alarmAt(name: string, storage: ObjectStorage, at: number): void {
-    const { timeline, faults } = this.#platform;
+  #alarmAt(name: string, object: StoredObject, at: number): void {
+    const { timeline, faults } = this.#world;
     const fault = faults.draw("alarm");
     const late = fault === "late" ? this.#dice.below(600_000) : 0;
     timeline.after(at - timeline.now + late, () => {
-      if (storage.alarm !== at) return;
-      this.#goOff(name, storage);
-      if (fault === "twice") this.#goOff(name, storage);
+      if (object.alarm !== at) return;
+      this.#goOff(name, object);
+      if (fault === "twice") this.#goOff(name, object);
     });
   }
 
-  #goOff(name: string, storage: ObjectStorage): void {
-    const { timeline, trace } = this.#platform;
+  #goOff(name: string, object: StoredObject): void {
+    const { timeline, trace } = this.#world;
     const { process, allocator } = this.#enliven(name);
     trace.add(process.name, "alarm");
-    storage.takeAlarm();
-    const again = () => timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(name, storage));
+    object.alarm = null;
+    const again = () => void timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(name, object));
     const forget = process.onDeath(again);
-    process
-      .run(() => allocator.alarm())
-      .then(forget, () => {
-        forget();
-        again();
-      });
+    const failed = () => {
+      forget();
+      again();
+    };
+    process.run(() => allocator.alarm()).then(forget, failed);
   }
+}
+
+/** Without an `await` in between, statements are one transaction; here nothing comes in between either way. */
+function execute(sqlite: Sqlite, sql: string, parameters: readonly unknown[]) {
+  const isScript = parameters.length === 0 && sql.includes(";");
+  if (isScript) sqlite.exec(sql);
+  const rows = isScript ? [] : sqlite.run(sql, parameters).rows.map(withBuffers);
+  return standIn<SqlStorageCursor<Record<string, SqlStorageValue>>>("a cursor", { toArray: () => rows });
+}
+
+/** Bytes come out of an object's SQL as an `ArrayBuffer`. */
+function withBuffers(row: Record<string, unknown>): Record<string, unknown> {
+  const entries = Object.entries(row);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, value instanceof Uint8Array ? value.slice().buffer : value]),
+  );
 }
 
 /** The objects as the service sees them, in whatever process the service runs. */
@@ -149,7 +153,7 @@ export const allocatorBinding = standIn<DurableObjectNamespace<Allocator>>("the 
 
 function call(name: string, method: string, parameters: readonly unknown[]): Promise<unknown> {
   const process = requireProcess();
-  const { wire, objects, serviceDice } = process.platform;
+  const { wire, objects, serviceDice } = process.world;
   return wire.call(process, {
     part: "object",
     what: `object ${method}`,

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Platform } from "./platform.ts";
+import type { World } from "../world.ts";
 
 const running = new AsyncLocalStorage<Process>();
 
@@ -9,25 +9,21 @@ const running = new AsyncLocalStorage<Process>();
  */
 export class Process {
   readonly name: string;
-  readonly platform: Platform;
+  readonly world: World;
   /** How far its clock is ahead. */
   readonly #clockErrorMilliseconds: number;
   readonly #mourners = new Set<() => void>();
-  #isAlive = true;
+  isAlive = true;
 
-  constructor(name: string, platform: Platform, clockErrorMilliseconds: number) {
+  constructor(name: string, world: World) {
     this.name = name;
-    this.platform = platform;
-    this.#clockErrorMilliseconds = clockErrorMilliseconds;
-  }
-
-  get isAlive(): boolean {
-    return this.#isAlive;
+    this.world = world;
+    this.#clockErrorMilliseconds = world.drawClockError();
   }
 
   /** Milliseconds, by its own clock. */
   get now(): number {
-    return this.platform.timeline.now + this.#clockErrorMilliseconds;
+    return this.world.timeline.now + this.#clockErrorMilliseconds;
   }
 
   /** Whatever starts inside belongs to this process, however long it takes. */
@@ -37,14 +33,14 @@ export class Process {
 
   /** Waits in virtual time, as long as it lives. */
   sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => void this.platform.timeline.after(milliseconds, () => this.#isAlive && resolve()));
+    return new Promise((resolve) => void this.world.timeline.after(milliseconds, () => this.isAlive && resolve()));
   }
 
   /** `setTimeout` in virtual time. A timer that fires is a deadline that something missed. @returns clears it */
   setTimer(callback: () => void, milliseconds: number): () => void {
-    return this.platform.timeline.after(milliseconds, () => {
-      if (!this.#isAlive) return;
-      this.platform.faults.strike();
+    return this.world.timeline.after(milliseconds, () => {
+      if (!this.isAlive) return;
+      this.world.faults.struck++;
       this.run(callback);
     });
   }
@@ -56,10 +52,10 @@ export class Process {
   }
 
   die(): void {
-    if (!this.#isAlive) return;
-    this.#isAlive = false;
-    this.platform.trace.add(this.name, "dies");
-    this.platform.faults.strike();
+    if (!this.isAlive) return;
+    this.isAlive = false;
+    this.world.trace.add(this.name, "dies");
+    this.world.faults.struck++;
     for (const mourner of this.#mourners) mourner();
   }
 }

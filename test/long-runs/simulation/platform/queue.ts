@@ -1,6 +1,6 @@
 import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
 import type { Dice } from "../../dice.ts";
-import type { Platform } from "./platform.ts";
+import type { World } from "../world.ts";
 import { requireProcess } from "./process.ts";
 import { standIn } from "./stand-in.ts";
 
@@ -15,25 +15,20 @@ interface Message {
   attempts: number;
 }
 
-/** Takes a batch. @returns whether it was acknowledged */
-export type Consumer = (batch: MessageBatch) => Promise<boolean>;
-
 /** The queue: at least once, in no order. */
 export class QueueServer {
-  readonly #platform: Platform;
+  readonly #world: World;
   readonly #dice: Dice;
-  readonly #consumer: Consumer;
   #ready: Message[] = [];
   #sent = 0;
 
-  constructor(parts: { platform: Platform; dice: Dice; consumer: Consumer }) {
-    this.#platform = parts.platform;
-    this.#dice = parts.dice;
-    this.#consumer = parts.consumer;
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("queue");
   }
 
   take(body: WakeUp, delaySeconds: number): void {
-    const { timeline, faults } = this.#platform;
+    const { timeline, faults } = this.#world;
     const fault = faults.draw("message");
     const message = { id: `message ${++this.#sent}`, body, attempts: 0 };
     if (fault === "before") return;
@@ -45,7 +40,7 @@ export class QueueServer {
 
   #put(message: Message): void {
     this.#ready.push(message);
-    this.#platform.timeline.after(this.#dice.below(5), () => void this.#deliver());
+    this.#world.timeline.after(this.#dice.below(5), () => void this.#deliver());
   }
 
   async #deliver(): Promise<void> {
@@ -56,12 +51,11 @@ export class QueueServer {
     const isDead = messages.some(({ attempts }) => attempts > MAX_RETRIES);
     const name = isDead ? "badge-webhooks-dead" : "badge-webhooks";
     const batch = standIn<MessageBatch>("a batch of messages", { queue: name, messages });
-    if (await this.#consumer(batch)) return;
-    for (const message of messages) this.#again({ ...message, attempts: message.attempts + 1 });
-  }
-
-  #again(message: Message): void {
-    this.#platform.timeline.after(RETRY_DELAY_MILLISECONDS, () => this.#put(message));
+    if (await this.#world.isolates.consume(batch)) return;
+    for (const message of messages) {
+      const again = { ...message, attempts: message.attempts + 1 };
+      this.#world.timeline.after(RETRY_DELAY_MILLISECONDS, () => this.#put(again));
+    }
   }
 }
 
@@ -73,7 +67,7 @@ export const queueBinding = standIn<Queue<WakeUp>>("the queue", {
 
 function send(messages: readonly MessageSendRequest<WakeUp>[]): Promise<void> {
   const process = requireProcess();
-  const { wire, queue } = process.platform;
+  const { wire, queue } = process.world;
   return wire.call(process, {
     part: "queue",
     what: `queue takes ${messages.length}`,

@@ -1,8 +1,7 @@
 import type { Dice } from "../../dice.ts";
-import type { Trace } from "../trace.ts";
-import type { Fault, Faults, Part } from "./faults.ts";
+import type { World } from "../world.ts";
+import type { Part } from "./faults.ts";
 import type { Process } from "./process.ts";
-import type { Timeline } from "./timeline.ts";
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
@@ -23,7 +22,7 @@ export interface Call<Result> {
   effect(): Result | Promise<Result>;
   /** What the caller sees when the call fails. */
   error(): Error;
-  /** The answer in words, for the trace. */
+  /** The result in words, for the trace. */
   told?(result: Result): string;
 }
 
@@ -32,121 +31,94 @@ export interface Call<Result> {
  * first, and every call can go wrong.
  */
 export class Wire {
-  readonly #timeline: Timeline;
-  readonly #faults: Faults;
-  readonly #trace: Trace;
+  readonly #world: World;
   readonly #dice: Dice;
   readonly #slowness: number;
 
-  constructor(parts: { timeline: Timeline; faults: Faults; trace: Trace; dice: Dice }) {
-    this.#timeline = parts.timeline;
-    this.#faults = parts.faults;
-    this.#trace = parts.trace;
-    this.#dice = parts.dice;
-    this.#slowness = parts.dice.oneOf([0, 0, 0.02, 0.1] as const);
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("wire");
+    this.#slowness = this.#dice.oneOf([0, 0, 0.02, 0.1] as const);
   }
 
   /** Milliseconds that one way takes: a few, or seconds where this seed has a slow network and things still fail. */
   delay(): number {
-    return this.#dice.chance(this.#slowness) && this.#faults.isOn
-      ? this.#dice.below(MAX_DELAY_MILLISECONDS)
-      : this.#dice.below(6);
+    const isSlow = this.#dice.chance(this.#slowness) && this.#world.faults.isOn;
+    return this.#dice.below(isSlow ? MAX_DELAY_MILLISECONDS : 6);
   }
 
   /** Something on its way, which arrives whatever becomes of its sender. */
   carry(arrive: () => void): void {
     const delay = this.delay();
-    this.#timeline.after(delay, () => {
+    this.#world.timeline.after(delay, () => {
       // Slow ways add up to more than somebody waits, who may have asked while this one was on its way.
-      if (delay >= SLOW_MILLISECONDS) this.#faults.strike();
+      if (delay >= SLOW_MILLISECONDS) this.#world.faults.struck++;
       arrive();
     });
   }
 
   /** Never settles when the caller dies meanwhile, or when the call is a silent one. */
   call<Result>(caller: Process, call: Call<Result>): Promise<Result> {
+    const { faults, trace } = this.#world;
     return new Promise((resolve, reject) => {
       if (!caller.isAlive) return;
-      const fault = this.#faults.draw(call.part);
-      if (fault) this.#trace.add(caller.name, `${call.what}: fault ${fault}`);
-      this.#carryOut(caller, call, fault, {
-        answer: (settle) => this.carry(() => caller.isAlive && settle()),
-        resolve,
-        reject,
-      });
+      const fault = faults.draw(call.part);
+      if (fault) trace.add(caller.name, `${call.what}: fault ${fault}`);
+      /** Brings the result back, if the caller still lives then. */
+      const back = (settle: () => void) => this.carry(() => caller.isAlive && settle());
+      const fail = () =>
+        back(() => {
+          faults.struck++;
+          reject(call.error());
+        });
+      // A promise settles once: of two results the second is lost on it.
+      const succeed = (outcome: Promise<Result>) => back(() => resolve(outcome));
+      switch (fault) {
+        case null:
+          return this.#arrive(caller, call, succeed);
+        case "before":
+          return this.carry(fail);
+        case "after":
+          return this.#arrive(caller, call, fail);
+        case "late":
+          this.carry(fail);
+          return this.#takeLate(caller, call);
+        case "silent":
+          if (this.#dice.chance(0.3)) return this.#arrive(caller, call, () => {});
+          return this.#dice.chance(0.5) ? this.#takeLate(caller, call) : undefined;
+        case "death-before":
+          return this.carry(() => caller.die());
+        case "death-after":
+          return this.#arrive(caller, call, () => caller.die());
+        case "twice":
+          this.#arrive(caller, call, succeed);
+          return this.#arrive(caller, call, succeed);
+      }
     });
-  }
-
-  #carryOut<Result>(caller: Process, call: Call<Result>, fault: Fault | null, to: Recipient<Result>): void {
-    const fail = () => to.answer(() => this.#strike(to.reject, call));
-    // A promise settles once: of two answers the second is lost on it.
-    const succeed = (outcome: Promise<Result>) => to.answer(() => to.resolve(outcome));
-    switch (fault) {
-      case null:
-        this.#arrive(caller, call, succeed);
-        break;
-      case "before":
-        this.carry(fail);
-        break;
-      case "after":
-        this.#arrive(caller, call, fail);
-        break;
-      case "late":
-        this.carry(fail);
-        this.#takeLate(caller, call);
-        break;
-      case "silent":
-        if (this.#dice.chance(0.3)) this.#arrive(caller, call, () => {});
-        else if (this.#dice.chance(0.5)) this.#takeLate(caller, call);
-        break;
-      case "death-before":
-        this.carry(() => caller.die());
-        break;
-      case "death-after":
-        this.#arrive(caller, call, () => caller.die());
-        break;
-      case "twice":
-        this.#arrive(caller, call, succeed);
-        this.#arrive(caller, call, succeed);
-        break;
-    }
   }
 
   #arrive<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
     this.carry(() => {
       // What a dead process had sent was on its way already, or was not.
-      if (!caller.isAlive && this.#dice.chance(0.5)) return;
-      this.#take(caller, call, then);
+      if (caller.isAlive || !this.#dice.chance(0.5)) this.#take(caller, call, then);
     });
   }
 
   #takeLate<Result>(caller: Process, call: Call<Result>): void {
-    this.#timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () =>
-      this.#take(caller, call, () => {}),
-    );
+    const delay = this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS));
+    this.#world.timeline.after(delay, () => this.#take(caller, call, () => {}));
   }
 
   #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
-    this.#trace.add(caller.name, call.what);
+    const { trace } = this.#world;
+    trace.add(caller.name, call.what);
     const outcome = new Promise<Result>((resolve) => resolve(call.effect()));
     outcome.then(
       (result) => {
-        if (call.told) this.#trace.add(caller.name, `${call.what}: ${call.told(result)}`);
+        if (call.told) trace.add(caller.name, `${call.what}: ${call.told(result)}`);
         then(outcome);
       },
       () => then(outcome),
     );
   }
-
-  #strike<Result>(reject: (error: Error) => void, call: Call<Result>): void {
-    this.#faults.strike();
-    reject(call.error());
-  }
-}
-
-interface Recipient<Result> {
-  /** Brings the answer back, if the caller still lives then. */
-  answer(settle: () => void): void;
-  resolve(result: Promise<Result>): void;
-  reject(error: Error): void;
 }

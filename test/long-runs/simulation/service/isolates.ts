@@ -2,43 +2,49 @@ import { AllocatorClient } from "../../../../src/worker/allocator/client.ts";
 import { RefusedCalls } from "../../../../src/worker/applications/refused-calls.ts";
 import { ApplicationRegistry } from "../../../../src/worker/applications/registry.ts";
 import type { Context } from "../../../../src/worker/context.ts";
+import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../../../src/worker/storage/database.ts";
 import { sweep } from "../../../../src/worker/sweep.ts";
-import type { Attempt } from "../../../../src/worker/webhooks/attempt.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
-import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
+import { sendAll } from "../../../../src/worker/webhooks/sender.ts";
 import type { Dice } from "../../dice.ts";
-import { env, unlimited } from "../platform/bindings.ts";
-import type { Platform } from "../platform/platform.ts";
+import { d1Binding } from "../platform/d1.ts";
+import { hmacKey, newSigningPair } from "../platform/globals.ts";
+import { allocatorBinding } from "../platform/objects.ts";
 import { Process } from "../platform/process.ts";
-import { ReadyCustody } from "./custody.ts";
+import { queueBinding } from "../platform/queue.ts";
+import { standIn } from "../platform/stand-in.ts";
+import type { World } from "../world.ts";
 
 /** Isolates that run at once, at most. */
 const MAX_ISOLATES = 2;
 
-/** What an isolate keeps between requests, as `src/worker/context.ts` makes it. */
+/** Nobody is limited here: the limit is the platform's, and tested where there is HTTP. */
+const unlimited = standIn<RateLimit>("a rate limit", { limit: async () => ({ success: true }) });
+
+/** What wrangler.toml binds to the Worker and to its objects. */
+export const env: Env = standIn<Env>("the environment", {
+  DB: d1Binding,
+  ALLOCATOR: allocatorBinding,
+  WEBHOOKS: queueBinding,
+});
+
 interface Isolate {
   process: Process;
-  custody: ReadyCustody;
-  sealingKeys: SealingKeys;
-  registry: ApplicationRegistry;
-  refusedCalls: RefusedCalls;
+  context: Omit<Context, "db" | "allocator">;
 }
 
 /** The Worker: isolates come and go, and any of them takes any request. */
 export class Isolates {
-  readonly #platform: Platform;
+  readonly #world: World;
   readonly #dice: Dice;
-  readonly #clockError: () => number;
   #isolates: Isolate[] = [];
   #made = 0;
 
-  /** @param clockError milliseconds by which the next machine's clock is ahead */
-  constructor(parts: { platform: Platform; dice: Dice; clockError: () => number }) {
-    this.#platform = parts.platform;
-    this.#dice = parts.dice;
-    this.#clockError = parts.clockError;
+  constructor(world: World) {
+    this.#world = world;
+    this.#dice = world.dice.of("isolates");
   }
 
   /**
@@ -47,11 +53,11 @@ export class Isolates {
    * @returns null when the isolate died before it was done; work that fails is a rejection
    */
   enter<Result>(work: (context: Context) => Promise<Result>): Promise<{ result: Result } | null> {
-    const isolate = this.#choose();
-    const { process } = isolate;
+    const { process, context } = this.#choose();
     return new Promise((resolve, reject) => {
       const forget = process.onDeath(() => resolve(null));
-      const done = process.run(() => work(this.#context(isolate)));
+      const bindings = { db: new Database(env.DB), allocator: new AllocatorClient(env.ALLOCATOR) };
+      const done = process.run(() => work({ ...context, ...bindings }));
       done.then((result) => resolve({ result }), reject).finally(forget);
     });
   }
@@ -76,50 +82,76 @@ export class Isolates {
     this.#dice.pick(this.#isolates)?.process.die();
   }
 
-  /** Another invocation sends, in whatever isolate. */
-  async #send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
-    const sent = await this.enter((context) => sendAll(context, deliveries));
-    if (sent === null) throw new Error("The isolate that was sending is gone.");
-    return sent.result;
-  }
-
   #choose(): Isolate {
     this.#isolates = this.#isolates.filter(({ process }) => process.isAlive);
     const wantsNew = this.#isolates.length === 0 || (this.#isolates.length < MAX_ISOLATES && this.#dice.chance(0.1));
     return wantsNew ? this.#make() : (this.#dice.pick(this.#isolates) ?? this.#make());
   }
 
+  /** With what an isolate keeps between requests, as `src/worker/context.ts` makes it. */
   #make(): Isolate {
-    const process = new Process(`isolate ${++this.#made}`, this.#platform, this.#clockError());
-    const isolate = {
-      process,
+    const process = new Process(`isolate ${++this.#made}`, this.#world);
+    const context: Isolate["context"] = {
       custody: new ReadyCustody(),
       sealingKeys: new SealingKeys({}),
       registry: new ApplicationRegistry(),
       refusedCalls: new RefusedCalls(),
-    };
-    this.#isolates.push(isolate);
-    return isolate;
-  }
-
-  #context({ process, custody, sealingKeys, registry, refusedCalls }: Isolate): Context {
-    return {
-      custody,
-      sealingKeys,
-      registry,
-      refusedCalls,
-      db: new Database(env.DB),
-      allocator: new AllocatorClient(env.ALLOCATOR),
       queue: env.WEBHOOKS,
-      sender: { send: (deliveries) => this.#send(deliveries) },
+      sender: {
+        // Another invocation sends, in whatever isolate.
+        send: async (deliveries) => {
+          const sent = await this.enter((other) => sendAll(other, deliveries));
+          if (sent === null) throw new Error("The isolate that was sending is gone.");
+          return sent.result;
+        },
+      },
       deviceLimit: unlimited,
       clientIpLimit: unlimited,
       refusedCallLimit: unlimited,
       isLocal: false,
       now: Date.now,
       defer: (work) => {
-        work.catch((error) => process.platform.trace.add(process.name, `deferred work failed: ${error}`));
+        work.catch((error) => this.#world.trace.add(process.name, `deferred work failed: ${error}`));
       },
     };
+    const isolate = { process, context };
+    this.#isolates.push(isolate);
+    return isolate;
+  }
+}
+
+/** Pairs and keys are made once for all seeds. */
+const pairs: ReturnType<typeof newSigningPair>[] = [];
+const opened = new Map<string, CryptoKey>();
+
+/** The signing key whose "sealed" text is this number. */
+export function signingPair(place: number): ReturnType<typeof newSigningPair> {
+  const pair = pairs[place] ?? newSigningPair();
+  pairs[place] = pair;
+  return pair;
+}
+
+/**
+ * Hands out keys without opening anything: RSA costs more than all else of a simulation. What is in the column of the
+ * sealed value is the secret itself, or the number of the signing key.
+ */
+class ReadyCustody extends Custody {
+  constructor() {
+    super(new SealingKeys({}));
+  }
+
+  override async signingKey(_applicationId: string, _kid: string, { sealed }: Sealed): Promise<CryptoKey> {
+    return signingPair(Number(sealed)).privateKey;
+  }
+
+  override deviceKey(applicationId: string, sealed: Sealed): Promise<CryptoKey> {
+    return this.webhookKey(applicationId, "", sealed, "SHA-256");
+  }
+
+  override async webhookKey(_applicationId: string, _id: string, { sealed }: Sealed, hash: "SHA-1" | "SHA-256") {
+    const name = `${hash} ${sealed}`;
+    const key = opened.get(name) ?? hmacKey(new TextEncoder().encode(sealed), hash);
+    opened.set(name, key);
+    return key;
   }
 }

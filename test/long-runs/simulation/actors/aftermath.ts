@@ -1,7 +1,7 @@
-import type { Dice } from "../dice.ts";
-import { isUntold } from "./invariants/book.ts";
-import type { ApplicationPlan } from "./plan.ts";
-import type { World } from "./world.ts";
+import type { Dice } from "../../dice.ts";
+import { isUntold } from "../invariants/book.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import type { World } from "../world.ts";
 
 const MINUTE = 60_000;
 /** More than any call tries again. */
@@ -19,7 +19,7 @@ const AROUND_ALARM_MILLISECONDS = 25;
  * attempted again; in some an hour, after which phones repeat what was never answered just when the objects settle the
  * leases of it.
  */
-export async function livesOn(world: World): Promise<void> {
+export async function liveOn(world: World): Promise<void> {
   const dice = world.dice.of("aftermath");
   const what = dice.below(4);
   if (what === 0) await passMinutes(world, dice);
@@ -65,7 +65,7 @@ async function repeatAtAlarm(
   dice: Dice,
   { id }: ApplicationPlan,
 ): Promise<void> {
-  const alarm = objects.storageOf(id)?.alarm ?? null;
+  const alarm = objects.get(id)?.alarm ?? null;
   if (alarm === null) return;
   await timeline.sleep(alarm - timeline.now - AROUND_ALARM_MILLISECONDS);
   const unanswered = [...book.badgeAttempts.values()].flatMap((attempts) => {
