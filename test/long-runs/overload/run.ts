@@ -141,7 +141,7 @@ class Phones {
     for (const [place, expectation] of expectations.entries()) {
       const answer = result.answers[place] ?? NOT_SENT;
       if (answer.status === 0 || this.#isRefusal(answer)) {
-        if (expectation.isNew) this.#unanswered.push(expectation);
+        if (expectation.isNew && answer.body !== NOT_SENT.body) this.#unanswered.push(expectation);
       } else await this.#check(expectation, answer);
     }
     return loadOf(result);
