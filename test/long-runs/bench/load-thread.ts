@@ -12,7 +12,7 @@ export interface Call {
   body?: string;
 }
 
-export interface Answer {
+export interface HttpResponse {
   /** 0: there was none, and `body` says why. */
   status: number;
   body: string;
@@ -34,7 +34,7 @@ export interface Burst {
 
 export interface BurstResult {
   /** In the order of the calls. */
-  answers: Answer[];
+  responses: HttpResponse[];
   /** Milliseconds from when a call was due to the last byte read, one a call. */
   latencies: Float64Array<ArrayBuffer>;
   seconds: number;
@@ -43,8 +43,8 @@ export interface BurstResult {
 }
 
 /** A call for which no connection became free, or to which no response came, in time. */
-export const NOT_SENT: Answer = { status: 0, body: "no connection was free in time", retryAfter: null };
-export const GAVE_UP: Answer = { status: 0, body: "no response in time", retryAfter: null };
+export const NOT_SENT: HttpResponse = { status: 0, body: "no connection was free in time", retryAfter: null };
+export const GAVE_UP: HttpResponse = { status: 0, body: "no response in time", retryAfter: null };
 
 /**
  * How long a call waits for a connection. Short, so that what is sent is young: calls whose clients leave at once would keep
@@ -72,7 +72,7 @@ function agentFor({ port, clients }: Burst): Agent {
 async function run(burst: Burst): Promise<BurstResult> {
   const { port, clients, calls, rate, timeoutMilliseconds } = burst;
   const agent = agentFor(burst);
-  const answers: Answer[] = [];
+  const responses: HttpResponse[] = [];
   const latencies = new Float64Array(calls.length);
   const loop = performance.eventLoopUtilization();
   const startedAt = performance.now();
@@ -86,18 +86,18 @@ async function run(burst: Burst): Promise<BurstResult> {
       if (lateness < 0) await wait(-lateness);
       const signal = timeoutMilliseconds === undefined ? undefined : AbortSignal.timeout(timeoutMilliseconds);
       const isTooLate = lateness > CONNECTION_PATIENCE_MILLISECONDS;
-      answers[place] = isTooLate ? NOT_SENT : await send(agent, port, call, signal);
+      responses[place] = isTooLate ? NOT_SENT : await send(agent, port, call, signal);
       latencies[place] = performance.now() - dueAt;
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
   const seconds = (performance.now() - startedAt) / 1000;
   const { utilization } = performance.eventLoopUtilization(loop);
-  return { answers, latencies, seconds, utilization };
+  return { responses, latencies, seconds, utilization };
 }
 
 /** @param signal ends the call when its client gives up */
-export async function send(agent: Agent, port: number, call: Call, signal?: AbortSignal): Promise<Answer> {
+export async function send(agent: Agent, port: number, call: Call, signal?: AbortSignal): Promise<HttpResponse> {
   const { method, path, headers, body } = call;
   const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
   const options = { agent, host: "127.0.0.1", port, method, path, headers: { ...headers, ...length } };

@@ -1,6 +1,6 @@
 import { compactVerify, importSPKI } from "jose";
 import { z } from "zod";
-import type { Answer, Call } from "./load-thread.ts";
+import type { Call, HttpResponse } from "./load-thread.ts";
 import type { BenchApplication } from "./sides.ts";
 
 /** The applications of one side. */
@@ -26,11 +26,11 @@ export function newClients(applications: Applications): Clients {
   return { applications, devices: [], invitations: [], badgeIds: new Set(), counter: 0 };
 }
 
-/** A call and what must be true of its answer. */
+/** A call and what must be true of its response. */
 export interface Expectation {
   call: Call;
-  /** @throws Error when the answer is wrong */
-  check(answer: Answer): void | Promise<void>;
+  /** @throws Error when the response is wrong */
+  check(response: HttpResponse): void | Promise<void>;
 }
 
 export interface Operation {
@@ -53,9 +53,10 @@ const signature = z.object({ signature: z.string() });
 const invitation = z.object({ id: z.string(), badgeId: z.string(), expiresAt: z.string() });
 const page = z.object({ badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })) });
 
-function parse<Schema extends z.ZodType>(answer: Answer, status: number, schema: Schema): z.infer<Schema> {
-  if (answer.status !== status) throw new Error(`${answer.status} instead of ${status}: ${answer.body.slice(0, 200)}`);
-  return schema.parse(JSON.parse(answer.body));
+function parse<Schema extends z.ZodType>(response: HttpResponse, status: number, schema: Schema): z.infer<Schema> {
+  if (response.status !== status)
+    throw new Error(`${response.status} instead of ${status}: ${response.body.slice(0, 200)}`);
+  return schema.parse(JSON.parse(response.body));
 }
 
 const post = (path: string, { id }: BenchApplication, udid: string, body: unknown): Call => ({
@@ -92,8 +93,8 @@ function newBadge(name: string, kind: keyof Applications, count: number): Operat
         const userId = `user-${clients.counter++}`;
         return {
           call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),
-          check(answer) {
-            const { badgeId, publicKey } = parse(answer, 201, createdBadge);
+          check(response) {
+            const { badgeId, publicKey } = parse(response, 201, createdBadge);
             noteNew(clients, badgeId);
             if (application === clients.applications.withWebhook[0]) {
               clients.devices.push({ udid, userId, badgeId, publicKey });
@@ -118,8 +119,8 @@ export const existing: Operation = {
       const { udid, userId, badgeId } = nextDevice(clients);
       return {
         call: post("/v1/badge", first(clients.applications.withWebhook), udid, { userId, metadata: METADATA }),
-        check(answer) {
-          const answered = parse(answer, 200, existingBadge).badgeId;
+        check(response) {
+          const answered = parse(response, 200, existingBadge).badgeId;
           if (answered !== badgeId) throw new Error(`a device has badge ${badgeId}, was answered ${answered}`);
         },
       };
@@ -135,9 +136,9 @@ export const sign: Operation = {
       const { udid, badgeId, publicKey } = nextDevice(clients);
       return {
         call: post("/v1/badge/sign", first(clients.applications.withWebhook), udid, { base64: CLIENT_SIGNATURE }),
-        async check(answer) {
+        async check(response) {
           const key = await importPublicKey(publicKey);
-          const { payload } = await compactVerify(parse(answer, 200, signature).signature, key);
+          const { payload } = await compactVerify(parse(response, 200, signature).signature, key);
           const { sub } = z.object({ sub: z.string() }).parse(JSON.parse(new TextDecoder().decode(payload)));
           if (sub !== badgeId) throw new Error(`a signature is for badge ${sub} instead of ${badgeId}`);
         },
@@ -174,8 +175,8 @@ export function pageOf(size: number): Operation {
             path: `/v1/badges?per_page=${size}`,
             headers: { applicationid: id, applicationsecret: secret },
           },
-          check(answer) {
-            const ids = new Set(parse(answer, 200, page).badges.map((badge) => badge.id));
+          check(response) {
+            const ids = new Set(parse(response, 200, page).badges.map((badge) => badge.id));
             if (ids.size !== size) throw new Error(`a page of ${size} has ${ids.size} badges`);
           },
         };
@@ -192,8 +193,8 @@ const invite: Operation = {
       call: post("/v1/invitation", first(clients.applications.withWebhook), `server-${clients.counter++}`, {
         expiresAt,
       }),
-      check(answer) {
-        const { id, badgeId } = parse(answer, 201, invitation);
+      check(response) {
+        const { id, badgeId } = parse(response, 201, invitation);
         noteNew(clients, badgeId);
         clients.invitations.push({ id, badgeId });
       },
@@ -211,8 +212,8 @@ const claim: Operation = {
       const body = { userId, metadata: METADATA, invitationToken: id };
       return {
         call: post("/v1/badge", first(clients.applications.withWebhook), userId, body),
-        check(answer) {
-          const claimed = parse(answer, 201, createdBadge).badgeId;
+        check(response) {
+          const claimed = parse(response, 201, createdBadge).badgeId;
           if (claimed !== badgeId) throw new Error(`an invitation reserved ${badgeId}, was answered ${claimed}`);
         },
       };

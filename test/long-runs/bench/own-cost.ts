@@ -2,7 +2,7 @@ import { Agent } from "node:http";
 import { z } from "zod";
 import { note } from "../command-line.ts";
 import { DRIVE_PATH, type Drive } from "./drive.ts";
-import { type Answer, type Call, send } from "./load-thread.ts";
+import { type Call, type HttpResponse, send } from "./load-thread.ts";
 import { type Clients, existing, newClients, type Operation, pageOf, sign } from "./operations.ts";
 import { profile } from "./profile.ts";
 import { type Interval, median, percentile } from "./results.ts";
@@ -149,12 +149,12 @@ export class OwnCostBench {
     if (!expected) throw new Error(`${name} has no call`);
     const drive: Drive = { call: withLength(expected.call), times, subject, logs };
     const order: Call = { method: "POST", path: DRIVE_PATH, headers: {}, body: JSON.stringify(drive) };
-    const answer = await this.#send(side, order);
-    if (answer.status !== 200) throw new Error(`${side}, ${name}: ${answer.status} ${answer.body}`);
-    if (subject === "worker") await expected.check({ ...driven.parse(JSON.parse(answer.body)), retryAfter: null });
+    const response = await this.#send(side, order);
+    if (response.status !== 200) throw new Error(`${side}, ${name}: ${response.status} ${response.body}`);
+    if (subject === "worker") await expected.check({ ...driven.parse(JSON.parse(response.body)), retryAfter: null });
   }
 
-  #send(side: SideName, call: Call): Promise<Answer> {
+  #send(side: SideName, call: Call): Promise<HttpResponse> {
     return send(this.#agent, this.#side(side).port, call);
   }
 }

@@ -151,7 +151,7 @@ export class Bench {
     if (operation.sendsWebhooks) contestant.webhooks += calls.length;
     for (const [place, { check }] of expectations.entries()) {
       try {
-        await check(result.answers[place] ?? { status: 0, body: "not sent", retryAfter: null });
+        await check(result.responses[place] ?? { status: 0, body: "not sent", retryAfter: null });
       } catch (error) {
         throw new Error(`${side.name}, ${operation.name}: ${error instanceof Error ? error.message : String(error)}`);
       }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { LoadGenerator } from "../bench/load.ts";
-import { type Answer, type Burst, type BurstResult, GAVE_UP, NOT_SENT } from "../bench/load-thread.ts";
+import { type Burst, type BurstResult, GAVE_UP, type HttpResponse, NOT_SENT } from "../bench/load-thread.ts";
 import { type Clients, type Expectation, existing, newBadgeOne, newClients, sign } from "../bench/operations.ts";
 import { percentile } from "../bench/results.ts";
 import type { Side } from "../bench/sides.ts";
@@ -139,10 +139,10 @@ class Phones {
     );
     const result = await send(expectations.map(({ call }) => call));
     for (const [place, expectation] of expectations.entries()) {
-      const answer = result.answers[place] ?? NOT_SENT;
-      if (answer.status === 0 || this.#isRefusal(answer)) {
-        if (expectation.isNew && answer.body !== NOT_SENT.body) this.#unanswered.push(expectation);
-      } else await this.#check(expectation, answer);
+      const response = result.responses[place] ?? NOT_SENT;
+      if (response.status === 0 || this.#isRefusal(response)) {
+        if (expectation.isNew && response.body !== NOT_SENT.body) this.#unanswered.push(expectation);
+      } else await this.#check(expectation, response);
     }
     return loadOf(result);
   }
@@ -153,45 +153,45 @@ class Phones {
     const result = await send(again.map(({ call }) => call));
     for (const [place, { call }] of again.entries()) {
       // 200 or 201: the first call may have taken effect.
-      const check = ({ body }: Answer) => {
+      const check = ({ body }: HttpResponse) => {
         const { badgeId } = z.object({ badgeId: z.string() }).parse(JSON.parse(body));
         const { userId } = z.object({ userId: z.string() }).parse(JSON.parse(call.body ?? ""));
         if (this.clients.badgeIds.has(badgeId)) throw new Error(`badge number ${badgeId} was given out twice`);
         this.clients.badgeIds.add(badgeId);
         this.clients.devices.push({ udid: call.headers.udid ?? "", userId, badgeId, publicKey: "" });
       };
-      await this.#check({ call, check }, result.answers[place] ?? NOT_SENT);
+      await this.#check({ call, check }, result.responses[place] ?? NOT_SENT);
     }
     return loadOf(result);
   }
 
   /** An overloaded service may refuse, if it says when to come again (contract section 6). */
-  #isRefusal({ status, body, retryAfter }: Answer): boolean {
+  #isRefusal({ status, body, retryAfter }: HttpResponse): boolean {
     if (status !== 429 && status !== 503) return false;
     if (!/^\d+$/.test(retryAfter ?? "")) this.wrong.push(`no Retry-After: ${status} ${body}`);
     return true;
   }
 
-  async #check({ call, check }: Expectation, answer: Answer): Promise<void> {
+  async #check({ call, check }: Expectation, response: HttpResponse): Promise<void> {
     try {
-      await check(answer);
+      await check(response);
     } catch (error) {
       this.wrong.push(`${call.path}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 }
 
-function loadOf({ answers, latencies, seconds, utilization }: BurstResult): Load {
+function loadOf({ responses, latencies, seconds, utilization }: BurstResult): Load {
   const statuses: Load["statuses"] = {};
   const unanswered: Load["unanswered"] = {};
-  for (const { status, body } of answers) {
+  for (const { status, body } of responses) {
     const known = body === NOT_SENT.body || body === GAVE_UP.body;
     const reason = known ? body : (/\bE[A-Z]{4,}\b|socket hang up/.exec(body)?.[0] ?? body);
     if (status === 0) unanswered[reason] = (unanswered[reason] ?? 0) + 1;
     else statuses[status] = (statuses[status] ?? 0) + 1;
   }
-  const granted = latencies.filter((_, place) => Math.floor((answers[place]?.status ?? 0) / 100) === 2);
-  return { offered: answers.length, statuses, unanswered, latencies: granted, seconds, utilization };
+  const granted = latencies.filter((_, place) => Math.floor((responses[place]?.status ?? 0) / 100) === 2);
+  return { offered: responses.length, statuses, unanswered, latencies: granted, seconds, utilization };
 }
 
 const rows = z.array(z.object({ number: z.number(), user_id: z.string() }));

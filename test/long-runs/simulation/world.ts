@@ -11,7 +11,7 @@ import { LeaseCheck } from "./invariants/leases.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Signatures } from "./invariants/signatures.ts";
 import { Verdict } from "./invariants/verdict.ts";
-import { makePlan, type Plan } from "./plan.ts";
+import { makePlan } from "./plan.ts";
 import { D1Server } from "./platform/d1.ts";
 import { Faults } from "./platform/faults.ts";
 import { Network } from "./platform/network.ts";
@@ -22,73 +22,6 @@ import { Wire } from "./platform/wire.ts";
 import { env, Isolates } from "./service/isolates.ts";
 
 const STARTS_AT = Date.UTC(2027, 0, 15, 9);
-
-/** Everything that one seed makes: the platform, the service on it, those around it, and those who look on. */
-export class World {
-  readonly dice: Dice;
-  readonly plan: Plan;
-  readonly timeline: Timeline;
-  readonly trace: Trace;
-  readonly faults: Faults;
-  /** The service's own dice: `Math.random` and `crypto.getRandomValues`. */
-  readonly serviceDice: Dice;
-  readonly #clockDice: Dice;
-  readonly verdict = new Verdict();
-  readonly book = new Book();
-  readonly env = env;
-  readonly wire: Wire;
-  readonly d1: D1Server;
-  readonly isolates: Isolates;
-  readonly objects: ObjectHost;
-  readonly queue: QueueServer;
-  readonly network: Network;
-  readonly rows: Rows;
-  readonly leases: LeaseCheck;
-  readonly credentials: Credentials;
-  readonly holders: Holders;
-  readonly invitations: Invitations;
-  readonly signatures: Signatures;
-  readonly deliveries: Deliveries;
-  readonly receivers: Receivers;
-  readonly administrator: Administrator;
-  readonly clients: Clients;
-
-  constructor(seed: number) {
-    this.dice = new Dice(seed);
-    this.plan = makePlan(this.dice.of("plan"));
-    this.timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
-    this.trace = new Trace(this.timeline);
-    this.faults = new Faults(this.dice.of("faults"));
-    this.serviceDice = this.dice.of("service");
-    this.#clockDice = this.dice.of("clocks");
-    this.wire = new Wire(this);
-    this.rows = new Rows(this);
-    this.d1 = new D1Server((changes) => this.rows.see(changes));
-    this.isolates = new Isolates(this);
-    this.leases = new LeaseCheck(this.verdict);
-    this.objects = new ObjectHost(this);
-    this.queue = new QueueServer(this);
-    this.credentials = new Credentials(this);
-    this.holders = new Holders(this);
-    this.invitations = new Invitations(this);
-    this.signatures = new Signatures(this);
-    this.deliveries = new Deliveries(this);
-    this.receivers = new Receivers(this);
-    this.network = new Network(this);
-    this.administrator = new Administrator(this);
-    this.clients = new Clients(this);
-  }
-
-  /** Milliseconds by which the next machine's clock is ahead. */
-  drawClockError(): number {
-    const most = this.plan.clockErrorMilliseconds;
-    return this.#clockDice.between(-most, most);
-  }
-
-  close(): void {
-    this.objects.close();
-  }
-}
 
 /** Lines that are kept: enough for the last steps of a failure. */
 const KEPT_LINES = 20_000;
@@ -120,5 +53,57 @@ class Trace {
 
   get digest(): string {
     return (this.#digest >>> 0).toString(16).padStart(8, "0");
+  }
+}
+
+/** Where all that one seed makes begins. */
+class Seeded {
+  readonly dice: Dice;
+
+  constructor(seed: number) {
+    this.dice = new Dice(seed);
+  }
+}
+
+/** Everything that one seed makes: the platform, the service on it, those around it, and those who look on. */
+export class World extends Seeded {
+  readonly plan = makePlan(this.dice.of("plan"));
+  readonly timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
+  readonly trace = new Trace(this.timeline);
+  readonly faults = new Faults(this.dice.of("faults"));
+  /** The service's own dice: `Math.random` and `crypto.getRandomValues`. */
+  readonly serviceDice = this.dice.of("service");
+  readonly #clockDice = this.dice.of("clocks");
+
+  readonly env = env;
+  readonly wire = new Wire(this);
+  readonly d1 = new D1Server((changes) => this.rows.see(changes));
+  readonly isolates = new Isolates(this);
+  readonly objects = new ObjectHost(this);
+  readonly queue = new QueueServer(this);
+  readonly network = new Network(this);
+
+  readonly verdict = new Verdict();
+  readonly book = new Book();
+  readonly rows: Rows = new Rows(this);
+  readonly leases = new LeaseCheck(this.verdict);
+  readonly credentials = new Credentials(this);
+  readonly holders = new Holders(this);
+  readonly invitations = new Invitations(this);
+  readonly signatures = new Signatures(this);
+  readonly deliveries = new Deliveries(this);
+
+  readonly receivers = new Receivers(this);
+  readonly administrator = new Administrator(this);
+  readonly clients = new Clients(this);
+
+  /** Milliseconds by which the next machine's clock is ahead. */
+  drawClockError(): number {
+    const most = this.plan.clockErrorMilliseconds;
+    return this.#clockDice.between(-most, most);
+  }
+
+  close(): void {
+    this.objects.close();
   }
 }

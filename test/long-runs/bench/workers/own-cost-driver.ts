@@ -1,7 +1,6 @@
 import { DRIVE_PATH, type Drive, type Driven } from "../drive.ts";
-import { memoised } from "./memoised.ts";
+import { type Bindings, memoised } from "./memoised.ts";
 
-type Bindings = Parameters<typeof memoised>[0];
 type Fetch<Env> = (request: Request, env: Env, execution: ExecutionContext) => Promise<Response> | Response;
 
 /** Writing a log line is the platform's work, too; making one is the Worker's. */

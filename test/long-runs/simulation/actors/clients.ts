@@ -14,8 +14,8 @@ import {
 } from "../invariants/book.ts";
 import { checkAvailability, checkBadge } from "../invariants/responses.ts";
 import {
-  type Answer,
   badgeCall,
+  type CallResult,
   type Credentials,
   inviteCall,
   pageCall,
@@ -101,7 +101,7 @@ export class Clients {
   async #finish<Granted>(
     attempt: Attempt<{ applicationId: string }, Granted>,
     what: string,
-    call: (context: Context) => Promise<Answer<Granted>>,
+    call: (context: Context) => Promise<CallResult<Granted>>,
     word: (granted: Granted) => string = (granted) => JSON.stringify(granted),
   ): Promise<Outcome<Granted>> {
     const { timeline, trace } = this.#world;
@@ -116,7 +116,7 @@ export class Clients {
     return outcome;
   }
 
-  #ask<Granted>(call: (context: Context) => Promise<Answer<Granted>>): Promise<Outcome<Granted>> {
+  #ask<Granted>(call: (context: Context) => Promise<CallResult<Granted>>): Promise<Outcome<Granted>> {
     const { timeline, wire, faults, isolates } = this.#world;
     const fault = faults.draw("client");
     return new Promise((resolve) => {

@@ -1,16 +1,16 @@
 import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
 import type { CreatedInvitation } from "../../../../src/worker/invitations/create.ts";
 import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";
-import type { Answer } from "../service/door.ts";
+import type { CallResult } from "../service/door.ts";
 
 /** What a client was told; `lost`: nothing. */
-export type Outcome<Granted> = Answer<Granted> | { kind: "lost" };
+export type Outcome<Granted> = CallResult<Granted> | { kind: "lost" };
 
-/** One request of a client, from when it was sent until its client had the answer, in milliseconds. */
+/** One request of a client, from when it was sent until its client had the response, in milliseconds. */
 export interface Attempt<Request, Granted> {
   request: Request;
   from: number;
-  /** Infinity as long as it may still take effect: it is under way, or its client never had an answer. */
+  /** Infinity as long as it may still take effect: it is under way, or its client never had a response. */
   to: number;
   outcome: Outcome<Granted> | null;
   /** Faults that the service had met when it was sent. */
@@ -47,7 +47,7 @@ export interface KnownInvitation {
 
 export const keyOf = ({ applicationId, udid, userId }: UserDevice): string => `${applicationId} ${udid} ${userId}`;
 
-/** Everything that the clients ever asked and were answered: what the service must answer for. */
+/** Everything that the clients ever asked and were answered: what the service is held to. */
 export class Book {
   readonly badgeAttempts = new Map<string, BadgeAttempt[]>();
   readonly revokeAttempts: RevokeAttempt[] = [];

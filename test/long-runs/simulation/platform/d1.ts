@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { SQLOutputValue } from "node:sqlite";
 import { migrationFiles } from "../../migrations.ts";
+import { standIn } from "../../stand-in.ts";
 import { requireProcess } from "./process.ts";
 import { type Row, Sqlite } from "./sqlite.ts";
-import { standIn } from "./stand-in.ts";
 
 /** A row that a transaction changed; null where there was none before, or is none after. */
 export interface Change {

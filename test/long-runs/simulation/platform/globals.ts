@@ -8,9 +8,9 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { toBase64 } from "../../../../src/shared/sealing.ts";
+import { standIn } from "../../stand-in.ts";
 import type { Outgoing } from "./network.ts";
 import { requireProcess, runningProcess } from "./process.ts";
-import { standIn } from "./stand-in.ts";
 
 /**
  * Puts the simulation in the place of everything that the service takes from its surroundings: the clock, randomness,

@@ -1,9 +1,9 @@
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import type { Dice } from "../../dice.ts";
+import { standIn } from "../../stand-in.ts";
 import type { World } from "../world.ts";
 import { Process, requireProcess } from "./process.ts";
 import { Sqlite } from "./sqlite.ts";
-import { standIn } from "./stand-in.ts";
 
 /** How long the runtime waits before it runs an alarm again that failed, or whose object died at it, in milliseconds. */
 const ALARM_RETRY_MILLISECONDS = 2000;

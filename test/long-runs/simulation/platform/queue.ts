@@ -1,8 +1,8 @@
 import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
 import type { Dice } from "../../dice.ts";
+import { standIn } from "../../stand-in.ts";
 import type { World } from "../world.ts";
 import { requireProcess } from "./process.ts";
-import { standIn } from "./stand-in.ts";
 
 /** As wrangler.toml has it. */
 const MAX_BATCH_MESSAGES = 12;

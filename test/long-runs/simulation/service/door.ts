@@ -1,4 +1,3 @@
-import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import {
   identifyCaller,
   identifyRevoker,
@@ -15,40 +14,40 @@ import type { Context } from "../../../../src/worker/context.ts";
 import { type CreatedInvitation, createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { type RevokedInvitation, revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
-import { Refusal } from "../../../../src/worker/refusal.ts";
+import { type Reason, Refusal } from "../../../../src/worker/refusal.ts";
 
 /** What a caller gets, as `src/worker/http` would put it into a status and a code. */
-export type Answer<Granted> =
+export type CallResult<Granted> =
   | { kind: "granted"; granted: Granted }
-  | { kind: "refused"; reason: ErrorCode; fault?: unknown };
+  | { kind: "refused"; reason: Reason; fault?: unknown };
 
-type Call<Granted> = (context: Context) => Promise<Answer<Granted>>;
+type Call<Granted> = (context: Context) => Promise<CallResult<Granted>>;
+
+/** Who calls, and about which device: of these, `src/worker/http` reads what it needs from a request's headers. */
+interface Caller {
+  applicationId: string;
+  udid: string;
+  /** Null: without one, as a device. */
+  secret: string | null;
+}
 
 /**
  * What `src/worker/http` does between a request's bytes and the domain: has the caller authenticated, names the device. Bytes
  * and shapes are tested there; without them a seed takes half the time.
  */
-export function badgeCall(request: {
-  applicationId: string;
-  udid: string;
-  userId: string;
-  metadata: string | null;
-  token: string | null;
-}): Call<IssuedBadge> {
-  return answering(async (context) => {
-    const presented = credentialsOf(request.applicationId, null, request.udid);
-    const application = await requireApplication(context, presented, "INVALID_APPLICATIONID");
-    const device = await deviceOf(context.custody, application, request.udid);
+export function badgeCall(
+  request: Omit<Caller, "secret"> & { userId: string; metadata: string | null; token: string | null },
+): Call<IssuedBadge> {
+  return resultOf(async (context) => {
+    const { application, device } = await deviceCaller(context, request);
     const { userId, metadata, token } = request;
     return issueBadge(context, application, { device, userId, metadata }, token);
   });
 }
 
-export function signCall(request: { applicationId: string; udid: string; base64: string }): Call<string> {
-  return answering(async (context) => {
-    const presented = credentialsOf(request.applicationId, null, request.udid);
-    const application = await requireApplication(context, presented, "INVALID_APPLICATIONID");
-    const device = await deviceOf(context.custody, application, request.udid);
+export function signCall(request: Omit<Caller, "secret"> & { base64: string }): Call<string> {
+  return resultOf(async (context) => {
+    const { application, device } = await deviceCaller(context, request);
     return signBadge(context, application, device, request.base64);
   });
 }
@@ -61,42 +60,28 @@ export interface Credentials {
 
 export function pageCall(
   { applicationId, secret }: Credentials,
-  page: { userId: string | null; cursor: string | null; perPage: number },
+  { userId, cursor, perPage }: { userId: string | null; cursor: string | null; perPage: number },
 ): Call<BadgePage> {
-  return answering(async (context) => {
-    await requireServer(context, credentialsOf(applicationId, secret, "a server"));
-    const after = page.cursor === null ? 0 : decodeCursor(page.cursor);
-    if (after === null) throw new Refusal("INVALID_CURSOR");
-    return pageBadges(context, { applicationId, userId: page.userId, after, perPage: page.perPage });
+  return resultOf(async (context) => {
+    await requireServer(context, { applicationId, secret, clientAddress: "a server" });
+    const after = cursor === null ? 0 : decodeCursor(cursor);
+    if (after === null) throw new Refusal("cursor-invalid");
+    return pageBadges(context, { applicationId, userId, after, perPage });
   });
 }
 
-/** @param secret null: without one, as a device */
-export function inviteCall(request: {
-  applicationId: string;
-  secret: string | null;
-  udid: string;
-  expiresAtTime: number;
-}): Call<CreatedInvitation> {
-  return answering(async (context) => {
-    const { applicationId, secret, udid, expiresAtTime } = request;
-    const { application } = await identifyCaller(context, credentialsOf(applicationId, secret, udid));
-    const device = await deviceOf(context.custody, application, udid);
+export function inviteCall({ expiresAtTime, ...request }: Caller & { expiresAtTime: number }): Call<CreatedInvitation> {
+  return resultOf(async (context) => {
+    const { application } = await identifyCaller(context, presented(request));
+    const device = await deviceOf(context.custody, application, request.udid);
     const expiresAt = new Date(expiresAtTime).toISOString();
     return createInvitation(context, application, { device, expiresAt, expiresAtTime });
   });
 }
 
-/** @param secret null: without one, as the device that created it */
-export function revokeCall(request: {
-  applicationId: string;
-  secret: string | null;
-  udid: string;
-  token: string;
-}): Call<RevokedInvitation> {
-  return answering(async (context) => {
-    const { applicationId, secret, udid, token } = request;
-    const caller = await identifyRevoker(context, credentialsOf(applicationId, secret, udid), udid);
+export function revokeCall({ token, ...request }: Caller & { token: string }): Call<RevokedInvitation> {
+  return resultOf(async (context) => {
+    const caller = await identifyRevoker(context, presented(request), request.udid);
     const { application } = caller;
     const revoker =
       caller.kind === "device"
@@ -106,20 +91,26 @@ export function revokeCall(request: {
   });
 }
 
-/** As `handleException` of `src/worker/http/app.ts`. */
-function answering<Granted>(work: (context: Context) => Promise<Granted>): Call<Granted> {
+async function deviceCaller(context: Context, { applicationId, udid }: Omit<Caller, "secret">) {
+  const credentials = presented({ applicationId, udid, secret: null });
+  const application = await requireApplication(context, credentials, "applicationid-unknown");
+  return { application, device: await deviceOf(context.custody, application, udid) };
+}
+
+/** Each caller of a simulation has an address of its own. */
+const presented = ({ applicationId, secret, udid }: Caller): Presented => {
+  return { applicationId, secret, clientAddress: udid };
+};
+
+/** As `answerException` of `src/worker/http/errors.ts`. */
+function resultOf<Granted>(work: (context: Context) => Promise<Granted>): Call<Granted> {
   return async (context) => {
     try {
       return { kind: "granted", granted: await work(context) };
     } catch (error) {
-      if (error instanceof Refusal) return { kind: "refused", reason: error.code };
-      if (error instanceof Unavailable) return { kind: "refused", reason: "UNAVAILABLE" };
-      return { kind: "refused", reason: "INTERNAL_ERROR", fault: error };
+      if (error instanceof Refusal) return { kind: "refused", reason: error.reason };
+      if (error instanceof Unavailable) return { kind: "refused", reason: "unavailable" };
+      return { kind: "refused", reason: "internal", fault: error };
     }
   };
-}
-
-/** @param clientAddress who calls: each caller of a simulation has an address of its own */
-function credentialsOf(applicationId: string, secret: string | null, clientAddress: string): Presented {
-  return { applicationId, secret, clientAddress };
 }

@@ -9,12 +9,12 @@ import { sweep } from "../../../../src/worker/sweep.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import { sendAll } from "../../../../src/worker/webhooks/sender.ts";
 import type { Dice } from "../../dice.ts";
+import { standIn } from "../../stand-in.ts";
 import { d1Binding } from "../platform/d1.ts";
 import { hmacKey, newSigningPair } from "../platform/globals.ts";
 import { allocatorBinding } from "../platform/objects.ts";
 import { Process } from "../platform/process.ts";
 import { queueBinding } from "../platform/queue.ts";
-import { standIn } from "../platform/stand-in.ts";
 import type { World } from "../world.ts";
 
 /** Isolates that run at once, at most. */

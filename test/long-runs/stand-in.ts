@@ -7,7 +7,7 @@ export function standIn<Part extends object>(name: string, members: { [Member in
   return new Proxy(Object.create(null), {
     get(_, member) {
       if (Object.hasOwn(members, member)) return Reflect.get(members, member);
-      throw new Error(`the simulation has no ${String(member)} of ${name}`);
+      throw new Error(`${name} has no ${String(member)} here`);
     },
   });
 }
