@@ -16,12 +16,12 @@ const rowsOf = (stored: Stored, table: string): Set<string> =>
   new Set((stored[table] ?? []).map((row) => JSON.stringify(row)));
 
 /**
- * Changes of storage that no granted request of a batch explains. A granted request that changes something answers a
- * badge number, and every row that it writes tells that number, or stands beside one that does: the event of a claim
- * names the number that it replaced. Two tables of the allocator tell less: `segment` counts what was handed out, and in
- * `free` is also what one of two racing requests of a user device was leased and gave back, being answered the other's.
+ * Changes of storage that no granted request of a batch explains. A granted request that changes something responds with a
+ * badge number, and every row that it writes has that number, or comes with one that does: the event of a claim names the
+ * number that it replaced. Two tables of the allocator say less: `segment` counts what was handed out, and `free` also has
+ * what one of two racing requests of a user device was leased and gave back, because it was answered the other's.
  *
- * @param granted badge numbers of the batch's answers 2xx
+ * @param granted badge numbers of the batch's 2xx responses
  */
 export function unexplainedChanges(before: Stored, after: Stored, granted: ReadonlySet<string>): string[] {
   const changes = changedRows(before, after);

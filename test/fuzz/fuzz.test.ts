@@ -20,7 +20,7 @@ import { createWorld, type World } from "./world.ts";
 
 /**
  * The long form, or a failure once more: `FUZZ_REQUESTS=1000 FUZZ_SEED=… npx vitest run --project workers test/fuzz`. It
- * also prints how many requests to each operation had which answer.
+ * also prints how many requests to each operation got which response.
  */
 const REQUESTS = Number(env.TEST_FUZZ.requests || byEffort(500, 2000));
 const SEED = Number(env.TEST_FUZZ.seed || Math.floor(Math.random() * 2 ** 31));
@@ -100,7 +100,7 @@ function faultsOf({ applications }: World, route: Route, request: FuzzRequest, e
   ];
   const body = typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body ?? undefined);
   return faults.map((fault) =>
-    ascii({ fault, request: { ...request, body }, status: exchange.status, answer: exchange.body }).slice(0, 3000),
+    ascii({ fault, request: { ...request, body }, status: exchange.status, response: exchange.body }).slice(0, 3000),
   );
 }
 
@@ -108,7 +108,7 @@ const pathOf = ({ template }: Route): RegExp => new RegExp(`^${template.replaceA
 
 const numbered = z.object({ badgeId: z.string() });
 
-/** Badge numbers of the answers that granted something. */
+/** Badge numbers of the responses that granted something. */
 function grantedNumbers(exchanges: readonly Exchange[]): Set<string> {
   const granted = exchanges.filter(({ status, body }) => status < 300 && body.startsWith('{"'));
   const parsed = granted.map(({ body }) => numbered.safeParse(JSON.parse(body)));

@@ -30,8 +30,8 @@ export class Receivers {
     const { eventId, attemptsBefore } = deliveries.check(application.id, received);
     const mode = this.#modeOf(received.url);
     const reply = this.#reply(mode, attemptsBefore);
-    if (reply.kind === "answer" && reply.status < 300) deliveries.accept(eventId);
-    trace.add("receiver", `${mode} ${eventId}: ${reply.kind === "answer" ? reply.status : reply.kind}`);
+    if (reply.kind === "response" && reply.status < 300) deliveries.accept(eventId);
+    trace.add("receiver", `${mode} ${eventId}: ${reply.kind === "response" ? reply.status : reply.kind}`);
     return reply;
   }
 
@@ -48,8 +48,8 @@ export class Receivers {
 
   #reply(mode: Mode, attemptsBefore: number): Reply {
     const quick = this.#dice.below(200);
-    const answer = (status: number, afterMilliseconds = quick, headers = {}, body: string | null = null): Reply => ({
-      kind: "answer",
+    const respond = (status: number, afterMilliseconds = quick, headers = {}, body: string | null = null): Reply => ({
+      kind: "response",
       status,
       afterMilliseconds,
       headers,
@@ -58,21 +58,21 @@ export class Receivers {
     });
     switch (mode) {
       case "healthy":
-        return answer(this.#dice.chance(0.5) ? 200 : 204);
+        return respond(this.#dice.chance(0.5) ? 200 : 204);
       case "slow":
-        return answer(202, this.#dice.below(20_000));
+        return respond(202, this.#dice.below(20_000));
       case "broken":
-        return answer(this.#dice.oneOf([500, 502, 404, 301] as const), quick, {}, "no");
+        return respond(this.#dice.oneOf([500, 502, 404, 301] as const), quick, {}, "no");
       case "throttling":
-        return answer(429, quick, { "retry-after": String(this.#dice.below(200)) });
+        return respond(429, quick, { "retry-after": String(this.#dice.below(200)) });
       case "gone":
-        return answer(410);
+        return respond(410);
       case "hanging":
         return { kind: "never" };
       case "flapping":
-        return answer(attemptsBefore === 0 || this.#dice.chance(0.5) ? 503 : 200);
+        return respond(attemptsBefore === 0 || this.#dice.chance(0.5) ? 503 : 200);
       case "endless":
-        return answer(200, quick, {}, "and so on, and so on");
+        return respond(200, quick, {}, "and so on, and so on");
     }
   }
 }

@@ -5,7 +5,7 @@ import { type BadgeAttempt, describe, type KnownInvitation, keyOf, type RevokeAt
 type End = { state: "claimed"; by: string | null } | { state: "revoked"; at: number | null } | { state: "expired" };
 
 /**
- * An invitation ends once (contract section 5): every answer that tells of an end must tell of the same one, and of one
+ * An invitation ends once (contract section 5): every response that tells of an end must tell of the same one, and of one
  * that was possible at that moment.
  */
 export class Invitations {

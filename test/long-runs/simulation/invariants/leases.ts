@@ -3,7 +3,7 @@ import { holderKey } from "../../../../src/worker/allocator/holder.ts";
 import type { Sqlite } from "../platform/sqlite.ts";
 import type { Verdict } from "./verdict.ts";
 
-const answers = z.object({ kind: z.literal("written"), number: z.number() });
+const writes = z.object({ kind: z.literal("written"), number: z.number() });
 const requests = z.union([
   z.object({ device: z.string(), userId: z.string() }).transform((device) => ({ kind: "device" as const, ...device })),
   z.object({ invitation: z.string() }).transform((invitation) => ({ kind: "invitation" as const, ...invitation })),
@@ -23,11 +23,11 @@ export class LeaseCheck {
   /** @param call of an object, when it responds */
   observe(
     object: { sqlite: Sqlite } | undefined,
-    { method, parameters, answer }: { method: string; parameters: readonly unknown[]; answer: unknown },
+    { method, parameters, returned }: { method: string; parameters: readonly unknown[]; returned: unknown },
   ): void {
     const ended = method === "release" ? releases.parse(parameters[0]) : [];
     for (const { digest } of ended) this.#released.add(holderKey({ kind: "invitation", invitation: digest }));
-    const written = answers.safeParse(answer);
+    const written = writes.safeParse(returned);
     const holder = requests.safeParse(parameters[1]);
     if (!written.success || !holder.success || !object) return;
     const key = holderKey(holder.data);

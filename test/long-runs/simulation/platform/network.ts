@@ -15,7 +15,7 @@ export interface Received {
 export type Reply = HttpResponse | { kind: "never" };
 
 interface HttpResponse {
-  kind: "answer";
+  kind: "response";
   afterMilliseconds: number;
   status: number;
   headers: Record<string, string>;

@@ -41,9 +41,9 @@ export class ObjectHost {
         reject(Object.assign(error, { retryable: this.#dice.chance(0.8) }));
       });
       const result = process.run(async () => Reflect.apply(Reflect.get(allocator, method), allocator, parameters));
-      const observed = result.then((answer) => {
-        this.#world.leases.observe(this.get(name), { method, parameters, answer });
-        return answer;
+      const observed = result.then((returned) => {
+        this.#world.leases.observe(this.get(name), { method, parameters, returned });
+        return returned;
       });
       observed.then(resolve, reject).finally(forget);
     });
