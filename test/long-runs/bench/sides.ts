@@ -16,7 +16,7 @@ import { promisify } from "node:util";
 import { exportJWK, generateKeyPair } from "jose";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { z } from "zod";
-import { createApplication } from "../../../src/admin/operations/application-create.ts";
+import { createApplication } from "../../../src/admin/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { PROJECT } from "../../../src/admin/platform/paths.ts";
 import { loadWrangler, QUIET_WRANGLER, WRANGLER_PROGRAM } from "../../../src/admin/platform/wrangler.ts";

@@ -76,7 +76,7 @@ export class Allocator extends DurableObject<FloorEnv> {
     });
     const badges = withTurnSteps(issues);
     const results = await this.env.DB.batch<{ written?: string }>([
-      ...(issues.length > 0 ? [this.#bound(writes.INSERT_BADGES, badges)] : []),
+      ...(issues.length > 0 ? [this.#bound(writes.INSERT_BADGES, badges, 0, 0)] : []),
       ...(issues.length > 0 ? [this.#bound(writes.INSERT_EVENTS, events)] : []),
       ...(reservations.length > 0 ? [this.#bound(writes.INSERT_RESERVATIONS, reservations)] : []),
       ...(reservations.length > 0 ? [this.#bound(writes.INSERT_INVITATIONS, reservations)] : []),
@@ -119,7 +119,7 @@ export class Allocator extends DurableObject<FloorEnv> {
     const [claimed, inserted] = await this.env.DB.batch<{ written: string }>([
       this.#bound(claims.CLAIM_INVITATIONS, rows),
       this.#bound(claims.INSERT_EVENTS, events),
-      this.#bound(claims.ISSUE_RESERVED, rows),
+      this.#bound(claims.ISSUE_RESERVED, rows, 0, 0),
     ]);
     if (claimed?.results.length !== group.length) throw new Error("a claim was not written");
     const note = "UPDATE lease SET claimed_by = ? WHERE holder = ? AND number = ? AND claimed_by IS NULL";
@@ -129,7 +129,7 @@ export class Allocator extends DurableObject<FloorEnv> {
     });
   }
 
-  #bound(sql: string, rows: readonly object[]): D1PreparedStatement {
-    return this.env.DB.prepare(sql).bind(JSON.stringify(rows), this.ctx.id.name);
+  #bound(sql: string, rows: readonly object[], ...more: number[]): D1PreparedStatement {
+    return this.env.DB.prepare(sql).bind(JSON.stringify(rows), this.ctx.id.name, ...more);
   }
 }

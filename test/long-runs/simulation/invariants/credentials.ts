@@ -63,7 +63,7 @@ export class Credentials {
     const { from, to, outcome } = attempt;
     const { verdict } = this.#world;
     if (!outcome || outcome.kind === "lost") return;
-    const isDenied = outcome.kind === "refused" && outcome.reason === "credentials-wrong";
+    const isDenied = outcome.kind === "refused" && outcome.reason === "INVALID_CREDENTIALS";
     verdict.expect(secret !== null || !isDenied, "a call that needs no secret is not denied for it");
     if (secret === null) return;
     const { addedAt, retiredAt } = this.#find(secret) ?? { addedAt: Infinity, retiredAt: 0 };

@@ -45,7 +45,7 @@ export class Invitations {
   }
 
   #expectUnknown({ outcome }: BadgeAttempt | RevokeAttempt, token: string | null): void {
-    const isToldUnknown = outcome?.kind === "refused" && ["invitation-unknown", "unavailable"].includes(outcome.reason);
+    const isToldUnknown = outcome?.kind === "refused" && ["UNKNOWN_INVITATION", "UNAVAILABLE"].includes(outcome.reason);
     const isKept = isToldUnknown || outcome?.kind === "lost";
     this.#world.verdict.expect(isKept, "nobody uses an invitation of somebody else", token, outcome);
   }
@@ -79,23 +79,23 @@ export class Invitations {
       this.#world.verdict.expect(isPossible, invariant, token, outcome.reason);
     };
     switch (outcome.reason) {
-      case "invitation-claimed": {
+      case "CLAIMED_INVITATION": {
         const claims = this.#world.book.claimsOf(token).filter(({ from }) => from <= to);
         possible(claims.some(({ request }) => keyOf(request) !== claimer));
         this.#end(invitation, { state: "claimed", by: null });
         break;
       }
-      case "invitation-revoked":
+      case "REVOKED_INVITATION":
         possible(this.#world.book.revokesOf(token).some(({ from }) => from <= to));
         this.#end(invitation, { state: "revoked", at: null });
         break;
-      case "invitation-expired":
+      case "EXPIRED_INVITATION":
         possible(expiresAtTime <= to + this.#clockDifference);
         this.#end(invitation, { state: "expired" });
         break;
-      case "unavailable":
-      case "internal":
-      case "credentials-wrong":
+      case "UNAVAILABLE":
+      case "INTERNAL_ERROR":
+      case "INVALID_CREDENTIALS":
         break;
       default:
         possible(false);

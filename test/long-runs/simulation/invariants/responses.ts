@@ -5,8 +5,8 @@ import { type Attempt, type BadgeAttempt, describe, grantedNumber, isUntold } fr
 const MAX_LOST_RACES = 5;
 
 const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
-  ...["badge-unknown", "credentials-wrong", "numbers-exhausted", "unavailable", "internal"],
-  ...["invitation-claimed", "invitation-expired", "invitation-revoked", "invitation-unknown"],
+  ...["UNKNOWN_BADGE", "INVALID_CREDENTIALS", "NUMBERS_EXHAUSTED", "UNAVAILABLE", "INTERNAL_ERROR"],
+  ...["CLAIMED_INVITATION", "EXPIRED_INVITATION", "REVOKED_INVITATION", "UNKNOWN_INVITATION"],
 ]);
 
 /** Nobody is turned away without need (contract section 6). */
@@ -20,11 +20,11 @@ export function checkAvailability(
   verdict.expect(outcome?.kind !== "lost" || hasStruck, "a request is answered", what);
   if (outcome?.kind !== "refused") return;
   const { reason, fault } = outcome;
-  verdict.expect(reason !== "internal", "no request ends in 500", what, explain(fault));
-  const isExcused = reason !== "unavailable" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
+  verdict.expect(reason !== "INTERNAL_ERROR", "no request ends in 500", what, explain(fault));
+  const isExcused = reason !== "UNAVAILABLE" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
   verdict.expect(isExcused, "503 only where the platform failed", what);
   verdict.expect(POSSIBLE_REASONS.has(reason), "a request is refused for a documented reason", what, reason);
-  if (reason !== "numbers-exhausted") return;
+  if (reason !== "NUMBERS_EXHAUSTED") return;
   const application = plan.applications.find(({ id }) => id === request.applicationId);
   const isPossible = book.demandOf(request.applicationId) >= (application?.numbersAtFirst ?? 0);
   verdict.expect(isPossible, "numbers run out only when all were asked for", what);

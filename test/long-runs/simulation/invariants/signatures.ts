@@ -30,7 +30,7 @@ export class Signatures {
     const { applicationId, udid } = request;
     const attempts = book.attemptsOfDevice(applicationId, udid);
     const answered = attempts.filter((badge) => grantedNumber(badge) !== null && badge.to < attempt.from);
-    const isUnknown = outcome?.kind === "refused" && outcome.reason === "badge-unknown";
+    const isUnknown = outcome?.kind === "refused" && outcome.reason === "UNKNOWN_BADGE";
     verdict.expect(!isUnknown || answered.length === 0, "a device that was answered a badge can sign", udid);
     if (outcome?.kind !== "granted") return;
     const { sub, aud } = this.#verify(outcome.granted);

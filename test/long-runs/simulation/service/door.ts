@@ -93,7 +93,7 @@ export function revokeCall({ token, ...request }: Caller & { token: string }): C
 
 async function deviceCaller(context: Context, { applicationId, udid }: Omit<Caller, "secret">) {
   const credentials = presented({ applicationId, udid, secret: null });
-  const application = await requireApplication(context, credentials, "applicationid-unknown");
+  const application = await requireApplication(context, credentials, "INVALID_APPLICATIONID");
   return { application, device: await deviceOf(context.custody, application, udid) };
 }
 
@@ -108,9 +108,9 @@ function resultOf<Granted>(work: (context: Context) => Promise<Granted>): Call<G
     try {
       return { kind: "granted", granted: await work(context) };
     } catch (error) {
-      if (error instanceof Refusal) return { kind: "refused", reason: error.reason };
-      if (error instanceof Unavailable) return { kind: "refused", reason: "unavailable" };
-      return { kind: "refused", reason: "internal", fault: error };
+      if (error instanceof Refusal) return { kind: "refused", reason: error.code };
+      if (error instanceof Unavailable) return { kind: "refused", reason: "UNAVAILABLE" };
+      return { kind: "refused", reason: "INTERNAL_ERROR", fault: error };
     }
   };
 }
