@@ -25,6 +25,7 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
 /** Tests of functions alone: they need no storage, and no time to make it. */
 const PURE = [
   "test/applications/client-address.test.ts",
+  "test/badges/states.test.ts",
   "test/client/verify-webhook.test.ts",
   "test/bounded-cache.test.ts",
   "test/invitations/lifecycle.test.ts",
