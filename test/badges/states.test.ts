@@ -41,10 +41,13 @@ const UNCHANGED: Decision = { kind: "unchanged" };
 const decideAll = (state: BadgeLife["state"], end: End, step: Step) => decide(badge(state, end), step, NOW);
 
 describe("what callers see of a badge (contract section 12)", () => {
-  it.each(["active", "suspended"] as const)("is %s as stored until its end, and expired from that moment on", (state) => {
-    for (const end of ENDS_AHEAD) expect(stateAt(badge(state, end), NOW)).toBe(state);
-    for (const end of ENDS_PAST) expect(stateAt(badge(state, end), NOW)).toBe("expired");
-  });
+  it.each(["active", "suspended"] as const)(
+    "is %s as stored until its end, and expired from that moment on",
+    (state) => {
+      for (const end of ENDS_AHEAD) expect(stateAt(badge(state, end), NOW)).toBe(state);
+      for (const end of ENDS_PAST) expect(stateAt(badge(state, end), NOW)).toBe("expired");
+    },
+  );
 
   it.each(["revoked", "replaced"] as const)("is %s for ever, whatever end it has", (state) => {
     for (const end of ALL_ENDS) expect(stateAt(badge(state, end), NOW)).toBe(state);
@@ -117,30 +120,36 @@ describe("setting an end (contract section 12)", () => {
     }
   });
 
-  it.each(["active", "suspended"] as const)("ahead restores an expired badge to %s, and tells so if it was told", (state) => {
-    for (const expiresAt of [AHEAD, null]) {
-      const next = { state, expiresAt, endedAt: null };
-      const step = setEnd(expiresAt);
-      expect(decideAll(state, "past and noted", step)).toEqual({ kind: "changed", next, becomes: state });
-      expect(decideAll(state, "past", step)).toEqual({ kind: "changed", next, becomes: null });
-      expect(decideAll(state, "this very moment", step)).toEqual({ kind: "changed", next, becomes: null });
-    }
-  });
+  it.each(["active", "suspended"] as const)(
+    "ahead restores an expired badge to %s, and tells so if it was told",
+    (state) => {
+      for (const expiresAt of [AHEAD, null]) {
+        const next = { state, expiresAt, endedAt: null };
+        const step = setEnd(expiresAt);
+        expect(decideAll(state, "past and noted", step)).toEqual({ kind: "changed", next, becomes: state });
+        expect(decideAll(state, "past", step)).toEqual({ kind: "changed", next, becomes: null });
+        expect(decideAll(state, "this very moment", step)).toEqual({ kind: "changed", next, becomes: null });
+      }
+    },
+  );
 
-  it.each(["active", "suspended"] as const)("to another past time leaves a stored %s expired, and tells so once", (state) => {
-    const expiresAt = PAST - 1;
-    const step = setEnd(expiresAt);
-    expect(decideAll(state, "past", step)).toEqual({
-      kind: "changed",
-      next: { state, expiresAt, endedAt: NOW },
-      becomes: "expired",
-    });
-    expect(decideAll(state, "past and noted", step)).toEqual({
-      kind: "changed",
-      next: { state, expiresAt, endedAt: NOTED },
-      becomes: null,
-    });
-  });
+  it.each(["active", "suspended"] as const)(
+    "to another past time leaves a stored %s expired, and tells so once",
+    (state) => {
+      const expiresAt = PAST - 1;
+      const step = setEnd(expiresAt);
+      expect(decideAll(state, "past", step)).toEqual({
+        kind: "changed",
+        next: { state, expiresAt, endedAt: NOW },
+        becomes: "expired",
+      });
+      expect(decideAll(state, "past and noted", step)).toEqual({
+        kind: "changed",
+        next: { state, expiresAt, endedAt: NOTED },
+        becomes: null,
+      });
+    },
+  );
 
   it.each(ALL_ENDS)("to the end that the badge has changes nothing: %s", (end) => {
     for (const state of ["active", "suspended"] as const) {

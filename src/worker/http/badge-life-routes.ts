@@ -6,7 +6,7 @@ import type { Step } from "../badges/states.ts";
 import { changeBadge, showBadge } from "../badges/transitions.ts";
 import { parseBadgeNumber } from "../badges/view.ts";
 import { Refusal } from "../refusal.ts";
-import { type FieldErrors, parseBody, readBody } from "./body.ts";
+import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
 import { limitBody } from "./request-stream.ts";
@@ -60,7 +60,7 @@ async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> 
 
 /** `null` is a value here: the badge has no end. */
 async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
-  const body = await readBody(c);
+  const body = await readWholeBody(c);
   const isMissing =
     body.expiresAt === undefined || (typeof body.expiresAt === "string" && body.expiresAt.trim() === "");
   if (isMissing) throw new Refusal("UNDEFINED_EXPIRESAT");

@@ -9,11 +9,16 @@ import type { HttpEnv } from "./environment.ts";
  * null, empty or blank count as missing (contract section 2).
  */
 export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
+  return withoutMissing(await readWholeBody(c));
+}
+
+/** The same with the fields that count as missing, for a call to which null is a value. */
+export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
   const bytes = c.get("body") ?? (await c.req.raw.arrayBuffer());
   if (bytes.byteLength === 0) return {};
   const body = parseJson(bytes);
   if (!isObject(body)) throw new Refusal("INVALID_JSON");
-  return withoutMissing(body);
+  return body;
 }
 
 /** JSON is UTF-8 (RFC 8259 section 8.1); malformed bytes are refused. */

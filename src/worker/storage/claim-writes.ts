@@ -63,10 +63,10 @@ const INSERT_REPLACED_EVENTS = `
 
 /** A revoked badge stays revoked, and its change number stays: callers see no difference. */
 const SUPERSEDE = `
-  UPDATE badge SET retired_at = row ->> 'claimedAt', ended_at = coalesce(ended_at, row ->> 'claimedAt'),
+  UPDATE badge SET retired_at = row ->> 'claimedAt', ended_at = coalesce(badge.ended_at, row ->> 'claimedAt'),
     state = iif(badge.state = 'revoked', 'revoked', 'replaced'),
-    changed_at = iif(badge.state = 'revoked', changed_at, row ->> 'claimedAt'),
-    change = iif(badge.state = 'revoked', change, ${FIRST_CHANGE})
+    changed_at = iif(badge.state = 'revoked', badge.changed_at, row ->> 'claimedAt'),
+    change = iif(badge.state = 'revoked', badge.change, ${FIRST_CHANGE})
   FROM ${OURS}
   WHERE badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL`;
 

@@ -1,0 +1,48 @@
+import { expect } from "vitest";
+import { sweep } from "../../src/worker/sweep.ts";
+import type { TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+
+/** The client signature of every test that signs. */
+const SIGNED = { base64: "aGVsbG8=" };
+
+export const signOn = (application: { id: string }, udid: string): Promise<Answer> => sign(application, udid, SIGNED);
+
+/** A device logs a user in and is given a badge. @returns its number */
+export async function issueTo(application: { id: string }, udid: string, userId: string): Promise<string> {
+  const { status, body } = await requestBadge(application, udid, { userId });
+  expect(status, JSON.stringify(body)).toBe(201);
+  return String(body.badgeId);
+}
+
+/** A call of the application's server. */
+export function callServer(
+  application: TestApplication,
+  method: "GET" | "PATCH" | "POST",
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const headers = serverHeaders(application);
+  return call(method, path, body === undefined ? { headers } : { headers, body });
+}
+
+export const getBadge = (application: TestApplication, number: string): Promise<Answer> =>
+  callServer(application, "GET", `/v1/badges/${number}`);
+
+export type BadgeStep = "suspend" | "resume" | "revoke";
+
+export const takeStep = (application: TestApplication, number: string, step: BadgeStep): Promise<Answer> =>
+  callServer(application, "PATCH", `/v1/badges/${number}/${step}`);
+
+/** @param expiresAt date-time, or null for no end */
+export const setEnd = (application: TestApplication, number: string, expiresAt: unknown): Promise<Answer> =>
+  callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt });
+
+export const block = (application: TestApplication, userId: string): Promise<Answer> =>
+  callServer(application, "PATCH", `/v1/users/${encodeURIComponent(userId)}/block`);
+
+export const unblock = (application: TestApplication, userId: string): Promise<Answer> =>
+  callServer(application, "PATCH", `/v1/users/${encodeURIComponent(userId)}/unblock`);
+
+export const runSweep = (): Promise<void> => sweep(testContext().context);
