@@ -44,7 +44,8 @@ export async function answerExisting(
   const isCurrent = badge.currentNumber === badge.number;
   const newMetadata = metadata === badge.metadata ? null : metadata;
   if (!isCurrent || newMetadata !== null) {
-    await recordLogin(context.db, badge.number, { metadata: newMetadata, isCurrent }, now);
+    const login = { metadata: newMetadata, readMetadata: badge.metadata, isCurrent };
+    await recordLogin(context.db, badge.number, login, now);
   }
   return { kind: "existing", number: badge.number };
 }

@@ -135,28 +135,28 @@ const MAKE_CURRENT = `
   UPDATE badge SET turn = 1 + ${highestTurn({ applicationId: "badge.application_id", device: "badge.device" })}
   WHERE number = ?1 AND position IS NOT NULL`;
 
-/** Newer metadata is a change that the feed tells of; the same metadata is none. */
+/** Newer metadata is a change that the feed tells of. Only in place of what was read: a late write is older than that. */
 const REPLACE_METADATA = `
   UPDATE badge SET metadata = ?2, changed_at = ?3, change = 1 + ${lastChange("badge.application_id")}
-  WHERE number = ?1 AND position IS NOT NULL AND metadata IS NOT ?2`;
+  WHERE number = ?1 AND position IS NOT NULL AND metadata IS ?4`;
 
 /**
  * Records what a login changes of its badge, in one round trip.
  *
- * @param login `metadata`: JSON text that replaces what is stored, or null; `isCurrent`: whether the badge is its
+ * @param login `metadata`: JSON text that replaces what is stored, or null; `readMetadata`: what is stored; `isCurrent`: whether the badge is its
  *   device's current one already
  * @param now milliseconds
  */
 export async function recordLogin(
   db: Database,
   number: number,
-  { metadata, isCurrent }: { metadata: string | null; isCurrent: boolean },
+  { metadata, readMetadata, isCurrent }: { metadata: string | null; readMetadata: string | null; isCurrent: boolean },
   now: number,
 ): Promise<void> {
   await db.run((_, d1) =>
     d1.batch([
       ...(isCurrent ? [] : [d1.prepare(MAKE_CURRENT).bind(number)]),
-      ...(metadata === null ? [] : [d1.prepare(REPLACE_METADATA).bind(number, metadata, now)]),
+      ...(metadata === null ? [] : [d1.prepare(REPLACE_METADATA).bind(number, metadata, now, readMetadata)]),
     ]),
   );
 }

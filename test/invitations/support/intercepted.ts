@@ -55,4 +55,8 @@ class InterceptedAllocator extends AllocatorClient {
   override release(...call: Parameters<Client["release"]>): ReturnType<Client["release"]> {
     return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.release(...call));
   }
+
+  override transition(...call: Parameters<Client["transition"]>): ReturnType<Client["transition"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.transition(...call));
+  }
 }

@@ -1,0 +1,203 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { changeBadge } from "../../src/worker/badges/transitions.ts";
+import { claim, invite, outcome } from "../invitations/support/calls.ts";
+import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { interceptedContext } from "../invitations/support/intercepted.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { RECORDED_EVENTS, readInvitation } from "../invitations/support/storage.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { failingTrips, isAbout, LOST } from "../support/faults.ts";
+import { HeldTrips } from "../support/held.ts";
+import { requestBadge } from "../support/http.ts";
+import { badgeRows } from "../support/rows.ts";
+import { block, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
+import { inParallel } from "./support.ts";
+
+useQuietLog();
+useStandingClock();
+
+/** A context on which something happens once, between what a step reads and what it writes. */
+function overtakenBy(happens: () => Promise<unknown>) {
+  let isDone = false;
+  return interceptedContext(async ({ part }, go) => {
+    if (part === "allocator" && !isDone) {
+      isDone = true;
+      await happens();
+    }
+    return go();
+  });
+}
+
+describe("steps that race (contract section 12)", () => {
+  it("a suspension that was answered holds for every signature that is asked for afterwards", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    const signatures = inParallel(20, () => signOn(application, "phone"));
+    expect((await takeStep(application, id, "suspend")).status).toBe(200);
+    const later = await inParallel(5, () => signOn(application, "phone"));
+    expect(later.map(outcome)).toEqual(Array.from({ length: 5 }, () => "403 SUSPENDED_BADGE"));
+    for (const answer of await signatures) expect(["200", "403 SUSPENDED_BADGE"]).toContain(outcome(answer));
+  });
+
+  it("a revocation that comes between a claim's look and its write decides the claim", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    const { token } = await invite(application);
+    let isDone = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "SET state = 'claimed'") && !isDone) {
+        isDone = true;
+        const revoke = "UPDATE badge SET state = 'revoked', ended_at = 1, change = 99 WHERE number = ?1";
+        await env.DB.prepare(revoke).bind(Number(id)).run();
+      }
+      return send();
+    });
+    expect(outcome(await claim(application, "phone", "alice", token))).toBe("403 REVOKED_BADGE");
+    expect(isDone).toBe(true);
+    expect(await readInvitation(token)).toMatchObject({ state: "pending" });
+  });
+
+  it("a revocation and a claim at the same moment leave either order's outcome, never a mix", async () => {
+    const seen = new Set<string>();
+    for (let round = 0; round < 12; round++) {
+      const application = await createApplication();
+      const id = await issueTo(application, "phone", "alice");
+      const { token } = await invite(application);
+      const calls = [
+        () => takeStep(application, id, "revoke"),
+        () => claim(application, "phone", "alice", token),
+      ] as const;
+      const [revoked, claimed] = await Promise.all(
+        round % 2 === 0 ? [calls[0](), calls[1]()] : [scheduler.wait(round).then(calls[0]), calls[1]()],
+      );
+      const state = (await getBadge(application, id)).body.state;
+      const result = `${outcome(revoked)}, ${outcome(claimed)}: ${String(state)}`;
+      expect(["200, 403 REVOKED_BADGE: revoked", "409 ENDED_BADGE, 201: replaced"]).toContain(result);
+      expect((await readInvitation(token)).state).toBe(state === "replaced" ? "claimed" : "pending");
+      seen.add(result);
+    }
+    expect(seen.size).toBeGreaterThan(0);
+  });
+
+  it("a block that comes between a claim's look and its write decides the claim", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    let isDone = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "SET state = 'claimed'") && !isDone) {
+        isDone = true;
+        await block(application, "alice");
+      }
+      return send();
+    });
+    expect(outcome(await claim(application, "phone", "alice", token))).toBe("403 BLOCKED_USER");
+    expect(await readInvitation(token)).toMatchObject({ state: "pending" });
+  });
+
+  it("a resumption that meets the sweep's note of the expiry is refused", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    await takeStep(application, id, "suspend");
+    await setEnd(application, id, ahead(HOUR));
+    moveClock(HOUR - 1);
+    const context = overtakenBy(async () => {
+      moveClock(1);
+      await runSweep();
+    });
+    const resume = changeBadge(context, application.id, Number(id), { kind: "resume" });
+    await expect(resume).rejects.toMatchObject({ code: "ENDED_BADGE" });
+    expect((await getBadge(application, id)).body.state).toBe("expired");
+    await setEnd(application, id, null);
+    expect((await getBadge(application, id)).body.state).toBe("suspended");
+  });
+
+  it("a later end that is set while the sweep notes the expiry wins", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    await setEnd(application, id, ahead(HOUR));
+    moveClock(HOUR);
+    let isDone = false;
+    await aroundObjectD1(application, () => async (_, send) => {
+      if (!isDone) {
+        isDone = true;
+        await env.DB.prepare("UPDATE badge SET expires_at = NULL, change = change + 1 WHERE number = ?1")
+          .bind(Number(id))
+          .run();
+      }
+      return send();
+    });
+    await runSweep();
+    expect(isDone).toBe(true);
+    expect((await getBadge(application, id)).body).toEqual({ id, userId: "alice", state: "active" });
+  });
+
+  it("many suspensions and resumptions at once give each change a number of its own", async () => {
+    const application = await createApplication({ ...RECORDED_EVENTS, events: "badge:suspended,badge:resumed" });
+    const numbers = await inParallel(5, (place) => issueTo(application, `phone-${place}`, "alice"));
+    const answers = await inParallel(40, (place) =>
+      takeStep(application, numbers[place % 5] ?? "", place % 2 === 0 ? "suspend" : "resume"),
+    );
+    expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([]);
+    const rows = await badgeRows(application);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(5);
+    const { results } = await env.DB.prepare("SELECT payload FROM webhook_event WHERE application_id = ?1")
+      .bind(application.id)
+      .all();
+    const changes = results.map(({ payload }) => JSON.parse(String(payload)).data.change);
+    expect(changes.every(Number.isSafeInteger)).toBe(true);
+    expect(new Set(changes).size).toBe(changes.length);
+  });
+});
+
+describe("a D1 write that arrives late (contract section 12)", () => {
+  it("never undoes a later call", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    const held = new HeldTrips("UPDATE badge SET state");
+    await aroundObjectD1(application, () => held.around);
+    void takeStep(application, id, "suspend");
+    await vi.waitFor(() => expect(held.count).toBe(1));
+    held.stop();
+    // The same badge is suspended and resumed by others meanwhile.
+    expect((await takeStep(application, id, "suspend")).status).toBe(200);
+    expect((await takeStep(application, id, "resume")).status).toBe(200);
+    await held.letThrough();
+    expect((await getBadge(application, id)).body.state).toBe("active");
+    expect((await signOn(application, "phone")).status).toBe(200);
+  });
+
+  it("of a login's metadata never undoes what a later login said", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const held = new HeldTrips("SET metadata");
+    const request = (os: string) =>
+      new Request("https://badges.example/v1/badge", {
+        method: "POST",
+        headers: { applicationid: application.id, udid: "phone" },
+        body: JSON.stringify({ userId: "alice", metadata: { os } }),
+      });
+    const late = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, DB: aroundD1(env.DB, held.around) };
+    void callWith(late, request("old"));
+    await vi.waitFor(() => expect(held.count).toBe(1));
+    held.stop();
+    expect((await requestBadge(application, "phone", { userId: "alice", metadata: { os: "new" } })).status).toBe(200);
+    await held.letThrough();
+    const [row] = await badgeRows(application);
+    expect(row?.metadata).toBe('{"os":"new"}');
+  });
+
+  it("whose response was lost is answered like the call that made it", async () => {
+    const application = await createApplication({ ...RECORDED_EVENTS, events: "badge:suspended" });
+    const id = await issueTo(application, "phone", "alice");
+    const kind = { name: "once", times: 1, error: LOST, isOvercome: true };
+    await aroundObjectD1(application, () => failingTrips("UPDATE badge SET state", kind, "after"));
+    expect(await takeStep(application, id, "suspend")).toMatchObject({ status: 200, body: { state: "suspended" } });
+    const events = env.DB.prepare("SELECT count(*) AS count FROM webhook_event WHERE application_id = ?1");
+    expect(await events.bind(application.id).first("count")).toBe(1);
+    moveClock(SECOND);
+  });
+});

@@ -1,0 +1,187 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { blockUser } from "../../src/worker/badges/block.ts";
+import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
+import { ahead, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { forEveryDeath, runDying } from "../invitations/support/death.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { readInvitation, readLedger } from "../invitations/support/storage.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { call, requestBadge } from "../support/http.ts";
+import { badgeRows } from "../support/rows.ts";
+import { block, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
+import { inParallel, requestQuietly } from "./support.ts";
+
+useQuietLog();
+useStandingClock();
+
+const showUser = (application: TestApplication, userId: string) =>
+  callServer(application, "GET", `/v1/users/${encodeURIComponent(userId)}`);
+
+/** Badges of alice in each state that a block ends, and in those that it leaves. */
+async function badgesInEveryState(application: TestApplication) {
+  const active = await issueTo(application, "phone-1", "alice");
+  const suspended = await issueTo(application, "phone-2", "alice");
+  await takeStep(application, suspended, "suspend");
+  const expired = await issueTo(application, "phone-3", "alice");
+  await setEnd(application, expired, ahead(-1));
+  const revoked = await issueTo(application, "phone-4", "alice");
+  await takeStep(application, revoked, "revoke");
+  const replaced = await issueTo(application, "phone-5", "alice");
+  const { token, number } = await invite(application);
+  expect((await claim(application, "phone-5", "alice", token)).status).toBe(201);
+  return { ended: [active, suspended, expired, String(number)], revoked, replaced };
+}
+
+describe("blocking a user (contract section 12)", () => {
+  it("revokes every badge that is active, suspended or expired, and tells the numbers of this call alone", async () => {
+    const application = await createApplication();
+    const { ended, replaced } = await badgesInEveryState(application);
+    const other = await issueTo(application, "phone-1", "bob");
+    const answer = await block(application, "alice");
+    expect(answer).toMatchObject({ status: 200, body: { userId: "alice", blocked: true } });
+    expect(answer.body).toEqual({ userId: "alice", blocked: true, revoked: expect.any(Array) });
+    expect(new Set(Object.values(answer.body.revoked ?? {}))).toEqual(new Set(ended));
+    for (const number of ended) expect((await getBadge(application, number)).body.state).toBe("revoked");
+    expect((await getBadge(application, replaced)).body.state).toBe("replaced");
+    expect((await getBadge(application, other)).body.state).toBe("active");
+    expect((await block(application, "alice")).body).toEqual({ userId: "alice", blocked: true, revoked: [] });
+    expect(await listedNumbers(application)).toEqual([Number(other)]);
+  });
+
+  it("refuses the user new badges with 403 BLOCKED_USER, which uses up no number", async () => {
+    const application = await createApplication({ size: 2 });
+    await block(application, "alice");
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const answer = await requestBadge(application, `phone-${attempt}`, { userId: "alice" });
+      expect(outcome(answer)).toBe("403 BLOCKED_USER");
+    }
+    expect(outcome(await signOn(application, "phone-0"))).toBe("404 UNKNOWN_BADGE");
+    for (const udid of ["one", "two"]) await issueTo(application, udid, "bob");
+    expect(await badgeRows(application)).toHaveLength(2);
+  });
+
+  it("refuses the user a claim, which consumes nothing", async () => {
+    const application = await createApplication();
+    const { token, number } = await invite(application);
+    await block(application, "alice");
+    expect(outcome(await claim(application, "phone", "alice", token))).toBe("403 BLOCKED_USER");
+    expect(await readInvitation(token)).toMatchObject({ state: "pending", claimUserId: null });
+    expect(await claim(application, "phone", "bob", token)).toMatchObject({
+      status: 201,
+      body: { badgeId: String(number) },
+    });
+  });
+
+  it("goes by the exact user of the one application, seen before or not, whatever characters it has", async () => {
+    const application = await createApplication();
+    const other = await createApplication();
+    for (const userId of ["nobody yet", "a/b", "ü%20", "😀"]) {
+      expect((await showUser(application, userId)).body).toEqual({ userId, blocked: false });
+      expect((await block(application, userId)).body).toEqual({ userId, blocked: true, revoked: [] });
+      expect((await showUser(application, userId)).body).toEqual({ userId, blocked: true });
+      expect((await showUser(other, userId)).body).toEqual({ userId, blocked: false });
+      expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("403 BLOCKED_USER");
+      expect((await requestBadge(other, "phone", { userId })).status).toBe(201);
+    }
+    expect((await requestBadge(application, "phone", { userId: "Nobody yet" })).status).toBe(201);
+  });
+
+  it("is undone by unblock: new badges are possible, revoked ones stay revoked", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await block(application, "alice");
+    const unblocked = { userId: "alice", blocked: false, revoked: [] };
+    for (let time = 0; time < 2; time++) {
+      const answer = await unblock(application, "alice");
+      expect([answer.status, answer.body]).toEqual([200, unblocked]);
+    }
+    expect((await showUser(application, "alice")).body).toEqual({ userId: "alice", blocked: false });
+    expect(outcome(await requestBadge(application, "phone", { userId: "alice" }))).toBe("403 REVOKED_BADGE");
+    expect((await requestBadge(application, "another", { userId: "alice" })).status).toBe(201);
+    expect((await getBadge(application, number)).body.state).toBe("revoked");
+  });
+
+  it("401 comes before 422 INVALID_USERID", async () => {
+    const application = await createApplication();
+    const tooLong = "a".repeat(256);
+    for (const [method, path] of [
+      ["PATCH", `/v1/users/${tooLong}/block`],
+      ["PATCH", `/v1/users/${tooLong}/unblock`],
+      ["PATCH", "/v1/users/a%00b/block"],
+    ] as const) {
+      expect(outcome(await call(method, path))).toBe("401 INVALID_CREDENTIALS");
+      expect(outcome(await callServer(application, method, path))).toBe("422 INVALID_USERID");
+    }
+    expect(outcome(await call("GET", "/v1/users/alice"))).toBe("401 INVALID_CREDENTIALS");
+  });
+});
+
+describe("a block that races (contract section 12)", () => {
+  it("with fifty new badges of that user leaves none of them live", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    const requests = inParallel(50, (place) =>
+      requestQuietly(application, `phone-${place}`, {
+        userId: "alice",
+        ...(place === 25 && { invitationToken: token }),
+      }),
+    );
+    await scheduler.wait(20);
+    const [answers, blocked] = await Promise.all([requests, block(application, "alice")]);
+    expect(blocked.status).toBe(200);
+    const outcomes = new Set(answers.map(outcome));
+    expect([...outcomes].filter((text) => text !== "201" && text !== "403 BLOCKED_USER")).toEqual([]);
+    const rows = (await badgeRows(application)).filter(({ position }) => position !== null);
+    expect(rows).toHaveLength(answers.filter(({ status }) => status === 201).length);
+    expect(rows.filter(({ state }) => state !== "revoked")).toEqual([]);
+    expect(await listedNumbers(application)).toEqual([]);
+  });
+
+  it("revokes more badges than one transaction takes", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await env.DB.prepare(
+      `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1099)
+       INSERT OR IGNORE INTO badge (number, application_id, device, user_id, position, change, turn, issued_at)
+       SELECT ?2 + place, ?1, 'device-' || place, 'alice', place + 2, place + 2, 1, 1 FROM places`,
+    )
+      .bind(application.id, application.firstNumber)
+      .run();
+    const count = (await badgeRows(application)).length;
+    const { body } = await block(application, "alice");
+    expect(Object.values(body.revoked ?? {})).toHaveLength(count);
+    const rows = await badgeRows(application);
+    expect(rows.filter(({ state }) => state !== "revoked")).toEqual([]);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(count);
+  });
+});
+
+describe("a crash between the block and the revocations", () => {
+  it("is finished by the sweep, wherever it comes", async () => {
+    const deaths = await forEveryDeath(async (death) => {
+      const application = await createApplication();
+      await issueTo(application, "phone-1", "alice");
+      await issueTo(application, "phone-2", "alice");
+      const isDead = await runDying(death, (context) => blockUser(context, application.id, "alice"));
+      const isBlocked = (await showUser(application, "alice")).body.blocked === true;
+      moveClock(MINUTE);
+      await runSweep();
+      expect(await listedNumbers(application)).toHaveLength(isBlocked ? 0 : 2);
+      expect(isBlocked).toBe(death.call > 0 || death.when === "after");
+      return isDead;
+    });
+    expect(deaths).toBeGreaterThanOrEqual(4);
+  });
+
+  it("leaves a user alone who was unblocked before the sweep came", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await runDying({ call: 0, when: "after" }, (context) => blockUser(context, application.id, "alice"));
+    await unblock(application, "alice");
+    moveClock(MINUTE);
+    await runSweep();
+    expect(await listedNumbers(application)).toHaveLength(1);
+    expect((await readLedger(application)).leases).toHaveLength(1);
+  });
+});
