@@ -128,7 +128,7 @@ export class Allocations {
         this.#giveUp(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "mismatched":
-        if (result.number === number) this.#ledger.confirm(holder, number);
+        if (result.isReserved) this.#ledger.confirm(holder, number);
         else this.#giveUp(holder, number, result.leasedNumberTaken);
         return { kind: "mismatched" };
       case "blocked":

@@ -48,14 +48,14 @@ export type BadgeWrite = NewBadge | NewReservation;
 /**
  * `written`: by this write or an earlier one of the same request. `existing`: the user device has a badge already.
  * `ended`: an earlier write of the same request reserved `number`, and the invitation has ended since. `mismatched`: an
- * earlier request with the same Idempotency-Key was another. `blocked`: the user gets no badge. `taken`: D1 knows the number
+ * earlier request with the same Idempotency-Key was another; `isReserved`: it reserved `number`, and still does. `blocked`: the user gets no badge. `taken`: D1 knows the number
  * as somebody else's, which it never hands out twice.
  */
 export type WriteResult =
   | { kind: "written"; number: number; eventPending: boolean }
   | { kind: "existing"; number: number; leasedNumberTaken: boolean }
   | { kind: "ended"; number: number; leasedNumberTaken: boolean }
-  | { kind: "mismatched"; number: number; leasedNumberTaken: boolean }
+  | { kind: "mismatched"; isReserved: boolean; leasedNumberTaken: boolean }
   | { kind: "blocked" }
   | { kind: "taken" };
 
@@ -211,7 +211,7 @@ function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult
   if (write.kind === "reserve") {
     const { taken_invitation: owner, taken_number: taken, known_number: known } = conflict;
     if (known !== null && conflict.is_same === 0) {
-      return { kind: "mismatched", number: known, leasedNumberTaken: taken !== null && known !== write.number };
+      return { kind: "mismatched", isReserved: owner === write.invitation, leasedNumberTaken: taken !== null };
     }
     if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
     return known === null ? { kind: "taken" } : { kind: "ended", number: known, leasedNumberTaken: taken !== null };

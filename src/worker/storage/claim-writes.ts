@@ -33,12 +33,15 @@ const OURS = `${CLAIMS} JOIN invitation AS ours
 /** Each claim takes two change numbers: of the superseded badge and of the new one. */
 const FIRST_CHANGE = `place * 2 + 1 + max(${lastChange("?2")}, ?4)`;
 
-/** Only a pending invitation, in time, only while the user device has the badge that was read, and unless it is blocked. */
+/**
+ * Only a pending invitation, in time, only while the user device has the badge that was read, and unless the user is
+ * blocked. The plus sign keeps SQLite from searching by application, which would read all invitations of it.
+ */
 export const CLAIM_INVITATIONS = `
   UPDATE invitation SET state = 'claimed', ended_at = row ->> 'claimedAt', claim_device = row ->> 'device',
     claim_user_id = row ->> 'userId', claim_event_id = row ->> 'eventId'
   FROM ${CLAIMS}
-  WHERE digest = row ->> 'digest' AND application_id = ?2 AND state = 'pending'
+  WHERE digest = row ->> 'digest' AND +application_id = ?2 AND state = 'pending'
     AND expires_at_time > row ->> 'claimedAt'
     AND row ->> '$.superseded.number' IS (SELECT badge.number FROM badge
       WHERE badge.application_id = ?2 AND badge.device = row ->> 'device' AND badge.user_id = row ->> 'userId'

@@ -54,7 +54,10 @@ export async function findIssuedBadge(
   return badge;
 }
 
-/** An application's badges by their numbers. One round trip. */
+/**
+ * An application's badges by their numbers. One round trip. The plus sign keeps SQLite from searching by application, which
+ * would read all of its badges.
+ */
 export function findIssuedBadges(
   db: Database,
   applicationId: string,
@@ -62,7 +65,7 @@ export function findIssuedBadges(
 ): Promise<IssuedBadgeRow[]> {
   return select(
     db,
-    `WHERE badge.number IN (SELECT value FROM json_each(?1)) AND badge.application_id = ?2
+    `WHERE badge.number IN (SELECT value FROM json_each(?1)) AND +badge.application_id = ?2
        AND badge.position IS NOT NULL`,
     [JSON.stringify(numbers), applicationId],
   );
