@@ -169,7 +169,9 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
   function reserve({ id, firstNumber: first, lastNumber: last }: TestApplication, expiresAtTime: number) {
     const expiresAt = new Date(expiresAtTime).toISOString();
     const invitation = `digest of ${id}`;
-    const request = { invitation, creatorDevice: "creator", expiresAt, expiresAtTime, createdAt: Date.now() };
+    const ofBadge = { badgeExpiresAt: null, badgeExpiresAtTime: null };
+    const times = { expiresAt, expiresAtTime, createdAt: Date.now(), ...ofBadge };
+    const request = { invitation, creatorDevice: "creator", withSecret: false, isRepeatable: false, ...times };
     return allocatorOf({ id }).reserve({ range: { first, last }, reuseAfterSeconds: 0 }, request);
   }
 
@@ -223,25 +225,30 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     expect((await expectConsistent(other)).ledger.free).toEqual([other.firstNumber]);
   });
 
-  it("stays ended when the request is repeated afterwards, and its number stays free", async () => {
-    const application = await reserveUntold(Date.now() + DAY);
+  it.each([
+    { what: "the request is repeated", asked: (time: number) => time, response: { kind: "existing" } },
+    { what: "another one comes with its key", asked: (time: number) => time + 1, response: { kind: "mismatched" } },
+  ])("stays ended when $what afterwards, and its number stays free", async ({ asked, response }) => {
+    const expiresAtTime = Date.now() + DAY;
+    const application = await reserveUntold(expiresAtTime);
     moveClock(HOUR);
     await ringAlarm(application);
-    await reserve(application, Date.now() + DAY);
+    expect(await reserve(application, asked(expiresAtTime))).toMatchObject(response);
     const { invitations, ledger } = await expectConsistent(application);
     expect(invitations).toMatchObject([{ state: "revoked" }]);
     expect(ledger.free).toEqual([application.firstNumber]);
   });
 
   it.each(["before", "after"])("stays ended when the request is repeated %s D1 ends it", async (when) => {
-    const application = await reserveUntold(Date.now() + DAY);
+    const expiresAtTime = Date.now() + DAY;
+    const application = await reserveUntold(expiresAtTime);
     moveClock(HOUR);
     let repeated: Promise<unknown> | undefined;
     await aroundObjectD1(application, () => async (statements, send) => {
       const isEnd = isAbout(statements, "iif(expires_at_time");
-      if (isEnd && when === "before") repeated = reserve(application, Date.now() + DAY);
+      if (isEnd && when === "before") repeated = reserve(application, expiresAtTime);
       const sent = await send();
-      if (isEnd && when === "after") repeated = reserve(application, Date.now() + DAY);
+      if (isEnd && when === "after") repeated = reserve(application, expiresAtTime);
       return sent;
     });
     await ringAlarm(application);

@@ -210,7 +210,7 @@ describe("a badge that another request has written meanwhile (contract section 1
   it.each(CASES)("D1 fails $moment it stores newer metadata: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const first = await requestQuietly(application, "device", { userId: "alice" });
-    const DB = aroundD1(env.DB, failingTrips('update "badge"', kind, moment));
+    const DB = aroundD1(env.DB, failingTrips("UPDATE badge SET metadata", kind, moment));
     const ask = () => requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { DB });
     const answers = [first, await ask(), await ask()];
     expect(statusesOf(answers)).toEqual([201, kind.isOvercome ? 200 : 503, 200]);

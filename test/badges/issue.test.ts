@@ -3,6 +3,7 @@ import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { NO_BADGE_YET } from "../../src/worker/storage/high-water.ts";
 import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
@@ -148,8 +149,9 @@ describe("requests that race (contract section 1)", () => {
     });
     // D1's limit for one text, and all of them come as one.
     expect(JSON.stringify(writes).length).toBeLessThan(2_000_000);
-    const results = await writeBadges(new Database(env.DB), application.id, writes);
+    const { results, written } = await writeBadges(new Database(env.DB), application.id, writes, NO_BADGE_YET);
     expect(results).toEqual(writes.map(({ number }) => ({ kind: "written", number, eventPending: true })));
+    expect(written).toEqual({ position: 100, change: 100 });
     expect(await badgeRows(application)).toMatchObject(
       writes.map(({ number, eventId }) => ({ number, eventId, userId, metadata })),
     );

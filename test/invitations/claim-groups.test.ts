@@ -33,8 +33,9 @@ async function claimTogether(
   const decoy = await invite(application);
   const claim = vi.spyOn(Allocator.prototype, "claim");
   await aroundObjectD1(application, () => async (statements, send) => {
-    if (statements[0]?.sql.includes("UPDATE invitation")) {
-      const claims: unknown = JSON.parse(String(statements[0].parameters[0]));
+    const claimed = statements.find(({ sql }) => sql.includes("UPDATE invitation"));
+    if (claimed) {
+      const claims: unknown = JSON.parse(String(claimed.parameters[0]));
       batches.push(Array.isArray(claims) ? claims.length : 0);
     }
     while (batches.length === 1 && claim.mock.calls.length <= calls) await scheduler.wait(1);

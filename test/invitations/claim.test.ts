@@ -175,7 +175,12 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     expect(await listedNumbers(application)).toEqual([number]);
     expect(await signedNumber(application, "device")).toBe(number);
     const { badges, events } = await readRows(application);
-    expect(badges.find((row) => row.number === old)).toMatchObject({ position: null, retiredAt: Date.now() });
+    expect(badges.find((row) => row.number === old)).toMatchObject({
+      position: 1,
+      state: "replaced",
+      endedAt: Date.now(),
+      retiredAt: Date.now(),
+    });
     expect(events.map(readPayload).map(({ data }) => data)).toEqual([
       { id: String(old), userId: "alice" },
       { id: String(number), userId: "alice", invitationId: token, replacedBadgeId: String(old) },

@@ -34,7 +34,7 @@ function expectContended(answer: Answer): void {
 function takingNumbers(application: { id: string }): Promise<void> {
   return aroundObjectD1(application, () => async (statements, send) => {
     if (isAbout(statements, "INSERT INTO badge")) {
-      const rows = statements[0]?.parameters[0];
+      const rows = statements.find(({ sql }) => sql.includes("INSERT INTO badge"))?.parameters[0];
       await env.DB.prepare(
         `INSERT INTO badge (number, application_id, device, user_id, position, turn)
          SELECT value ->> 'number', 'app_foreign', 'device-' || (value ->> 'number'), 'mallory', value ->> 'number', 1

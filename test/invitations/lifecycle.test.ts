@@ -12,13 +12,14 @@ const AFTER = EXPIRES_AT + 1;
 const ALWAYS = [BEFORE, EXPIRES_AT, AFTER];
 
 const CREATOR = { device: "creator" };
-const CLAIMER = { device: "claimer", userId: "alice" };
+const NO_BADGE = { isBlocked: false, badgeState: null };
+const CLAIMER = { device: "claimer", userId: "alice", ...NO_BADGE };
 const OTHERS = [
   { device: "another", userId: "alice" },
   { device: "claimer", userId: "bob" },
   { device: "another", userId: "bob" },
   { device: "creator", userId: "alice" },
-];
+].map((userDevice) => ({ ...userDevice, ...NO_BADGE }));
 
 function invitation(state: InvitationState): Invitation {
   const isClaimed = state === "claimed";
@@ -26,6 +27,7 @@ function invitation(state: InvitationState): Invitation {
     state,
     expiresAtTime: EXPIRES_AT,
     creatorDevice: CREATOR.device,
+    withSecret: false,
     claimDevice: isClaimed ? CLAIMER.device : null,
     claimUserId: isClaimed ? CLAIMER.userId : null,
   };

@@ -150,7 +150,13 @@ async function race({ owner, application }: Ground, acts: readonly Act[], schedu
   const startedAt = Date.now();
   const endsAt = startedAt + HOUR;
   let now = startedAt;
-  const invitation = { device: devices.alice, expiresAt: "in an hour", expiresAtTime: endsAt };
+  const invitation = {
+    device: devices.alice,
+    withSecret: false,
+    expiresAt: new Date(endsAt).toISOString(),
+    badgeExpiresAt: null,
+    idempotencyKey: null,
+  };
   const { id: token, number } = await createInvitation({ ...context, now: () => now }, application, invitation);
   const expire = (): void => {
     now = endsAt;

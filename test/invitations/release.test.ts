@@ -100,7 +100,7 @@ describe("a number goes back exactly once, wherever the service dies (contract s
       return call();
     });
     const expiresAt = ahead(SECOND);
-    const request = { device: "a device", expiresAt, expiresAtTime: Date.parse(expiresAt) };
+    const request = { device: "a device", withSecret: false, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
     const { id, number } = await createInvitation(context, await loaded(context, application), request);
     expect(outcome(await claim(application, "device", "alice", id))).toBe("410 EXPIRED_INVITATION");
     await expectReleased(application, id, number);

@@ -15,7 +15,7 @@ function firstRelease(): DatabaseSync {
   migrate(db, "0000", "0001");
   db.exec(`
     INSERT INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version, created_at)
-      VALUES ('app_1', 'Old', 1, 1000, 'sealed', 1, 1000);
+      VALUES ('app_1', 'Old', 1, 1000, 'sealed', 1, 1000), ('app_2', 'Empty', 1001, 2000, 'sealed', 1, 1000);
     INSERT INTO application_secret VALUES ('sec_1', 'app_1', 'current', 'digest', 'sealed', 1, 1000);
     INSERT INTO signing_key VALUES (1, 'app_1', 'kid-1', 'public', 'sealed', 1, 1000),
       (2, 'app_1', 'kid-2', 'public', 'sealed', 1, 2000), (3, 'app_1', 'kid-3', 'public', 'sealed', 1, 9000000000000);
@@ -26,7 +26,8 @@ function firstRelease(): DatabaseSync {
         (2, 'app_1', 'kiosk', 'bob', NULL, 1, 'evt_2', 2, 1, NULL, 1500, NULL),
         (3, 'app_1', 'kiosk', 'carol', NULL, 2, 'evt_3', 3, 7, NULL, 2500, NULL),
         (4, 'app_1', 'phone', 'dave', NULL, 2, 'evt_4', NULL, 2, NULL, 2500, 2600),
-        (5, 'app_1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'digest', NULL, NULL);
+        (5, 'app_1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'digest', NULL, NULL),
+        (6, 'app_1', 'phone', 'dave', NULL, 2, 'evt_6', NULL, 1, NULL, 2400, 2550);
     INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time, created_at)
       VALUES ('digest', 'app_1', 5, 'pending', 'server', '2026-11-22T00:00:00Z', 1795305600000, 1000);
     INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
@@ -40,6 +41,12 @@ function migrate(db: DatabaseSync, from: string, to: string): void {
   for (const name of files) {
     if (name >= from && name.slice(0, 4) <= to) db.exec(readFileSync(join(MIGRATIONS, name), "utf8"));
   }
+}
+
+/** Release 1.0.0 took the position of a replaced badge away. */
+function withoutPosition(row: unknown): unknown {
+  const { position, ...others } = z.looseObject({ position: z.number().nullable() }).parse(row);
+  return position === null ? others : { ...others, position };
 }
 
 const names = z.array(z.object({ name: z.string() }));
@@ -66,7 +73,40 @@ describe("a database of release 1.0.0", () => {
     expect([...before.values()].every((rows) => rows.length > 0)).toBe(true);
     migrate(db, "0002", "9999");
     const after = tablesOf(db);
-    for (const [name, rows] of before) expect(after.get(name), name).toMatchObject(rows);
+    for (const [name, rows] of before) {
+      const kept = name === "badge" ? rows.map(withoutPosition) : rows;
+      expect(after.get(name), name).toMatchObject(kept);
+    }
+  });
+
+  it("lists its badges as before, and tells of a replaced one as the last of the application (contract section 13)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const badges = db.prepare("SELECT number, position, state, ended_at, change FROM badge ORDER BY number");
+    expect(badges.all().map((row) => ({ ...row }))).toEqual(
+      [
+        { number: 1, position: 1, state: "active", ended_at: null, change: null },
+        { number: 2, position: 2, state: "active", ended_at: null, change: null },
+        { number: 3, position: 3, state: "active", ended_at: null, change: null },
+        { number: 4, position: 5, state: "replaced", ended_at: 2600, change: null },
+        { number: 6, position: 4, state: "replaced", ended_at: 2550, change: null },
+        { number: 5, position: null, state: "active", ended_at: null, change: null },
+      ].toSorted((one, other) => one.number - other.number),
+    );
+  });
+
+  it("wants the events that it had, and cursors that nobody can guess (contract sections 13 and 18)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const applications = z
+      .array(z.object({ id: z.string(), events: z.string(), feed_epoch: z.string() }))
+      .parse(db.prepare("SELECT id, events, feed_epoch FROM application").all());
+    expect(applications).toHaveLength(2);
+    expect(new Set(applications.map(({ feed_epoch: epoch }) => epoch)).size).toBe(2);
+    for (const { events, feed_epoch: epoch } of applications) {
+      expect(events).toBe("badge:created");
+      expect(epoch).toMatch(/^[0-9a-f]{32}$/);
+    }
   });
 
   it("gets signing keys that sign already: from when they were made, never from a time to come", () => {
@@ -87,7 +127,7 @@ describe("a database of release 1.0.0", () => {
     migrate(db, "0002", "9999");
     const indexed = db.prepare(
       `SELECT number FROM badge INDEXED BY badge_device_turn
-       WHERE application_id = 'app_1' AND position IS NOT NULL AND turn > 1`,
+       WHERE application_id = 'app_1' AND position IS NOT NULL AND retired_at IS NULL AND turn > 1`,
     );
     expect(indexed.all().map((row) => ({ ...row }))).toEqual([{ number: 3 }]);
   });

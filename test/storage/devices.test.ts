@@ -4,6 +4,7 @@ import { type BadgeWrite, type NewBadge, writeBadges } from "../../src/worker/st
 import { findCurrentBadge } from "../../src/worker/storage/badges.ts";
 import { type Claim, writeClaims } from "../../src/worker/storage/claim-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { NO_BADGE_YET } from "../../src/worker/storage/high-water.ts";
 import type { Cost } from "../long-runs/scale/cost.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { serverHeaders } from "../support/http.ts";
@@ -147,6 +148,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
       db,
       application.id,
       devices.map((device, place) => newBadge(application, place, device)),
+      NO_BADGE_YET,
     );
     expect(await turnsOf(application)).toEqual([1, 1, 2, 3]);
     const current = (device: string) => findCurrentBadge(db, { applicationId: application.id, device });
@@ -162,15 +164,17 @@ describe("badges that one device gets at the same moment (contract section 1)", 
     const [expiresAtTime, createdAt] = [Date.now() + 600_000, Date.now()];
     const reservations = invitations.map((invitation, place): BadgeWrite => {
       const number = application.firstNumber + place;
-      const times = { expiresAt: new Date(expiresAtTime).toISOString(), expiresAtTime, createdAt };
-      return { kind: "reserve", number, invitation, creatorDevice: "server", ...times };
+      const ofBadge = { badgeExpiresAt: null, badgeExpiresAtTime: null };
+      const times = { expiresAt: new Date(expiresAtTime).toISOString(), expiresAtTime, createdAt, ...ofBadge };
+      const caller = { creatorDevice: "server", withSecret: true, isRepeatable: false };
+      return { kind: "reserve", number, invitation, ...caller, ...times };
     });
-    await writeBadges(db, application.id, reservations);
+    await writeBadges(db, application.id, reservations, NO_BADGE_YET);
     const claims = invitations.map((digest, place): Claim => {
       const { kind: _, issuedAt: claimedAt, ...badge } = newBadge(application, place, "kiosk");
-      return { ...badge, digest, claimedAt, replacedNumber: null };
+      return { ...badge, digest, claimedAt, superseded: null, replacedEvent: null, expiresAt: null };
     });
-    const results = await writeClaims(db, application.id, claims);
+    const { results } = await writeClaims(db, application.id, claims, NO_BADGE_YET);
     expect(results.map(({ kind }) => kind)).toEqual(["written", "written", "written"]);
     expect(await turnsOf(application)).toEqual([1, 2, 3]);
   });

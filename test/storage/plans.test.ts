@@ -142,7 +142,7 @@ describe("every statement finds its rows by an index", () => {
     vi.useRealTimers();
     const seen = [...statements.keys()].join("\n");
     for (const part of [
-      /AND application_id = \?3/,
+      /AND \+application_id = \?3/,
       /application_id = \?2/,
       /SET state = 'expired', ended_at = expires_at_time\s+WHERE digest = \?1/,
       /UPDATE application SET\s+webhook_failing_since/,

@@ -27,27 +27,43 @@ export function rowFaults(rows: ApplicationRows): string[] {
   return [
     ...rows.badges.flatMap(badgeFaults),
     ...ownerFaults(rows.badges),
+    ...numberingFaults(rows.badges),
     ...rows.invitations.flatMap((invitation) => invitationFaults(invitation, rows.badges)),
     ...reservationFaults(rows),
     ...eventFaults(rows),
   ];
 }
 
-export const isLive = ({ position }: BadgeRow): boolean => position !== null;
-export const isReserved = ({ position, retiredAt }: BadgeRow): boolean => position === null && retiredAt === null;
+/** Neither reserved nor replaced. */
+export const isLive = ({ position, retiredAt }: BadgeRow): boolean => position !== null && retiredAt === null;
+export const isReserved = ({ position }: BadgeRow): boolean => position === null;
 
 function badgeFaults(row: BadgeRow): string[] {
-  const { number, device, userId, signingKeyId, issuedAt, eventId } = row;
-  const parts = [device, userId, signingKeyId, issuedAt, eventId];
+  const { number, device, userId, signingKeyId, issuedAt, eventId, change, changedAt } = row;
+  const parts = [device, userId, signingKeyId, issuedAt, eventId, change, changedAt];
   const isSound = isReserved(row)
-    ? parts.every((part) => part === null)
-    : parts.every((part) => part !== null) && (row.position === null) !== (row.retiredAt === null);
+    ? [...parts, row.retiredAt, row.endedAt].every((part) => part === null) && row.state === "active"
+    : parts.every((part) => part !== null) && isEndSound(row);
   return isSound ? [] : [`${number} is neither reserved, issued nor retired`];
+}
+
+/** A badge that another one has replaced has ended at that moment. */
+function isEndSound({ state, endedAt, retiredAt }: BadgeRow): boolean {
+  return retiredAt === null ? state !== "replaced" : endedAt !== null && (state === "replaced" || state === "revoked");
 }
 
 function ownerFaults(badges: readonly BadgeRow[]): string[] {
   const owners = badges.filter(isLive).map(({ device, userId }) => `${device} of ${userId}`);
   return repeated(owners).map((owner) => `${owner} has more than one live badge`);
+}
+
+/** Positions and change numbers belong to one badge each, for ever. */
+function numberingFaults(badges: readonly BadgeRow[]): string[] {
+  const issued = badges.filter((row) => !isReserved(row));
+  return [
+    ...repeated(issued.map(({ position }) => `position ${position}`)),
+    ...repeated(issued.map(({ change }) => `change ${change}`)),
+  ].map((numbering) => `${numbering} twice`);
 }
 
 function invitationFaults(invitation: InvitationRow, badges: readonly BadgeRow[]): string[] {

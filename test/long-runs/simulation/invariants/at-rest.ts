@@ -28,7 +28,7 @@ function readRows({ d1 }: World, { id }: ApplicationPlan): ApplicationRows {
   };
 }
 
-const isReserved = ({ position, retired_at: retiredAt }: Row): boolean => position === null && retiredAt === null;
+const isReserved = ({ position }: Row): boolean => position === null;
 
 function checkInvitations({ verdict }: World, { badges, invitations }: ApplicationRows): void {
   const open = invitations.filter(({ state }) => state === "pending");
@@ -46,11 +46,14 @@ function checkInvitations({ verdict }: World, { badges, invitations }: Applicati
 }
 
 function checkBadges({ verdict }: World, { badges }: ApplicationRows): void {
-  const live = badges.filter(({ position }) => position !== null);
+  const issued = badges.filter((badge) => !isReserved(badge));
+  const live = issued.filter(({ retired_at: retiredAt }) => retiredAt === null);
   const owners = new Set(live.map(({ device, user_id: userId }) => `${device} ${userId}`));
   verdict.expect(owners.size === live.length, "a user device has one badge", live);
-  const positions = new Set(live.map(({ position }) => position));
-  verdict.expect(positions.size === live.length, "a place in the list has one badge", live);
+  const positions = new Set(issued.map(({ position }) => position));
+  verdict.expect(positions.size === issued.length, "a position has one badge", issued);
+  const changes = new Set(issued.map(({ change }) => change));
+  verdict.expect(changes.size === issued.length, "a change number has one badge", issued);
 }
 
 function checkEvents(world: World, { webhookUrl }: ApplicationPlan, { badges, events }: ApplicationRows): void {

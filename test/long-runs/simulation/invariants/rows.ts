@@ -70,11 +70,15 @@ export class Rows {
     const stays = !wasIssued || (after !== null && staysTheSame.every(isSame));
     expect(stays, "an issued number stays with its user device");
     const wasRetired = before !== null && before.retired_at !== null;
-    expect(!wasRetired || isSame("position"), "a retired badge stays retired");
+    expect(!wasRetired || isSame("retired_at"), "a retired badge stays retired");
+    expect(!wasIssued || isSame("position"), "a badge keeps its position");
     if (after === null || after.issued_at === null) return;
     const number = Number(after.number);
-    const isLive = after.position !== null;
-    expect(isLive !== (after.retired_at !== null), "a badge is issued or retired");
+    const isLive = after.retired_at === null;
+    const isSound = after.position !== null && isLive === (after.state !== "replaced");
+    expect(isSound, "a badge is issued or replaced");
+    const hasNewChange = before === null || Number(after.change) >= Number(before.change ?? 0);
+    expect(hasNewChange, "a badge's change number never falls");
     const known = this.issued.get(number);
     expect(wasIssued || !known, "an issued number is never issued again");
     this.issued.set(number, {

@@ -75,7 +75,8 @@ export function inviteCall({ expiresAtTime, ...request }: Caller & { expiresAtTi
     const { application } = await identifyCaller(context, presented(request));
     const device = await deviceOf(context.custody, application, request.udid);
     const expiresAt = new Date(expiresAtTime).toISOString();
-    return createInvitation(context, application, { device, expiresAt, expiresAtTime });
+    const badge = { badgeExpiresAt: null, idempotencyKey: null };
+    return createInvitation(context, application, { device, withSecret: secret !== null, expiresAt, ...badge });
   });
 }
 
