@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import {
   identifyCaller,
   identifyRevoker,
@@ -14,12 +15,12 @@ import type { Context } from "../../../../src/worker/context.ts";
 import { type CreatedInvitation, createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { type RevokedInvitation, revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
-import { type Reason, Refusal } from "../../../../src/worker/refusal.ts";
+import { Refusal } from "../../../../src/worker/refusal.ts";
 
 /** What a caller gets, as `src/worker/http` would put it into a status and a code. */
 export type CallResult<Granted> =
   | { kind: "granted"; granted: Granted }
-  | { kind: "refused"; reason: Reason; fault?: unknown };
+  | { kind: "refused"; reason: ErrorCode; fault?: unknown };
 
 type Call<Granted> = (context: Context) => Promise<CallResult<Granted>>;
 
@@ -65,14 +66,14 @@ export function pageCall(
   return resultOf(async (context) => {
     await requireServer(context, { applicationId, secret, clientAddress: "a server" });
     const after = cursor === null ? 0 : decodeCursor(cursor);
-    if (after === null) throw new Refusal("cursor-invalid");
+    if (after === null) throw new Refusal("INVALID_CURSOR");
     return pageBadges(context, { applicationId, userId, after, perPage });
   });
 }
 
 export function inviteCall({ expiresAtTime, ...request }: Caller & { expiresAtTime: number }): Call<CreatedInvitation> {
   return resultOf(async (context) => {
-    const { application } = await identifyCaller(context, presented(request));
+    const { application, kind } = await identifyCaller(context, presented(request));
     const device = await deviceOf(context.custody, application, request.udid);
     const expiresAt = new Date(expiresAtTime).toISOString();
     const badge = { badgeExpiresAt: null, idempotencyKey: null };
