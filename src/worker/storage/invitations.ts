@@ -51,15 +51,14 @@ export const selectInvitationForDevice = prepared((orm) => {
     WHERE ${blockedUser.applicationId} = ${applicationId} AND ${blockedUser.userId} = ${userId})`;
   return orm
     .select({
-      invitation,
+      ...getTableColumns(invitation),
       isBlocked,
-      badge: {
-        number: own.number,
-        change: sql<number>`${sql.raw(changeOf("own"))}`,
-        metadata: own.metadata,
-        state: own.state,
-        expiresAt: own.expiresAt,
-      },
+      // Each column of the result has a name of its own.
+      ownNumber: sql<number | null>`${own.number}`.as("own_number"),
+      ownChange: sql<number | null>`${sql.raw(changeOf("own"))}`.as("own_change"),
+      ownMetadata: sql<string | null>`${own.metadata}`.as("own_metadata"),
+      ownState: sql<StoredState | null>`${own.state}`.as("own_state"),
+      ownExpiresAt: sql<number | null>`${own.expiresAt}`.as("own_expires_at"),
     })
     .from(invitation)
     .leftJoin(own, ownBadge)
@@ -75,7 +74,12 @@ export async function findInvitationForDevice(
 ): Promise<InvitationForDevice | undefined> {
   const found = await db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
   if (!found) return undefined;
-  return { ...found.invitation, isBlocked: found.isBlocked === 1, badge: found.badge };
+  const { isBlocked, ownNumber, ownChange, ownMetadata, ownState, ownExpiresAt, ...invited } = found;
+  const own =
+    ownNumber === null || ownChange === null || ownState === null
+      ? null
+      : { number: ownNumber, change: ownChange, metadata: ownMetadata, state: ownState, expiresAt: ownExpiresAt };
+  return { ...invited, isBlocked: isBlocked === 1, badge: own };
 }
 
 /** The invitation that reserves a number, or reserved the number of a badge. One round trip. */
