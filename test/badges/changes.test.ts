@@ -1,0 +1,218 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { changeBadge } from "../../src/worker/badges/transitions.ts";
+import { claim, invite, outcome } from "../invitations/support/calls.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { createApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { call, requestBadge } from "../support/http.ts";
+import { Follower } from "./follower.ts";
+import { block, callServer, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
+import { inParallel, requestQuietly } from "./support.ts";
+
+useQuietLog();
+useStandingClock();
+
+describe("GET /v1/changes (contract section 13)", () => {
+  it("has every badge once, in its present state, in the order of the last changes", async () => {
+    const application = await createApplication();
+    const first = await issueTo(application, "phone-1", "alice");
+    const second = await issueTo(application, "phone-2", "bob");
+    moveClock(SECOND);
+    await takeStep(application, first, "suspend");
+    const { status, body } = await callServer(application, "GET", "/v1/changes");
+    expect(status).toBe(200);
+    const issuedAt = ahead(-SECOND);
+    expect(body).toEqual({
+      changes: [
+        { id: second, userId: "bob", state: "active", change: 2, changedAt: issuedAt },
+        { id: first, userId: "alice", state: "suspended", change: 3, changedAt: ahead(0) },
+      ],
+      more: false,
+    });
+  });
+
+  it("always gives a cursor, also with an empty page, and with that only what changed since", async () => {
+    const application = await createApplication();
+    const follower = new Follower(application);
+    expect(await follower.follow()).toEqual([]);
+    expect(await follower.follow()).toEqual([]);
+    const id = await issueTo(application, "phone", "alice");
+    expect((await follower.follow()).map((change) => change.id)).toEqual([id]);
+    expect(await follower.follow()).toEqual([]);
+    await follower.expectExact();
+  });
+
+  it("says by `more` whether a page follows, whatever the size of the pages", async () => {
+    const application = await createApplication();
+    const numbers: string[] = [];
+    for (let place = 0; place < 6; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
+    for (const perPage of [1, 2, 3, 5, 6, 7]) {
+      const follower = new Follower(application, perPage);
+      const pages: string[][] = [];
+      for (let more = true; more; ) {
+        const page = await follower.read();
+        pages.push((page?.changes ?? []).map(({ id }) => id));
+        more = page?.more ?? false;
+      }
+      expect(pages.flat()).toEqual(numbers);
+      expect(pages).toHaveLength(Math.ceil(6 / perPage));
+    }
+  });
+
+  it("is for the application's server alone, and does not show another application's badges", async () => {
+    const application = await createApplication();
+    const other = await createApplication();
+    await issueTo(other, "phone", "alice");
+    expect(outcome(await call("GET", "/v1/changes?per_page=0"))).toBe("401 INVALID_CREDENTIALS");
+    expect((await callServer(application, "GET", "/v1/changes")).body).toEqual({ changes: [], more: false });
+    const wrong = { applicationid: application.id, applicationsecret: other.secret };
+    expect(outcome(await call("GET", "/v1/changes", { headers: wrong }))).toBe("401 INVALID_CREDENTIALS");
+  });
+
+  it("422 for a malformed cursor or page size", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const list = await callServer(application, "GET", "/v1/badges?per_page=1");
+    expect(list.status).toBe(200);
+    const follower = new Follower(application);
+    await follower.follow();
+    const good = String(follower.cursor);
+    const ofLists = btoa("after:1").replaceAll("=", "");
+    for (const cursor of ["nonsense", "%20", `${good}A`, good.slice(1), `${good}%3D`, ofLists, "a".repeat(5000)]) {
+      expect(outcome(await callServer(application, "GET", `/v1/changes?cursor=${cursor}`))).toBe("422 INVALID_CURSOR");
+    }
+    for (const perPage of ["0", "-1", "x", "1.5"]) {
+      const answer = await callServer(application, "GET", `/v1/changes?per_page=${perPage}`);
+      expect(outcome(answer)).toBe("422 INVALID_PER_PAGE");
+    }
+    expect(outcome(await callServer(application, "GET", "/v1/changes?per_page=100000"))).toBe("200");
+    expect(outcome(await callServer(application, "GET", `/v1/changes?cursor=${good}`))).toBe("200");
+  });
+
+  it("shows each kind of change once, and nothing when nothing changed", async () => {
+    const application = await createApplication();
+    const follower = new Follower(application);
+    const seen = async () => (await follower.follow()).map(({ id, state }) => `${id} ${String(state)}`);
+    const id = await issueTo(application, "phone", "alice");
+    expect(await seen()).toEqual([`${id} active`]);
+    const login = (os: string) => requestBadge(application, "phone", { userId: "alice", metadata: { os } });
+    await login("iOS");
+    expect(await seen()).toEqual([`${id} active`]);
+    expect(follower.copy.get(id)?.metadata).toEqual({ os: "iOS" });
+    await login("iOS");
+    expect(await seen()).toEqual([]);
+    await takeStep(application, id, "suspend");
+    expect(await seen()).toEqual([`${id} suspended`]);
+    await takeStep(application, id, "suspend");
+    expect(await seen()).toEqual([]);
+    await takeStep(application, id, "resume");
+    expect(await seen()).toEqual([`${id} active`]);
+    await setEnd(application, id, ahead(MINUTE));
+    expect(await seen()).toEqual([`${id} active`]);
+    expect(follower.copy.get(id)?.expiresAt).toBe(ahead(MINUTE));
+    moveClock(MINUTE);
+    await runSweep();
+    expect(await seen()).toEqual([`${id} expired`]);
+    await runSweep();
+    expect(await seen()).toEqual([]);
+    await setEnd(application, id, null);
+    expect(await seen()).toEqual([`${id} active`]);
+    const { token, number } = await invite(application);
+    expect(await seen()).toEqual([]);
+    await claim(application, "phone", "alice", token);
+    expect(await seen()).toEqual([`${id} replaced`, `${number} active`]);
+    await takeStep(application, String(number), "revoke");
+    expect(await seen()).toEqual([`${number} revoked`]);
+    const other = await issueTo(application, "another", "alice");
+    await block(application, "alice");
+    expect(await seen()).toEqual([`${other} revoked`]);
+    await unblock(application, "alice");
+    expect(await seen()).toEqual([]);
+    await follower.expectExact();
+  });
+
+  it("gives all that changed since to a cursor that was held for long", async () => {
+    const application = await createApplication();
+    const numbers = [];
+    for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
+    const follower = new Follower(application, 2);
+    await follower.follow();
+    for (let day = 0; day < 5; day++) {
+      moveClock(40 * DAY);
+      await runSweep();
+      await takeStep(application, numbers[day % 2] ?? "", day < 4 ? "suspend" : "revoke");
+    }
+    const late = await issueTo(application, "late", "bob");
+    expect((await follower.follow()).map(({ id }) => id)).toEqual([numbers[1], numbers[0], late]);
+    expect(follower.restarts).toBe(0);
+    await follower.expectExact();
+  });
+
+  it("goes by the order of commits, however clocks differ", async () => {
+    const application = await createApplication();
+    const numbers = [];
+    for (let place = 0; place < 4; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
+    const follower = new Follower(application);
+    await follower.follow();
+    const offsets = [-DAY, HOUR, -2 * DAY, 0];
+    for (const [place, number] of numbers.entries()) {
+      const { context } = testContext({ now: () => Date.now() + (offsets[place] ?? 0) });
+      await changeBadge(context, application.id, Number(number), { kind: "suspend" });
+      expect((await follower.follow()).map(({ id }) => id)).toEqual([number]);
+    }
+    await follower.expectExact();
+  });
+
+  it("skips and repeats nothing while many write", async () => {
+    const application = await createApplication();
+    const numbers = await inParallel(8, (place) => issueTo(application, `phone-${place}`, `user-${place % 3}`));
+    const followers = [new Follower(application, 1), new Follower(application, 3), new Follower(application)];
+    let isWriting = true;
+    const reading = followers.map(async (follower) => {
+      while (isWriting) await follower.read();
+    });
+    const number = (place: number) => numbers[place % 8] ?? "";
+    await inParallel(60, async (place) => {
+      await scheduler.wait(place);
+      switch (place % 6) {
+        case 0:
+          return requestQuietly(application, `new-${place}`, { userId: "new" });
+        case 1:
+          return takeStep(application, number(place), "suspend");
+        case 2:
+          return takeStep(application, number(place - 1), "resume");
+        case 3:
+          return requestQuietly(application, `new-${place - 3}`, { userId: "new", metadata: { os: String(place) } });
+        case 4:
+          return setEnd(application, number(place), ahead(place * HOUR));
+        default:
+          return place > 50 ? block(application, "user-1") : runSweep();
+      }
+    });
+    isWriting = false;
+    await Promise.all(reading);
+    for (const follower of followers) {
+      await follower.follow();
+      expect(follower.restarts).toBe(0);
+      await follower.expectExact();
+    }
+  });
+
+  it("numbers badges of release 1.0 by the order of their issue", async () => {
+    const application = await createApplication();
+    await env.DB.prepare(
+      `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1999)
+       INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at)
+       SELECT ?2 + place, ?1, 'device-' || place, 'alice', place + 1, 1, 1 FROM places`,
+    )
+      .bind(application.id, application.firstNumber)
+      .run();
+    const follower = new Follower(application, 500);
+    // Badges of release 1.0 have no change number of their own.
+    expect((await follower.follow()).map(({ change }) => change)).toEqual(Array.from({ length: 2000 }, (_, i) => i + 1));
+    await takeStep(application, String(application.firstNumber), "suspend");
+    expect((await follower.follow()).map(({ change }) => change)).toEqual([2001]);
+  });
+});
