@@ -21,15 +21,19 @@ export function newApplicationSecret(): string {
   return `bdss_${base64Url(crypto.getRandomValues(new Uint8Array(32)))}`;
 }
 
-/** `evt_` and a ULID: 48 bits of time and 80 random bits, so IDs sort by creation time. */
-export function newEventId(nowMilliseconds: number): string {
-  let time = nowMilliseconds;
+/** `evt_` and a ULID: 48 bits of time, 80 random bits; IDs sort by the time they were made. */
+export const newEventId = (nowMilliseconds: number): string =>
+  `${eventIdPrefix(nowMilliseconds)}${randomText(EVENT_RANDOM_CHARACTERS)}`;
+
+/** What the IDs of events made in this millisecond begin with; all IDs of earlier ones are less than it. */
+export function eventIdPrefix(milliseconds: number): string {
+  let time = milliseconds;
   let text = "";
   for (let index = 0; index < EVENT_TIME_CHARACTERS; index++) {
     text = ALPHABET.charAt(time % 32) + text;
     time = Math.floor(time / 32);
   }
-  return `evt_${text}${randomText(EVENT_RANDOM_CHARACTERS)}`;
+  return `evt_${text}`;
 }
 
 const APPLICATION_ID = /^app_[0-9a-z]{20}$/;

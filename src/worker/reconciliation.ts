@@ -1,6 +1,7 @@
 import { RECONCILE_CHUNK_ROWS } from "../shared/limits.ts";
 import { writeSteps } from "./badges/transitions.ts";
 import type { Context } from "./context.ts";
+import { wake } from "./invitations/end.ts";
 import { endPending } from "./storage/invitations.ts";
 import { findIssuedBadges } from "./storage/issued-badges.ts";
 import {
@@ -68,15 +69,22 @@ async function adoptMissing({ db, allocator }: Context, open: Reconciliation): P
 
 /** D1 is older: it says that invitations are pending which have ended since and gave their numbers back. */
 async function endGivenBack(context: Context, open: Reconciliation): Promise<Chunk> {
-  const { db, allocator, now } = context;
+  const { db, allocator } = context;
   const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
   const reserved = badges.flatMap(({ number, invitation, device }) =>
     invitation !== null && device === null ? [{ digest: invitation, number }] : [],
   );
   const givenBack = reserved.length === 0 ? [] : await allocator.whichGaveBack(open.applicationId, reserved);
-  const ended = givenBack.length === 0 ? 0 : (await endPending(db, givenBack, now())).size;
+  const ended = givenBack.length === 0 ? 0 : await endThose(context, givenBack);
   const revoked = await repeatRevocations(context, open, badges);
   return { checked: badges.length, changed: ended + revoked, through: badges.at(-1)?.number ?? null };
+}
+
+/** @returns how many were still pending */
+async function endThose(context: Context, digests: readonly string[]): Promise<number> {
+  const { ended, events } = await endPending(context.db, digests, context.now());
+  wake(context, events);
+  return ended.size;
 }
 
 /** D1 is older: badges that were revoked since are live again there. @returns how many were revoked once more */

@@ -78,7 +78,8 @@ async function endUntold(
   before: number,
 ): Promise<number> {
   const now = Date.now();
-  const ended = await endPending(
+  // The sweep wakes their events: nobody waits for an invitation that nobody heard of.
+  const { ended } = await endPending(
     db,
     untold.map(({ invitation }) => invitation),
     now,

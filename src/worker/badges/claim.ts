@@ -5,17 +5,13 @@ import { newEventId } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application, SigningKey } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { expirePending } from "../invitations/end.ts";
 import { decideClaim } from "../invitations/lifecycle.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge } from "../storage/badges.ts";
 import type { Claim } from "../storage/claim-writes.ts";
-import {
-  findInvitation,
-  findInvitationForDevice,
-  type InvitationForDevice,
-  writeExpiry,
-} from "../storage/invitations.ts";
+import { findInvitation, findInvitationForDevice, type InvitationForDevice } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
 import { stateAt } from "./states.ts";
@@ -55,7 +51,7 @@ export async function claimInvitation(
       throw new Refusal(decision.kind === "refuse" ? decision.code : "UNKNOWN_INVITATION");
     }
     if (decision.kind === "expire") {
-      await writeExpiry(db, digest, context.now());
+      await expirePending(context, digest);
       continue;
     }
     if (isOurs) return created(invitation.number, signingKey);

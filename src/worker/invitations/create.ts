@@ -9,7 +9,8 @@ import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { findInvitation, type StoredInvitation, writeRevocation } from "../storage/invitations.ts";
+import { findInvitation, type StoredInvitation } from "../storage/invitations.ts";
+import { revokePending } from "./end.ts";
 import { withFreedNumbers } from "./expire.ts";
 
 export interface NewInvitation {
@@ -139,7 +140,7 @@ async function reserveOrEnd(
   } catch (error) {
     if (!request.isRepeatable) {
       context.defer(
-        writeRevocation(context.db, request.invitation, context.now()).catch((fault) => {
+        revokePending(context, request.invitation).catch((fault) => {
           log("warn", { event: "untold-invitation-left", application: applicationId, error: fault });
         }),
       );

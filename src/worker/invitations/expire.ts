@@ -4,6 +4,7 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { type EndedInvitation, findUnreleased, writeExpiries, writeReleases } from "../storage/invitations.ts";
+import { wake } from "./end.ts";
 
 /**
  * Ending what is due, in steps that can each be repeated: D1 first, then the allocator, then the note that it was done.
@@ -13,7 +14,8 @@ import { type EndedInvitation, findUnreleased, writeExpiries, writeReleases } fr
 
 /** One chunk of invitations past their time, of all applications. @returns how many ended; zero when none is left */
 export async function expireSome(context: Context): Promise<{ expired: number; released: number }> {
-  const ended = await writeExpiries(context.db, context.now(), SWEEP_CHUNK_ROWS, null);
+  const { ended, events } = await writeExpiries(context.db, context.now(), SWEEP_CHUNK_ROWS, null);
+  wake(context, events);
   const { released } = await giveBack(context, ended);
   return { expired: ended.length, released };
 }
@@ -75,8 +77,10 @@ export async function withFreedNumbers(
 }
 
 /** One chunk of what the sweep does, for one application. */
-async function endDueOf({ db, allocator, now }: Context, applicationId: string): Promise<void> {
-  await writeExpiries(db, now(), SWEEP_CHUNK_ROWS, applicationId);
+async function endDueOf(context: Context, applicationId: string): Promise<void> {
+  const { db, allocator, now } = context;
+  const { events } = await writeExpiries(db, now(), SWEEP_CHUNK_ROWS, applicationId);
+  wake(context, events);
   const unreleased = await findUnreleased(db, SWEEP_CHUNK_ROWS, { applicationId });
   if (unreleased.length === 0) return;
   await allocator.release(applicationId, unreleased);

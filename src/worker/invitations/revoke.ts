@@ -5,14 +5,8 @@ import { parseBadgeNumber } from "../badges/view.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { Refusal } from "../refusal.ts";
-import {
-  type EndedInvitation,
-  findInvitation,
-  findInvitationOfNumber,
-  writeExpiry,
-  writeReleases,
-  writeRevocation,
-} from "../storage/invitations.ts";
+import { type EndedInvitation, findInvitation, findInvitationOfNumber, writeReleases } from "../storage/invitations.ts";
+import { expirePending, revokePending } from "./end.ts";
 import { decideRevoke } from "./lifecycle.ts";
 
 export interface RevokedInvitation {
@@ -56,8 +50,8 @@ export async function revokeInvitation(
       return { number: invitation.number, expiresAt: invitation.expiresAt, revokedAt };
     }
     // Whether it was this request or another that ended the invitation, the next look tells.
-    const write = decision.kind === "revoke" ? writeRevocation : writeExpiry;
-    await write(context.db, digest, context.now());
+    const end = decision.kind === "revoke" ? revokePending : expirePending;
+    await end(context, digest);
   }
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }

@@ -5,6 +5,8 @@ import { badge, blockedUser, invitation, type StoredState } from "../../shared/s
 import type { UserDevice } from "./badges.ts";
 import { type Database, prepared } from "./database.ts";
 import { changeOf } from "./high-water.ts";
+import { insertEndEvents, recordedEvents } from "./invitation-events.ts";
+import type { EventId } from "./webhook-events.ts";
 import { writtenIds } from "./written-ids.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
@@ -114,18 +116,50 @@ const EXPIRE = `
   UPDATE invitation SET state = 'expired', ended_at = expires_at_time
   WHERE digest = ?1 AND state = 'pending' AND expires_at_time <= ?2`;
 
-/** Revokes an invitation that is pending and in time, and ends its reservation; does nothing to any other. */
-export function writeRevocation(db: Database, digest: string, now: number): Promise<void> {
-  return writeEnd(db, REVOKE, digest, now);
+/** One way to end an invitation. */
+interface Ending {
+  end: string;
+  /** Which rows of `invitation` it ends: `?1` is now, `?4` the digest. */
+  ending: string;
 }
 
-/** Expires an invitation that is pending and past its time, and ends its reservation; does nothing to any other. */
-export function writeExpiry(db: Database, digest: string, now: number): Promise<void> {
-  return writeEnd(db, EXPIRE, digest, now);
+const REVOCATION: Ending = {
+  end: REVOKE,
+  ending: "SELECT * FROM invitation WHERE digest = ?4 AND state = 'pending' AND expires_at_time > ?1",
+};
+
+const EXPIRY: Ending = {
+  end: EXPIRE,
+  ending: "SELECT * FROM invitation WHERE digest = ?4 AND state = 'pending' AND expires_at_time <= ?1",
+};
+
+/**
+ * Revokes an invitation that is pending and in time, and ends its reservation; does nothing to any other.
+ *
+ * @returns the event that was recorded, if the application wants it
+ */
+export function writeRevocation(db: Database, digest: string, now: number): Promise<EventId[]> {
+  return writeEnd(db, REVOCATION, digest, now);
 }
 
-async function writeEnd(db: Database, end: string, digest: string, now: number): Promise<void> {
-  await db.run((_, d1) => d1.batch([d1.prepare(end).bind(digest, now), d1.prepare(DELETE_RESERVATION).bind(digest)]));
+/**
+ * Expires an invitation that is pending and past its time, and ends its reservation; does nothing to any other.
+ *
+ * @returns the event that was recorded, if the application wants it
+ */
+export function writeExpiry(db: Database, digest: string, now: number): Promise<EventId[]> {
+  return writeEnd(db, EXPIRY, digest, now);
+}
+
+async function writeEnd(db: Database, { end, ending }: Ending, digest: string, now: number): Promise<EventId[]> {
+  const [recorded] = await db.run((_, d1) =>
+    d1.batch([
+      insertEndEvents(d1, now, { ending, parameters: [digest] }),
+      d1.prepare(end).bind(digest, now),
+      d1.prepare(DELETE_RESERVATION).bind(digest),
+    ]),
+  );
+  return recordedEvents(recorded);
 }
 
 const END_PENDING = `
@@ -143,14 +177,23 @@ const DELETE_RESERVATIONS = `
  * Ends invitations whose numbers the allocator has back, or takes back by itself, with their reservations; does nothing to
  * those that are not pending.
  *
- * @returns the digests of those that this call ended
+ * @returns the digests of those that this call ended, and the events that were recorded
  */
-export async function endPending(db: Database, digests: readonly string[], now: number): Promise<Set<string>> {
+export async function endPending(
+  db: Database,
+  digests: readonly string[],
+  now: number,
+): Promise<{ ended: Set<string>; events: EventId[] }> {
   const list = JSON.stringify(digests);
-  const [ended] = await db.run((_, d1) =>
-    d1.batch([d1.prepare(END_PENDING).bind(list, now), d1.prepare(DELETE_RESERVATIONS).bind(list)]),
+  const ending = "SELECT * FROM invitation WHERE digest IN (SELECT value FROM json_each(?4)) AND state = 'pending'";
+  const [recorded, ended] = await db.run((_, d1) =>
+    d1.batch([
+      insertEndEvents(d1, now, { ending, parameters: [list] }),
+      d1.prepare(END_PENDING).bind(list, now),
+      d1.prepare(DELETE_RESERVATIONS).bind(list),
+    ]),
   );
-  return writtenIds(ended);
+  return { ended: writtenIds(ended), events: recordedEvents(recorded) };
 }
 
 /** A revoked or expired invitation whose number the allocator does not have back yet. */
@@ -177,37 +220,42 @@ const endedRows = z.array(
  * Invitations past their time become expired, longest past first, and their reservations end, in one transaction.
  *
  * @param applicationId of one application, or null for all
- * @returns those that this call ended, at most `limit`, longest ended first
+ * @returns those that this call ended, at most `limit`, longest ended first, and the events that were recorded
  */
 export async function writeExpiries(
   db: Database,
   now: number,
   limit: number,
   applicationId: string | null,
-): Promise<EndedInvitation[]> {
-  // Both statements of the transaction see the same rows: among equal times the index goes by rowid. The plus sign keeps
+): Promise<{ ended: EndedInvitation[]; events: EventId[] }> {
+  // All statements of the transaction see the same rows: among equal times the index goes by rowid. The plus sign keeps
   // SQLite from searching by application, which would read all of its invitations.
-  const due = `FROM invitation WHERE state = 'pending' AND expires_at_time <= ?1
-    ${applicationId === null ? "" : "AND +application_id = ?3"} ORDER BY expires_at_time, rowid LIMIT ?2`;
-  const bindings = applicationId === null ? [now, limit] : [now, limit, applicationId];
-  const [, expired] = await db.run((_, d1) =>
+  const due = (limitParameter: string, applicationParameter: string) => `FROM invitation
+    WHERE state = 'pending' AND expires_at_time <= ?1
+    ${applicationId === null ? "" : `AND +application_id = ${applicationParameter}`}
+    ORDER BY expires_at_time, rowid LIMIT ${limitParameter}`;
+  const selection = applicationId === null ? [limit] : [limit, applicationId];
+  const [recorded, , expired] = await db.run((_, d1) =>
     d1.batch([
+      insertEndEvents(d1, now, { ending: `SELECT * ${due("?4", "?5")}`, parameters: selection }),
       d1
         .prepare(
           `DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL
-             AND (number, invitation) IN (SELECT number, digest ${due})`,
+             AND (number, invitation) IN (SELECT number, digest ${due("?2", "?3")})`,
         )
-        .bind(...bindings),
+        .bind(now, ...selection),
       d1
         .prepare(
-          `UPDATE invitation SET state = 'expired', ended_at = expires_at_time WHERE digest IN (SELECT digest ${due})
+          `UPDATE invitation SET state = 'expired', ended_at = expires_at_time
+           WHERE digest IN (SELECT digest ${due("?2", "?3")})
            RETURNING application_id, digest, number, ended_at`,
         )
-        .bind(...bindings),
+        .bind(now, ...selection),
     ]),
   );
   // SQLite promises no order for RETURNING.
-  return endedRows.parse(expired?.results).sort((one, other) => one.endedAt - other.endedAt);
+  const ended = endedRows.parse(expired?.results).sort((one, other) => one.endedAt - other.endedAt);
+  return { ended, events: recordedEvents(recorded) };
 }
 
 /**

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { MAX_QUEUE_BATCH_MESSAGES, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
 
@@ -23,11 +23,13 @@ export function sendWakeUps(queue: Queue<WakeUp>, applicationId: string, eventId
 
 /** Like `sendWakeUps`, with a delay for each message. */
 export async function sendDelayed(queue: Queue<WakeUp>, messages: readonly DelayedWakeUp[]): Promise<void> {
-  if (messages.length === 0) return;
-  try {
-    await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
-  } catch (error) {
-    for (const { body } of messages) logLost(body, error);
+  for (let start = 0; start < messages.length; start += MAX_QUEUE_BATCH_MESSAGES) {
+    const batch = messages.slice(start, start + MAX_QUEUE_BATCH_MESSAGES);
+    try {
+      await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(batch));
+    } catch (error) {
+      for (const { body } of batch) logLost(body, error);
+    }
   }
 }
 

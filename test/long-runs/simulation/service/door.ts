@@ -77,7 +77,7 @@ export function inviteCall({ expiresAtTime, ...request }: Caller & { expiresAtTi
     const device = await deviceOf(context.custody, application, request.udid);
     const expiresAt = new Date(expiresAtTime).toISOString();
     const badge = { badgeExpiresAt: null, idempotencyKey: null };
-    return createInvitation(context, application, { device, withSecret: secret !== null, expiresAt, ...badge });
+    return createInvitation(context, application, { device, withSecret: kind === "server", expiresAt, ...badge });
   });
 }
 

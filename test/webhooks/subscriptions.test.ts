@@ -1,0 +1,230 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { digestOf } from "../../src/shared/digest.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { endPending } from "../../src/worker/storage/invitations.ts";
+import { sweep } from "../../src/worker/sweep.ts";
+import { callAsServer } from "../http/support/server-calls.ts";
+import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
+import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { readInvitation, readRows } from "../invitations/support/storage.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { LOST } from "../support/faults.ts";
+import { requestBadge, serverHeaders } from "../support/http.ts";
+import { KeptQueue } from "../support/outbox.ts";
+
+useQuietLog();
+useStandingClock();
+
+const ALL = [
+  "badge:created",
+  "badge:suspended",
+  "badge:resumed",
+  "badge:revoked",
+  "badge:expired",
+  "badge:replaced",
+  "invitation:revoked",
+  "invitation:expired",
+];
+
+/** An application whose events are recorded and not sent. */
+const subscriber = (events: readonly string[]): Promise<TestApplication> =>
+  createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1, events: events.join(",") });
+
+/** Bodies of an application's webhooks in the order in which they were recorded, as text. */
+const payloads = async (application: TestApplication): Promise<string[]> =>
+  (await readRows(application)).events.map(({ payload }) => payload);
+
+const names = async (application: TestApplication): Promise<string[]> =>
+  (await readRows(application)).events.map(({ event }) => event);
+
+async function issue(application: TestApplication, udid: string): Promise<string> {
+  const { status, body } = await requestBadge(application, udid, { userId: "alice", metadata: { os: "iOS" } });
+  expect(status).toBe(201);
+  return String(body.badgeId);
+}
+
+/** Runs a sweep and what it defers. */
+async function sweepAll(queue = new KeptQueue()): Promise<KeptQueue> {
+  const { context, deferred } = testContext({ queue });
+  await sweep(context);
+  await Promise.all(deferred);
+  return queue;
+}
+
+describe("events of a badge (contract section 18)", () => {
+  it("are one for each change, with the badge of section 12 and the change number last", async () => {
+    const application = await subscriber(ALL);
+    const id = await issue(application, "phone");
+    const end = ahead(HOUR);
+    const step = (path: string, body?: unknown) =>
+      callAsServer(application, "PATCH", `/v1/badges/${id}${path}`, { body });
+    expect((await step("/suspend")).status).toBe(200);
+    expect((await step("/resume")).status).toBe(200);
+    expect((await step("", { expiresAt: end })).status).toBe(200);
+    moveClock(HOUR);
+    await sweepAll();
+    expect((await step("/revoke")).status).toBe(200);
+    const [created, ...changes] = await payloads(application);
+    expect(JSON.parse(created ?? "")).toEqual({
+      id: expect.stringMatching(/^evt_[0-9a-z]{26}$/),
+      event: "badge:created",
+      createdAt: expect.any(String),
+      data: { id, userId: "alice", metadata: { os: "iOS" } },
+    });
+    const data = (state: string, more: object) => ({ id, userId: "alice", state, metadata: { os: "iOS" }, ...more });
+    expect(changes.map((text) => [JSON.parse(text).event, JSON.stringify(JSON.parse(text).data)])).toEqual([
+      ["badge:suspended", JSON.stringify(data("suspended", { change: 2 }))],
+      ["badge:resumed", JSON.stringify(data("active", { change: 3 }))],
+      ["badge:expired", JSON.stringify(data("expired", { expiresAt: end, change: 5 }))],
+      ["badge:revoked", JSON.stringify(data("revoked", { expiresAt: end, change: 6 }))],
+    ]);
+    for (const text of changes) expect(JSON.stringify(JSON.parse(text))).toBe(text);
+  });
+
+  it("name a replaced badge, beside the badge:created of the one that took its place", async () => {
+    const application = await subscriber(ALL);
+    const id = await issue(application, "phone");
+    const { token, number } = await invite(application);
+    expect((await claim(application, "phone", "alice", token)).status).toBe(201);
+    const told = (await payloads(application)).slice(1).map((text) => JSON.parse(text));
+    expect(told.toSorted((one, other) => (one.event < other.event ? -1 : 1))).toMatchObject([
+      { event: "badge:created", data: { id: String(number), replacedBadgeId: id, invitationId: token } },
+      { event: "badge:replaced", data: { id, userId: "alice", state: "replaced", change: 2 } },
+    ]);
+  });
+
+  it("are not made by a call that changes nothing", async () => {
+    const application = await subscriber(ALL);
+    const id = await issue(application, "phone");
+    for (const path of ["/resume", "/suspend", "/suspend", "/revoke", "/revoke"]) {
+      expect((await callAsServer(application, "PATCH", `/v1/badges/${id}${path}`)).status).toBe(200);
+    }
+    expect((await callAsServer(application, "PATCH", `/v1/badges/${id}/resume`)).status).toBe(409);
+    expect((await requestBadge(application, "phone", { userId: "alice" })).status).toBe(403);
+    expect(await names(application)).toEqual(["badge:created", "badge:suspended", "badge:revoked"]);
+  });
+});
+
+describe("events of an invitation (contract section 18)", () => {
+  it("tell the number and the time as it was sent, once, when it is revoked or expires", async () => {
+    const application = await subscriber(ALL);
+    const expiresAt = ahead(MINUTE).replace("Z", "+00:00");
+    const [revoked, expired] = [await invite(application, expiresAt), await invite(application, expiresAt)];
+    for (const _ of [1, 2]) expect((await revoke(application, revoked.token)).status).toBe(200);
+    const revokedAt = ahead(0);
+    moveClock(MINUTE);
+    await sweepAll();
+    await sweepAll();
+    const { events } = await readRows(application);
+    const body = (name: string, place: number, number: number) =>
+      JSON.stringify({
+        id: events[place]?.id,
+        event: name,
+        createdAt: place === 0 ? revokedAt : ahead(0),
+        data: { id: String(number), expiresAt },
+      });
+    expect(events.map(({ payload }) => payload)).toEqual([
+      body("invitation:revoked", 0, revoked.number),
+      body("invitation:expired", 1, expired.number),
+    ]);
+    for (const { id } of events) expect(id).toMatch(/^evt_[0-9a-hjkmnp-tv-z]{26}$/);
+    expect(new Set(events.map(({ id }) => id)).size).toBe(2);
+    expect(events.map(({ createdAt }) => createdAt)).toEqual([Date.parse(revokedAt), Date.now()]);
+  });
+
+  it("are made also when a request finds the invitation past its time", async () => {
+    const application = await subscriber(["invitation:expired"]);
+    const [claimed, revoked] = [await invite(application, ahead(SECOND)), await invite(application, ahead(SECOND))];
+    moveClock(SECOND);
+    expect((await claim(application, "phone", "bob", claimed.token)).status).toBe(410);
+    expect((await revoke(application, revoked.token)).status).toBe(410);
+    await sweepAll();
+    expect((await payloads(application)).map((text) => JSON.parse(text).data.id)).toEqual(
+      [claimed.number, revoked.number].map(String),
+    );
+    expect(await names(application)).toEqual(["invitation:expired", "invitation:expired"]);
+  });
+
+  it("are made for invitations that end because the allocator has their numbers back", async () => {
+    const application = await subscriber(ALL);
+    const [pending, past] = [await invite(application, ahead(HOUR)), await invite(application, ahead(SECOND))];
+    moveClock(SECOND);
+    const digests = [await digestOf(pending.token), await digestOf(past.token)];
+    for (const _ of [1, 2]) await endPending(new Database(env.DB), digests, Date.now());
+    expect((await names(application)).toSorted()).toEqual(["invitation:expired", "invitation:revoked"]);
+  });
+
+  it("are not made when the transaction that ends the invitation fails", async () => {
+    const application = await subscriber(ALL);
+    const { token } = await invite(application);
+    const failing = new Database(
+      aroundD1(env.DB, (statements, send) => {
+        if (statements.length > 1) throw LOST;
+        return send();
+      }),
+    );
+    const { context } = testContext({ db: failing });
+    await expect(endPending(context.db, [await digestOf(token)], Date.now())).rejects.toThrow();
+    expect(await names(application)).toEqual([]);
+    expect(await readInvitation(token)).toMatchObject({ state: "pending" });
+  });
+
+  it("wake the queue at once, in as many batches as it takes", async () => {
+    const application = await subscriber(ALL);
+    await env.DB.prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?").bind(application.id).run();
+    for (let place = 0; place < 3; place++) await invite(application, ahead(SECOND));
+    moveClock(SECOND);
+    const { sent } = await sweepAll();
+    const { events } = await readRows(application);
+    const woken = sent.map(({ body }) => body).filter(({ applicationId }) => applicationId === application.id);
+    expect(woken.map(({ eventId }) => eventId).toSorted()).toEqual(events.map(({ id }) => id).toSorted());
+    expect(events.map(({ event, state }) => [event, state])).toEqual(
+      events.map(() => ["invitation:expired", "pending"]),
+    );
+    expect(events).toHaveLength(3);
+  });
+});
+
+describe("a subscription (contract section 18: a receiver sees nothing it did not ask for)", () => {
+  /** Everything that has an event. */
+  async function liveOnce(application: TestApplication): Promise<void> {
+    const id = await issue(application, "phone");
+    for (const path of ["/suspend", "/resume"]) await callAsServer(application, "PATCH", `/v1/badges/${id}${path}`);
+    const replacing = await invite(application);
+    expect((await claim(application, "phone", "alice", replacing.token)).status).toBe(201);
+    const { status, body } = await requestInvitation(
+      application,
+      { expiresAt: ahead(MINUTE), badgeExpiresAt: ahead(HOUR) },
+      serverHeaders(application),
+    );
+    expect(status).toBe(201);
+    expect((await claim(application, "tablet", "bob", body.id)).status).toBe(201);
+    await callAsServer(application, "PATCH", `/v1/badges/${replacing.number}/revoke`);
+    expect((await revoke(application, (await invite(application)).token)).status).toBe(200);
+    await invite(application, ahead(MINUTE));
+    moveClock(HOUR);
+    await sweepAll();
+  }
+
+  it("to each event alone gets that event and no other", async () => {
+    for (const event of ALL) {
+      const application = await subscriber([event]);
+      await liveOnce(application);
+      expect(new Set(await names(application)), event).toEqual(new Set([event]));
+    }
+  });
+
+  it("is to badge:created where nothing else was said, and to nothing without a URL", async () => {
+    const [standard, deaf] = [
+      await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 }),
+      await createApplication({ events: ALL.join(",") }),
+    ];
+    for (const application of [standard, deaf]) await liveOnce(application);
+    expect(await names(standard)).toEqual(["badge:created", "badge:created", "badge:created"]);
+    expect(await names(deaf)).toEqual([]);
+  });
+});
