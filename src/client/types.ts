@@ -40,6 +40,10 @@ export interface ListedBadge {
   id: string;
   userId: string;
   metadata?: Metadata | undefined;
+  /** Only of a suspended badge; without it the badge is active. */
+  state?: "suspended" | undefined;
+  /** When the badge ends: ISO 8601, UTC. Absent: it has no end. */
+  expiresAt?: string | undefined;
 }
 
 export interface BadgePage {
@@ -63,9 +67,11 @@ export interface Invitation {
   badgeId: string;
   /** Exactly as it was sent. */
   expiresAt: string;
+  /** End of the badge that is claimed, exactly as it was sent. */
+  badgeExpiresAt?: string | undefined;
 }
 
-export interface RevokedInvitation extends Invitation {
+export interface RevokedInvitation extends Omit<Invitation, "badgeExpiresAt"> {
   /** When it was first revoked: ISO 8601, UTC. */
   revokedAt: string;
 }

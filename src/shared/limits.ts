@@ -173,3 +173,11 @@ export const WAKE_UP_GRACE_MILLISECONDS = 2000;
 export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Most messages one `sendBatch` takes (Queues limit). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
+
+// Statistics (contract section 19)
+/** How long an isolate keeps the statistics of an application: counting reads all its rows. */
+export const STATISTICS_CACHE_SECONDS = 5 * 60;
+export const MAX_CACHED_STATISTICS = 500;
+export const STATISTICS_DAYS = 90;
+/** Values of a metadata field beyond the most frequent ones are counted together: devices choose them. */
+export const STATISTICS_VALUES_SHOWN = 15;

@@ -47,6 +47,13 @@ export const badge = z.object({
   id: badgeNumber,
   userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
   metadata: metadata.optional(),
+  state: z
+    .literal("suspended")
+    .meta({ description: "Only of a suspended badge; without it the badge is active.", examples: ["suspended"] })
+    .optional(),
+  expiresAt: time
+    .meta({ description: "When the badge ends; absent: it has no end.", examples: ["2027-01-22T23:00:00.000Z"] })
+    .optional(),
 });
 
 export const badgePage = z.object({
@@ -68,7 +75,13 @@ const invitationFields = {
   }),
 };
 
-export const invitation = z.object(invitationFields);
+const badgeExpiresAt = z.string().meta({
+  format: "date-time",
+  description: "End of the badge that is claimed, exactly as it was sent.",
+  examples: ["2027-01-23T00:00:00+01:00"],
+});
+
+export const invitation = z.object({ ...invitationFields, badgeExpiresAt: badgeExpiresAt.optional() });
 
 export const revokedInvitation = z.object({
   ...invitationFields,
@@ -137,4 +150,220 @@ export const webhookTest = z.object({
   event: z.literal("webhook:test").meta({ description: "The event's kind.", examples: ["webhook:test"] }),
   createdAt: eventCreatedAt,
   data: z.object({}).meta({ description: "Nothing." }),
+});
+
+const badgeState = z.enum(["active", "suspended", "revoked", "expired", "replaced"]).meta({
+  description: "Only an active badge opens doors. Revoked and replaced are final.",
+  examples: ["active"],
+});
+
+const badgeViewFields = {
+  id: badgeNumber,
+  userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
+  state: badgeState,
+  metadata: metadata.optional(),
+  expiresAt: time
+    .meta({
+      description: "When the badge ends or ended; absent: it has no end.",
+      examples: ["2027-01-22T23:00:00.000Z"],
+    })
+    .optional(),
+};
+
+/** Section 12. */
+export const badgeView = z.object(badgeViewFields);
+
+const changeNumber = z.int().meta({
+  description: "Number of the badge's last change within the application. A higher one is newer.",
+  examples: [42],
+});
+
+export const changePage = z.object({
+  changes: z
+    .array(
+      z.object({
+        ...badgeViewFields,
+        change: changeNumber,
+        changedAt: time.meta({ description: "When that was.", examples: ["2027-01-15T08:00:00.500Z"] }),
+      }),
+    )
+    .meta({ description: "Each badge once, with its present state, in the order of its last change." }),
+  more: z.boolean().meta({ description: "Whether more follow at this moment.", examples: [false] }),
+});
+
+const blockableUser = {
+  userId: z.string().meta({ description: "The application's own ID of the user.", examples: ["alice"] }),
+  blocked: z.boolean().meta({ description: "Whether the user gets no badge.", examples: [true] }),
+};
+
+export const userView = z.object(blockableUser);
+
+export const blockedUserView = z.object({
+  ...blockableUser,
+  revoked: z.array(badgeNumber).meta({ description: "The badges that this call revoked." }),
+});
+
+/** Section 19. */
+export const applicationView = z.object({
+  applicationId: z.string().meta({ description: "The application's ID.", examples: ["app_0123456789abcdefghjk"] }),
+  name: z.string().meta({ description: "As the administrator named it.", examples: ["Main Street 1"] }),
+  firstNumber: z.int().meta({ description: "First number of its range.", examples: [1_000_000_000] }),
+  lastNumber: z.int().meta({ description: "Last number of its range.", examples: [1_009_999_999] }),
+  requireSecret: z.boolean().meta({ description: "Whether inviting takes the secret.", examples: [true] }),
+  requireProof: z.boolean().meta({ description: "Whether device calls need a DPoP proof.", examples: [false] }),
+  statusList: z.boolean().meta({ description: "Whether it publishes status lists.", examples: [false] }),
+  webhookUrl: z
+    .string()
+    .nullable()
+    .meta({ description: "Where its webhooks go; null: nowhere.", examples: ["https://example.com/hooks/badges"] }),
+});
+
+const invitationState = z.enum(["pending", "claimed", "revoked", "expired"]).meta({
+  description: "Where the invitation is in its life.",
+  examples: ["pending"],
+});
+
+export const invitationPage = z.object({
+  invitations: z
+    .array(
+      z.object({
+        badgeId: badgeNumber,
+        state: invitationState,
+        createdAt: time.meta({ description: "When it was created.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        expiresAt: invitationFields.expiresAt,
+        badgeExpiresAt: badgeExpiresAt.optional(),
+        userId: z
+          .string()
+          .meta({ description: "Who claimed it.", examples: ["alice"] })
+          .optional(),
+      }),
+    )
+    .meta({ description: "Newest first. Tokens are never listed: the service has only their digests." }),
+});
+
+const eventState = z.enum(["pending", "delivered", "exhausted", "held"]).meta({
+  description: "`exhausted`: all attempts failed. `held`: waits until the endpoint is released.",
+  examples: ["delivered"],
+});
+
+const nullableTime = (description: string) =>
+  time.nullable().meta({ description, examples: ["2027-01-15T08:00:01.000Z"] });
+
+export const eventPage = z.object({
+  events: z
+    .array(
+      z.object({
+        id: eventId,
+        event: z.string().meta({ description: "The event's kind.", examples: ["badge:created"] }),
+        state: eventState,
+        attempts: z.int().meta({ description: "Attempts since it was made or replayed.", examples: [1] }),
+        lastStatus: z
+          .int()
+          .nullable()
+          .meta({ description: "HTTP status of the last response.", examples: [204] }),
+        lastOutcome: z
+          .string()
+          .nullable()
+          .meta({ description: "How the last attempt ended, in one word.", examples: ["delivered"] }),
+        lastResponse: z
+          .string()
+          .nullable()
+          .meta({ description: "First bytes of the last response.", examples: ["ok"] }),
+        createdAt: eventCreatedAt,
+        nextAttemptAt: nullableTime(
+          "When the next attempt is due; a moment that has passed means at once. Null: none follows, or none while the application is disabled, has no URL, or its endpoint is held.",
+        ),
+        deliveredAt: nullableTime("When it was delivered."),
+        data: z.record(z.string(), z.unknown()).meta({ description: "`data` of the webhook's body." }),
+      }),
+    )
+    .meta({ description: "Newest first." }),
+});
+
+export const replayedEvent = z.object({
+  id: eventId,
+  state: z
+    .enum(["pending", "held"])
+    .meta({
+      description: "`held`: without a URL or while the endpoint is held; sent on release.",
+      examples: ["pending"],
+    }),
+});
+
+const counted = (description: string) => z.int().meta({ description, examples: [7] });
+
+const valueCounts = z.object({
+  values: z
+    .array(
+      z.object({
+        value: z
+          .string()
+          .nullable()
+          .meta({ description: "Null: the device did not say.", examples: ["Android"] }),
+        badges: counted("Issued badges with this value."),
+      }),
+    )
+    .meta({ description: "The most frequent values." }),
+  others: counted("Issued badges with another value."),
+});
+
+export const statistics = z.object({
+  applicationId: applicationView.shape.applicationId,
+  name: applicationView.shape.name,
+  numbers: z
+    .object({
+      size: counted("Numbers in the range."),
+      issued: counted("Numbers of badges that have not been replaced."),
+      reserved: counted("Numbers that pending invitations reserve."),
+      retired: counted("Numbers of badges in whose place another one came."),
+      resting: counted("Numbers of ended invitations that cannot be handed out yet."),
+      left: counted("Numbers that can be handed out."),
+      used: counted("All others."),
+      usedPercent: z.number().meta({ description: "Rounded down to a tenth.", examples: [0.1] }),
+    })
+    .meta({ description: "The number range." }),
+  badges: z
+    .object({ deviceModel: valueCounts, os: valueCounts, osVersion: valueCounts, sdkVersion: valueCounts })
+    .meta({ description: "Issued badges by what their devices are." }),
+  invitations: z
+    .object({
+      pending: counted("Can be claimed."),
+      claimed: counted("Were claimed."),
+      revoked: counted("Were revoked."),
+      expired: counted("Expired."),
+    })
+    .meta({ description: "Invitations by state." }),
+  badgesByState: z
+    .object({
+      active: counted("Open doors."),
+      suspended: counted("Are suspended."),
+      revoked: counted("Were revoked."),
+      expired: counted("Have expired."),
+      replaced: counted("Were replaced by an invitation's badge."),
+    })
+    .meta({ description: "Badges by state." }),
+  badgesPerDay: z
+    .array(
+      z.object({
+        day: z.iso.date().meta({ description: "A day in UTC.", examples: ["2027-01-15"] }),
+        badges: counted("Badges issued on that day."),
+      }),
+    )
+    .meta({ description: "90 days, oldest first, today last." }),
+  deliveries: z
+    .array(
+      z.object({
+        state: eventState,
+        outcome: z
+          .string()
+          .nullable()
+          .meta({ description: "How the last attempt ended; null: none was made.", examples: ["delivered"] }),
+        events: counted("Events."),
+      }),
+    )
+    .meta({ description: "Events by state and last outcome, most frequent first." }),
+  asOf: time.meta({
+    description: "When this was counted, at most 5 minutes ago.",
+    examples: ["2027-01-15T08:00:00.500Z"],
+  }),
 });

@@ -2,6 +2,7 @@ import { exports } from "cloudflare:workers";
 import { AllocatorClient } from "./allocator/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
+import { CountedStatistics } from "./applications/statistics.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { Database } from "./storage/database.ts";
@@ -15,6 +16,7 @@ interface Isolate {
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
   sender: Sender;
+  statistics: CountedStatistics;
 }
 
 /** Everything that a request, a message or a sweep may use. Made at the entry point; no other code uses globals. */
@@ -60,5 +62,6 @@ function createIsolate(env: Env): Isolate {
     refusedCalls: new RefusedCalls(),
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
+    statistics: new CountedStatistics(),
   };
 }

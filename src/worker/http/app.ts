@@ -12,6 +12,7 @@ import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
+import { overviewRoutes } from "./overview-routes.ts";
 import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
@@ -43,6 +44,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", badgeRoutes)
   .route("/", listRoutes)
   .route("/", badgeLifeRoutes)
+  .route("/", overviewRoutes)
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
   .route("/", docsRoutes)

@@ -1,0 +1,58 @@
+import * as z from "zod";
+import type { Database } from "./database.ts";
+
+export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
+export type InvitationState = (typeof INVITATION_STATES)[number];
+
+/** An invitation without anything that a token could be found by. Times are milliseconds. */
+export interface ListedInvitation {
+  number: number;
+  state: InvitationState;
+  createdAt: number;
+  /** Orders invitations of one millisecond. */
+  place: number;
+  /** As they were sent. */
+  expiresAt: string;
+  badgeExpiresAt: string | null;
+  userId: string | null;
+}
+
+const listedRows: z.ZodType<ListedInvitation[]> = z.array(
+  z.object({
+    number: z.number(),
+    state: z.enum(INVITATION_STATES),
+    createdAt: z.number(),
+    place: z.number(),
+    expiresAt: z.string(),
+    badgeExpiresAt: z.string().nullable(),
+    userId: z.string().nullable(),
+  }),
+);
+
+/** A pending invitation that is past its time is shown as expired, which the sweep notes within a minute. */
+const SEEN_STATE = "iif(state = 'pending' AND expires_at_time <= ?2, 'expired', state)";
+
+const selectInvitations = (state: InvitationState | null): string => `
+  SELECT number, ${SEEN_STATE} AS state, created_at AS createdAt, rowid AS place, expires_at AS expiresAt,
+    badge_expires_at AS badgeExpiresAt, claim_user_id AS userId
+  FROM invitation
+  WHERE application_id = ?1 AND (created_at, rowid) < (?3, ?4) ${state === null ? "" : `AND ${SEEN_STATE} = '${state}'`}
+  ORDER BY created_at DESC, rowid DESC LIMIT ?5`;
+
+/**
+ * An application's invitations, newest first. One round trip. With a state, newer invitations in other states are passed
+ * over: there is no index by state.
+ *
+ * @param before the last one of the page before
+ */
+export async function listInvitations(
+  db: Database,
+  applicationId: string,
+  page: { state: InvitationState | null; now: number; before: { createdAt: number; place: number }; limit: number },
+): Promise<ListedInvitation[]> {
+  const { state, now, before, limit } = page;
+  const { results } = await db.run((_, d1) =>
+    d1.prepare(selectInvitations(state)).bind(applicationId, now, before.createdAt, before.place, limit).all(),
+  );
+  return listedRows.parse(results);
+}

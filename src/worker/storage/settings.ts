@@ -1,0 +1,22 @@
+import { eq } from "drizzle-orm";
+import { application } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+
+/** What an application's own people may know of its settings (contract section 19). One round trip. */
+export function findSettings(db: Database, applicationId: string) {
+  return db.run((orm) =>
+    orm
+      .select({
+        applicationId: application.id,
+        name: application.name,
+        firstNumber: application.firstNumber,
+        lastNumber: application.lastNumber,
+        requireSecret: application.requireSecret,
+        reuseAfterSeconds: application.reuseAfterSeconds,
+        webhookUrl: application.webhookUrl,
+      })
+      .from(application)
+      .where(eq(application.id, applicationId))
+      .get(),
+  );
+}

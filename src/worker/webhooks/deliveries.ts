@@ -1,0 +1,86 @@
+import * as z from "zod";
+import type { EventName } from "../../shared/schema.ts";
+import type { Context } from "../context.ts";
+import { Refusal } from "../refusal.ts";
+import {
+  type EndpointState,
+  type EventRow,
+  type EventState,
+  listEvents,
+  replayEvent,
+} from "../storage/webhook-list.ts";
+import { sendWakeUps } from "./wake-up.ts";
+
+/** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
+export interface EventView {
+  id: string;
+  event: EventName;
+  state: EventState;
+  attempts: number;
+  lastStatus: number | null;
+  /** One word for how the last attempt ended; null before the first. */
+  lastOutcome: string | null;
+  /** The first bytes of the last response. */
+  lastResponse: string | null;
+  createdAt: string;
+  /** A moment that has passed means at once; null when no attempt follows, or none before something is changed. */
+  nextAttemptAt: string | null;
+  deliveredAt: string | null;
+  data: Record<string, unknown>;
+}
+
+/** After every event ID: the first page begins here. */
+const NEWEST = "evt_~";
+
+/** @returns a page of events, newest first, and the ID after which the next begins; null when nothing follows */
+export async function pageEvents(
+  context: Context,
+  applicationId: string,
+  { state, before, perPage }: { state: EventState | null; before: string | null; perPage: number },
+): Promise<{ events: EventView[]; next: string | null }> {
+  const page = { state, before: before ?? NEWEST, limit: perPage + 1 };
+  const { events, endpoint } = await listEvents(context.db, applicationId, page);
+  const shown = events.slice(0, perPage);
+  return {
+    events: shown.map((event) => viewEvent(event, endpoint)),
+    next: events.length > perPage ? (shown.at(-1)?.id ?? null) : null,
+  };
+}
+
+const payloadWithData = z.object({ data: z.record(z.string(), z.unknown()) });
+
+function viewEvent(row: EventRow, endpoint: EndpointState | undefined): EventView {
+  const { id, event, state, attempts, lastStatus, lastOutcome, lastResponse, createdAt, dueAt, deliveredAt } = row;
+  const { data } = payloadWithData.parse(JSON.parse(row.payload));
+  return {
+    ...{ id, event, state, attempts, lastStatus, lastOutcome, lastResponse },
+    createdAt: isoTime(createdAt),
+    nextAttemptAt: isToBeSent(row, endpoint) ? isoTime(Math.max(dueAt, createdAt)) : null,
+    deliveredAt: deliveredAt === null ? null : isoTime(deliveredAt),
+    data,
+  };
+}
+
+/** A test event is sent to a held endpoint all the same: it is how one finds out whether the endpoint works again. */
+function isToBeSent({ state, event }: EventRow, endpoint: EndpointState | undefined): boolean {
+  if (state !== "pending" || !endpoint || endpoint.disabledAt !== null || endpoint.webhookUrl === null) return false;
+  return endpoint.heldAt === null || event === "webhook:test";
+}
+
+const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
+
+/**
+ * Sends an event again at once, or as soon as the endpoint is released.
+ *
+ * @throws Refusal UNKNOWN_EVENT
+ */
+export async function replay(
+  context: Context,
+  applicationId: string,
+  eventId: string,
+): Promise<{ id: string; state: "pending" | "held" }> {
+  const state = await replayEvent(context.db, applicationId, eventId);
+  if (state === undefined) throw new Refusal("UNKNOWN_EVENT");
+  if (state === "pending") context.defer(sendWakeUps(context.queue, applicationId, [eventId]));
+  return { id: eventId, state };
+}
