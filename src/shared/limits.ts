@@ -181,3 +181,12 @@ export const MAX_CACHED_STATISTICS = 500;
 export const STATISTICS_DAYS = 90;
 /** Values of a metadata field beyond the most frequent ones are counted together: devices choose them. */
 export const STATISTICS_VALUES_SHOWN = 15;
+
+// Retention (contract section 18)
+/** What the variables EVENT_RETENTION_DAYS and INVITATION_RETENTION_DAYS of wrangler.toml change. */
+export const EVENT_RETENTION_DAYS = 30;
+export const INVITATION_RETENTION_DAYS = 365;
+/** How much longer than delivered events exhausted and held ones are kept. */
+export const UNDELIVERED_RETENTION_FACTOR = 3;
+/** Oldest rows of each application that every sweep looks at; the others are looked at once a day. */
+export const RETENTION_FIRST_LOOK_ROWS = 20;

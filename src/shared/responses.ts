@@ -264,7 +264,7 @@ export const eventPage = z.object({
         lastOutcome: z
           .string()
           .nullable()
-          .meta({ description: "How the last attempt ended, in one word.", examples: ["delivered"] }),
+          .meta({ description: "How the last attempt ended, in one word.", examples: ["answered"] }),
         lastResponse: z
           .string()
           .nullable()
@@ -282,12 +282,10 @@ export const eventPage = z.object({
 
 export const replayedEvent = z.object({
   id: eventId,
-  state: z
-    .enum(["pending", "held"])
-    .meta({
-      description: "`held`: without a URL or while the endpoint is held; sent on release.",
-      examples: ["pending"],
-    }),
+  state: z.enum(["pending", "held"]).meta({
+    description: "`held`: without a URL or while the endpoint is held; sent on release.",
+    examples: ["pending"],
+  }),
 });
 
 const counted = (description: string) => z.int().meta({ description, examples: [7] });
@@ -357,7 +355,7 @@ export const statistics = z.object({
         outcome: z
           .string()
           .nullable()
-          .meta({ description: "How the last attempt ended; null: none was made.", examples: ["delivered"] }),
+          .meta({ description: "How the last attempt ended; null: none was made.", examples: ["answered"] }),
         events: counted("Events."),
       }),
     )

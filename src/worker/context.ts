@@ -5,6 +5,7 @@ import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
+import { type Retention, readRetention } from "./retention-days.ts";
 import { Database } from "./storage/database.ts";
 import type { Sender } from "./webhooks/sender.ts";
 import type { WakeUp } from "./webhooks/wake-up.ts";
@@ -27,6 +28,7 @@ export interface Context extends Isolate {
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
+  retention: Retention;
   /** Whether this is local development, where http://localhost webhook URLs are allowed. */
   isLocal: boolean;
   /** Milliseconds. */
@@ -47,6 +49,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
+    retention: readRetention(env),
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,

@@ -18,6 +18,7 @@ import { resealSome } from "./keys/resealing.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 import { reconcileChunk } from "./reconciliation.ts";
+import { walkOldEvents, walkOldInvitations } from "./retention.ts";
 import { findUnfinishedBlocks } from "./storage/blocked-users.ts";
 import { renewAllEpochs, tickClock } from "./storage/clock.ts";
 import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
@@ -36,6 +37,8 @@ interface Done {
   valuesUnreadable: number;
   chunksReconciled: number;
   reconciliationsSkipped: number;
+  eventsDeleted: number;
+  invitationsDeleted: number;
 }
 
 /** One chunk of one kind of work. @returns whether there may be more */
@@ -59,6 +62,8 @@ export async function sweep(context: Context): Promise<void> {
     valuesUnreadable: 0,
     chunksReconciled: 0,
     reconciliationsSkipped: 0,
+    eventsDeleted: 0,
+    invitationsDeleted: 0,
   };
   const parts = {
     checkClock,
@@ -70,6 +75,8 @@ export async function sweep(context: Context): Promise<void> {
     releaseNumbers: releaseNumbers(),
     resealValues: resealValues(),
     reconcile: reconcile(),
+    deleteEvents: deleteEvents(),
+    deleteInvitations: deleteInvitations(),
   };
   const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
   const didAnything = Object.values(done).some((count) => count > 0);
@@ -198,6 +205,24 @@ function reconcile(): Part {
       log("warn", { event: "reconciliation-skipped", application: current.applicationId, error });
     }
     return waiting.length > 0;
+  };
+}
+
+function deleteEvents(): Part {
+  const walk = walkOldEvents();
+  return async (context, done) => {
+    const { deleted, isFinished } = await walk(context);
+    done.eventsDeleted += deleted;
+    return !isFinished;
+  };
+}
+
+function deleteInvitations(): Part {
+  const walk = walkOldInvitations();
+  return async (context, done) => {
+    const { deleted, isFinished } = await walk(context);
+    done.invitationsDeleted += deleted;
+    return !isFinished;
   };
 }
 

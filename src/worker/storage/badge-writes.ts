@@ -102,6 +102,7 @@ export const INSERT_INVITATIONS = `
     row ->> 'withSecret', row ->> 'isRepeatable'
   FROM (SELECT value AS row FROM json_each(?1))
   JOIN badge ON badge.number = row ->> 'number' AND badge.invitation = row ->> 'invitation'
+    AND badge.position IS NULL
   WHERE true
   ON CONFLICT DO NOTHING
   RETURNING digest AS written`;
@@ -212,6 +213,10 @@ function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult
     const { taken_invitation: owner, taken_number: taken, known_number: known } = conflict;
     if (known !== null && conflict.is_same === 0) {
       return { kind: "mismatched", isReserved: owner === write.invitation, leasedNumberTaken: taken !== null };
+    }
+    // The invitation was claimed so long ago that it is not kept any more (contract section 18).
+    if (known === null && owner === write.invitation) {
+      return { kind: "mismatched", number: write.number, leasedNumberTaken: false };
     }
     if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
     return known === null ? { kind: "taken" } : { kind: "ended", number: known, leasedNumberTaken: taken !== null };

@@ -1,9 +1,11 @@
 import { AllocatorClient } from "../../../../src/worker/allocator/client.ts";
 import { RefusedCalls } from "../../../../src/worker/applications/refused-calls.ts";
 import { ApplicationRegistry } from "../../../../src/worker/applications/registry.ts";
+import { CountedStatistics } from "../../../../src/worker/applications/statistics.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
+import { readRetention } from "../../../../src/worker/retention-days.ts";
 import { Database } from "../../../../src/worker/storage/database.ts";
 import { sweep } from "../../../../src/worker/sweep.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
@@ -108,6 +110,8 @@ export class Isolates {
       deviceLimit: unlimited,
       clientIpLimit: unlimited,
       refusedCallLimit: unlimited,
+      retention: readRetention({}),
+      statistics: new CountedStatistics(),
       isLocal: false,
       now: Date.now,
       defer: (work) => {

@@ -1,0 +1,234 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { newEventId } from "../../src/shared/identifiers.ts";
+import { readRetention } from "../../src/worker/retention-days.ts";
+import { sweep } from "../../src/worker/sweep.ts";
+import { callAsServer } from "../http/support/server-calls.ts";
+import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { RECORDED_EVENTS, readInvitation, readRows } from "../invitations/support/storage.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { KeptQueue } from "../support/outbox.ts";
+
+const log = useQuietLog();
+useStandingClock();
+
+async function sweepWith(variables: Parameters<typeof readRetention>[0] = {}): Promise<void> {
+  const { context, deferred } = testContext({ queue: new KeptQueue(), retention: readRetention(variables) });
+  await sweep(context);
+  await Promise.all(deferred);
+}
+
+/** Puts an event of a state, made now, into the outbox. @returns its ID */
+async function addEvent({ id }: TestApplication, state: string): Promise<string> {
+  const eventId = newEventId(Date.now());
+  await env.DB.prepare(
+    `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+     VALUES (?1, ?2, 'badge:created', '{}', ?3, ?4, ?5)`,
+  )
+    .bind(id, eventId, state, Date.now() + 1000 * DAY, Date.now())
+    .run();
+  return eventId;
+}
+
+const events = async (application: TestApplication): Promise<string[]> =>
+  (await readRows(application)).events.map(({ state }) => state).toSorted();
+
+const invitations = async (application: TestApplication): Promise<string[]> =>
+  (await readRows(application)).invitations.map(({ state }) => state).toSorted();
+
+/** An application that has no URL keeps its held events held. */
+const silent = () => createApplication();
+
+/** The minute of the day at which rows made on this day are looked at. */
+function moveToTurnOf(madeAt: number): void {
+  const minute = Math.floor(madeAt / DAY) % 1440;
+  const now = Math.floor(Date.now() / MINUTE) % 1440;
+  moveClock(((minute - now + 1440) % 1440) * MINUTE);
+}
+
+describe("events (contract section 18)", () => {
+  it("go 30 days after they were made when they were delivered, after 90 when exhausted or held, never while pending", async () => {
+    const application = await silent();
+    for (const state of ["pending", "delivered", "exhausted", "held"]) await addEvent(application, state);
+    moveClock(30 * DAY);
+    await sweepWith();
+    expect(await events(application)).toEqual(["delivered", "exhausted", "held", "pending"]);
+    moveClock(1);
+    await sweepWith();
+    expect(await events(application)).toEqual(["exhausted", "held", "pending"]);
+    moveClock(60 * DAY - 1);
+    await sweepWith();
+    expect(await events(application)).toEqual(["exhausted", "held", "pending"]);
+    moveClock(1);
+    await sweepWith();
+    expect(await events(application)).toEqual(["pending"]);
+    moveClock(4000 * DAY);
+    await sweepWith();
+    expect(await events(application)).toEqual(["pending"]);
+  });
+
+  it("go after EVENT_RETENTION_DAYS, and three times that", async () => {
+    const application = await silent();
+    for (const state of ["delivered", "exhausted"]) await addEvent(application, state);
+    moveClock(2 * DAY + 1);
+    await sweepWith({ EVENT_RETENTION_DAYS: "2.5" });
+    expect(await events(application)).toEqual(["delivered", "exhausted"]);
+    await sweepWith({ EVENT_RETENTION_DAYS: "2" });
+    expect(await events(application)).toEqual(["exhausted"]);
+    moveClock(4 * DAY);
+    await sweepWith({ EVENT_RETENTION_DAYS: "2" });
+    expect(await events(application)).toEqual([]);
+  });
+
+  it("go within a day also behind many that stay, and with one sweep when they are the oldest", async () => {
+    const [crowded, quiet] = [await silent(), await silent()];
+    const madeAt = Date.now();
+    await fill(crowded, 1200, "pending");
+    moveClock(SECOND);
+    await addEvent(crowded, "delivered");
+    await fill(quiet, 1200, "delivered");
+    moveClock(31 * DAY);
+    await sweepWith();
+    expect(await events(quiet)).toEqual([]);
+    moveToTurnOf(madeAt);
+    await sweepWith();
+    expect(new Set(await events(crowded))).toEqual(new Set(["pending"]));
+    expect(await events(crowded)).toHaveLength(1200);
+  });
+
+  it("stay when the variable is no number of days, which the log says", async () => {
+    const application = await silent();
+    await addEvent(application, "delivered");
+    moveClock(1000 * DAY);
+    for (const text of ["", "30 days", "-1", "1e3", "NaN"]) await sweepWith({ EVENT_RETENTION_DAYS: text });
+    expect(await events(application)).toEqual(["delivered"]);
+    const failed = log.lines().filter(({ event }) => event === "sweep-part-failed");
+    expect(failed.map(({ part }) => part)).toEqual(Array.from({ length: 5 }, () => "deleteEvents"));
+  });
+});
+
+/** Creates an invitation and revokes it, and waits until its number is released. */
+async function revokeNow(application: TestApplication): Promise<void> {
+  const { token } = await invite(application);
+  expect((await revoke(application, token)).status).toBe(200);
+  await vi.waitFor(async () => expect((await readInvitation(token)).releasedAt).toBe(Date.now()));
+}
+
+/** Events of one application, all made now. */
+async function fill({ id }: TestApplication, count: number, state: string): Promise<void> {
+  const ids = Array.from({ length: count }, () => newEventId(Date.now()));
+  await env.DB.prepare(
+    `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+     SELECT ?1, value, 'badge:created', '{}', ?3, ?4, ?5 FROM json_each(?2)`,
+  )
+    .bind(id, JSON.stringify(ids), state, Date.now() + 1000 * DAY, Date.now())
+    .run();
+}
+
+describe("invitations (contract section 18)", () => {
+  it("go 365 days after their number was released, whether they were revoked or expired, and never while pending", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    await revokeNow(application);
+    await invite(application, ahead(MINUTE));
+    await invite(application, ahead(365 * DAY));
+    moveClock(MINUTE);
+    await sweepWith();
+    expect(await invitations(application)).toEqual(["expired", "pending", "revoked"]);
+    moveClock(365 * DAY - MINUTE - 1);
+    await sweepWith();
+    expect(await invitations(application)).toEqual(["expired", "pending", "revoked"]);
+    moveClock(1);
+    await sweepWith();
+    // The third expires at this very moment.
+    expect(await invitations(application)).toEqual(["expired", "expired"]);
+    moveClock(MINUTE);
+    await sweepWith();
+    expect(await invitations(application)).toEqual(["expired"]);
+    moveClock(365 * DAY);
+    await sweepWith();
+    expect(await invitations(application)).toEqual([]);
+  });
+
+  it("go 365 days after their badge ended when they were claimed; the badge stays, and its number is never issued again", async () => {
+    const application = await createApplication({ size: 2 });
+    const { token, number } = await invite(application);
+    expect((await claim(application, "phone", "alice", token)).status).toBe(201);
+    moveClock(2000 * DAY);
+    await sweepWith();
+    expect(await invitations(application)).toEqual(["claimed"]);
+    expect((await callAsServer(application, "PATCH", `/v1/badges/${number}/revoke`)).status).toBe(200);
+    moveClock(365 * DAY - 1);
+    await sweepWith();
+    expect(await invitations(application)).toEqual(["claimed"]);
+    moveClock(1);
+    await sweepWith();
+    const { badges, invitations: left } = await readRows(application);
+    expect(left).toEqual([]);
+    expect(badges).toMatchObject([{ number, state: "revoked", userId: "alice" }]);
+    expect((await claim(application, "tablet", "bob", token)).status).toBe(404);
+    const other = await callAsServer(application, "POST", "/v1/badge", {
+      headers: { udid: "tablet" },
+      body: { userId: "bob" },
+    });
+    expect([other.status, Number(other.body.badgeId)]).not.toEqual([201, number]);
+    const none = await callAsServer(application, "POST", "/v1/badge", {
+      headers: { udid: "watch" },
+      body: { userId: "eve" },
+    });
+    expect([none.status, none.body]).toEqual([503, { error: "NUMBERS_EXHAUSTED" }]);
+  });
+
+  it("go after INVITATION_RETENTION_DAYS", async () => {
+    const application = await createApplication();
+    await revokeNow(application);
+    moveClock(HOUR);
+    await sweepWith({ INVITATION_RETENTION_DAYS: "0.05" });
+    expect(await invitations(application)).toEqual(["revoked"]);
+    await sweepWith({ INVITATION_RETENTION_DAYS: "0.04" });
+    expect(await invitations(application)).toEqual([]);
+  });
+
+  it("that were claimed and are gone leave nothing to an Idempotency-Key: no second invitation has their number", async () => {
+    const application = await createApplication();
+    const again = () =>
+      callAsServer(application, "POST", "/v1/invitation", {
+        headers: { udid: "server", "idempotency-key": "visit 1" },
+        body: { expiresAt: ahead(HOUR) },
+      });
+    const first = await again();
+    expect(first.status).toBe(201);
+    expect((await claim(application, "phone", "alice", first.body.id)).status).toBe(201);
+    const path = `/v1/badges/${String(first.body.badgeId)}/revoke`;
+    expect((await callAsServer(application, "PATCH", path)).status).toBe(200);
+    moveClock(366 * DAY);
+    await sweepWith();
+    expect(await invitations(application)).toEqual([]);
+    const later = await again();
+    expect([later.status, later.body]).toEqual([422, { error: "INVALID_IDEMPOTENCYKEY" }]);
+    expect(await invitations(application)).toEqual([]);
+  });
+
+  it("go within a day also behind many that stay", async () => {
+    const application = await createApplication();
+    const madeAt = Date.now();
+    for (let place = 0; place < 25; place++) {
+      const { status, body } = await requestInvitation(
+        application,
+        { expiresAt: ahead(HOUR) },
+        { applicationsecret: application.secret, udid: `server ${place}` },
+      );
+      expect(status).toBe(201);
+      expect((await claim(application, `phone ${place}`, "alice", body.id)).status).toBe(201);
+    }
+    moveClock(SECOND);
+    await revokeNow(application);
+    moveClock(366 * DAY);
+    await sweepWith();
+    moveToTurnOf(madeAt);
+    await sweepWith();
+    expect(await invitations(application)).toEqual(Array.from({ length: 25 }, () => "claimed"));
+  });
+});
