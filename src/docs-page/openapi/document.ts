@@ -1,9 +1,21 @@
+import {
+  blockUser,
+  getBadge,
+  getUser,
+  listChanges,
+  resumeBadge,
+  revokeBadge,
+  setBadgeEnd,
+  suspendBadge,
+  unblockUser,
+} from "./badge-life-operations.ts";
 import { HEADERS, SECURITY_SCHEMES } from "./components.ts";
 import { issueBadge, signBadge } from "./device-operations.ts";
 import { guide } from "./guide.ts";
 import { createInvitation, revokeInvitation } from "./invitation-operations.ts";
 import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
+import { getApplication, getStatistics, listEvents, listInvitations, replayEvent } from "./overview-operations.ts";
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
 import type { OpenApiDocument } from "./types.ts";
 import { badgeCreated, webhookTest } from "./webhooks.ts";
@@ -15,6 +27,7 @@ const TAGS = [
   },
   { name: "Badges", description: "What the application's server calls to reconcile its badges." },
   { name: "Invitations", description: "What the application's server calls to reserve badges for visitors." },
+  { name: "Overview", description: "What the people who run an application look at." },
   { name: "Keys", description: "What door controllers need to verify signatures offline." },
   { name: "Webhooks", description: "What the service calls at the application's server." },
   { name: "Service", description: "The state of the service, and this reference." },
@@ -43,9 +56,22 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/badge": { post: issueBadge() },
       "/v1/badge/sign": { post: signBadge() },
       "/v1/badges": { get: listBadges() },
+      "/v1/badges/{id}": { get: getBadge(), patch: setBadgeEnd() },
+      "/v1/badges/{id}/suspend": { patch: suspendBadge() },
+      "/v1/badges/{id}/resume": { patch: resumeBadge() },
+      "/v1/badges/{id}/revoke": { patch: revokeBadge() },
+      "/v1/changes": { get: listChanges() },
+      "/v1/users/{id}": { get: getUser() },
       "/v1/users/{id}/badges": { get: listUserBadges() },
+      "/v1/users/{id}/block": { patch: blockUser() },
+      "/v1/users/{id}/unblock": { patch: unblockUser() },
       "/v1/invitation": { post: createInvitation(now) },
       "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
+      "/v1/application": { get: getApplication() },
+      "/v1/invitations": { get: listInvitations() },
+      "/v1/events": { get: listEvents() },
+      "/v1/events/{id}/replay": { post: replayEvent() },
+      "/v1/stats": { get: getStatistics() },
       "/v1/applications/{applicationId}/jwks.json": { get: getKeySet() },
       "/health": { get: getHealth() },
       "/openapi.json": { get: getOpenApi() },

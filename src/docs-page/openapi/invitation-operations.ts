@@ -1,6 +1,7 @@
 import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/examples.ts";
+import { idempotencyKey } from "../../shared/requests.ts";
 import { BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
-import { schemaRef } from "./json-schemas.ts";
+import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
@@ -40,7 +41,18 @@ A server-side call: there are no CORS headers, so a web page cannot make it. \`u
 
 Without a secret the call works only where the application does not require one. Application IDs are public, so anybody can then reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
   security: BY_INVITER,
-  parameters: credentialParameters(BY_INVITER),
+  parameters: [
+    ...credentialParameters(BY_INVITER),
+    {
+      name: "Idempotency-Key",
+      in: "header",
+      description:
+        "1 to 255 printable ASCII characters of your choice, new for each invitation. A repeated request with the same key, udid and body gets the same invitation instead of another one, also once it has ended.",
+      required: false,
+      schema: jsonSchema(idempotencyKey),
+      example: "visit-4711",
+    },
+  ],
   requestBody: {
     description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
@@ -63,6 +75,8 @@ Without a secret the call works only where the application does not require one.
       "UNDEFINED_EXPIRESAT",
       "INVALID_UDID",
       "INVALID_EXPIRESAT",
+      "INVALID_BADGEEXPIRESAT",
+      "INVALID_IDEMPOTENCYKEY",
       "RATE_LIMITED",
       "NUMBERS_EXHAUSTED",
       "UNAVAILABLE",

@@ -1,17 +1,26 @@
 import * as z from "zod";
-import { badgeRequest, invitationRequest, metadata, signRequest } from "../../shared/requests.ts";
+import { badgeEndRequest, badgeRequest, invitationRequest, metadata, signRequest } from "../../shared/requests.ts";
 import {
+  applicationView,
   badge,
   badgeCreated,
   badgePage,
   badgeSignature,
+  badgeView,
+  blockedUserView,
+  changePage,
+  eventPage,
   existingBadge,
   health,
   invitation,
+  invitationPage,
   jwkSet,
   newBadge,
   publicJwk,
+  replayedEvent,
   revokedInvitation,
+  statistics,
+  userView,
   webhookTest,
 } from "../../shared/responses.ts";
 import type { Schema } from "./types.ts";
@@ -34,6 +43,16 @@ const NAMED = {
   Health: health,
   BadgeCreated: badgeCreated,
   WebhookTest: webhookTest,
+  BadgeEndRequest: badgeEndRequest,
+  BadgeView: badgeView,
+  ChangePage: changePage,
+  User: userView,
+  BlockedUser: blockedUserView,
+  Application: applicationView,
+  InvitationPage: invitationPage,
+  EventPage: eventPage,
+  ReplayedEvent: replayedEvent,
+  Statistics: statistics,
 } satisfies Record<string, z.ZodType>;
 
 type SchemaName = keyof typeof NAMED;

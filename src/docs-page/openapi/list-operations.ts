@@ -11,7 +11,7 @@ import type { Header, Json, Operation, Parameter, ResponseObject } from "./types
 const SERVER_ROUTE = { anyOrigin: false };
 const CURSOR = "YWZ0ZXI6MTAw";
 
-const pageParameters = (): Parameter[] => [
+export const pageParameters = (): Parameter[] => [
   {
     name: "per_page",
     in: "query",
@@ -30,7 +30,7 @@ const pageParameters = (): Parameter[] => [
   },
 ];
 
-const PAGINATION_CURSOR: Header = {
+export const PAGINATION_CURSOR: Header = {
   description: "Where the next page starts. Present exactly when more badges follow.",
   required: false,
   schema: { type: "string", pattern: "^[\\w-]+$" },

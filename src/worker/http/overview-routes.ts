@@ -14,7 +14,8 @@ import {
   encodeEventCursor,
   encodeInvitationCursor,
 } from "./overview-cursors.ts";
-import { limitBody, methodNotAllowed } from "./resource.ts";
+import { limitBody } from "./request-stream.ts";
+import { jsonResponse, methodNotAllowed } from "./response.ts";
 
 /** What a company's own people look at, through their application's server or the console (contract section 19). */
 export const overviewRoutes = new Hono<HttpEnv>()
@@ -24,7 +25,7 @@ export const overviewRoutes = new Hono<HttpEnv>()
     const { applicationId, name, firstNumber, lastNumber, requireSecret, webhookUrl } = settings;
     // Bound badges and status lists are not there yet, so no application can have turned them on.
     const later = { requireProof: false, statusList: false };
-    return c.json({ applicationId, name, firstNumber, lastNumber, requireSecret, ...later, webhookUrl }, 200);
+    return jsonResponse(c, { applicationId, name, firstNumber, lastNumber, requireSecret, ...later, webhookUrl });
   })
   .all("/v1/application", methodNotAllowed("GET", "HEAD"))
 
@@ -33,8 +34,9 @@ export const overviewRoutes = new Hono<HttpEnv>()
     const before = readCursor(cursor, decodeInvitationCursor);
     const page = { state: readState(c, INVITATION_STATES), before, perPage };
     const { invitations, next } = await pageInvitations(c.get("context"), authenticatedApplication(c), page);
-    if (next !== null) c.header("pagination-cursor", encodeInvitationCursor(next));
-    return c.json({ invitations }, 200);
+    const response = jsonResponse(c, { invitations });
+    if (next !== null) response.headers.set("pagination-cursor", encodeInvitationCursor(next));
+    return response;
   })
   .all("/v1/invitations", methodNotAllowed("GET", "HEAD"))
 
@@ -43,18 +45,19 @@ export const overviewRoutes = new Hono<HttpEnv>()
     const before = readCursor(cursor, decodeEventCursor);
     const page = { state: readState(c, EVENT_STATES), before, perPage };
     const { events, next } = await pageEvents(c.get("context"), authenticatedApplication(c), page);
-    if (next !== null) c.header("pagination-cursor", encodeEventCursor(next));
-    return c.json({ events }, 200);
+    const response = jsonResponse(c, { events });
+    if (next !== null) response.headers.set("pagination-cursor", encodeEventCursor(next));
+    return response;
   })
   .all("/v1/events", methodNotAllowed("GET", "HEAD"))
 
   .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) =>
-    c.json(await replay(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? ""), 202),
+    jsonResponse(c, await replay(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? ""), 202),
   )
   .all("/v1/events/:id/replay", methodNotAllowed("POST"))
 
   .get("/v1/stats", authenticateServer, async (c) =>
-    c.json(await readStatistics(c.get("context"), authenticatedApplication(c)), 200),
+    jsonResponse(c, await readStatistics(c.get("context"), authenticatedApplication(c))),
   )
   .all("/v1/stats", methodNotAllowed("GET", "HEAD"));
 

@@ -216,7 +216,7 @@ function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult
     }
     // The invitation was claimed so long ago that it is not kept any more (contract section 18).
     if (known === null && owner === write.invitation) {
-      return { kind: "mismatched", number: write.number, leasedNumberTaken: false };
+      return { kind: "mismatched", isReserved: true, leasedNumberTaken: false };
     }
     if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
     return known === null ? { kind: "taken" } : { kind: "ended", number: known, leasedNumberTaken: taken !== null };

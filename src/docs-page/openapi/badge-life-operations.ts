@@ -1,0 +1,187 @@
+import type { ErrorCode } from "../../shared/error-table.ts";
+import { EXAMPLE_BADGE, EXAMPLE_METADATA } from "../../shared/examples.ts";
+import { BY_SERVER, credentialParameters } from "./components.ts";
+import { schemaRef } from "./json-schemas.ts";
+import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
+import { commonHeaders, errorResponses, json } from "./parts.ts";
+import type { Json, Operation, Parameter, ResponseObject } from "./types.ts";
+
+/** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
+
+const SERVER_ROUTE = { anyOrigin: false };
+
+const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
+const SUSPENDED = { ...ACTIVE, state: "suspended" };
+const REVOKED = { ...ACTIVE, state: "revoked" };
+const ENDING = { ...ACTIVE, expiresAt: "2027-01-22T23:00:00.000Z" };
+
+const BADGE_ID: Parameter = {
+  name: "id",
+  in: "path",
+  description: "The badge number.",
+  required: true,
+  schema: { type: "string", minLength: 1 },
+  example: EXAMPLE_BADGE,
+};
+
+const USER_ID: Parameter = {
+  name: "id",
+  in: "path",
+  description: "The application's user ID, percent-encoded.",
+  required: true,
+  schema: { type: "string", minLength: 1 },
+  example: "alice",
+};
+
+function badgeResponse(examples: Record<string, Json>): ResponseObject {
+  return {
+    description: "The badge as it is now.",
+    headers: commonHeaders(SERVER_ROUTE),
+    content: json(schemaRef("BadgeView"), examples),
+  };
+}
+
+const errors = (...codes: ErrorCode[]) =>
+  errorResponses(SERVER_ROUTE, ["INVALID_CREDENTIALS", ...codes, "RATE_LIMITED", "UNAVAILABLE"]);
+
+export const getBadge = (): Operation => ({
+  operationId: "getBadge",
+  tags: ["Badges"],
+  summary: "Read a badge",
+  description: "A badge of the application in any state. A number that is free or only reserved is no badge.",
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
+  responses: {
+    "200": badgeResponse({ "An active badge": ACTIVE, "A revoked badge": REVOKED }),
+    ...errors("UNKNOWN_BADGE"),
+  },
+});
+
+export const setBadgeEnd = (): Operation => ({
+  operationId: "setBadgeEnd",
+  tags: ["Badges"],
+  summary: "Set a badge's end",
+  description:
+    "A past time ends the badge now. A badge that has expired becomes what it was when it gets a later end, or none.",
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
+  requestBody: {
+    description: "The end. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    required: true,
+    content: json(schemaRef("BadgeEndRequest"), {
+      "A visit that is over in the evening": { expiresAt: "2027-01-23T00:00:00+01:00" },
+      "No end": { expiresAt: null },
+    }),
+  },
+  responses: {
+    "200": badgeResponse({ "A badge with an end": ENDING }),
+    ...errors(
+      "INVALID_JSON",
+      "PAYLOAD_TOO_LARGE",
+      "UNDEFINED_EXPIRESAT",
+      "INVALID_EXPIRESAT",
+      "UNKNOWN_BADGE",
+      "ENDED_BADGE",
+    ),
+  },
+});
+
+const step = (operationId: string, summary: string, description: string, badge: Json): Operation => ({
+  operationId,
+  tags: ["Badges"],
+  summary,
+  description: `${description} A call that changes nothing gets the same response and sends no event.`,
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
+  responses: {
+    "200": badgeResponse({ "The badge afterwards": badge }),
+    ...errors("UNKNOWN_BADGE", "ENDED_BADGE", "PAYLOAD_TOO_LARGE"),
+  },
+});
+
+export const suspendBadge = (): Operation =>
+  step("suspendBadge", "Suspend a badge", "The badge opens no door until it is resumed.", SUSPENDED);
+
+export const resumeBadge = (): Operation =>
+  step("resumeBadge", "Resume a badge", "A suspended badge is active again.", ACTIVE);
+
+export const revokeBadge = (): Operation =>
+  step(
+    "revokeBadge",
+    "Revoke a badge",
+    "Final: logging in does not bring the badge back. An invitation that was created with the secret gives the user device another one.",
+    REVOKED,
+  );
+
+export const getUser = (): Operation => ({
+  operationId: "getUser",
+  tags: ["Badges"],
+  summary: "Read whether a user is blocked",
+  description: "Any user ID: the service knows users only by their badges and blocks.",
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), USER_ID],
+  responses: {
+    "200": {
+      description: "The user.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("User"), { "A blocked user": { userId: "alice", blocked: true } }),
+    },
+    ...errors(),
+  },
+});
+
+const blocking = (operationId: string, summary: string, description: string, user: Json): Operation => ({
+  operationId,
+  tags: ["Badges"],
+  summary,
+  description,
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), USER_ID],
+  responses: {
+    "200": {
+      description: "The user afterwards.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("BlockedUser"), { "The user": user }),
+    },
+    ...errors("INVALID_USERID", "PAYLOAD_TOO_LARGE"),
+  },
+});
+
+export const blockUser = (): Operation =>
+  blocking(
+    "blockUser",
+    "Block a user",
+    "Refuses the user new badges and revokes every badge that is active, suspended or expired; also a user whom nobody has seen yet. `revoked` has the badges of this call.",
+    { userId: "alice", blocked: true, revoked: [EXAMPLE_BADGE] },
+  );
+
+export const unblockUser = (): Operation =>
+  blocking("unblockUser", "Unblock a user", "New badges are possible again; revoked ones stay revoked.", {
+    userId: "alice",
+    blocked: false,
+    revoked: [],
+  });
+
+export const listChanges = (): Operation => ({
+  operationId: "listChanges",
+  tags: ["Badges"],
+  summary: "Follow all changes of badges",
+  description:
+    "What a server polls to keep a copy of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change. Without a cursor it starts from the beginning; follow `pagination-cursor`, which is always there, until `more` is false: the copy is complete. Come back with the last cursor at any later time for what has changed since. No change is skipped or repeated. After the service's database was restored to an older state, earlier cursors get 410 EXPIRED_CURSOR: start again without one.",
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
+  responses: {
+    "200": {
+      description: "A page of changes.",
+      headers: {
+        ...commonHeaders(SERVER_ROUTE),
+        "pagination-cursor": { ...PAGINATION_CURSOR, description: "Where the next page starts. Always present." },
+      },
+      content: json(schemaRef("ChangePage"), {
+        "One badge": { changes: [{ ...SUSPENDED, change: 42, changedAt: "2027-01-15T08:00:00.500Z" }], more: false },
+        "Nothing new": { changes: [], more: false },
+      }),
+    },
+    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "EXPIRED_CURSOR"),
+  },
+});

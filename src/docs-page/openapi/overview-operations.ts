@@ -1,0 +1,195 @@
+import type { ErrorCode } from "../../shared/error-table.ts";
+import { EXAMPLE_APPLICATION_ID, EXAMPLE_BADGE } from "../../shared/examples.ts";
+import { BY_SERVER, credentialParameters } from "./components.ts";
+import { schemaRef } from "./json-schemas.ts";
+import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
+import { commonHeaders, errorResponses, json } from "./parts.ts";
+import type { Operation, Parameter } from "./types.ts";
+
+/** Routes for the people who run an application (contract section 19). */
+
+const SERVER_ROUTE = { anyOrigin: false };
+const EVENT_ID = "evt_01kfz3m8q0abcdefghjkmnpqrs";
+
+const errors = (...codes: ErrorCode[]) =>
+  errorResponses(SERVER_ROUTE, ["INVALID_CREDENTIALS", ...codes, "RATE_LIMITED", "UNAVAILABLE"]);
+
+const stateParameter = (states: readonly string[]): Parameter => ({
+  name: "state",
+  in: "query",
+  description: "Only those in this state. Absent: all.",
+  required: false,
+  schema: { type: "string", enum: [...states] },
+});
+
+export const getApplication = (): Operation => ({
+  operationId: "getApplication",
+  tags: ["Overview"],
+  summary: "Read the application's settings",
+  description: "What an administrator set up.",
+  security: BY_SERVER,
+  parameters: credentialParameters(BY_SERVER),
+  responses: {
+    "200": {
+      description: "The application.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("Application"), {
+        "An application": {
+          applicationId: EXAMPLE_APPLICATION_ID,
+          name: "Main Street 1",
+          firstNumber: 1_000_000_000,
+          lastNumber: 1_009_999_999,
+          requireSecret: true,
+          requireProof: false,
+          statusList: false,
+          webhookUrl: null,
+        },
+      }),
+    },
+    ...errors(),
+  },
+});
+
+export const listInvitations = (): Operation => ({
+  operationId: "listInvitations",
+  tags: ["Overview"],
+  summary: "Page the application's invitations",
+  description: "Newest first. Tokens are not listed, because the service has only their digests.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    stateParameter(["pending", "claimed", "revoked", "expired"]),
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": {
+      description: "A page of invitations.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("InvitationPage"), {
+        "One invitation": {
+          invitations: [
+            {
+              badgeId: EXAMPLE_BADGE,
+              state: "pending",
+              createdAt: "2027-01-15T08:00:00.500Z",
+              expiresAt: "2027-01-22T18:00:00+01:00",
+            },
+          ],
+        },
+      }),
+    },
+    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
+  },
+});
+
+export const listEvents = (): Operation => ({
+  operationId: "listEvents",
+  tags: ["Overview"],
+  summary: "Page the application's webhook events",
+  description: "Newest first, with what became of the last attempt and when the next one is.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    stateParameter(["pending", "delivered", "exhausted", "held"]),
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": {
+      description: "A page of events.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("EventPage"), {
+        "A delivered event": {
+          events: [
+            {
+              id: EVENT_ID,
+              event: "badge:created",
+              state: "delivered",
+              attempts: 1,
+              lastStatus: 204,
+              lastOutcome: "answered",
+              lastResponse: "",
+              createdAt: "2027-01-15T08:00:00.500Z",
+              nextAttemptAt: null,
+              deliveredAt: "2027-01-15T08:00:01.000Z",
+              data: { id: EXAMPLE_BADGE, userId: "alice" },
+            },
+          ],
+        },
+      }),
+    },
+    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
+  },
+});
+
+export const replayEvent = (): Operation => ({
+  operationId: "replayEvent",
+  tags: ["Overview"],
+  summary: "Send an event again",
+  description:
+    "Sends at once, also an event that waits for its next attempt. Without a URL, or while the endpoint is held, it is sent on release.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    {
+      name: "id",
+      in: "path",
+      description: "The event's ID.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: EVENT_ID,
+    },
+  ],
+  responses: {
+    "202": {
+      description: "The event will be sent.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("ReplayedEvent"), { "At once": { id: EVENT_ID, state: "pending" } }),
+    },
+    ...errors("UNKNOWN_EVENT", "PAYLOAD_TOO_LARGE"),
+  },
+});
+
+const values = (value: string) => ({ values: [{ value, badges: 7 }], others: 0 });
+
+export const getStatistics = (): Operation => ({
+  operationId: "getStatistics",
+  tags: ["Overview"],
+  summary: "Read the application's statistics",
+  description: "Counted at most every five minutes.",
+  security: BY_SERVER,
+  parameters: credentialParameters(BY_SERVER),
+  responses: {
+    "200": {
+      description: "The statistics.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("Statistics"), {
+        "An application with seven badges": {
+          applicationId: EXAMPLE_APPLICATION_ID,
+          name: "Main Street 1",
+          numbers: {
+            size: 1000,
+            issued: 7,
+            reserved: 1,
+            retired: 0,
+            resting: 0,
+            left: 992,
+            used: 8,
+            usedPercent: 0.8,
+          },
+          badges: {
+            deviceModel: values("Pixel 9"),
+            os: values("Android"),
+            osVersion: values("16"),
+            sdkVersion: values("4.2.0"),
+          },
+          invitations: { pending: 1, claimed: 2, revoked: 0, expired: 0 },
+          badgesByState: { active: 6, suspended: 1, revoked: 0, expired: 0, replaced: 0 },
+          badgesPerDay: [{ day: "2027-01-15", badges: 7 }],
+          deliveries: [{ state: "delivered", outcome: "answered", events: 7 }],
+          asOf: "2027-01-15T08:00:00.500Z",
+        },
+      }),
+    },
+    ...errors(),
+  },
+});
