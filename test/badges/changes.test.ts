@@ -171,7 +171,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     const followers = [new Follower(application, 1), new Follower(application, 3), new Follower(application)];
     let isWriting = true;
     const reading = followers.map(async (follower) => {
-      while (isWriting) await follower.read();
+      for (let page = 0; isWriting && page < 500; page++) await follower.read();
     });
     const number = (place: number) => numbers[place % 8] ?? "";
     await inParallel(60, async (place) => {
@@ -190,8 +190,9 @@ describe("GET /v1/changes (contract section 13)", () => {
         default:
           return place > 50 ? block(application, "user-1") : runSweep();
       }
+    }).finally(() => {
+      isWriting = false;
     });
-    isWriting = false;
     await Promise.all(reading);
     for (const follower of followers) {
       await follower.follow();
@@ -211,7 +212,9 @@ describe("GET /v1/changes (contract section 13)", () => {
       .run();
     const follower = new Follower(application, 500);
     // Badges of release 1.0 have no change number of their own.
-    expect((await follower.follow()).map(({ change }) => change)).toEqual(Array.from({ length: 2000 }, (_, i) => i + 1));
+    expect((await follower.follow()).map(({ change }) => change)).toEqual(
+      Array.from({ length: 2000 }, (_, i) => i + 1),
+    );
     await takeStep(application, String(application.firstNumber), "suspend");
     expect((await follower.follow()).map(({ change }) => change)).toEqual([2001]);
   });
