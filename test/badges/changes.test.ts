@@ -174,7 +174,7 @@ describe("GET /v1/changes (contract section 13)", () => {
       for (let page = 0; isWriting && page < 500; page++) await follower.read();
     });
     const number = (place: number) => numbers[place % 8] ?? "";
-    await inParallel(60, async (place) => {
+    const sent = await inParallel(60, async (place) => {
       await scheduler.wait(place);
       switch (place % 6) {
         case 0:
@@ -193,6 +193,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     }).finally(() => {
       isWriting = false;
     });
+    expect(sent).toHaveLength(60);
     await Promise.all(reading);
     for (const follower of followers) {
       await follower.follow();

@@ -5,8 +5,10 @@ import { claim, invite } from "../invitations/support/calls.ts";
 import { ahead, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { orm } from "../invitations/support/storage.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
+import { failingTrips, LOST } from "../support/faults.ts";
 import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { copyD1, type D1Copy, Follower, restoreD1 } from "./follower.ts";
@@ -89,6 +91,23 @@ describe("reconcile after D1 was restored (contract section 12)", () => {
     await orm.insert(reconciliation).values({ ...row, restored: "d1", step: "badges" });
     await passMinute();
     expect(await states()).toEqual(["revoked", "active", "revoked"]);
+  });
+});
+
+describe("a revocation whose first response from D1 was lost", () => {
+  it("is remembered all the same, and repeated by reconcile (contract section 12)", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    const copy = await copyD1();
+    await passMinute();
+    const once = { name: "once", times: 1, error: LOST, isOvercome: true };
+    await aroundObjectD1(application, () => failingTrips("UPDATE badge SET state", once, "after"));
+    expect((await takeStep(application, id, "revoke")).status).toBe(200);
+    await restoreD1(copy);
+    const row = { applicationId: application.id, requestedAt: Date.now(), through: 0 };
+    await orm.insert(reconciliation).values({ ...row, restored: "d1", step: "badges" });
+    await passMinute();
+    expect((await getBadge(application, id)).body.state).toBe("revoked");
   });
 });
 

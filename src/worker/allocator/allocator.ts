@@ -128,17 +128,17 @@ export class Allocator extends DurableObject<Env> {
 
   async #transition(transitions: readonly HeldTransition[]): Promise<TransitionResult> {
     const { seen } = this.#highWater;
-    const { changed, events } = await writeTransitions(
+    const { changed, revoked, events } = await writeTransitions(
       this.#openDatabase(),
       this.#applicationId.value,
       transitions.map(({ holder: _, ...transition }) => transition),
       seen,
     );
-    const written = new Map(changed.map(({ number, change }) => [number, change]));
-    for (const { number, holder, state, changedAt } of transitions) {
-      if (state === "revoked" && written.has(number)) this.#ledger.noteRevocation(holder, number, changedAt);
+    const isRevoked = new Set(revoked);
+    for (const { number, holder, changedAt } of transitions) {
+      if (isRevoked.has(number)) this.#ledger.noteRevocation(holder, number, changedAt);
     }
-    this.#highWater.note({ position: 0, change: Math.max(0, ...written.values()) });
+    this.#highWater.note({ position: 0, change: Math.max(0, ...changed.map(({ change }) => change)) });
     this.#wake(events);
     return { kind: "written", changes: changed };
   }

@@ -46,11 +46,20 @@ const UPDATE_BADGES = `
   WHERE ${IS_AS_READ}
   RETURNING badge.number AS number, change`;
 
+/** Also those that an earlier try of the same call revoked, whose response was lost. */
+const SELECT_REVOKED = `
+  SELECT badge.number AS number FROM ${TRANSITIONS}
+  JOIN badge ON badge.number = row ->> 'number' AND badge.application_id = ?2 AND badge.state = 'revoked'`;
+
+const revokedRows = z.array(z.object({ number: z.number() }));
+
 const changedRows = z.array(z.object({ number: z.number(), change: z.number() }));
 
 export interface WrittenTransitions {
   /** Those that were written, with their new change numbers. */
   changed: { number: number; change: number }[];
+  /** Those that are revoked, by this call or another. */
+  revoked: number[];
   /** IDs of events that are due. */
   events: string[];
 }
@@ -68,11 +77,16 @@ export async function writeTransitions(
   seen: HighWater,
 ): Promise<WrittenTransitions> {
   const rows = JSON.stringify(transitions);
-  const [, inserted, updated] = await db.run((_, d1) =>
+  const [, inserted, updated, revoked] = await db.run((_, d1) =>
     d1.batch([
       renewEpochIfRestored(d1, applicationId, seen),
       ...[INSERT_EVENTS, UPDATE_BADGES].map((sql) => d1.prepare(sql).bind(rows, applicationId, seen.change)),
+      d1.prepare(SELECT_REVOKED).bind(rows, applicationId),
     ]),
   );
-  return { changed: changedRows.parse(updated?.results), events: [...writtenIds(inserted)] };
+  return {
+    changed: changedRows.parse(updated?.results),
+    revoked: revokedRows.parse(revoked?.results).map(({ number }) => number),
+    events: [...writtenIds(inserted)],
+  };
 }
