@@ -32,14 +32,14 @@ export const oldEvents = (eventIdsBefore: { delivered: string; undelivered: stri
   before: eventIdsBefore.delivered,
 });
 
-/** @param endedBefore milliseconds */
-export const oldInvitations = (endedBefore: number): Deletable => ({
+/** @param endedUntil the last millisecond in which those ended that are over */
+export const oldInvitations = (endedUntil: number): Deletable => ({
   table: "invitation",
   key: "created_at",
   isOver: `(row.state IN ('revoked', 'expired') AND row.released_at <= ?1
     OR row.state = 'claimed' AND EXISTS (SELECT 1 FROM badge WHERE badge.number = row.number AND badge.ended_at <= ?1))`,
-  values: [endedBefore],
-  before: endedBefore,
+  values: [endedUntil],
+  before: endedUntil + 1,
 });
 
 /** Looks at the oldest rows of every application. @returns how many were deleted */
