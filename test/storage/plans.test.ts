@@ -4,6 +4,13 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import worker from "../../src/worker/index.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import {
+  deleteChunk,
+  deleteOldest,
+  findApplications,
+  oldEvents,
+  oldInvitations,
+} from "../../src/worker/storage/retention.ts";
 import { sweep } from "../../src/worker/sweep.ts";
 import { passHours } from "../badges/support.ts";
 import { aroundObjectD1, bindObject, withLedger } from "../support/allocator.ts";
@@ -110,6 +117,29 @@ describe("every statement finds its rows by an index", () => {
     await caller.sweep();
     vi.useRealTimers();
     expect(statements.size).toBeGreaterThan(6);
+    for (const scan of await scansOf(statements)) expect(scan).toMatch(READ_WHOLE);
+  });
+
+  it("in the pages of invitations and events, and in the daily look at what is kept for a time", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
+    const statements = new Map<string, Statement>();
+    const caller = await createCaller(application, keepIn(statements));
+    for (const state of ["", "&state=pending", "&state=claimed"])
+      await caller.page(`/v1/invitations?per_page=1${state}`);
+    for (const state of ["", "&state=delivered", "&state=exhausted", "&state=held"]) {
+      await caller.page(`/v1/events?per_page=1${state}`);
+    }
+    const db = new Database(aroundD1(env.DB, keepIn(statements)));
+    const kinds = [
+      { deletable: oldEvents({ delivered: "evt_1", undelivered: "evt_0" }), from: "evt_0", to: "evt_1" },
+      { deletable: oldInvitations(1000), from: 0, to: 1000 },
+    ];
+    for (const { deletable, from, to } of kinds) {
+      await deleteOldest(db, deletable, 20);
+      await findApplications(db, deletable, { from, to });
+      await deleteChunk(db, deletable, { applicationId: application.id, from, to }, 500);
+    }
+    expect(statements.size).toBeGreaterThan(12);
     for (const scan of await scansOf(statements)) expect(scan).toMatch(READ_WHOLE);
   });
 
