@@ -60,17 +60,18 @@ export function requestsTo(
       path: pathsOf(template, parameters, ofParameter),
       query: queriesOf(parameters, ofParameter),
       headers: headersOf(operation, known),
+      key: idempotencyKeysOf(parameters),
       idle: idleHeaders,
       body: schema ? bodiesOf(valuesOf(schema, components.schemas, knownValues)) : noBodies,
       isChunked: fc.boolean(),
     })
-    .map(({ method: verb, path, query, headers, idle, body, isChunked }) => ({
+    .map(({ method: verb, path, query, headers, key, idle, body, isChunked }) => ({
       method: verb.value,
       path: query.value === "" ? path.value : `${path.value}?${query.value}`,
-      headers: { ...idle, ...headers.value },
+      headers: { ...idle, ...headers.value, ...key.value },
       body: ["GET", "HEAD"].includes(verb.value) ? null : body.value,
       isChunked,
-      isSound: [verb, path, query, headers, body].every((part) => part.isSound),
+      isSound: [verb, path, query, headers, key, body].every((part) => part.isSound),
     }));
 }
 
@@ -182,6 +183,17 @@ function headersOf({ security }: Operation, known: Known): Arbitrary<Part<Record
     });
 }
 
+/** A key that was not used before, if the operation takes one; now and then one that others use, or that is none. */
+function idempotencyKeysOf(parameters: readonly Parameter[]): Arbitrary<Part<Record<string, string>>> {
+  const parameter = parameters.find(({ name }) => name === "Idempotency-Key");
+  if (parameter === undefined) return fc.constant({ value: {}, isSound: true });
+  const header = (text: string | null): Record<string, string> => (text === null ? {} : { "idempotency-key": text });
+  return partOf(
+    fc.oneof(fc.constant({}), fc.noBias(fc.uuid()).map(header)),
+    fc.oneof(fc.constantFrom("visit-4711", "\u00e9", "a\u0001b"), oddHeader).map(header),
+  );
+}
+
 /** Headers that make no request right or wrong. */
 const idleHeaders = fc.dictionary(
   fc.constantFrom(
@@ -199,6 +211,9 @@ const idleHeaders = fc.dictionary(
   oddHeader.map((text) => text ?? "application/json"),
   { maxKeys: 2 },
 );
+
+const sizeOf = (body: FuzzRequest["body"]): number =>
+  typeof body === "string" ? encoder.encode(body).byteLength : (body?.byteLength ?? 0);
 
 const noBodies: Arbitrary<Part<FuzzRequest["body"]>> = fc
   .constantFrom(null, "{}")
@@ -251,5 +266,7 @@ function bodiesOf({ sound, odd }: Values): Arbitrary<Part<FuzzRequest["body"]>> 
     { weight: 3, arbitrary: brokenText },
     { weight: 1, arbitrary: notUtf8 },
   );
-  return partOf<FuzzRequest["body"]>(text, oddBody, 2);
+  const parts = partOf<FuzzRequest["body"]>(text, oddBody, 2);
+  // Fields that the service does not know can make a body too large.
+  return parts.map(({ value, isSound }) => ({ value, isSound: isSound && sizeOf(value) <= MAX_BODY_BYTES }));
 }

@@ -87,6 +87,8 @@ function withField(object: Json, name: string, value: Json | undefined): Json {
 
 function textsOf(schema: Schema, known: readonly string[]): Values {
   const { minLength: least = 0, maxLength: most = UNLIMITED_CHARACTERS } = schema;
+  const listed = (schema.enum ?? []).filter((value) => typeof value === "string");
+  if (listed.length > 0) return textsOf({ type: "string" }, listed);
   const sound =
     known.length > 0 && schema.maxLength === undefined && schema.format === undefined
       ? fc.constantFrom(...known)

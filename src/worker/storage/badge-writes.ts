@@ -150,7 +150,9 @@ export async function writeBadges(
   seen: HighWater,
 ): Promise<{ results: WriteResult[]; written: HighWater }> {
   const { written, events, highest } = await insertAll(db, applicationId, writes, seen);
-  const isWritten = (write: BadgeWrite) => written.has(write.kind === "issue" ? write.eventId : write.invitation);
+  // Of requests with one Idempotency-Key in one transaction, the first is the one that was written.
+  const firstOf = new Map(writes.toReversed().map((write) => [keyOf(write), write]));
+  const isWritten = (write: BadgeWrite) => written.has(keyOf(write)) && firstOf.get(keyOf(write)) === write;
   const passedOver = writes.filter((write) => !isWritten(write));
   const conflicts = passedOver.length === 0 ? [] : await selectConflicts(db, applicationId, passedOver);
   let place = 0;
@@ -161,6 +163,9 @@ export async function writeBadges(
   });
   return { results, written: highest };
 }
+
+/** What its statement returns of a row that it wrote. */
+const keyOf = (write: BadgeWrite): string => (write.kind === "issue" ? write.eventId : write.invitation);
 
 async function insertAll(
   db: Database,

@@ -49,7 +49,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/shared\/limits/, "webhooks/policy webhooks/url-guard http/pages", DOOR, WEBHOOKS],
   [/shared\//, KEYS, DOOR, OPENAPI, ADMIN],
   [/docs-page\//, OPENAPI, "node/docs"],
-  [/client\//, "client/verify-webhook client/clients client/errors client/retries node/client"],
+  [/client\//, "client/verify-webhook client/clients client/errors client/retries"],
   [/verify\//, "verify/badge-signature node/verify"],
   [/admin\/.*seal/, "node/admin-sealing"],
   [/admin\/output/, "node/output", ADMIN],

@@ -86,7 +86,7 @@ export const COSTS = {
   revokeInvitation: {
     ...REQUEST,
     d1RoundTrips: 4,
-    d1RowsRead: 10,
+    d1RowsRead: 15,
     d1RowsWritten: 4,
     objectCalls: 1,
     objectRowsRead: 2,
@@ -99,13 +99,13 @@ export const COSTS = {
   failedAttempt: { ...BATCH, d1RowsRead: 26, d1RowsWritten: 5, queueOperations: 3, logLines: 1 },
   manyFailedAttempts: { ...BATCH, d1RowsRead: 330, d1RowsWritten: 81, queueOperations: 60, logLines: 20 },
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 9, d1RowsRead: 25, d1RowsWritten: 1, objectCalls: 1 },
-  idleSweepOfApplication: { ...NOTHING, d1RowsRead: 4 },
+  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 11, d1RowsRead: 31, d1RowsWritten: 1, objectCalls: 1 },
+  idleSweepOfApplication: { ...NOTHING, d1RowsRead: 10 },
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
   manyExpiries: {
     ...NOTHING,
     d1RoundTrips: 2,
-    d1RowsRead: 320,
+    d1RowsRead: 363,
     d1RowsWritten: 80,
     objectCalls: 1,
     objectRowsRead: 40,

@@ -12,7 +12,7 @@ const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
 /** Nobody is turned away without need (contract section 6). */
 export function checkAvailability(
   { verdict, faults, book, plan }: World,
-  attempt: Attempt<{ applicationId: string }, unknown>,
+  attempt: Attempt<{ applicationId: string; expiresAtTime?: number }, unknown>,
   what: string,
 ): void {
   const { request, outcome, struckBefore } = attempt;
@@ -23,7 +23,10 @@ export function checkAvailability(
   verdict.expect(reason !== "INTERNAL_ERROR", "no request ends in 500", what, explain(fault));
   const isExcused = reason !== "UNAVAILABLE" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
   verdict.expect(isExcused, "503 only where the platform failed", what);
-  verdict.expect(POSSIBLE_REASONS.has(reason), "a request is refused for a documented reason", what, reason);
+  // An invitation whose end comes before its request reaches an isolate, by the clock of that one.
+  const isLate = (request.expiresAtTime ?? Number.POSITIVE_INFINITY) <= attempt.to + plan.clockErrorMilliseconds;
+  const isPossibleReason = POSSIBLE_REASONS.has(reason) || (reason === "INVALID_EXPIRESAT" && isLate);
+  verdict.expect(isPossibleReason, "a request is refused for a documented reason", what, reason);
   if (reason !== "NUMBERS_EXHAUSTED") return;
   const application = plan.applications.find(({ id }) => id === request.applicationId);
   const isPossible = book.demandOf(request.applicationId) >= (application?.numbersAtFirst ?? 0);
