@@ -17,24 +17,28 @@ const rowsOf = (stored: Stored, table: string): Set<string> =>
 
 /**
  * Changes of storage that no granted request of a batch explains. A granted request that changes something responds with a
- * badge number, and every row that it writes has that number, or comes with one that does: the event of a claim names the
- * number that it replaced. Two tables of the allocator say less: `segment` counts what was handed out, and `free` also has
- * what one of two racing requests of a user device was leased and gave back, because it was answered the other's.
+ * badge number, a user or an event, and every row that it writes has that, or comes with one that does: the event of a
+ * claim names the number that it replaced. Some tables say less: `clock` and `segment` count what was done and handed out,
+ * and `free` and `ready` also have what one of two racing requests of a user device was leased and gave back, because it
+ * was answered the other's.
  *
- * @param granted badge numbers of the batch's 2xx responses
+ * @param granted badge numbers, users and events of the batch's 2xx responses
  */
-export function unexplainedChanges(before: Stored, after: Stored, granted: ReadonlySet<string>): string[] {
+export function unexplainedChanges(before: Stored, after: Stored, granted: ReadonlySet<unknown>): string[] {
   const changes = changedRows(before, after);
   const explained = new Set([...granted, ...changes.flatMap((row) => replacedNumbers(row, granted))]);
   return changes.filter((row) => {
-    if (row.startsWith("segment of ") || row.startsWith("free of ")) return granted.size === 0;
-    return !numbersOf(row).some((number) => explained.has(number));
+    if (/^(clock|(segment|free|ready) of \S+) /.test(row)) return granted.size === 0;
+    return !numbersOf(row).some((number) => explained.has(number)) && !textsOf(row).some((text) => granted.has(text));
   });
 }
 
+/** Whole values of the row. */
+const textsOf = (row: string): unknown[] => Object.values(JSON.parse(row.slice(row.indexOf("{"))));
+
 const numbersOf = (row: string): string[] => row.match(/\b\d+\b/g) ?? [];
 
-function replacedNumbers(row: string, granted: ReadonlySet<string>): string[] {
+function replacedNumbers(row: string, granted: ReadonlySet<unknown>): string[] {
   if (!row.startsWith("webhook_event ") || !numbersOf(row).some((number) => granted.has(number))) return [];
   return [...row.matchAll(/replacedBadgeId\W+(\d+)/g)].flatMap(([, number]) => number ?? []);
 }

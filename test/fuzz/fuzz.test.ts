@@ -63,7 +63,7 @@ describe(`${REQUESTS} requests made from the OpenAPI document, sound and malform
         }));
         const after = await everythingStored(world.applications);
         const faults = batch.flatMap(({ request, exchange }) => faultsOf(world, route, request, exchange));
-        faults.push(...unexplainedChanges(before, after, grantedNumbers(batch.map(({ exchange }) => exchange))));
+        faults.push(...unexplainedChanges(before, after, grantedNames(batch.map(({ exchange }) => exchange))));
         expect(faults.slice(0, FAULTS_SHOWN), REPEATED).toEqual([]);
         exchanges.push(...batch.map(({ exchange }) => exchange));
         before = after;
@@ -106,13 +106,22 @@ function faultsOf({ applications }: World, route: Route, request: FuzzRequest, e
 
 const pathOf = ({ template }: Route): RegExp => new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/?]+")}(\\?|$)`);
 
-const numbered = z.object({ badgeId: z.string() });
+const named = z.object({
+  badgeId: z.string().optional(),
+  id: z.string().optional(),
+  userId: z.string().optional(),
+  revoked: z.array(z.string()).catch([]),
+});
 
-/** Badge numbers of the responses that granted something. */
-function grantedNumbers(exchanges: readonly Exchange[]): Set<string> {
+/** Badge numbers, users and events of the responses that granted something. Reading changes nothing. */
+function grantedNames(exchanges: readonly Exchange[]): Set<string> {
   const granted = exchanges.filter(({ status, body }) => status < 300 && body.startsWith('{"'));
-  const parsed = granted.map(({ body }) => numbered.safeParse(JSON.parse(body)));
-  return new Set(parsed.flatMap(({ data }) => data?.badgeId ?? []));
+  const changing = granted.filter(({ method }) => !["GET", "HEAD"].includes(method));
+  const names = changing.flatMap(({ body }) => {
+    const { badgeId, id, userId, revoked } = named.parse(JSON.parse(body));
+    return [badgeId, id, userId, ...revoked];
+  });
+  return new Set(names.filter((name) => name !== undefined));
 }
 
 /** "120 × 200, 3 × 404 NOT_FOUND, …" */

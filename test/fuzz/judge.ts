@@ -70,11 +70,16 @@ function faultsOfGrantedBody(
   if (schema === undefined) return [];
   const text = typeof body === "string" ? body : new TextDecoder().decode(body ?? undefined);
   const whole: JsonSchema = JSON.parse(JSON.stringify({ ...schema, components: { schemas } }));
-  const { valid, errors } = new Validator(whole, "2020-12").validate(JSON.parse(text, withoutMissing));
+  const validator = new Validator(whole, "2020-12");
+  // The document says where null is a value.
+  if (validator.validate(JSON.parse(text, withoutBlanks)).valid) return [];
+  const { valid, errors } = validator.validate(JSON.parse(text, withoutMissing));
   return valid ? [] : errors.map(({ instanceLocation, error }) => `granted with ${instanceLocation} ${error}`);
 }
 
 /** Fields that are null, empty or blank count as missing (contract section 2). */
-function withoutMissing(_name: string, value: unknown): unknown {
-  return value === null || (typeof value === "string" && value.trim() === "") ? undefined : value;
-}
+const withoutMissing = (name: string, value: unknown): unknown =>
+  value === null ? undefined : withoutBlanks(name, value);
+
+const withoutBlanks = (_name: string, value: unknown): unknown =>
+  typeof value === "string" && value.trim() === "" ? undefined : value;

@@ -190,7 +190,7 @@ function idempotencyKeysOf(parameters: readonly Parameter[]): Arbitrary<Part<Rec
   const header = (text: string | null): Record<string, string> => (text === null ? {} : { "idempotency-key": text });
   return partOf(
     fc.oneof(fc.constant({}), fc.noBias(fc.uuid()).map(header)),
-    fc.oneof(fc.constantFrom("visit-4711", "\u00e9", "a\u0001b"), oddHeader).map(header),
+    fc.oneof(fc.constantFrom("visit-4711", "a\u0001b"), oddHeader).map(header),
   );
 }
 

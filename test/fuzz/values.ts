@@ -42,8 +42,13 @@ export function valuesOf(
   known: (name: string) => readonly string[],
   name = "",
 ): Values {
-  const { $ref, type } = schema;
+  const { $ref, type, anyOf } = schema;
   if ($ref !== undefined) return valuesOf(schemaNamed($ref, schemas), schemas, known, name);
+  const [one, none] = anyOf ?? [];
+  if (typeof one === "object" && typeof none === "object" && none.type === "null") {
+    const { sound, odd } = valuesOf(one, schemas, known, name);
+    return { sound: fc.oneof({ weight: 4, arbitrary: sound }, { weight: 1, arbitrary: fc.constant(null) }), odd };
+  }
   if (type === "object") return objectsOf(schema, schemas, known);
   if (type === "string") return textsOf(schema, known(name));
   if (type === "integer") return integersOf(schema);

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
+import { z } from "zod";
 import {
   CREATOR,
   claimedInvitation,
@@ -7,7 +8,7 @@ import {
   invite,
   revokedInvitation,
 } from "../http/support/invitations.ts";
-import { page } from "../http/support/pages.ts";
+import { issue } from "../http/support/pages.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import type { Known } from "./requests.ts";
@@ -41,17 +42,37 @@ export async function createWorld(): Promise<World> {
   const tokens = await invitationsOf(main, other);
   // Those that are claimed can be revoked no more.
   const tokensToRevoke = await invitationsOf(main, other);
-  const { next } = await page(main, "?per_page=1");
-  if (next === null) throw new Error("several badges have a second page");
+  // Each step has badges of its own: one that has ended takes no other.
+  const badgesOf = (operationId: string) =>
+    Promise.all(Array.from({ length: 5 }, (_, place) => issue(main, "phone", `${operationId} ${place}`)));
+  const toRead = await badgesOf("getBadge");
+  const events = eventIds.parse(
+    (await env.DB.prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(main.id).all()).results,
+  );
   const shared = {
     userId: [...USERS, "bob"],
     invitationToken: tokens,
-    cursor: [next],
     applicationId: [main.id, disabled.id],
   };
   const ids: Record<string, readonly string[]> = {
     listUserBadges: [...USERS, "nobody"],
+    getUser: [...USERS, "nobody"],
+    blockUser: await usersOf("blockUser", badgesOf),
+    unblockUser: await usersOf("unblockUser", badgesOf),
     revokeInvitation: tokensToRevoke,
+    getBadge: toRead,
+    setBadgeEnd: await badgesOf("setBadgeEnd"),
+    suspendBadge: await badgesOf("suspendBadge"),
+    resumeBadge: await badgesOf("resumeBadge"),
+    revokeBadge: await badgesOf("revokeBadge"),
+    replayEvent: events.map(({ id }) => id),
+  };
+  const cursors: Record<string, string> = {
+    listBadges: await cursorOf(main, "/v1/badges"),
+    listUserBadges: await cursorOf(main, "/v1/badges"),
+    listChanges: await cursorOf(main, "/v1/changes"),
+    listInvitations: await cursorOf(main, "/v1/invitations"),
+    listEvents: await cursorOf(main, "/v1/events"),
   };
   return {
     applications,
@@ -63,9 +84,25 @@ export async function createWorld(): Promise<World> {
       ],
       // Half of the revocations that name no secret are the creator's.
       udids: operationId === "revokeInvitation" ? [...UDIDS, ...UDIDS.map(() => CREATOR)] : UDIDS,
-      values: { ...shared, id: ids[operationId] ?? [] },
+      values: { ...shared, id: ids[operationId] ?? [], cursor: [cursors[operationId] ?? ""] },
     }),
   };
+}
+
+const eventIds = z.array(z.object({ id: z.string() }));
+
+/** Users with a badge each. */
+async function usersOf(name: string, badgesOf: (name: string) => Promise<string[]>): Promise<string[]> {
+  const { length } = await badgesOf(name);
+  return Array.from({ length }, (_, place) => `${name} ${place}`);
+}
+
+/** Where the second page of a list starts. */
+async function cursorOf(application: TestApplication, path: string): Promise<string> {
+  const { headers } = await call("GET", `${path}?per_page=1`, { headers: serverHeaders(application) });
+  const cursor = headers.get("pagination-cursor");
+  if (cursor === null) throw new Error(`${path} has a second page`);
+  return cursor;
 }
 
 /** Tokens of invitations in every state, many of them pending, and of another application's. */

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
+import { encodeFeedCursor } from "../../src/worker/badges/changes.ts";
+import { block, type BadgeStep, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
 import { outcome } from "./support/draft.ts";
@@ -53,12 +55,64 @@ type Invite = (application: TestApplication) => Promise<Invitation>;
 const present = async (make: Invite) => badge({ userId: "visitor", invitationToken: (await make(application)).id });
 const revoke = async (make: Invite) => revoking((await make(application)).id);
 
+let devices = 0;
+
+/** A device whose badge is of a user of its own. */
+async function badgeHolder(): Promise<{ udid: string; userId: string; id: string }> {
+  const name = `holder-${devices++}`;
+  return { udid: name, userId: name, id: await issueTo(application, name, name) };
+}
+
+/** What the application's server does to a badge before its device asks. */
+type Act = (id: string) => Promise<Answer>;
+const stepping =
+  (step: BadgeStep): Act =>
+  (id) =>
+    takeStep(application, id, step);
+const ending: Act = (id) => setEnd(application, id, hoursAhead(-1));
+
+async function holderAfter(act: Act): Promise<{ udid: string; userId: string; id: string }> {
+  const holder = await badgeHolder();
+  expect((await act(holder.id)).status).toBe(200);
+  return holder;
+}
+
+async function badgeAfter(act: Act): Promise<Answer> {
+  const { udid, userId } = await holderAfter(act);
+  return badge({ userId }, device({ udid }));
+}
+
+async function signAfter(act: Act): Promise<Answer> {
+  const { udid } = await holderAfter(act);
+  return sign({ base64: "AAAA" }, device({ udid }));
+}
+
+async function badgeOfBlocked(): Promise<Answer> {
+  expect((await block(application, "blocked user")).status).toBe(200);
+  return badge({ userId: "blocked user" }, device({ udid: "phone of a blocked user" }));
+}
+
+const server = (method: string, path: string, body?: unknown, headers = serverHeaders(application)) =>
+  call(method, path, { headers, ...(body !== undefined && { body }) });
+const replaying = (id: string, body?: unknown) => server("POST", `/v1/events/${id}/replay`, body);
+
+async function newestEvent(): Promise<string> {
+  const { body } = await server("GET", "/v1/events");
+  const [event] = body.events as { id: string }[];
+  if (event === undefined) throw new Error("there is no event");
+  return event.id;
+}
+
 const CASES: Record<string, Case[]> = {
   "POST /v1/badge": [
     ["200", () => badge({ userId: "user" })],
     ["201", () => badge({ userId: "new user" })],
     ["400 INVALID_JSON", () => badge("{")],
     ["401 INVALID_APPLICATIONID", () => badge({}, device({ applicationid: UNKNOWN }))],
+    ["403 SUSPENDED_BADGE", () => badgeAfter(stepping("suspend"))],
+    ["403 REVOKED_BADGE", () => badgeAfter(stepping("revoke"))],
+    ["403 EXPIRED_BADGE", () => badgeAfter(ending)],
+    ["403 BLOCKED_USER", badgeOfBlocked],
     ["404 UNKNOWN_INVITATION", () => badge({ userId: "user", invitationToken: "inv_unknown" })],
     ["405 METHOD_NOT_ALLOWED", () => call("PUT", "/v1/badge")],
     ["409 CLAIMED_INVITATION", () => present(claimedInvitation)],
@@ -78,6 +132,9 @@ const CASES: Record<string, Case[]> = {
     ["200", () => sign({ base64: "AAAA" })],
     ["400 INVALID_JSON", () => sign("[]")],
     ["401 INVALID_APPLICATIONID", () => sign({}, device({ applicationid: "" }))],
+    ["403 SUSPENDED_BADGE", () => signAfter(stepping("suspend"))],
+    ["403 REVOKED_BADGE", () => signAfter(stepping("revoke"))],
+    ["403 EXPIRED_BADGE", () => signAfter(ending)],
     ["404 UNKNOWN_BADGE", () => sign({ base64: "AAAA" }, device({ udid: "stranger" }))],
     ["405 METHOD_NOT_ALLOWED", () => call("GET", "/v1/badge/sign")],
     ["413 PAYLOAD_TOO_LARGE", () => sign(TOO_LARGE)],
@@ -114,6 +171,11 @@ const CASES: Record<string, Case[]> = {
     ["422 UNDEFINED_EXPIRESAT", () => inviting({})],
     ["422 INVALID_UDID", () => inviting({ expiresAt: hoursAhead(1) }, device({ udid: "x".repeat(256) }))],
     ["422 INVALID_EXPIRESAT", () => inviting({ expiresAt: hoursAhead(-1) })],
+    ["422 INVALID_BADGEEXPIRESAT", () => inviting({ expiresAt: hoursAhead(1), badgeExpiresAt: "soon" })],
+    [
+      "422 INVALID_IDEMPOTENCYKEY",
+      () => inviting({ expiresAt: hoursAhead(1) }, device({ "idempotency-key": "x".repeat(256) })),
+    ],
     ["503 NUMBERS_EXHAUSTED", () => inviting({ expiresAt: hoursAhead(1) }, device({ applicationid: exhausted.id }))],
   ],
   "PATCH /v1/invitation/{id}/revoke": [
@@ -125,6 +187,99 @@ const CASES: Record<string, Case[]> = {
     ["409 CLAIMED_INVITATION", () => revoke(claimedInvitation)],
     ["410 EXPIRED_INVITATION", () => revoke(expiredInvitation)],
     ["413 PAYLOAD_TOO_LARGE", () => revoking("any", serverHeaders(application), TOO_LARGE)],
+  ],
+  "GET /v1/badges/{id}": [
+    ["200", async () => server("GET", `/v1/badges/${(await badgeHolder()).id}`)],
+    ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/badges/17")],
+    ["404 UNKNOWN_BADGE", () => server("GET", "/v1/badges/17")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/badges/17")],
+  ],
+  "PATCH /v1/badges/{id}": [
+    ["200", async () => setEnd(application, (await badgeHolder()).id, null)],
+    ["400 INVALID_JSON", () => server("PATCH", "/v1/badges/17", "{")],
+    ["401 INVALID_CREDENTIALS", () => call("PATCH", "/v1/badges/17", { body: {} })],
+    ["404 UNKNOWN_BADGE", () => setEnd(application, "17", null)],
+    ["405 METHOD_NOT_ALLOWED", () => call("DELETE", "/v1/badges/17")],
+    ["409 ENDED_BADGE", async () => setEnd(application, (await holderAfter(stepping("revoke"))).id, null)],
+    ["413 PAYLOAD_TOO_LARGE", () => server("PATCH", "/v1/badges/17", TOO_LARGE)],
+    ["422 UNDEFINED_EXPIRESAT", () => server("PATCH", "/v1/badges/17", {})],
+    ["422 INVALID_EXPIRESAT", () => setEnd(application, "17", "soon")],
+  ],
+  ...Object.fromEntries(
+    (["suspend", "resume", "revoke"] as const).map((step): [string, Case[]] => [
+      `PATCH /v1/badges/{id}/${step}`,
+      [
+        ["200", async () => takeStep(application, (await badgeHolder()).id, step)],
+        ["401 INVALID_CREDENTIALS", () => call("PATCH", `/v1/badges/17/${step}`)],
+        ["404 UNKNOWN_BADGE", () => takeStep(application, "17", step)],
+        ["405 METHOD_NOT_ALLOWED", () => call("POST", `/v1/badges/17/${step}`)],
+        ...(step === "revoke"
+          ? []
+          : ([
+              ["409 ENDED_BADGE", async () => takeStep(application, (await holderAfter(stepping("revoke"))).id, step)],
+            ] satisfies Case[])),
+        ["413 PAYLOAD_TOO_LARGE", () => server("PATCH", `/v1/badges/17/${step}`, TOO_LARGE)],
+      ],
+    ]),
+  ),
+  ...Object.fromEntries(
+    (["block", "unblock"] as const).map((step): [string, Case[]] => [
+      `PATCH /v1/users/{id}/${step}`,
+      [
+        ["200", () => server("PATCH", `/v1/users/nobody/${step}`)],
+        ["401 INVALID_CREDENTIALS", () => call("PATCH", `/v1/users/nobody/${step}`)],
+        ["405 METHOD_NOT_ALLOWED", () => call("POST", `/v1/users/nobody/${step}`)],
+        ["413 PAYLOAD_TOO_LARGE", () => server("PATCH", `/v1/users/nobody/${step}`, TOO_LARGE)],
+        ["422 INVALID_USERID", () => server("PATCH", `/v1/users/${"x".repeat(256)}/${step}`)],
+      ],
+    ]),
+  ),
+  "GET /v1/changes": [
+    ["200", () => list("/v1/changes")],
+    ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/changes")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/changes")],
+    [
+      "410 EXPIRED_CURSOR",
+      () => list(`/v1/changes?cursor=${encodeFeedCursor({ epoch: "", change: 1_000_000_000, changedAt: 1 })}`),
+    ],
+    ["422 INVALID_PER_PAGE", () => list("/v1/changes?per_page=none")],
+    ["422 INVALID_CURSOR", () => list("/v1/changes?cursor=none")],
+  ],
+  ...Object.fromEntries(
+    (
+      [
+        ["GET /v1/users/{id}", "/v1/users/nobody"],
+        ["GET /v1/application", "/v1/application"],
+        ["GET /v1/stats", "/v1/stats"],
+      ] as const
+    ).map(([route, path]): [string, Case[]] => [
+      route,
+      [
+        ["200", () => list(path)],
+        ["401 INVALID_CREDENTIALS", () => call("GET", path)],
+        ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
+      ],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["/v1/invitations", "/v1/events"].map((path): [string, Case[]] => [
+      `GET ${path}`,
+      [
+        ["200", () => list(path)],
+        ["401 INVALID_CREDENTIALS", () => call("GET", path)],
+        ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
+        ["422 INVALID_PER_PAGE", () => list(`${path}?per_page=none`)],
+        ["422 INVALID_CURSOR", () => list(`${path}?cursor=none`)],
+        ["422 INVALID_STATE", () => list(`${path}?state=none`)],
+      ],
+    ]),
+  ),
+  "POST /v1/events/{id}/replay": [
+    ["202", async () => replaying(await newestEvent())],
+    ["401 INVALID_CREDENTIALS", () => call("POST", "/v1/events/any/replay")],
+    ["404 UNKNOWN_EVENT", () => replaying("any")],
+    ["405 METHOD_NOT_ALLOWED", () => call("GET", "/v1/events/any/replay")],
+    ["413 PAYLOAD_TOO_LARGE", () => replaying("any", TOO_LARGE)],
   ],
   "GET /v1/applications/{applicationId}/jwks.json": [
     ["200", () => call("GET", `/v1/applications/${application.id}/jwks.json`)],

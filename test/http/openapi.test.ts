@@ -65,13 +65,29 @@ describe("the headers that say who calls (contract sections 2 to 5)", () => {
     Object.fromEntries(parameters.filter((one) => one.in === "header").map(({ name, required }) => [name, required]));
 
   it("are parameters too, required where the interface requires them: typed clients know no security schemes", () => {
+    const byServer = { applicationid: true, applicationsecret: true };
     const byOperation = Object.fromEntries(operations.map(({ name, operation }) => [name, headersOf(operation)]));
     expect(byOperation).toEqual({
       "POST /v1/badge": { applicationid: true, udid: true },
       "POST /v1/badge/sign": { applicationid: true, udid: true },
-      "GET /v1/badges": { applicationid: true, applicationsecret: true },
-      "GET /v1/users/{id}/badges": { applicationid: true, applicationsecret: true },
-      "POST /v1/invitation": { applicationid: true, applicationsecret: false, udid: true },
+      "GET /v1/badges": byServer,
+      "GET /v1/users/{id}/badges": byServer,
+      "GET /v1/badges/{id}": byServer,
+      "PATCH /v1/badges/{id}": byServer,
+      "PATCH /v1/badges/{id}/suspend": byServer,
+      "PATCH /v1/badges/{id}/resume": byServer,
+      "PATCH /v1/badges/{id}/revoke": byServer,
+      "GET /v1/users/{id}": byServer,
+      "PATCH /v1/users/{id}/block": byServer,
+      "PATCH /v1/users/{id}/unblock": byServer,
+      "GET /v1/changes": byServer,
+      "GET /v1/application": byServer,
+      "GET /v1/invitations": byServer,
+      "GET /v1/events": byServer,
+      "POST /v1/events/{id}/replay": byServer,
+      "GET /v1/stats": byServer,
+      // The key says which call it is, not who calls.
+      "POST /v1/invitation": { applicationid: true, applicationsecret: false, udid: true, "Idempotency-Key": false },
       "PATCH /v1/invitation/{id}/revoke": { applicationid: true, applicationsecret: false, udid: false },
       "GET /v1/applications/{applicationId}/jwks.json": {},
       "GET /health": {},

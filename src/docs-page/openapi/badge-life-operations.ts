@@ -1,7 +1,8 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { EXAMPLE_BADGE, EXAMPLE_METADATA } from "../../shared/examples.ts";
+import { userId } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
-import { schemaRef } from "./json-schemas.ts";
+import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Json, Operation, Parameter, ResponseObject } from "./types.ts";
@@ -32,6 +33,9 @@ const USER_ID: Parameter = {
   schema: { type: "string", minLength: 1 },
   example: "alice",
 };
+
+/** Of a user who is blocked: one that a badge could have. */
+const BLOCKED_USER_ID: Parameter = { ...USER_ID, schema: jsonSchema(userId) };
 
 function badgeResponse(examples: Record<string, Json>): ResponseObject {
   return {
@@ -136,7 +140,7 @@ const blocking = (operationId: string, summary: string, description: string, use
   summary,
   description,
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), USER_ID],
+  parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID],
   responses: {
     "200": {
       description: "The user afterwards.",
