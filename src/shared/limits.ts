@@ -37,6 +37,8 @@ export const MAX_INVITATION_DAYS = 365;
 export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
 /** Longest a badge's end lies ahead (contract section 12). */
 export const MAX_BADGE_DAYS = 3650;
+/** How often a step in a badge's life decides again because another call changed the badge meanwhile. */
+export const MAX_STEP_ATTEMPTS = 25;
 /** Badges of a blocked user that one transaction revokes. */
 export const BLOCK_CHUNK_BADGES = 500;
 /** How often a claim decides again because another request changed something meanwhile. */

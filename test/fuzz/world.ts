@@ -47,7 +47,8 @@ export async function createWorld(): Promise<World> {
     Promise.all(Array.from({ length: 5 }, (_, place) => issue(main, "phone", `${operationId} ${place}`)));
   const toRead = await badgesOf("getBadge");
   const events = eventIds.parse(
-    (await env.DB.prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(main.id).all()).results,
+    (await env.DB.prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(main.id).all())
+      .results,
   );
   const shared = {
     userId: [...USERS, "bob"],

@@ -1,4 +1,4 @@
-import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
+import { MAX_STEP_ATTEMPTS } from "../../shared/limits.ts";
 import type { EventName } from "../../shared/schema.ts";
 import type { HeldTransition } from "../allocator/allocator.ts";
 import { badgeHolder, holderKey } from "../allocator/holder.ts";
@@ -28,7 +28,7 @@ export async function changeBadge(
   number: number,
   step: Step,
 ): Promise<BadgeView> {
-  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < MAX_STEP_ATTEMPTS; attempt++) {
     const badge = await findIssuedBadge(context.db, applicationId, number);
     if (!badge) throw new Refusal("UNKNOWN_BADGE");
     const now = context.now();

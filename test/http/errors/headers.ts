@@ -132,7 +132,14 @@ describe("every answer (contract section 6)", () => {
 });
 
 describe("unknown paths (contract section 6)", () => {
-  const near = ["/v1/badge/", "//v1/badge", "/V1/badge", "/v1/badges/17/any", "/v1/users//badges", "/v1/users/a/b/badges"];
+  const near = [
+    "/v1/badge/",
+    "//v1/badge",
+    "/V1/badge",
+    "/v1/badges/17/any",
+    "/v1/users//badges",
+    "/v1/users/a/b/badges",
+  ];
   const others = ["/", "/v1", "/v2/badge", "/v1/applications", "/v1/invitation//revoke", "/favicon.ico", "/%", "/%zz"];
 
   it.each([...near, ...others])("%s is not found, by any method", async (path) => {
