@@ -62,7 +62,7 @@ export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 export const MAX_CACHED_KEYS = 1000;
 
 // Leases of numbers
-/** A lease whose badge has not come after this long is taken back. */
+/** A lease is settled against D1 when its badge was not confirmed for this long. */
 export const LEASE_RECLAIM_SECONDS = 3600;
 /**
  * The same when the range is exhausted. No request can still be under way by then: the Worker gives up after 10 s, a group

@@ -19,7 +19,7 @@ export interface InvitationLeases {
 
 /**
  * Takes over what D1 knows, into the ledger of an object that was restored to an older state: the numbers are free no
- * more, and their holders have them. A number that a holder was leased in vain meanwhile is freed. Repeated, it does
+ * more, and their holders have them. A number leased to a holder meanwhile, and not used, is freed. Repeated, it does
  * nothing.
  *
  * @param now milliseconds
