@@ -4,11 +4,11 @@ import { newApplicationSecret, newSecretId } from "./identifiers.ts";
 import { exportDer, type SealLabel, toBase64 } from "./sealing.ts";
 
 /**
- * Creates an application's credentials. Whoever can seal can create them, and cannot open them again (contract section
- * 9). Runs on Workers and on Node.
+ * Creates an application's credentials. That takes only the public half of a sealing key, which cannot open them again
+ * (contract section 9). Runs on Workers and on Node.
  */
 
-/** Seals to one sealing key. */
+/** Seals values to one sealing key. */
 export interface Sealer {
   version: number;
   seal(label: SealLabel, plaintext: BufferSource): Promise<string>;
@@ -22,7 +22,7 @@ export interface NewSecret {
   secret: string;
 }
 
-/** @param secret only the demo application chooses one; every other secret is random */
+/** @param secret random, except for the demo application */
 export async function makeSecret(
   sealer: Sealer,
   applicationId: string,
@@ -43,7 +43,7 @@ export interface NewSigningKey {
   sealingVersion: number;
 }
 
-/** A new ECDSA P-256 key with a sealed private half. */
+/** A new ECDSA P-256 key with its private half sealed. */
 export async function makeSigningKey(sealer: Sealer, applicationId: string): Promise<NewSigningKey> {
   const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
   if (!("publicKey" in pair)) throw new Error("expected an ECDSA key pair");

@@ -1,7 +1,7 @@
 /**
- * All examples describe alice's phone in one application, and are consistent: the JWT verifies with the public key, the
- * webhook's headers with the secret (a test checks both). The signing key is the published example of RFC 7515 appendix
- * A.3, so it is obviously not a secret.
+ * Examples for the reference. All of them describe alice's phone in one application and are consistent: the JWT verifies
+ * with the public key, the webhook's headers with the secret (a test checks both). The signing key is the example of RFC
+ * 7515 appendix A.3, so it is obviously no secret.
  */
 
 import { USER_AGENT } from "./user-agent.ts";
@@ -30,7 +30,7 @@ export const EXAMPLE_JWK = {
   use: "sig",
 };
 
-/** What `EXAMPLE_SIGNATURE` says. */
+/** Header and claims of `EXAMPLE_SIGNATURE`. */
 export const EXAMPLE_SIGNATURE_HEADER = { alg: "ES256", kid: EXAMPLE_JWK.kid, typ: "badge-signature+jwt" };
 export const EXAMPLE_SIGNATURE_CLAIMS = {
   client_signature: EXAMPLE_CLIENT_SIGNATURE,
@@ -46,7 +46,7 @@ export const EXAMPLE_SIGNATURE = [
   "9C6X0z_1BWRrsngRdQY0yPPWu52SKk3FA1jBP5to9B6NIZP_2GH7ZBcpv1B5k9Xx6C_8LW4IIuHjx5BTiVu8Dw",
 ].join(".");
 
-/** Sent to alice's application when her badge was made; `EXAMPLE_WEBHOOK_HEADERS` sign exactly these bytes. */
+/** Sent to alice's application when her badge was issued. `EXAMPLE_WEBHOOK_HEADERS` sign exactly these bytes. */
 export const EXAMPLE_WEBHOOK_BODY = JSON.stringify({
   id: "evt_01mcc5rmfmctq3726vv8xjfmh9",
   event: "badge:created",

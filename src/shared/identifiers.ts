@@ -7,7 +7,7 @@ const EVENT_TIME_CHARACTERS = 10;
 const EVENT_RANDOM_CHARACTERS = 16;
 const INVITATION_TOKEN_CHARACTERS = 32;
 
-/** 100 random bits: more than enough for a public name. */
+/** 100 random bits, enough to be unique: the ID is public. */
 export const newApplicationId = (): string => `app_${randomText(20)}`;
 export const newSecretId = (): string => `sec_${randomText(12)}`;
 /** 160 random bits: the invitation token is a secret (contract section 5 asks for 128). */
@@ -25,7 +25,7 @@ export function newApplicationSecret(): string {
 export const newEventId = (nowMilliseconds: number): string =>
   `${eventIdPrefix(nowMilliseconds)}${randomText(EVENT_RANDOM_CHARACTERS)}`;
 
-/** What the IDs of events made in this millisecond begin with; all IDs of earlier ones are less than it. */
+/** Prefix of the IDs of events made in a millisecond; the IDs of earlier events sort before it. */
 export function eventIdPrefix(milliseconds: number): string {
   let time = milliseconds;
   let text = "";
@@ -38,7 +38,7 @@ export function eventIdPrefix(milliseconds: number): string {
 
 const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
 
-/** Whether a text has the form of an application ID. Anything else is refused without asking D1. */
+/** Whether a text has the form of an application ID. Anything else is refused without a query. */
 export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
 
 /** Base64 for URLs, without padding (RFC 4648 section 5). */
@@ -46,7 +46,7 @@ export const base64Url = (bytes: Uint8Array): string => base64url.encode(bytes);
 
 const randomText = (characters: number): string => textOf(crypto.getRandomValues(new Uint8Array(characters)));
 
-/** Five bits of each byte are a character. */
+/** Each byte becomes one character, by its lowest five bits. */
 function textOf(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) text += ALPHABET.charAt(byte & 31);

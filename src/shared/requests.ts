@@ -15,13 +15,13 @@ import {
 import type { MetadataField } from "./metadata-fields.ts";
 
 /**
- * The schemas of requests. They validate, and `/openapi.json` is generated from them (`openapi/json-schemas.ts`), so each
- * limit is written once. `meta` adds what the document says beyond the rules. Responses are in `responses.ts`.
+ * The schemas of requests. They validate, and `/openapi.json` is generated from them (src/docs-page/openapi/json-schemas.ts),
+ * so each limit stands in one place. `meta` adds descriptions, examples, and rules that JSON Schema cannot derive.
  */
 
 /**
- * Text that every storage preserves without growing it much: well-formed Unicode without control characters, which take
- * six bytes each in JSON. As in JSON Schema, length counts code points.
+ * Text that every storage preserves: well-formed Unicode without control characters, which would take six bytes each in
+ * JSON. As in JSON Schema, length counts code points.
  */
 function text(maxCharacters: number, description: string, example: string) {
   return z
@@ -32,13 +32,13 @@ function text(maxCharacters: number, description: string, example: string) {
 }
 
 /** C0 and DEL (contract section 7). */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it refuses.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression refuses them.
 const NO_CONTROL_CHARACTERS = /^[^\u0000-\u001f\u007f]*$/;
 
 /** A path cannot contain these as a user ID: URL parsers remove them (RFC 3986 section 5.2.4). */
 const DOT_SEGMENTS: readonly string[] = [".", ".."];
 
-/** A text never has more characters than UTF-16 code units, so most texts need no counting. */
+/** A text has at most as many code points as UTF-16 code units, so most texts need no counting. */
 const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 

@@ -15,12 +15,12 @@ import { metadata } from "./requests.ts";
  * (`test/support/documented.ts`).
  */
 
-/** Section 1: decimal, no leading zeros. 2^53 - 1 has 16 digits. */
+/** Contract section 1: decimal, no leading zeros. 2^53 - 1 has 16 digits. */
 const badgeNumber = z
   .string()
   .regex(/^[1-9][0-9]{0,15}$/)
   .meta({
-    description: "A badge number: decimal, without leading zeros, at most 9007199254740991. Keep it as text.",
+    description: "A badge number: decimal, without leading zeros, at most 9007199254740991. Store it as text.",
     examples: [EXAMPLE_BADGE],
   });
 
@@ -102,7 +102,7 @@ export const publicJwk = z
       examples: [EXAMPLE_JWK.kid],
     }),
     alg: z.literal("ES256").meta({ description: "The only algorithm of this key.", examples: ["ES256"] }),
-    use: z.literal("sig").meta({ description: "It signs.", examples: ["sig"] }),
+    use: z.literal("sig").meta({ description: "The key is for signatures.", examples: ["sig"] }),
   })
   .meta({ description: "A public key (RFC 7517)." });
 
@@ -115,11 +115,11 @@ export const health = z.object({
 });
 
 const eventId = z.string().meta({
-  description: "The event's ID, the same on every attempt: it identifies an event that was received before.",
+  description: "The event's ID, the same on every attempt: it shows that an event was received before.",
   examples: ["evt_01mcc5rmfmctq3726vv8xjfmh9"],
 });
 
-const eventCreatedAt = time.meta({ description: "When it happened.", examples: ["2027-01-15T08:00:00.500Z"] });
+const eventCreatedAt = time.meta({ description: "When the event happened.", examples: ["2027-01-15T08:00:00.500Z"] });
 
 export const badgeCreated = z.object({
   id: eventId,
@@ -137,7 +137,7 @@ export const badgeCreated = z.object({
       replacedBadgeId: badgeNumber
         .meta({
           description:
-            "The number that this user device had before its invitation. It is retired: take its access away. Never reissued.",
+            "The number that this user device had before it was invited. It is retired and never reissued: remove its access.",
           examples: [EXAMPLE_OTHER_BADGE],
         })
         .optional(),
@@ -149,7 +149,7 @@ export const webhookTest = z.object({
   id: eventId,
   event: z.literal("webhook:test").meta({ description: "The event's kind.", examples: ["webhook:test"] }),
   createdAt: eventCreatedAt,
-  data: z.object({}).meta({ description: "Nothing." }),
+  data: z.object({}).meta({ description: "Empty." }),
 });
 
 const badgeState = z.enum(["active", "suspended", "revoked", "expired", "replaced"]).meta({
@@ -170,7 +170,7 @@ const badgeViewFields = {
     .optional(),
 };
 
-/** Section 12. */
+/** Contract section 12. */
 export const badgeView = z.object(badgeViewFields);
 
 const changeNumber = z.int().meta({
@@ -184,11 +184,11 @@ export const changePage = z.object({
       z.object({
         ...badgeViewFields,
         change: changeNumber,
-        changedAt: time.meta({ description: "When that was.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        changedAt: time.meta({ description: "When it changed.", examples: ["2027-01-15T08:00:00.500Z"] }),
       }),
     )
     .meta({ description: "Each badge once, with its present state, in the order of its last change." }),
-  more: z.boolean().meta({ description: "Whether more follow at this moment.", examples: [false] }),
+  more: z.boolean().meta({ description: "Whether there are more changes now.", examples: [false] }),
 });
 
 const blockableUser = {
@@ -203,23 +203,28 @@ export const blockedUserView = z.object({
   revoked: z.array(badgeNumber).meta({ description: "The badges that this call revoked." }),
 });
 
-/** Section 19. */
+/** Contract section 19. */
 export const applicationView = z.object({
   applicationId: z.string().meta({ description: "The application's ID.", examples: ["app_0123456789abcdefghjk"] }),
   name: z.string().meta({ description: "As the administrator named it.", examples: ["Main Street 1"] }),
   firstNumber: z.int().meta({ description: "First number of its range.", examples: [1_000_000_000] }),
   lastNumber: z.int().meta({ description: "Last number of its range.", examples: [1_009_999_999] }),
-  requireSecret: z.boolean().meta({ description: "Whether inviting takes the secret.", examples: [true] }),
+  requireSecret: z
+    .boolean()
+    .meta({ description: "Whether creating an invitation requires the secret.", examples: [true] }),
   requireProof: z.boolean().meta({ description: "Whether device calls need a DPoP proof.", examples: [false] }),
   statusList: z.boolean().meta({ description: "Whether it publishes status lists.", examples: [false] }),
   webhookUrl: z
     .string()
     .nullable()
-    .meta({ description: "Where its webhooks go; null: nowhere.", examples: ["https://example.com/hooks/badges"] }),
+    .meta({
+      description: "Where its webhooks are sent; null: none are sent.",
+      examples: ["https://example.com/hooks/badges"],
+    }),
 });
 
 const invitationState = z.enum(["pending", "claimed", "revoked", "expired"]).meta({
-  description: "Where the invitation is in its life.",
+  description: "State of the invitation.",
   examples: ["pending"],
 });
 
@@ -234,7 +239,7 @@ export const invitationPage = z.object({
         badgeExpiresAt: badgeExpiresAt.optional(),
         userId: z
           .string()
-          .meta({ description: "Who claimed it.", examples: ["alice"] })
+          .meta({ description: "The user who claimed it.", examples: ["alice"] })
           .optional(),
       }),
     )
@@ -297,7 +302,7 @@ const valueCounts = z.object({
         value: z
           .string()
           .nullable()
-          .meta({ description: "Null: the device did not say.", examples: ["Android"] }),
+          .meta({ description: "Null: the device did not send it.", examples: ["Android"] }),
         badges: counted("Issued badges with this value."),
       }),
     )
@@ -313,16 +318,16 @@ export const statistics = z.object({
       size: counted("Numbers in the range."),
       issued: counted("Numbers of badges that have not been replaced."),
       reserved: counted("Numbers that pending invitations reserve."),
-      retired: counted("Numbers of badges in whose place another one came."),
-      resting: counted("Numbers of ended invitations that cannot be handed out yet."),
-      left: counted("Numbers that can be handed out."),
-      used: counted("All others."),
+      retired: counted("Numbers of badges that were replaced."),
+      resting: counted("Numbers of ended invitations that cannot be issued yet."),
+      left: counted("Numbers that can be issued."),
+      used: counted("Numbers that cannot be issued."),
       usedPercent: z.number().meta({ description: "Rounded down to a tenth.", examples: [0.1] }),
     })
     .meta({ description: "The number range." }),
   badges: z
     .object({ deviceModel: valueCounts, os: valueCounts, osVersion: valueCounts, sdkVersion: valueCounts })
-    .meta({ description: "Issued badges by what their devices are." }),
+    .meta({ description: "Issued badges by metadata." }),
   invitations: z
     .object({
       pending: counted("Can be claimed."),

@@ -2,9 +2,9 @@ import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /**
- * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because each is a
- * billed row per write. Digests and sealed values are base64url text; nothing here opens a door by itself (contract
- * section 9).
+ * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
+ * billed row per write. Digests are base64url, sealed values base64. A copy of these tables opens no door (contract section
+ * 9).
  */
 
 /** Public halves of the sealing keys; the private halves are Worker secrets named `SEALING_KEY_<version>`. */
@@ -25,27 +25,27 @@ export const application = sqliteTable(
     requireSecret: integer("require_secret", { mode: "boolean" }).notNull().default(false),
     reuseAfterSeconds: integer("reuse_after_seconds").notNull().default(0),
     signatureLifetimeSeconds: integer("signature_lifetime_seconds"),
-    /** HMAC key that turns a udid into the `device` of other tables, sealed. */
+    /** HMAC key that turns a udid into a device ID, the `device` of other tables; sealed. */
     sealedDeviceKey: text("sealed_device_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
-    /** Set while deliveries are held: the endpoint said 410 or did nothing but fail. */
+    /** Set while deliveries are held, because the endpoint responded 410 or only failed for a long time. */
     webhookHeldAt: integer("webhook_held_at"),
-    /** First failure since the last success, and the failed attempts since then. */
+    /** Time of the first failure since the last success, and the number of failed attempts since then. */
     webhookFailingSince: integer("webhook_failing_since"),
     webhookFailures: integer("webhook_failures").notNull().default(0),
     /** Names of the events that the application subscribes to, separated by commas (contract section 18). */
     events: text("events").notNull().default("badge:created"),
     /**
-     * 128 random bits in hex that every cursor of `GET /v1/changes` carries. Renewed once it is noticed that D1 was
-     * restored to an older state, so that cursors from the time after that state expire.
+     * 128 random bits in hex, part of every cursor of `GET /v1/changes`. Renewed when D1 is found to have been restored to
+     * an older state, so that the cursors issued before expire.
      */
     feedEpoch: text("feed_epoch").notNull().default(""),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
   (table) => [
-    // Do two ranges overlap? The neighbour below is found by this index.
+    // Do two ranges overlap? This index finds the range below.
     uniqueIndex("application_first_number").on(table.firstNumber),
     // Re-sealing: which rows still need an older key?
     index("application_sealing_version").on(table.sealingVersion),
@@ -53,7 +53,7 @@ export const application = sqliteTable(
 );
 
 /**
- * At most two live secrets an application: the `current` one, and beside it an `added` one (before promotion) or the
+ * At most two live secrets per application: the `current` one, and beside it an `added` one (before promotion) or the
  * `previous` one (after it).
  */
 export const applicationSecret = sqliteTable(
@@ -72,7 +72,7 @@ export const applicationSecret = sqliteTable(
     createdAt: integer("created_at").notNull(),
   },
   (table) => [
-    // The secrets of one application; never two in one role.
+    // The secrets of one application; unique per role.
     uniqueIndex("application_secret_role").on(table.applicationId, table.role),
     index("application_secret_sealing_version").on(table.sealingVersion),
   ],
@@ -97,7 +97,7 @@ export const signingKey = sqliteTable(
     sealed: text("sealed").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     createdAt: integer("created_at").notNull(),
-    /** From when new badges get this key. It is published before that, so that every cached key set has it by then. */
+    /** From when new badges get this key. It is published earlier, so that every cached key set has it by then. */
     signsFrom: integer("signs_from").notNull().default(0),
   },
   (table) => [
@@ -106,13 +106,13 @@ export const signingKey = sqliteTable(
   ],
 );
 
-/** What is stored of a badge's state. Whether it has expired is decided by the clock. */
+/** States that are stored. Whether a badge has expired is decided by the clock. */
 export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
 export type StoredState = (typeof STORED_STATES)[number];
 
 /**
- * One row a number that is not free. Reserved by an invitation: without a user and a position. Issued: `position` is set,
- * and stays set when the badge ends; its number is never handed out again.
+ * One row per number that is not free. A number reserved by an invitation has no user and no `position`. An issued badge has
+ * a `position`, which stays when the badge ends: its number is never issued again.
  *
  * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/worker/badges/states.ts).
  */
@@ -122,32 +122,32 @@ export const badge = sqliteTable(
     /** The badge number; as the primary key it is unique over all applications. */
     number: integer("number").primaryKey(),
     applicationId: text("application_id").notNull(),
-    /** Keyed digest of the udid (src/worker/applications/devices.ts). */
+    /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
     device: text("device"),
     userId: text("user_id"),
     /** JSON with the known fields in one order, so that equal metadata is equal text. */
     metadata: text("metadata"),
     signingKeyId: integer("signing_key_id"),
-    /** ID of the badge:created event; also tells a repeated write that the badge is its own. */
+    /** ID of the `badge:created` event; a repeated write recognizes its own badge by it. */
     eventId: text("event_id"),
-    /** Orders an application's badges by issue. Assigned once, never reused. */
+    /** Orders an application's badges by when they were issued. Assigned once, never reused. */
     position: integer("position"),
-    /** Orders the badges of one device by when each was last given out: its current badge has the highest (turns.ts). */
+    /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/turns.ts). */
     turn: integer("turn"),
     /** Digest of the invitation token that reserved this number. */
     invitation: text("invitation"),
     issuedAt: integer("issued_at"),
-    /** What was decided last; expiry is decided by the clock. Meaningless for a reservation. */
+    /** Without expiry, which the clock decides. Meaningless for a reservation. */
     state: text("state", { enum: STORED_STATES }).notNull().default("active"),
-    /** From when on the badge is expired; null: it has no end. */
+    /** From when the badge is expired; null: it has no end. */
     expiresAt: integer("expires_at"),
-    /** When the badge left the lists: revoked, replaced, or its expiry was noted. A later `expiresAt` clears it. */
+    /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
     endedAt: integer("ended_at"),
-    /** Another badge has taken this one's place as the badge of its user device. */
+    /** When another badge superseded this one as the badge of its user device. */
     retiredAt: integer("retired_at"),
     /**
-     * Number of the badge's last change within its application (contract section 13): higher than all before it. Badges
-     * of release 1.0 that have not changed since have none; their position serves.
+     * Number of the badge's last change (contract section 13), higher than all earlier ones of its application. Null for
+     * badges of release 1.0 that have not changed since; their position is used instead.
      */
     change: integer("change"),
     changedAt: integer("changed_at"),
@@ -162,7 +162,7 @@ export const badge = sqliteTable(
     index("badge_device_turn")
       .on(table.applicationId, table.device, table.turn)
       .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
-    // GET /v1/badges, without passing over badges that have ended; the application's last position, of either kind.
+    // GET /v1/badges, without reading ended badges; the application's last position, of live and of ended badges.
     index("badge_page")
       .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.position)
       .where(sql`position IS NOT NULL`),
@@ -174,12 +174,12 @@ export const badge = sqliteTable(
     index("badge_change")
       .on(table.applicationId, sql`(CASE WHEN change IS NULL THEN position ELSE change END)`)
       .where(sql`position IS NOT NULL`),
-    // The sweep: which badges have expired and are not noted yet? Few badges have an end.
+    // The sweep: which badges have expired without that being recorded? Few badges have an end.
     index("badge_expiry").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
   ],
 );
 
-/** Users who get no badge (contract section 12), whether or not anybody has seen them yet. */
+/** Blocked users, who get no badge (contract section 12), even if they never had one. */
 export const blockedUser = sqliteTable(
   "blocked_user",
   {
@@ -197,8 +197,8 @@ export const blockedUser = sqliteTable(
 );
 
 /**
- * One row that the sweep writes every minute. An object remembers the sequence number, too: when D1's is not ahead of
- * that, D1 was restored to an older state.
+ * One row that the sweep writes every minute. One Durable Object remembers the sequence number as well: if D1's is not
+ * ahead of that, D1 was restored to an older state.
  */
 export const clock = sqliteTable("clock", {
   id: integer("id").primaryKey(),
@@ -214,17 +214,17 @@ export const invitation = sqliteTable(
     applicationId: text("application_id").notNull(),
     number: integer("number").notNull(),
     state: text("state", { enum: ["pending", "claimed", "revoked", "expired"] }).notNull(),
-    /** Keyed digest of the udid that created it. */
+    /** Device ID of its creator. */
     creatorDevice: text("creator_device").notNull(),
     /** Created with the application's secret: only such an invitation replaces a revoked badge. */
     withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
-    /** Created with an Idempotency-Key: whoever did not get the response can ask for it again. */
+    /** Created with an Idempotency-Key: a caller that did not get the response can request it again. */
     isRepeatable: integer("is_repeatable", { mode: "boolean" }).notNull().default(false),
-    /** `expiresAt` exactly as it was sent. */
+    /** Exactly as it was sent. */
     expiresAt: text("expires_at").notNull(),
     /** When the invitation ends: at `expiresAt`, or at `badgeExpiresAt` if that is earlier. */
     expiresAtTime: integer("expires_at_time").notNull(),
-    /** End of the badge that is claimed, exactly as it was sent, and the same moment. */
+    /** End of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
     badgeExpiresAt: text("badge_expires_at"),
     badgeExpiresAtTime: integer("badge_expires_at_time"),
     createdAt: integer("created_at").notNull(),
@@ -232,9 +232,9 @@ export const invitation = sqliteTable(
     endedAt: integer("ended_at"),
     claimDevice: text("claim_device"),
     claimUserId: text("claim_user_id"),
-    /** The claim's badge:created event; tells a repeated claim that the first one was its own. */
+    /** ID of the claim's `badge:created` event; a repeated claim recognizes its own earlier try by it. */
     claimEventId: text("claim_event_id"),
-    /** Set once the number of a revoked or expired invitation is back with the allocator. */
+    /** When the allocator released the number of a revoked or expired invitation. */
     releasedAt: integer("released_at"),
   },
   (table) => [
@@ -242,14 +242,14 @@ export const invitation = sqliteTable(
     index("invitation_page").on(table.applicationId, table.createdAt),
     // The sweep: which invitations are past their time?
     index("invitation_due").on(table.expiresAtTime).where(sql`state = 'pending'`),
-    // The sweep: which numbers are still to be given back?
+    // The sweep: which ended invitations' numbers are not released yet?
     index("invitation_unreleased")
       .on(table.applicationId, table.endedAt)
       .where(sql`released_at IS NULL AND state IN ('revoked', 'expired')`),
   ],
 );
 
-/** What an application can subscribe to (contract section 18). */
+/** Events that an application can subscribe to (contract section 18). */
 export const SUBSCRIBABLE_EVENTS = [
   "badge:created",
   "badge:suspended",
@@ -261,27 +261,27 @@ export const SUBSCRIBABLE_EVENTS = [
   "invitation:expired",
 ] as const;
 
-/** Every event that is sent; `webhook:test` by an administrator's command. */
+/** All events. `webhook:test` is sent by an administrator's command. */
 export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
 
 export type EventName = (typeof EVENTS)[number];
 
-/** The outbox. A row is written in the transaction of its badge, and `payload` is what is signed and sent, always. */
+/** The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`. */
 export const webhookEvent = sqliteTable(
   "webhook_event",
   {
     applicationId: text("application_id").notNull(),
-    /** `evt_` and a ULID: sorted by time within an application. */
+    /** `evt_` and a ULID, which sorts by time. */
     id: text("id").notNull(),
     event: text("event", { enum: EVENTS }).notNull(),
     payload: text("payload").notNull(),
     state: text("state", { enum: ["pending", "delivered", "exhausted", "held"] }).notNull(),
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
-    /** When the next attempt is due; 0: at once. Claiming moves this ahead by the lease, so nobody else claims it. */
+    /** When the next attempt is due; 0: at once. Claiming moves it to the end of the lease, so no other sender claims it. */
     dueAt: integer("due_at").notNull(),
     lastStatus: integer("last_status"),
-    /** One word for the last outcome, the first bytes of the answer, and how long it took. */
+    /** The last attempt: its outcome in one word, the first bytes of the response, and its duration. */
     lastOutcome: text("last_outcome"),
     lastResponse: text("last_response"),
     lastMilliseconds: integer("last_milliseconds"),
@@ -292,30 +292,30 @@ export const webhookEvent = sqliteTable(
     primaryKey({ columns: [table.applicationId, table.id] }),
     // The sweep: what is due, of each application?
     index("webhook_event_due").on(table.applicationId, table.dueAt).where(sql`state = 'pending'`),
-    // Releasing what was held, replaying what was exhausted.
+    // Releasing held events, replaying exhausted ones.
     index("webhook_event_stopped")
       .on(table.applicationId, table.state, table.id)
       .where(sql`state IN ('exhausted', 'held')`),
   ],
 );
 
-/** A request of an administrator to bring D1 and an application's object in line after one of them was restored. */
+/** An administrator's request to make D1 and an application's object agree after one of them was restored. */
 export const reconciliation = sqliteTable(
   "reconciliation",
   {
     applicationId: text("application_id").primaryKey(),
-    /** Which of the two is older than it was. */
+    /** Which of the two was restored to an older state. */
     restored: text("restored", { enum: ["d1", "object"] }).notNull(),
     requestedAt: integer("requested_at").notNull(),
-    /** What is walked through, and how far the walk is: a lease's ID, or a badge number. */
+    /** Which rows are processed, and the last one so far: a lease's ID or a badge number. */
     step: text("step", { enum: ["leases", "badges"] }).notNull(),
     through: integer("through").notNull(),
-    /** Rows and leases looked at, and those that had to be changed. */
+    /** How many rows or leases were checked, and how many had to be changed. */
     checked: integer("checked").notNull().default(0),
     changed: integer("changed").notNull().default(0),
     finishedAt: integer("finished_at"),
   },
-  // The sweep: what is still to be done?
+  // The sweep: which reconciliations are unfinished?
   (table) => [index("reconciliation_open").on(table.requestedAt).where(sql`finished_at IS NULL`)],
 );
 

@@ -6,7 +6,7 @@
 const RSA_OAEP = { name: "RSA-OAEP", hash: "SHA-256" } as const;
 const RSA_BITS = 3072;
 
-/** What a sealed value is for. It becomes the OAEP label, so a value opens only with the label it was sealed with. */
+/** The purpose of a sealed value. It is the OAEP label, so a value opens only with the label that it was sealed with. */
 export interface SealLabel {
   purpose: "application-secret" | "signing-key" | "device-key";
   applicationId: string;
@@ -21,7 +21,7 @@ export async function generateSealingKey(): Promise<{ publicKey: string; private
     true,
     ["encrypt", "decrypt"],
   );
-  if (!("publicKey" in pair)) throw new Error("RSA-OAEP gave no key pair");
+  if (!("publicKey" in pair)) throw new Error("expected an RSA key pair");
   return {
     publicKey: toBase64(await exportDer("spki", pair.publicKey)),
     privateKey: toBase64(await exportDer("pkcs8", pair.privateKey)),

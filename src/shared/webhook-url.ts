@@ -6,7 +6,7 @@ import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits.ts";
  *
  * The WHATWG URL parser normalizes hosts: it decodes percent-encoding, maps look-alike characters (UTS #46) and turns
  * every spelling of an IPv4 address into four decimal numbers. The rules check the normalized host. What a name resolves
- * to is not known here; the Worker's `global_fetch_strictly_public` flag covers that.
+ * to is not checked here; the Worker's `global_fetch_strictly_public` flag covers that.
  */
 
 /** Why a URL is refused. `local-only`: it would be allowed if the service ran locally. */
@@ -23,12 +23,12 @@ export type UrlRefusal =
   | "single-label"
   | "not-port-443";
 
-/** A checked URL: `url` is the normalised form, which passes again. */
+/** `url` is the normalized form, which passes the same check. */
 export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: UrlRefusal };
 
-/** White space, control characters and backslashes: always a mistake, and parsers disagree about them. */
+/** White space, control characters and backslashes: always a mistake, and parsers treat them differently. */
 const AMBIGUOUS_CHARACTER = /[\s\p{Cc}\\]/u;
-/** The parser tolerates a missing slash; this does not, since it is a typo. The group is user info, host and port. */
+/** Requires both slashes, since a missing one is a typo, though the parser accepts it. The group is user info, host, port. */
 const AUTHORITY = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]+)/i;
 /** Receivers of local development, in their plain spelling only. */
 const LOCAL_RECEIVER = /^http:\/\/(localhost|127\.0\.0\.1)(:[1-9][0-9]*)?$/i;

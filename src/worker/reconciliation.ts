@@ -1,18 +1,18 @@
 import { RECONCILE_CHUNK_ROWS } from "../shared/limits.ts";
 import { writeSteps } from "./badges/transitions.ts";
 import type { Context } from "./context.ts";
-import { wake } from "./invitations/end.ts";
+import { wakeEvents } from "./invitations/end.ts";
 import { endPending } from "./storage/invitations.ts";
 import { findIssuedBadges } from "./storage/issued-badges.ts";
 import {
-  findEnded,
+  findEndedInvitations,
   listNumbers,
   type Progress,
   type Reconciliation,
   writeProgress,
 } from "./storage/reconciliations.ts";
 
-/** What one chunk did, and where the next one starts. */
+/** What one chunk did, and where the next one starts: after a lease's ID or a badge number. */
 interface Chunk {
   checked: number;
   changed: number;
@@ -49,45 +49,45 @@ function progressAfter(open: Reconciliation, { checked, changed, through }: Chun
 
 function processChunk(context: Context, open: Reconciliation): Promise<Chunk> {
   if (open.step === "leases") return releaseEnded(context, open);
-  return open.restored === "d1" ? endGivenBack(context, open) : adoptMissing(context, open);
+  return open.restored === "d1" ? endReleased(context, open) : adoptMissing(context, open);
 }
 
-/** The object is older: it holds leases of invitations that ended in the meantime. */
+/** The object is older: it has leases of invitations that have ended since. */
 async function releaseEnded({ db, allocator }: Context, { applicationId, through }: Reconciliation): Promise<Chunk> {
   const leases = await allocator.invitationLeases(applicationId, through, RECONCILE_CHUNK_ROWS);
-  const ended = await findEnded(db, leases.invitations);
+  const ended = await findEndedInvitations(db, leases.invitations);
   if (ended.length > 0) await allocator.release(applicationId, ended);
   return { checked: leases.invitations.length, changed: ended.length, through: leases.through };
 }
 
-/** The object is older: it lacks the leases of badges that D1 got in the meantime. */
+/** The object is older: it lacks the leases of badges that were issued since. */
 async function adoptMissing({ db, allocator }: Context, open: Reconciliation): Promise<Chunk> {
   const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
   const changed = badges.length === 0 ? 0 : await allocator.adopt(open.applicationId, badges);
   return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };
 }
 
-/** D1 is older: it says that invitations are pending which have ended since and gave their numbers back. */
-async function endGivenBack(context: Context, open: Reconciliation): Promise<Chunk> {
+/** D1 is older: it has invitations as pending that have ended since and whose numbers the object has released. */
+async function endReleased(context: Context, open: Reconciliation): Promise<Chunk> {
   const { db, allocator } = context;
   const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
   const reserved = badges.flatMap(({ number, invitation, device }) =>
     invitation !== null && device === null ? [{ digest: invitation, number }] : [],
   );
-  const givenBack = reserved.length === 0 ? [] : await allocator.whichGaveBack(open.applicationId, reserved);
-  const ended = givenBack.length === 0 ? 0 : await endThose(context, givenBack);
+  const released = reserved.length === 0 ? [] : await allocator.findReleased(open.applicationId, reserved);
+  const ended = released.length === 0 ? 0 : await endInvitations(context, released);
   const revoked = await repeatRevocations(context, open, badges);
   return { checked: badges.length, changed: ended + revoked, through: badges.at(-1)?.number ?? null };
 }
 
 /** @returns how many were still pending */
-async function endThose(context: Context, digests: readonly string[]): Promise<number> {
+async function endInvitations(context: Context, digests: readonly string[]): Promise<number> {
   const { ended, events } = await endPending(context.db, digests, context.now());
-  wake(context, events);
+  wakeEvents(context, events);
   return ended.size;
 }
 
-/** D1 is older: badges that were revoked since are live again there. @returns how many were revoked once more */
+/** D1 is older: it has badges as live that were revoked since. @returns how many were revoked again */
 async function repeatRevocations(
   context: Context,
   { applicationId }: Reconciliation,
@@ -95,7 +95,7 @@ async function repeatRevocations(
 ): Promise<number> {
   const issued = known.filter(({ device }) => device !== null);
   if (issued.length === 0) return 0;
-  const revoked = await context.allocator.whichRevoked(applicationId, issued);
+  const revoked = await context.allocator.findRevoked(applicationId, issued);
   if (revoked.length === 0) return 0;
   const badges = await findIssuedBadges(context.db, applicationId, revoked);
   return (await writeSteps(context, applicationId, badges, { kind: "revoke" }, context.now())).length;

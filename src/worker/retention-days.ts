@@ -1,15 +1,15 @@
 import { EVENT_RETENTION_DAYS, INVITATION_RETENTION_DAYS } from "../shared/limits.ts";
 
-/** How long what is over is kept, in days (contract section 18); null: the variable is wrong, so nothing is deleted. */
+/** How long old rows are kept, in days (contract section 18); null: the variable is malformed, so nothing is deleted. */
 export interface Retention {
-  /** Of delivered events; of exhausted and held ones three times that. */
+  /** For delivered events; exhausted and held ones are kept three times as long. */
   eventDays: number | null;
   invitationDays: number | null;
 }
 
 const DAYS = /^\d{1,5}(\.\d{1,6})?$/;
 
-/** A deployment whose wrangler.toml is older has no variables. */
+/** A deployment with an older wrangler.toml does not have the variables. */
 export function readRetention(variables: {
   EVENT_RETENTION_DAYS?: string;
   INVITATION_RETENTION_DAYS?: string;

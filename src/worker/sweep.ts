@@ -11,18 +11,18 @@ import {
   WAKE_UP_GRACE_MILLISECONDS,
 } from "../shared/limits.ts";
 import { revokeAll } from "./badges/block.ts";
-import { type ExpiryCursor, noteExpiries } from "./badges/expiry.ts";
+import { type ExpiryCursor, recordExpiries } from "./badges/expiry.ts";
 import type { Context } from "./context.ts";
-import { expireSome, releaseSome } from "./invitations/expire.ts";
-import { resealSome } from "./keys/resealing.ts";
+import { expireChunk, releaseChunk } from "./invitations/expire.ts";
+import { resealChunk } from "./keys/resealing.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 import { reconcileChunk } from "./reconciliation.ts";
-import { walkOldEvents, walkOldInvitations } from "./retention.ts";
+import { createEventPurge, createInvitationPurge } from "./retention.ts";
 import { findUnfinishedBlocks } from "./storage/blocked-users.ts";
 import { renewAllEpochs, tickClock } from "./storage/clock.ts";
 import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
-import type { ReadThrough } from "./storage/sealed-values.ts";
+import type { ReadPositions } from "./storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
 
 interface Done {
@@ -45,8 +45,8 @@ interface Done {
 type Part = (context: Context, done: Done) => Promise<boolean>;
 
 /**
- * Finds and finishes what time has made due or a crash has left: once a minute, in bounded chunks. Whatever it does can
- * be repeated, also by two sweeps at once.
+ * Does what has become due, and finishes what a crash interrupted: once a minute, in bounded chunks. Everything it does can
+ * be repeated, even by two sweeps at once.
  */
 export async function sweep(context: Context): Promise<void> {
   const startedAt = context.now();
@@ -78,7 +78,7 @@ export async function sweep(context: Context): Promise<void> {
     deleteEvents: deleteEvents(),
     deleteInvitations: deleteInvitations(),
   };
-  const isFinished = await takeTurns(context, done, new Map(Object.entries(parts)), startedAt);
+  const isFinished = await runRoundRobin(context, done, new Map(Object.entries(parts)), startedAt);
   const didAnything = Object.values(done).some((count) => count > 0);
   if (!didAnything && isFinished) return;
   log("info", {
@@ -91,13 +91,17 @@ export async function sweep(context: Context): Promise<void> {
 }
 
 /**
- * Runs the parts chunk by chunk until none finds anything, or until the sweep has used up its time or its calls of D1 and
- * the rest waits a minute. They take turns, so none waits for another's backlog, and what breaks one leaves the others
- * going.
+ * Runs one chunk of each part in turn, until no part finds anything or the sweep has used up its time or its D1 calls; the
+ * rest waits for the next sweep. So no part waits for another's backlog, and a part that fails does not stop the others.
  *
  * @returns whether nothing is left
  */
-async function takeTurns(context: Context, done: Done, parts: Map<string, Part>, startedAt: number): Promise<boolean> {
+async function runRoundRobin(
+  context: Context,
+  done: Done,
+  parts: Map<string, Part>,
+  startedAt: number,
+): Promise<boolean> {
   const tripsBefore = context.db.roundTrips;
   let isFinished = true;
   while (parts.size > 0) {
@@ -122,7 +126,7 @@ async function releaseEvents({ db }: Context, done: Done): Promise<boolean> {
   return released > 0;
 }
 
-/** Sends a wake-up for events that are due: their first one was lost, or their wait was too long for the queue. */
+/** Sends wake-ups for due events: the first one was lost, or the delay was too long for the queue. */
 async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<boolean> {
   const due = await findDueEvents(db, {
     now: now(),
@@ -135,11 +139,11 @@ async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<bool
     await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
   }
   done.eventsWoken += due.length;
-  // They stay due until the queue brings them, so a second look would wake them twice.
+  // The events stay due until they are claimed, so a second chunk would wake them twice.
   return false;
 }
 
-/** After D1 was restored to an older state, cursors of every feed expire (contract section 13). */
+/** If D1 was restored to an older state, expires the cursors of every feed (contract section 13). */
 async function checkClock({ db, allocator, now }: Context, done: Done): Promise<boolean> {
   const sequence = await tickClock(db, now());
   if (await allocator.noteClock(sequence)) return false;
@@ -151,14 +155,14 @@ async function checkClock({ db, allocator, now }: Context, done: Done): Promise<
 function expireBadges(): Part {
   let after: ExpiryCursor | null = null;
   return async (context, done) => {
-    const { noted, next } = await noteExpiries(context, after);
-    done.badgesExpired += noted;
+    const { recorded, next } = await recordExpiries(context, after);
+    done.badgesExpired += recorded;
     after = next;
     return next !== null;
   };
 }
 
-/** Blocks whose request died before every badge was revoked. */
+/** Finishes blocks whose request ended before every badge was revoked. */
 async function finishBlocks(context: Context, done: Done): Promise<boolean> {
   const before = context.now() - PLATFORM_DEADLINE_MILLISECONDS;
   for (const user of await findUnfinishedBlocks(context.db, before, SWEEP_CHUNK_ROWS)) {
@@ -173,19 +177,19 @@ async function finishBlocks(context: Context, done: Done): Promise<boolean> {
 }
 
 async function expireInvitations(context: Context, done: Done): Promise<boolean> {
-  const { expired, released } = await expireSome(context);
+  const { expired, released } = await expireChunk(context);
   done.invitationsExpired += expired;
   done.numbersReleased += released;
   return expired > 0;
 }
 
 function releaseNumbers(): Part {
-  let applicationsAfter = "";
+  let afterApplicationId = "";
   return async (context, done) => {
-    const { released, goOnAfter } = await releaseSome(context, applicationsAfter);
+    const { released, nextCursor } = await releaseChunk(context, afterApplicationId);
     done.numbersReleased += released;
-    applicationsAfter = goOnAfter ?? "";
-    return goOnAfter !== null;
+    afterApplicationId = nextCursor ?? "";
+    return nextCursor !== null;
   };
 }
 
@@ -209,28 +213,28 @@ function reconcile(): Part {
 }
 
 function deleteEvents(): Part {
-  const walk = walkOldEvents();
+  const purge = createEventPurge();
   return async (context, done) => {
-    const { deleted, isFinished } = await walk(context);
+    const { deleted, isFinished } = await purge(context);
     done.eventsDeleted += deleted;
     return !isFinished;
   };
 }
 
 function deleteInvitations(): Part {
-  const walk = walkOldInvitations();
+  const purge = createInvitationPurge();
   return async (context, done) => {
-    const { deleted, isFinished } = await walk(context);
+    const { deleted, isFinished } = await purge(context);
     done.invitationsDeleted += deleted;
     return !isFinished;
   };
 }
 
-/** A value that does not open is skipped until the next sweep. The log names it by its IDs, never by what it is. */
+/** A value that cannot be opened is skipped until the next sweep. The log has its IDs, never the value. */
 function resealValues(): Part {
-  let after: ReadThrough | undefined;
+  let after: ReadPositions | undefined;
   return async ({ db, sealingKeys }, done) => {
-    const { resealed, unreadable, next } = await resealSome(db, sealingKeys, after);
+    const { resealed, unreadable, next } = await resealChunk(db, sealingKeys, after);
     for (const { value, error } of unreadable.slice(0, Math.max(0, MAX_LOGGED_UNREADABLE - done.valuesUnreadable))) {
       const { purpose, applicationId: application, id, sealingVersion } = value;
       log("error", { event: "value-not-resealed", purpose, application, id, sealingVersion, error });

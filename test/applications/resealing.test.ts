@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { beforeEach, describe, expect, it } from "vitest";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { deviceOf } from "../../src/worker/applications/devices.ts";
-import { resealSome } from "../../src/worker/keys/resealing.ts";
+import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { sweep } from "../../src/worker/sweep.ts";
@@ -100,11 +100,11 @@ describe("rotation of the sealing key (contract section 9)", () => {
     const { SEALING_KEY_1 } = env;
     const { context } = testContext();
     const nothing = { resealed: 0, unreadable: [], next: null };
-    expect(await resealSome(context.db, new SealingKeys({ SEALING_KEY_1 }))).toEqual(nothing);
+    expect(await resealChunk(context.db, new SealingKeys({ SEALING_KEY_1 }))).toEqual(nothing);
     expect(await versions()).toContain(1);
-    await resealSome(context.db, context.sealingKeys);
+    await resealChunk(context.db, context.sealingKeys);
     expect(await versions()).toEqual([2]);
-    expect(await resealSome(context.db, context.sealingKeys)).toEqual(nothing);
+    expect(await resealChunk(context.db, context.sealingKeys)).toEqual(nothing);
   });
 
   it("two runs at once do each value once", async () => {
@@ -112,7 +112,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     await createApplication();
     await rotateSealingKey();
     const { context } = testContext();
-    const runs = await Promise.all([1, 2].map(() => resealSome(context.db, context.sealingKeys)));
+    const runs = await Promise.all([1, 2].map(() => resealChunk(context.db, context.sealingKeys)));
     expect(runs.reduce((sum, { resealed }) => sum + resealed, 0)).toBe(6);
     expect(await versions()).toEqual([2]);
   });
@@ -125,7 +125,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
       trips.push(statements.length);
       return send();
     });
-    const { resealed } = await resealSome(new Database(d1), testContext().context.sealingKeys);
+    const { resealed } = await resealChunk(new Database(d1), testContext().context.sealingKeys);
     expect(resealed).toBe(12);
     expect(trips).toEqual([4, 3]);
   });
@@ -142,7 +142,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
       }
       return send();
     });
-    const { resealed } = await resealSome(new Database(d1), testContext().context.sealingKeys);
+    const { resealed } = await resealChunk(new Database(d1), testContext().context.sealingKeys);
     expect(resealed).toBe(0);
     expect(await versions()).toEqual([3]);
     expect(await sealedOf(id)).toEqual(["newer", "newer", "newer"]);

@@ -3,7 +3,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { describe, expect, it } from "vitest";
 import { application, sealingKey } from "../../src/shared/schema.ts";
 import { Custody } from "../../src/worker/keys/custody.ts";
-import { resealSome } from "../../src/worker/keys/resealing.ts";
+import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication } from "../support/application.ts";
@@ -66,10 +66,10 @@ describe("re-sealing seals only to the key that D1 names and the Worker holds (c
     const db = new Database(env.DB);
     // `right` is a key of version 2 here that lost the race; the one D1 names has not arrived yet.
     const early = new SealingKeys({ SEALING_KEY_1: right, SEALING_KEY_2_00aa: right });
-    expect((await resealSome(db, early)).resealed).toBe(0);
+    expect((await resealChunk(db, early)).resealed).toBe(0);
     expect(new Set(await versions())).toEqual(new Set([1]));
     const both = new SealingKeys({ SEALING_KEY_1: right, SEALING_KEY_2_00aa: right, SEALING_KEY_2_00bb: other });
-    expect((await resealSome(db, both)).resealed).toBeGreaterThan(0);
+    expect((await resealChunk(db, both)).resealed).toBeGreaterThan(0);
     expect(new Set(await versions())).toEqual(new Set([2]));
     // The loser's secret is deleted, and nothing needs it.
     const { context } = testContext();

@@ -50,7 +50,7 @@ describe("presenting a token (contract section 5)", () => {
 
   it("answers the claimer again for ever, and nobody else, be it by device or by user", () => {
     for (const now of ALWAYS) {
-      expect(decideClaim(invitation("claimed"), CLAIMER, now)).toEqual({ kind: "claimed-before" });
+      expect(decideClaim(invitation("claimed"), CLAIMER, now)).toEqual({ kind: "already-claimed" });
       for (const other of OTHERS) {
         const decision = decideClaim(invitation("claimed"), other, now);
         expect(decision).toEqual({ kind: "refuse", code: "CLAIMED_INVITATION" });
@@ -87,7 +87,7 @@ describe("revoking (contract section 5)", () => {
     ["pending", EXPIRES_AT, { kind: "expire" }],
     ["pending", AFTER, { kind: "expire" }],
     ...ALWAYS.flatMap((now) => [
-      ["revoked", now, { kind: "revoked-before" }] as const,
+      ["revoked", now, { kind: "already-revoked" }] as const,
       ["claimed", now, { kind: "refuse", code: "CLAIMED_INVITATION" }] as const,
       ["expired", now, { kind: "refuse", code: "EXPIRED_INVITATION" }] as const,
     ]),

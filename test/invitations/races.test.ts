@@ -4,7 +4,7 @@ import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { createInvitation } from "../../src/worker/invitations/create.ts";
-import { expireSome, releaseSome } from "../../src/worker/invitations/expire.ts";
+import { expireChunk, releaseChunk } from "../../src/worker/invitations/expire.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
 import { Refusal } from "../../src/worker/refusal.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -119,8 +119,8 @@ async function perform(context: Context, what: Act, stage: Stage): Promise<Outco
         return "revoked";
       case "expire":
         stage.expire();
-        await expireSome(context);
-        await releaseSome(context, "");
+        await expireChunk(context);
+        await releaseChunk(context, "");
         return "swept";
     }
   } catch (error) {
@@ -173,7 +173,7 @@ async function race({ owner, application }: Ground, acts: readonly Act[], schedu
   };
   if (state === undefined) throw new Error("the invitation has no row");
   // What is left pending ends now, so that the next race is alone.
-  await expireSome({ ...context, now: () => endsAt });
+  await expireChunk({ ...context, now: () => endsAt });
   return describeEnd(outcomes, { state, badges: { ...has("alice"), ...has("bob") } });
 }
 

@@ -3,7 +3,7 @@ import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { createInvitation } from "../../src/worker/invitations/create.ts";
-import { releaseSome } from "../../src/worker/invitations/expire.ts";
+import { releaseChunk } from "../../src/worker/invitations/expire.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
 import { sweep } from "../../src/worker/sweep.ts";
 import { inParallel } from "../badges/support.ts";
@@ -174,9 +174,9 @@ describe("a chunk of numbers that were not given back (contract section 5)", () 
       if (target.part === "allocator") throw new Error("no answer");
       return call();
     });
-    expect(await releaseSome(failing, "")).toEqual({ released: 0, goOnAfter: application.id });
-    expect(await releaseSome(testContext().context, "")).toEqual({ released: 1, goOnAfter: "" });
-    expect(await releaseSome(testContext().context, "")).toEqual({ released: 0, goOnAfter: null });
+    expect(await releaseChunk(failing, "")).toEqual({ released: 0, nextCursor: application.id });
+    expect(await releaseChunk(testContext().context, "")).toEqual({ released: 1, nextCursor: "" });
+    expect(await releaseChunk(testContext().context, "")).toEqual({ released: 0, nextCursor: null });
   });
 });
 

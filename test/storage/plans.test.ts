@@ -75,10 +75,10 @@ async function createCaller(application: TestApplication, around: AroundTrip) {
 
 /**
  * Applications and sealing keys are few; of reconciliations only the open ones are read, by an index of those. `ending` and
- * `told` are the invitations that the statement itself has found by an index.
+ * `ended` are the invitations that the statement itself has found by an index.
  */
 const READ_WHOLE =
-  /^SCAN (application|sealing_key|reconciliation USING INDEX reconciliation_open|ending|told|\(subquery)/;
+  /^SCAN (application|sealing_key|reconciliation USING INDEX reconciliation_open|ending|ended|\(subquery)/;
 
 const openReconciliation = (id: string, restored: string, step: string) =>
   env.DB.prepare(
@@ -101,7 +101,7 @@ describe("every statement finds its rows by an index", () => {
     await passHours(application, 1);
     expect(statements.size).toBeGreaterThan(15);
     // A co-routine over the few keys of one application, found by an index.
-    expect(await scansOf(statements)).toEqual(["SCAN application_signingKeys", "SCAN told"]);
+    expect(await scansOf(statements)).toEqual(["SCAN application_signingKeys", "SCAN ended"]);
   });
 
   it("in the sweep and in deliveries, but for the applications and the sealing keys, which are few", async () => {

@@ -2,7 +2,7 @@ import { FreedNumbers } from "./freed-numbers.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
 import { integer } from "./sql.ts";
 
-/** What D1 knows of a number. */
+/** A number's owner as D1 has it. */
 export interface KnownBadge {
   number: number;
   device: string | null;
@@ -10,20 +10,20 @@ export interface KnownBadge {
   invitation: string | null;
 }
 
-/** The leases of one chunk, those of devices left out, and where the next chunk begins. */
+/** One chunk of leases: those of invitations, without those of devices. */
 export interface InvitationLeases {
   invitations: string[];
-  /** The last lease that was looked at; null when there was none. */
+  /** ID of the chunk's last lease, where the next chunk starts; null when no lease is left. */
   through: number | null;
 }
 
 /**
- * Takes over what D1 knows, into the ledger of an object that was restored to an older state: the numbers are free no
- * more, and their holders have them. A number leased to a holder meanwhile, and not used, is freed. Repeated, it does
- * nothing.
+ * Copies owners from D1 into the ledger of an object that was restored to an older state: the numbers are no longer free,
+ * and their holders have confirmed leases. A different number that such a holder has leased since, and not used, is freed.
+ * May be repeated.
  *
  * @param now milliseconds
- * @returns how many leases it added or changed
+ * @returns how many leases were added or changed
  */
 export function adoptBadges(sql: SqlStorage, badges: readonly KnownBadge[], now: number): number {
   const leases = badges.flatMap((badge) => {
@@ -48,7 +48,7 @@ export function adoptBadges(sql: SqlStorage, badges: readonly KnownBadge[], now:
     .toArray().length;
 }
 
-/** Numbers that nobody confirmed, of holders that D1 knows with other ones. */
+/** Unconfirmed numbers of holders that have another number in D1. */
 function findReplaced(sql: SqlStorage, leases: readonly { holder: string; number: number }[]): number[] {
   return sql
     .exec(
@@ -65,7 +65,7 @@ function claimantOf({ invitation, device, userId }: KnownBadge): string | null {
   return holderKey({ kind: "device", device, userId });
 }
 
-/** Leases in the order in which they were made, as far as invitations hold them. */
+/** One chunk of leases after an ID, in the order in which they were made. */
 export function listInvitationLeases(sql: SqlStorage, after: number, limit: number): InvitationLeases {
   const rows = sql.exec("SELECT id, holder FROM lease WHERE id > ? ORDER BY id LIMIT ?", after, limit).toArray();
   const prefix = holderKey({ kind: "invitation", invitation: "" });

@@ -4,51 +4,51 @@ import type { NumberRange } from "./fresh-numbers.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Ledger } from "./ledger.ts";
 
-/** What the object needs to know of its application to lease a number. */
+/** The application's settings that leasing a number depends on. */
 export interface AllocationRules {
   range: NumberRange;
   reuseAfterSeconds: number;
 }
 
-/** A number that somebody asks for, and what D1 is to hold of it. */
+/** A request for a number, and the row to be written for it. */
 export interface Allocation {
   rules: AllocationRules;
   holder: string;
-  /** When whoever asks gives up, in milliseconds: what is written later must not count as told. */
+  /** When the caller gives up, in milliseconds: a result after that is reported as unavailable. */
   until: number;
   write(number: number): BadgeWrite;
 }
 
 /**
- * Business outcomes are values: an exception would cross RPC as a fault of the object. `wakeUps` is for Workers of version
- * 1.0.0, which fail without the list and send what is in it: the object sends wake-ups itself.
+ * Business outcomes are values, because an exception would cross RPC as a fault of the object. `wakeUps` is always empty,
+ * since the object sends wake-ups itself; Workers of version 1.0.0 fail without the list.
  */
 export type AllocationResult =
   | { kind: "written"; number: number; wakeUps: readonly never[] }
   | { kind: "existing"; number: number }
-  /** An earlier request with the same Idempotency-Key was another. */
+  /** The Idempotency-Key was used for a different request. */
   | { kind: "mismatched" }
-  /** The user gets no badge. */
+  /** The user is blocked. */
   | { kind: "blocked" }
   | { kind: "exhausted" }
   | { kind: "contended" }
   | { kind: "unavailable" };
 
-/** What allocations need of D1. */
+/** D1, as allocations use it. */
 export interface AllocationStorage {
-  /** Writes all in one transaction. */
+  /** Writes everything in one transaction. */
   write(this: void, writes: readonly BadgeWrite[]): Promise<WriteResult[]>;
-  /** Passes over all numbers that come next and that D1 knows. */
+  /** Skips the next numbers as far as D1 already has them. */
   skipKnownNumbers(this: void): Promise<void>;
-  /** Settles leases in vain, as soon as they are old enough. @returns whether that made a number free */
+  /** Settles unconfirmed leases that are old enough. @returns whether that freed a number */
   settleOldLeases(this: void): Promise<boolean>;
 }
 
-/** What allocations tell the object, once for each group. Nobody waits for what it does about it. */
+/** Called once per group; what it starts is not awaited. */
 export interface AllocationListener {
-  /** Numbers have been leased, or there were none. */
+  /** Numbers were leased, or the range is exhausted. */
   leased(this: void, rules: AllocationRules, now: number): void;
-  /** These events have been recorded and are due. */
+  /** Events were recorded and are due. */
   recorded(this: void, eventIds: readonly string[]): void;
 }
 
@@ -68,23 +68,23 @@ export class Allocations {
     this.#listener = listener;
   }
 
-  /** @throws Unavailable when D1 does not answer */
+  /** @throws Unavailable when D1 fails or does not respond in time */
   async allocate(allocation: Allocation): Promise<AllocationResult> {
     for (let attempt = 0; attempt < MAX_LEASE_ATTEMPTS; attempt++) {
       const result = await this.#group.add(allocation);
       if (result?.kind === "exhausted" && (await this.#storage.settleOldLeases())) continue;
       if (result) return result;
-      await this.#skipTaken();
+      await this.#skipKnown();
     }
     return { kind: "contended" };
   }
 
   /**
-   * Leases, writes and confirms for a group. What is noted here before the first `await` and after the last one is one
-   * transaction of the object's storage for all of the group, and for the one before it under load: a commit each would
-   * cost more than all else.
+   * Leases, writes and confirms the numbers of a group. The ledger is only written before the first `await` and after the
+   * last one, so the object's storage commits once for all of the group, and under load once for two groups: a commit for
+   * each number would cost more than all the rest.
    *
-   * @returns for each, in the same order, its result, or null when another number must be tried
+   * @returns a result for each allocation, in the same order; null when another number must be tried
    */
   async #allocateAll(group: readonly Allocation[]): Promise<(AllocationResult | null)[]> {
     const now = Date.now();
@@ -95,8 +95,8 @@ export class Allocations {
     );
     const newest = group.at(-1);
     if (newest) this.#listener.leased(newest.rules, now);
-    const writes = group.flatMap(({ write }, place) => {
-      const lease = leases[place];
+    const writes = group.flatMap(({ write }, index) => {
+      const lease = leases[index];
       return lease?.kind === "leased" ? [write(lease.number)] : [];
     });
     const written = writes.length === 0 ? [] : await this.#storage.write(writes);
@@ -105,14 +105,14 @@ export class Allocations {
       const lease = leases[index];
       if (lease?.kind !== "leased") return lease ?? null;
       const { value: result } = remaining.next();
-      if (!result) throw new Error("a lease was written without a result");
+      if (!result) throw new Error("D1 returned fewer results than leases were written");
       return this.#apply(allocation, lease.number, result);
     });
     this.#listener.recorded(pendingEvents(writes, written));
     return results;
   }
 
-  /** Brings the ledger in line with what D1 said. @returns null when another number must be tried */
+  /** Updates the ledger to match D1's result. @returns null when another number must be tried */
   #apply({ holder, until }: Allocation, number: number, result: WriteResult): AllocationResult | null {
     switch (result.kind) {
       case "written":
@@ -121,15 +121,15 @@ export class Allocations {
         return { kind: "written", number: result.number, wakeUps: [] };
       case "existing":
         if (result.number === number) this.#ledger.confirm(holder, number);
-        else this.#giveUp(holder, number, result.leasedNumberTaken);
+        else this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "ended":
-        // Its own number or another that it was leased now: the invitation needs none any more.
-        this.#giveUp(holder, number, result.leasedNumberTaken);
+        // An ended invitation needs no number, whether it is the same one or newly leased.
+        this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "mismatched":
         if (result.isReserved) this.#ledger.confirm(holder, number);
-        else this.#giveUp(holder, number, result.leasedNumberTaken);
+        else this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "mismatched" };
       case "blocked":
         this.#ledger.release(holder, number, Date.now());
@@ -140,16 +140,16 @@ export class Allocations {
     }
   }
 
-  #giveUp(holder: string, number: number, isTaken: boolean): void {
+  #endLease(holder: string, number: number, isTaken: boolean): void {
     if (isTaken) this.#ledger.markTaken(holder, number);
     else this.#ledger.release(holder, number, Date.now());
   }
 
   /**
-   * After one taken number others are likely: this object was restored to an older state. Passes over all that come next
-   * and that D1 knows, once for everybody who met one.
+   * A taken number means that this object was restored to an older state, so more are likely. Concurrent callers share one
+   * run that skips them.
    */
-  #skipTaken(): Promise<void> {
+  #skipKnown(): Promise<void> {
     this.#skipping ??= this.#storage.skipKnownNumbers().finally(() => {
       this.#skipping = null;
     });
@@ -158,8 +158,8 @@ export class Allocations {
 }
 
 function pendingEvents(writes: readonly BadgeWrite[], results: readonly WriteResult[]): readonly string[] {
-  return writes.flatMap((write, place) => {
-    const result = results[place];
+  return writes.flatMap((write, index) => {
+    const result = results[index];
     const isPending = result?.kind === "written" && result.eventPending;
     return write.kind === "issue" && isPending ? [write.eventId] : [];
   });

@@ -16,12 +16,12 @@ import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeases } from "./adoption.ts";
 import { type AllocationResult, type AllocationRules, Allocations } from "./allocations.ts";
-import { ApplicationId } from "./application-id.ts";
 import { type ClaimResult, Claims } from "./claims.ts";
 import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
 import { HighWaterMark } from "./high-water-mark.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
+import { OwnApplicationId } from "./own-application-id.ts";
 import { RangeWarnings } from "./range-warnings.ts";
 import { Settlement } from "./settlement.ts";
 import { firstRow, integer } from "./sql.ts";
@@ -50,13 +50,14 @@ export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
 type EndedLease = Omit<EndedInvitation, "number"> & { number?: number };
 
 /**
- * One application's object; its name is the application ID. It knows which number is leased to which holder, and writes
- * what is asked for at one moment to D1 in one batch. Every call may be repeated: the lease by its holder, the write by
- * its event ID or invitation. Methods take what Workers of earlier and later versions send: a deployment has both.
+ * One application's Durable Object, named by the application ID. It records which number is leased to which holder, and
+ * writes concurrent requests to D1 in one batch. Every call may be repeated: a lease is found by its holder, a write by its
+ * event ID or invitation. During a deployment, Workers of an earlier and a later version call the same object, so methods
+ * accept the arguments of both.
  */
 export class Allocator extends DurableObject<Env> {
   readonly #ledger = new Ledger(this.ctx.storage.sql);
-  readonly #applicationId = new ApplicationId(this.ctx.storage.sql, this.ctx.id.name);
+  readonly #applicationId = new OwnApplicationId(this.ctx.storage.sql, this.ctx.id.name);
   readonly #highWater = new HighWaterMark(this.ctx.storage.sql);
   readonly #warnings = new RangeWarnings(this.ctx.storage.sql);
   readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
@@ -98,13 +99,13 @@ export class Allocator extends DurableObject<Env> {
       const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
       return { kind: "issue", number, ...request, payload };
     };
-    // A badge that is written too late for this request is there for the next one of its device.
+    // If the badge is written after the caller has given up, the device's next request finds it.
     return orUnavailable(this.#allocations.allocate({ rules, holder, write, until: Number.POSITIVE_INFINITY }));
   }
 
   /**
-   * A reservation that waited so long that the Worker may have given up is not reported, and ends as unconfirmed leases
-   * do. The time counts from here, so that the Worker's clock need not agree with this one.
+   * A reservation that took so long that the Worker may have given up is not reported, and its lease stays unconfirmed
+   * until it is settled. The deadline counts from the object's own clock, so the two clocks need not agree.
    */
   reserve(rules: AllocationRules, request: ReserveRequest, applicationId?: string): Promise<AllocationResult> {
     this.#applicationId.learn(applicationId);
@@ -114,13 +115,13 @@ export class Allocator extends DurableObject<Env> {
     return orUnavailable(this.#allocations.allocate({ rules, holder, write, until }));
   }
 
-  /** Gives a user device the number that an invitation reserved. */
+  /** Issues an invitation's number to a user device. */
   claim(claim: Claim, applicationId?: string): Promise<ClaimResult> {
     this.#applicationId.learn(applicationId);
     return orUnavailable(this.#claims.claim(claim));
   }
 
-  /** Writes what badges become, and remembers which were revoked, should D1 be restored to a time before. */
+  /** Writes badge transitions. The ledger records revocations too, in case D1 is restored to an older state. */
   transition(transitions: readonly HeldTransition[], applicationId?: string): Promise<TransitionResult> {
     this.#applicationId.learn(applicationId);
     return orUnavailable(this.#transition(transitions));
@@ -143,8 +144,8 @@ export class Allocator extends DurableObject<Env> {
     return { kind: "written", changes: changed };
   }
 
-  /** Which of these badges were revoked, by what is remembered here. */
-  whichRevoked(badges: readonly KnownBadge[]): number[] {
+  /** @returns numbers of those badges that the ledger has recorded as revoked */
+  findRevoked(badges: readonly KnownBadge[]): number[] {
     return badges.flatMap((badge) => {
       const holder = badgeHolder(badge);
       return holder && this.#ledger.isRevoked(holderKey(holder), badge.number) ? [badge.number] : [];
@@ -152,11 +153,10 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /**
-   * For the one object that remembers the clock row of D1 (src/worker/storage/clock.ts).
+   * Called on one object only, which remembers D1's clock row (src/worker/storage/clock.ts).
    *
-   * @param tick tells a repeated call from another
-   *
-   * @returns false when D1 was restored to an older state
+   * @param tick identifies the call, so that a repeated one gets the same result
+   * @returns false if D1 was restored to an older state
    */
   noteClock(sequence: number, tick: string): boolean {
     const { sql } = this.ctx.storage;
@@ -168,17 +168,17 @@ export class Allocator extends DurableObject<Env> {
     return isAhead;
   }
 
-  /** Which of these invitations do not have their number here any more. */
-  whichGaveBack(invitations: readonly { digest: string; number: number }[]): string[] {
+  /** @returns digests of those invitations that no longer hold their number in the ledger */
+  findReleased(invitations: readonly { digest: string; number: number }[]): string[] {
     return invitations
       .filter(({ digest, number }) => {
         const holder = holderKey({ kind: "invitation", invitation: digest });
-        return this.#ledger.mayClaim(holder, number, "") === "given-back";
+        return this.#ledger.checkClaim(holder, number, "") === "released";
       })
       .map(({ digest }) => digest);
   }
 
-  /** Takes over what D1 knows of its numbers, after this object was restored. @returns how many leases changed */
+  /** Copies owners from D1 after this object was restored to an older state. @returns how many leases changed */
   adopt(badges: readonly KnownBadge[]): number {
     return adoptBadges(this.ctx.storage.sql, badges, Date.now());
   }
@@ -187,7 +187,7 @@ export class Allocator extends DurableObject<Env> {
     return listInvitationLeases(this.ctx.storage.sql, after, limit);
   }
 
-  /** Takes back the numbers of ended invitations, each free since its invitation's end. Repeated, it does nothing. */
+  /** Releases the numbers of ended invitations, as of the invitation's end. May be repeated. */
   release(ended: readonly EndedLease[]): void {
     for (const { digest: invitation, number, endedAt } of ended) {
       this.#ledger.release(holderKey({ kind: "invitation", invitation }), number ?? null, endedAt);
@@ -200,7 +200,7 @@ export class Allocator extends DurableObject<Env> {
       const before = Date.now() - LEASE_RECLAIM_SECONDS * 1000;
       await settleUnconfirmed(this.#openDatabase(), this.#ledger, before);
     } catch (error) {
-      // The runtime repeats a failed alarm six times and then drops it (Durable Objects: Alarms). D1 may be away longer.
+      // The runtime retries a failed alarm six times, then drops it (Durable Objects: Alarms). D1 may be down for longer.
       log("warn", { event: "reclaim-postponed", application: this.#applicationId.valueIfKnown, error });
     }
     this.#alarmIsSet = this.#ledger.finishScan();
@@ -210,12 +210,12 @@ export class Allocator extends DurableObject<Env> {
   async #ensureAlarm(): Promise<void> {
     if (this.#alarmIsSet) return;
     const alarm = await this.ctx.storage.getAlarm();
-    // One further ahead was set by a wrong clock.
+    // An alarm further ahead was set by a wrong clock.
     if (alarm === null || alarm > Date.now() + LEASE_RECLAIM_SECONDS * 1000) await this.#setAlarm();
     this.#alarmIsSet = true;
   }
 
-  /** For the hour of the oldest unconfirmed lease. */
+  /** Sets the alarm to when the oldest unconfirmed lease can be settled. */
   #setAlarm(): Promise<void> {
     const now = Date.now();
     const oldest = Math.min(this.#ledger.oldestUnconfirmed() ?? now, now);
@@ -227,7 +227,7 @@ export class Allocator extends DurableObject<Env> {
     return new Database(this.env.DB);
   }
 
-  /** Tells the queue for all of a group at once, whether its callers are still there or not. */
+  /** Sends the wake-ups of a group at once, even if its callers have given up. */
   #wake(eventIds: readonly string[]): void {
     this.ctx.waitUntil(sendWakeUps(this.env.WEBHOOKS, this.#applicationId.value, eventIds));
   }

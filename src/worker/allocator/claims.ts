@@ -5,8 +5,8 @@ import { holderKey } from "./holder.ts";
 import type { ClaimStanding, Ledger } from "./ledger.ts";
 
 /**
- * What came of a claim; all but `written` left everything as it was. `given-back` and `claimed-by-another`: the ledger
- * says so, while D1 may have been restored to an older state. `overtaken`: something moved since the request looked.
+ * The result of a claim; all but `written` mean that nothing was changed. `released` and `claimed-by-another` come from the
+ * ledger: D1 may have been restored to an older state. `overtaken`: the rows have changed since the request read them.
  * `wakeUps`: see `AllocationResult`.
  */
 export type ClaimResult =
@@ -15,7 +15,7 @@ export type ClaimResult =
   | { kind: "overtaken" }
   | { kind: "unavailable" };
 
-/** Claims of one application, written to D1 in groups. The ledger says whose each number is, and hears who got it. */
+/** Claims of one application, written to D1 in groups and recorded in the ledger. */
 export class Claims {
   readonly #ledger: Ledger;
   readonly #write: (claims: readonly Claim[]) => Promise<ClaimWriteResult[]>;
@@ -24,7 +24,7 @@ export class Claims {
 
   /**
    * @param write writes to D1, in one transaction
-   * @param recorded hears which events of a group have been recorded and are due
+   * @param recorded called with the events of a group that were recorded and are due
    */
   constructor(
     ledger: Ledger,
@@ -36,7 +36,7 @@ export class Claims {
     this.#recorded = recorded;
   }
 
-  /** @throws Unavailable when D1 does not answer */
+  /** @throws Unavailable when D1 fails or does not respond in time */
   claim(claim: Claim): Promise<ClaimResult> {
     return this.#group.add(claim);
   }
@@ -50,8 +50,8 @@ export class Claims {
     const writes = withoutRivals(group.filter((claim) => !results.has(claim)));
     const written = writes.length === 0 ? [] : await this.#write(writes);
     const recorded: string[] = [];
-    for (const [place, claim] of writes.entries()) {
-      const result = written[place];
+    for (const [index, claim] of writes.entries()) {
+      const result = written[index];
       if (result?.kind !== "written") continue;
       this.#note(claim);
       results.set(claim, { kind: "written", wakeUps: [] });
@@ -63,12 +63,12 @@ export class Claims {
 
   #standingOf(claim: Claim): ClaimStanding {
     const { holder, claimant } = partiesOf(claim);
-    return this.#ledger.mayClaim(holder, claim.number, claimant);
+    return this.#ledger.checkClaim(holder, claim.number, claimant);
   }
 
   /**
-   * Who claimed is remembered here, should D1 be restored to a time before: then nobody else gets the number, not even
-   * when the invitation is revoked or expires. That a note is lost matters only together with such a restoration.
+   * Records the claimant in the ledger. If D1 is restored to before the claim, nobody else gets the number, not even when
+   * the invitation is then revoked or expires. A crash before this line matters only together with such a restoration.
    */
   #note(claim: Claim): void {
     const { holder, claimant } = partiesOf(claim);
@@ -76,7 +76,7 @@ export class Claims {
   }
 }
 
-/** The invitation that holds the number and the user device that claims it, by the names that leases have. */
+/** Holder keys of the invitation and of the user device that claims it. */
 function partiesOf({ digest, device, userId }: Claim): { holder: string; claimant: string } {
   return {
     holder: holderKey({ kind: "invitation", invitation: digest }),
@@ -84,7 +84,7 @@ function partiesOf({ digest, device, userId }: Claim): { holder: string; claiman
   };
 }
 
-/** Of two claims of one invitation, or by one user device, the second is overtaken: what it read is about to change. */
+/** Keeps the first claim of each invitation and user device. The rows that a second one has read are about to change. */
 function withoutRivals(claims: readonly Claim[]): Claim[] {
   const seen = new Set<string>();
   return claims.filter((claim) => {

@@ -6,12 +6,12 @@ import type { AllocationResult, AllocationRules } from "./allocations.ts";
 import type { Allocator, HeldTransition, IssueRequest, ReserveRequest, TransitionResult } from "./allocator.ts";
 import type { ClaimResult } from "./claims.ts";
 
-/** Name of the object that remembers the clock row of its home. No application ID is like it. */
+/** Name of the object that remembers D1's clock row. No application ID has this form. */
 const CLOCK_OBJECT = "clock";
 
 type Stub = DurableObjectStub<Allocator>;
 
-/** Calls an application's object. Each may be repeated; each try gets a stub of its own, because a broken one stays broken. */
+/** Calls an application's object, with retries. Each try gets a new stub, because a broken stub stays broken. */
 export class AllocatorClient {
   readonly #namespace: DurableObjectNamespace<Allocator>;
 
@@ -39,8 +39,8 @@ export class AllocatorClient {
     return this.#call(applicationId, async (stub) => await stub.transition([...transitions], applicationId));
   }
 
-  whichRevoked(applicationId: string, badges: KnownBadge[]): Promise<number[]> {
-    return this.#call(applicationId, async (stub) => await stub.whichRevoked(badges));
+  findRevoked(applicationId: string, badges: KnownBadge[]): Promise<number[]> {
+    return this.#call(applicationId, async (stub) => await stub.findRevoked(badges));
   }
 
   noteClock(sequence: number): Promise<boolean> {
@@ -48,8 +48,8 @@ export class AllocatorClient {
     return this.#call(CLOCK_OBJECT, async (stub) => await stub.noteClock(sequence, tick));
   }
 
-  whichGaveBack(applicationId: string, invitations: { digest: string; number: number }[]): Promise<string[]> {
-    return this.#call(applicationId, async (stub) => await stub.whichGaveBack(invitations));
+  findReleased(applicationId: string, invitations: { digest: string; number: number }[]): Promise<string[]> {
+    return this.#call(applicationId, async (stub) => await stub.findReleased(invitations));
   }
 
   adopt(applicationId: string, badges: KnownBadge[]): Promise<number> {

@@ -2,7 +2,7 @@ import { FREED_CHUNK_NUMBERS } from "../../shared/limits.ts";
 import { randomBelow } from "./random.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
-/** Which freed numbers may be handed out at a moment. */
+/** Which freed numbers may be leased now. */
 export interface FreedRules {
   lastNumber: number;
   reuseAfterSeconds: number;
@@ -16,8 +16,8 @@ interface FreedNumber {
 }
 
 /**
- * Numbers that were leased and released, in the storage of an object. The next one is drawn at random at the moment of
- * taking, so whoever reserves and revokes numbers cannot choose the one that a stranger gets (contract section 5).
+ * Numbers that were leased and released, in the object's storage. The next one is drawn at random when it is taken, so
+ * reserving and revoking numbers does not let anybody choose the number that another user gets (contract section 5).
  *
  * A number is in one of three tables: `free` while it rests, `ready` once it may be drawn, `beyond` while it lies beyond
  * the application's range. `ready` has slots 1, 2, … without a gap, so a draw costs the same however many there are.
@@ -29,19 +29,19 @@ export class FreedNumbers {
     this.#sql = sql;
   }
 
-  /** @param freedAt milliseconds; it may lie back, when an invitation's end is noticed late */
+  /** @param freedAt milliseconds; in the past if an invitation's end is noticed late */
   add(number: number, freedAt: number): void {
     this.#sql.exec("INSERT OR IGNORE INTO free (number, freed_at) VALUES (?, ?)", number, freedAt);
   }
 
-  /** Keeps a number until the range covers it. */
+  /** Sets a number aside until the range covers it. */
   setAside(number: number, freedAt: number): void {
     this.#sql.exec("INSERT OR IGNORE INTO beyond (number, freed_at) VALUES (?, ?)", number, freedAt);
   }
 
   /**
-   * Moves numbers to the table where they belong by now, a bounded number of them. Each lease does so: it moves far more
-   * than one release adds, so the tables are up to date but for moments.
+   * Moves a bounded number of numbers to the tables where they now belong. Every lease calls it, and one call moves far more
+   * numbers than one release adds, so the tables catch up quickly.
    */
   update(rules: FreedRules): void {
     const due = this.#findDue(rules);
@@ -63,7 +63,7 @@ export class FreedNumbers {
       if (count === 0) return null;
       const { number, freedAt } = this.#takeSlot(1 + randomBelow(count), count);
       if (number > rules.lastNumber) this.setAside(number, freedAt);
-      // It was ready by a shorter reuse delay, or before the clock jumped back.
+      // It became ready under a shorter reuse delay, or before the clock jumped back.
       else if (freedAt > restedBefore(rules)) this.add(number, Math.min(freedAt, rules.now));
       else return number;
     }
@@ -85,7 +85,7 @@ export class FreedNumbers {
       .map(({ number }) => integer(number));
   }
 
-  /** Forgets those of the numbers that are freed: D1 knows them. */
+  /** Removes numbers that D1 already has. */
   remove(numbers: Iterable<number>): void {
     const list = JSON.stringify([...numbers]);
     this.#sql.exec("DELETE FROM free WHERE number IN (SELECT value FROM json_each(?))", list);
@@ -125,12 +125,12 @@ export class FreedNumbers {
       .toArray()
       .map(toFreedNumber);
     for (const { number, freedAt } of rested) {
-      // Without a slot it gets the next one: SQLite's largest rowid and one more.
+      // SQLite assigns the next slot: the largest rowid plus one.
       this.#sql.exec("INSERT OR IGNORE INTO ready (number, freed_at) VALUES (?, ?)", number, freedAt);
     }
   }
 
-  /** The delay counts anew from now, or a moment of a wrong clock would hold numbers back for years. */
+  /** Restarts the reuse delay of numbers freed in the future: a wrong clock must not hold them back for years. */
   #correctClock(rules: FreedRules): void {
     this.#sql.exec(
       `UPDATE free SET freed_at = ?1
@@ -161,13 +161,13 @@ export class FreedNumbers {
   }
 
   #takeSlots(rows: readonly Row[]): FreedNumber[] {
-    // The highest first: the row that moves into a slot is then never one that is to be taken, too.
+    // Highest first, so that the row that moves into a freed slot is never one of those to be taken.
     const slots = rows.map(({ slot }) => integer(slot)).sort((one, other) => other - one);
     const count = this.countReady();
     return slots.map((slot, taken) => this.#takeSlot(slot, count - taken));
   }
 
-  /** Takes what is in a slot, and moves the last row into it. */
+  /** Removes the number in a slot, and moves the last row into that slot. */
   #takeSlot(slot: number, count: number): FreedNumber {
     const taken = firstRow(this.#sql, "DELETE FROM ready WHERE slot = ? RETURNING number, freed_at", slot);
     if (!taken) throw new Error("the slots of ready numbers have a gap");
@@ -176,12 +176,12 @@ export class FreedNumbers {
   }
 }
 
-/** Numbers freed by then have rested, in milliseconds. Without a delay the clock is not asked: it may have jumped back. */
+/** Numbers freed until this millisecond have rested. Without a delay all have, even if the clock jumped back. */
 function restedBefore({ reuseAfterSeconds, now }: FreedRules): number {
   return reuseAfterSeconds === 0 ? Number.MAX_SAFE_INTEGER : now - reuseAfterSeconds * 1000;
 }
 
-/** A number freed later than that was freed by a wrong clock. */
+/** A number freed after this millisecond was freed by a wrong clock. */
 function wrongAfter({ reuseAfterSeconds, now }: FreedRules): number {
   return reuseAfterSeconds === 0 ? Number.MAX_SAFE_INTEGER : now;
 }

@@ -10,19 +10,19 @@ export interface NumberRange {
   last: number;
 }
 
-/** A part of the range with an order of its own; `used` of its numbers are taken. */
+/** A part of the range with its own order; the first `used` numbers in that order are taken. */
 interface Segment {
   first: number;
   size: number;
   used: number;
 }
 
-/** The numbers of a range that nobody had yet, in an order that nobody can guess, in the storage of an object. */
+/** The never-leased numbers of a range, in an unpredictable order, in the object's storage. */
 export class FreshNumbers {
   readonly #sql: SqlStorage;
   readonly #permutations = new Map<number, (index: number) => number>();
   #permutationKey: Uint8Array | undefined;
-  /** All numbers that have a segment. Segments never go, so this holds for as long as the object lives. */
+  /** All numbers that have a segment. Segments are never removed, so the value stays valid. */
   #covered: NumberRange | undefined;
 
   constructor(sql: SqlStorage) {
@@ -30,9 +30,9 @@ export class FreshNumbers {
   }
 
   /**
-   * The next number, or null when the range is used up. The range may have been longer: D1 was restored to before it grew,
-   * and what lies beyond may be another application's by now. It may grow again to somewhere within a segment; numbers
-   * beyond that are passed to `setAside`, a bounded number in one call.
+   * The next number, or null when the range is used up. Segments may extend beyond the range: if D1 was restored to before
+   * the range grew, the rest may belong to another application by now. Numbers beyond the range are passed to `setAside`, at
+   * most `BEYOND_CHUNK_NUMBERS` per call, in case it grows again.
    */
   take(range: NumberRange, setAside: (number: number) => void): number | null {
     this.#cover(range);
@@ -67,34 +67,35 @@ export class FreshNumbers {
       .reduce((sum, left) => sum + left, 0);
   }
 
-  /** The next numbers, without taking them; those of the next segment are not among them. */
+  /** The next numbers of the current segment, without taking them. */
   peek(count: number): number[] {
     const segment = this.#openSegment();
     if (!segment) return [];
-    const place = this.#permutation(segment);
+    const offsetAt = this.#permutation(segment);
     const last = Math.min(segment.size, segment.used + count);
-    return Array.from({ length: last - segment.used }, (_, ahead) => segment.first + place(segment.used + ahead));
+    return Array.from({ length: last - segment.used }, (_, ahead) => segment.first + offsetAt(segment.used + ahead));
   }
 
-  /** Passes over the numbers that come next, as far as they are among these. */
+  /** Skips the next numbers as long as they are in `taken`. */
   skip(taken: ReadonlySet<number>): void {
     const segment = this.#openSegment();
     if (!segment) return;
-    const place = this.#permutation(segment);
+    const offsetAt = this.#permutation(segment);
     let index = segment.used;
-    while (index < segment.size && taken.has(segment.first + place(index))) index++;
+    while (index < segment.size && taken.has(segment.first + offsetAt(index))) index++;
     this.#sql.exec("UPDATE segment SET used = ? WHERE first = ?", index, segment.first);
   }
 
   /**
-   * A range that grew at its end gets a further segment with an order of its own; the numbers before it keep theirs, so
-   * none comes twice. A caller that knows only the shorter range changes nothing.
+   * Adds a segment when the range has grown at its end. The segments before it keep their order, so no number comes twice. A
+   * caller that still knows the shorter range changes nothing.
    */
   #cover({ first, last }: NumberRange): void {
     if (first === this.#covered?.first && last <= this.#covered.last) return;
     const known = firstRow(this.#sql, "SELECT min(first) AS first, max(first + size - 1) AS last FROM segment");
     const end = known?.last == null ? first - 1 : integer(known.last);
-    if (known?.first != null && integer(known.first) !== first) throw new Error("the number range has another start");
+    if (known?.first != null && integer(known.first) !== first)
+      throw new Error("the number range starts at a different number");
     if (last > end) this.#sql.exec("INSERT INTO segment (first, size, used) VALUES (?, ?, 0)", end + 1, last - end);
     this.#covered = { first, last: Math.max(last, end) };
   }
@@ -104,25 +105,25 @@ export class FreshNumbers {
     return row ? toSegment(row) : null;
   }
 
-  /** Made once for each segment, of which neither place nor size ever changes. */
+  /** Cached, since a segment's start and size never change. */
   #permutation({ first, size }: Segment): (index: number) => number {
     const known = this.#permutations.get(first);
     if (known) return known;
     this.#permutationKey ??= this.#loadPermutationKey();
-    // A key of its own for each segment: two of one size must not have one order.
+    // One key per segment: segments of equal size must not have the same order.
     const key = hmac(sha256, this.#permutationKey, new TextEncoder().encode(String(first)));
     const permutation = createPermutation(key, size);
     this.#permutations.set(first, permutation);
     return permutation;
   }
 
-  /** The application's key, made by whoever comes first. */
+  /** The application's key, generated on first use. */
   #loadPermutationKey(): Uint8Array {
     const made = crypto.getRandomValues(new Uint8Array(PERMUTATION_KEY_BYTES));
     this.#sql.exec("INSERT OR IGNORE INTO permutation_key (id, key) VALUES (1, ?)", made);
-    const kept = firstRow(this.#sql, "SELECT key FROM permutation_key")?.key;
-    if (!(kept instanceof ArrayBuffer)) throw new Error("the permutation key is not bytes");
-    return new Uint8Array(kept);
+    const stored = firstRow(this.#sql, "SELECT key FROM permutation_key")?.key;
+    if (!(stored instanceof ArrayBuffer)) throw new Error("the permutation key is not bytes");
+    return new Uint8Array(stored);
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Gathers what is to be written at one moment: while one group is being written the next one fills. An item that comes
- * when nothing is being written waits for nothing but one turn of the event loop, so that calls which arrived together go
- * together. D1 runs one transaction at a time, so under load a group costs little more than a single row.
+ * Writes concurrent items in groups: while one group is being written, the next one fills. When nothing is being written, an
+ * item waits only for one turn of the event loop, so that calls that arrived together are written together. D1 runs one
+ * transaction at a time, so under load a group costs little more than a single row.
  */
 export class GroupCommit<Item, Result> {
   readonly #write: (items: readonly Item[]) => Promise<readonly Result[]>;
@@ -9,13 +9,13 @@ export class GroupCommit<Item, Result> {
   #waiting: { item: Item; done: PromiseWithResolvers<Result> }[] = [];
   #writing = false;
 
-  /** @param write writes all items in one transaction and gives one result an item, in the same order */
+  /** @param write writes all items in one transaction and returns one result per item, in the same order */
   constructor(maxItems: number, write: (items: readonly Item[]) => Promise<readonly Result[]>) {
     this.#maxItems = maxItems;
     this.#write = write;
   }
 
-  /** Settles as the item's group does: with its own result, or with the error that the whole group met. */
+  /** Resolves with the item's result; rejects if writing its group fails. */
   add(item: Item): Promise<Result> {
     const done = Promise.withResolvers<Result>();
     this.#waiting.push({ item, done });
@@ -30,8 +30,8 @@ export class GroupCommit<Item, Result> {
       const group = this.#waiting.splice(0, this.#maxItems);
       try {
         const results = await this.#write(group.map(({ item }) => item));
-        for (const [place, { done }] of group.entries()) {
-          const result = results[place];
+        for (const [index, { done }] of group.entries()) {
+          const result = results[index];
           if (result === undefined) done.reject(new Error("a group was written without a result for each item"));
           else done.resolve(result);
         }

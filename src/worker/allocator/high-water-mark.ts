@@ -2,8 +2,8 @@ import { type HighWater, NO_BADGE_YET } from "../storage/high-water.ts";
 import { firstRow, integer } from "./sql.ts";
 
 /**
- * The highest position and change number of the application that the object has seen written to D1. When D1 says less,
- * it was restored to an older state (src/worker/storage/high-water.ts).
+ * The highest position and change number that the object has written to D1. If D1's are lower, D1 was restored to an older
+ * state (src/worker/storage/high-water.ts).
  */
 export class HighWaterMark {
   readonly #sql: SqlStorage;

@@ -1,7 +1,7 @@
 /** Who may hold a lease: one user device, or one invitation. */
 export type Holder = { kind: "device"; device: string; userId: string } | { kind: "invitation"; invitation: string };
 
-/** The name under which a lease is kept. Injective: `device` holds no colon. */
+/** The key of a holder's lease. Injective, because `device` contains no colon. */
 export function holderKey(holder: Holder): string {
   switch (holder.kind) {
     case "device":
@@ -11,7 +11,7 @@ export function holderKey(holder: Holder): string {
   }
 }
 
-/** The holder of the lease behind a badge row; a claimed number stays with its invitation. */
+/** The holder of the lease behind a badge row: the invitation, if there was one, even after it was claimed. */
 export function badgeHolder(badge: {
   device: string | null;
   userId: string | null;

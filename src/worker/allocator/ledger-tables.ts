@@ -1,6 +1,6 @@
 /**
- * The tables of an application's object, made and brought up to date by whoever comes first. Objects live on for years:
- * what is here is only ever added to.
+ * Creates the tables of an application's object and adds columns that are missing. Objects live for years, so this is only
+ * ever added to.
  */
 export function createTables(sql: SqlStorage): void {
   sql.exec(`
@@ -37,7 +37,7 @@ export function createTables(sql: SqlStorage): void {
       is_ahead INTEGER NOT NULL
     );
   `);
-  // The user device that claimed the invitation which holds the lease.
+  // Holder key of the user device that claimed the lease's invitation.
   addColumn(sql, "claimed_by TEXT");
   // When the badge of the lease was revoked, in milliseconds.
   addColumn(sql, "revoked_at INTEGER");

@@ -5,8 +5,8 @@ import { firstRow, integer, type Row } from "./sql.ts";
 
 export type Lease = { kind: "leased"; number: number } | { kind: "exhausted" };
 
-/** What an object says of an invitation's number: D1 may have been restored to an older state. */
-export type ClaimStanding = "held" | "given-back" | "claimed-by-another";
+/** Who has an invitation's number, by the ledger: D1 may have been restored to an older state. */
+export type ClaimStanding = "held" | "released" | "claimed-by-another";
 
 export interface UnconfirmedLease {
   id: number;
@@ -19,8 +19,8 @@ export interface UnconfirmedLease {
  * device or one invitation. Every method is synchronous, hence atomic: nothing else of the object runs in between
  * (Durable Objects: writes without an `await` between them are one transaction).
  *
- * A lease stays for ever once D1 holds its badge. So when D1 is restored to an older state, the numbers issued since
- * then are not handed to anybody else, and a device that asks again gets its old one.
+ * A lease is permanent once D1 has its badge. If D1 is restored to an older state, the numbers issued since then are not
+ * leased to anybody else, and a device that asks again gets its old one.
  */
 export class Ledger {
   readonly #sql: SqlStorage;
@@ -35,17 +35,17 @@ export class Ledger {
   }
 
   /**
-   * The holder's number: the one it has, else a fresh one, else one of the freed ones past the reuse delay, drawn at
-   * random. A number that was leased is handed out again only after `release`. None beyond the range is handed out; one
-   * that a holder has been confirmed with stays its own.
+   * The holder's number: the one it has, else a fresh one, else a freed one past the reuse delay, drawn at random. A number
+   * is leased again only after `release`. No number beyond the range is leased, but confirmed and claimed leases stay.
    *
    * @param now milliseconds
    */
   lease(holder: string, range: NumberRange, reuseAfterSeconds: number, now: number): Lease {
     const held = this.#first("SELECT number, confirmed, claimed_by FROM lease WHERE holder = ?", holder);
-    const isKept = held && (held.confirmed === 1 || held.claimed_by !== null || integer(held.number) <= range.last);
-    if (held && isKept) {
-      // An hour counts from the last try, so that reclaiming never meets a request under way.
+    const keepsNumber =
+      held && (held.confirmed === 1 || held.claimed_by !== null || integer(held.number) <= range.last);
+    if (held && keepsNumber) {
+      // The reclaim delay restarts with every try, so that no request is under way when a lease is reclaimed.
       if (held.confirmed === 0) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
       return { kind: "leased", number: integer(held.number) };
     }
@@ -61,35 +61,35 @@ export class Ledger {
     return { kind: "leased", number };
   }
 
-  /** How many numbers of the range nobody has had yet. */
+  /** How many numbers of the range were never leased. */
   countFresh(range: NumberRange): number {
     return this.#fresh.countLeft(range);
   }
 
   /**
-   * How many released numbers can be leased: those that rest are not among them. Null while more of them wait to be looked
-   * at than one lease looks at.
+   * How many released numbers can be leased now, resting ones excluded. Null while the tables of freed numbers are not up to
+   * date.
    */
   countReady(range: NumberRange, reuseAfterSeconds: number, now: number): number | null {
     const isUpToDate = this.#freed.isUpToDate({ lastNumber: range.last, reuseAfterSeconds, now });
     return isUpToDate ? this.#freed.countReady() : null;
   }
 
-  /** Notes that D1 holds the badge or reservation of this lease: it is never reclaimed. */
+  /** Records that D1 has the badge or reservation of this lease, so it is never reclaimed. */
   confirm(holder: string, number: number): void {
     this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
   }
 
-  /** Whether a claimant may have the number of this holder, an invitation. */
-  mayClaim(holder: string, number: number, claimant: string): ClaimStanding {
+  /** Whether a claimant may have an invitation's number. `holder` is the invitation's key. */
+  checkClaim(holder: string, number: number, claimant: string): ClaimStanding {
     const held = this.#first("SELECT number, claimed_by FROM lease WHERE holder = ?", holder);
-    if (held?.number !== number) return "given-back";
+    if (held?.number !== number) return "released";
     return held.claimed_by === null || held.claimed_by === claimant ? "held" : "claimed-by-another";
   }
 
   /**
-   * Notes who claimed: should D1 forget it, nobody else gets the number. That D1 held the number is certain, too. Repeated,
-   * it does nothing.
+   * Records the claimant, so that nobody else gets the number if D1 is restored to before the claim; and that D1 has the
+   * number. May be repeated.
    */
   noteClaim(holder: string, number: number, claimant: string): void {
     this.#sql.exec(
@@ -101,12 +101,13 @@ export class Ledger {
   }
 
   /**
-   * Ends a holder's lease of this number, which joins the freed ones. Repeated, it does nothing. Nor does it when the
-   * holder has another number by now: D1's badges were adopted meanwhile. Nor when the number was claimed: D1 was restored
-   * to before that, and now says that the invitation ended unclaimed.
+   * Ends a holder's lease and frees its number. May be repeated. Does nothing if the holder has a different number by now,
+   * because badges were adopted from D1, or if the number was claimed: D1 was restored to before the claim, and the
+   * invitation then ended unclaimed.
    *
-   * @param number null: whichever it has
-   * @param freedAt milliseconds; it may lie back, when an invitation's end is noticed late
+   * @param number null: whichever number the holder has
+   * @param freedAt milliseconds; in the past if an invitation's end is noticed late
+   * @returns whether a number was freed
    */
   release(holder: string, number: number | null, freedAt: number): boolean {
     const released = this.#first(
@@ -119,7 +120,7 @@ export class Ledger {
     return true;
   }
 
-  /** Notes that the badge of this lease was revoked, so that `reconcile` can repeat it. */
+  /** Records that the badge of this lease was revoked, so that `reconcile` can repeat the revocation. */
   noteRevocation(holder: string, number: number, revokedAt: number): void {
     this.#sql.exec("UPDATE lease SET revoked_at = ? WHERE holder = ? AND number = ?", revokedAt, holder, number);
   }
@@ -129,12 +130,12 @@ export class Ledger {
     return this.#first(query, holder, number) !== undefined;
   }
 
-  /** Ends a lease whose number D1 knows as somebody else's. The number is not free: nobody gets it from here again. */
+  /** Ends a lease of a number that has another owner in D1. The number is not freed: it is never leased again. */
   markTaken(holder: string, number: number): void {
     this.#sql.exec("DELETE FROM lease WHERE holder = ? AND number = ?", holder, number);
   }
 
-  /** Leases that were never confirmed and not asked for since `before` (milliseconds), oldest first. */
+  /** Unconfirmed leases that were not requested since `before` (milliseconds), oldest first. */
   unconfirmed(before: number, limit: number): UnconfirmedLease[] {
     return this.#sql
       .exec(
@@ -147,7 +148,7 @@ export class Ledger {
       .map((row) => ({ id: integer(row.id), holder: String(row.holder), number: integer(row.number) }));
   }
 
-  /** When the longest unconfirmed lease was last asked for, in milliseconds; null when all are confirmed. */
+  /** When the oldest unconfirmed lease was last requested, in milliseconds; null when all are confirmed. */
   oldestUnconfirmed(): number | null {
     const oldest = this.#first(
       `SELECT min(leased_at) AS leased_at FROM lease
@@ -156,7 +157,7 @@ export class Ledger {
     return oldest?.leased_at == null ? null : integer(oldest.leased_at);
   }
 
-  /** Releases a lease only if it is still unconfirmed and still as old: a request may have come meanwhile. */
+  /** Ends a lease and frees its number, unless it was confirmed or requested since it was read. */
   reclaim(id: number, before: number, now: number): boolean {
     const reclaimed = this.#first(
       "DELETE FROM lease WHERE id = ? AND confirmed = 0 AND leased_at <= ? RETURNING number",
@@ -169,7 +170,7 @@ export class Ledger {
   }
 
   /**
-   * Moves the scan's start past all that is confirmed, so that a lease is looked at for an hour and never again.
+   * Moves the start of the next scan to the first unconfirmed lease, so that confirmed leases are not read again.
    *
    * @returns whether any lease is still unconfirmed
    */
@@ -185,7 +186,7 @@ export class Ledger {
     return false;
   }
 
-  /** Freed numbers any of which may come next, drawn at random, without leasing them. */
+  /** A random sample of the freed numbers that can be leased now, without leasing them. */
   sampleReady(count: number): number[] {
     return this.#freed.sample(count);
   }
@@ -195,7 +196,7 @@ export class Ledger {
     return this.#fresh.peek(count);
   }
 
-  /** Passes over those of the numbers that D1 knows: this object was restored to an older state. */
+  /** Skips numbers that D1 already has, because this object was restored to an older state. */
   skipTaken(taken: ReadonlySet<number>): void {
     this.#freed.remove(taken);
     this.#fresh.skip(taken);

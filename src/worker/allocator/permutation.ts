@@ -3,9 +3,9 @@ import { sha256 } from "@noble/hashes/sha2.js";
 
 /**
  * A keyed permutation of `0 … size - 1` for any size from 1 to 2^53 - 1, without a table: a generalized Feistel network
- * over a rectangle just larger than the range, walked along its cycle until it lands inside (Black and Rogaway,
- * "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, sections 4 and 5). Who knows some outputs but not the key cannot
- * tell the next one, so badge numbers cannot be guessed from their neighbours (contract section 1).
+ * over a rectangle just larger than the range, applied again until the result is inside (cycle walking: Black and Rogaway,
+ * "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, sections 4 and 5). Without the key, known
+ * outputs do not reveal the next one, so badge numbers cannot be guessed from their neighbours (contract section 1).
  *
  * Synchronous on purpose: WebCrypto's promise would break the atomic step in which the allocator leases a number.
  */
@@ -16,8 +16,7 @@ const ROUNDS = 10;
 export const PERMUTATION_KEY_BYTES = 32;
 
 /**
- * @returns the function from an index to its place in the shuffled order; a bijection of `0 … size - 1` for every key
- * and size
+ * @returns a bijection of `0 … size - 1`, for every key and size
  */
 export function createPermutation(key: Uint8Array, size: number): (index: number) => number {
   if (!Number.isSafeInteger(size) || size < 1) throw new RangeError("size must be from 1 to 2^53 - 1");
@@ -56,14 +55,14 @@ function encipher(
     left = right;
     right = next;
   }
-  // After an even number of rounds the halves have their first sizes again.
+  // After an even number of rounds each half has its original size again.
   return [left, right];
 }
 
 /** 48 bits of HMAC-SHA-256 over everything that makes a round different; the moduli are below 2^27. */
 function createRoundFunction(key: Uint8Array, width: number, height: number): RoundFunction {
   const keyed = hmac.create(sha256, key);
-  // One state and one buffer each for all calls: making them anew takes twice the time of the hash.
+  // State and buffers are reused: allocating them for each call takes twice the time of the hash.
   const state = keyed.clone();
   const message = new DataView(new ArrayBuffer(16));
   const messageBytes = new Uint8Array(message.buffer);

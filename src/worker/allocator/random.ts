@@ -3,7 +3,7 @@ const VALUES = 256 ** BYTES;
 
 /** A whole number from 0 to `limit - 1` (`limit` up to 2^48), each equally likely, from the platform's secure generator. */
 export function randomBelow(limit: number): number {
-  // The remainders of the last, incomplete run of `limit` values would come up more often: those are drawn again.
+  // Values of the last, incomplete run of `limit` would favour small remainders, so they are drawn again.
   const ceiling = VALUES - (VALUES % limit);
   for (;;) {
     const bytes = crypto.getRandomValues(new Uint8Array(BYTES));

@@ -3,9 +3,9 @@ import type { NumberRange } from "./fresh-numbers.ts";
 import { firstRow, integer } from "./sql.ts";
 
 /**
- * Notices when a range fills up, once for each share of `RANGE_WARNING_PERCENTS`. A share counts as new again when there
- * were twice as many numbers left as at its warning, so a range that stays about there does not warn with each number.
- * Each length of a range has a state of its own: while a range grows, callers may know either length.
+ * Warns when a range fills up, once for each share in `RANGE_WARNING_PERCENTS`. A share can be warned of again once twice as
+ * many numbers are left as at its warning, so a range that hovers around a share does not warn at every number. The state is
+ * kept per range end, because callers may know either length while a range is being extended.
  */
 export class RangeWarnings {
   readonly #sql: SqlStorage;
@@ -15,17 +15,17 @@ export class RangeWarnings {
   }
 
   /**
-   * Whether `note` could have anything to do. Fresh numbers only become fewer: while there are many, no warning was given.
+   * Whether `note` could have anything to do. Fresh numbers only become fewer: while there are many, no warning is due.
    *
-   * @param fresh numbers of the range that nobody had yet
+   * @param fresh how many numbers of the range were never leased
    */
   isNear(range: NumberRange, fresh: number): boolean {
     return shareReached(range, fresh / 2) !== 0;
   }
 
   /**
-   * @param left numbers that can be handed out now
-   * @returns the share in percent that has just been used up, or null
+   * @param left how many numbers can be leased now
+   * @returns the share in percent that has just been reached, or null
    */
   note(range: NumberRange, left: number): number | null {
     const { last } = range;

@@ -4,8 +4,8 @@ import { settleUnconfirmed } from "./comparison.ts";
 import type { Ledger } from "./ledger.ts";
 
 /**
- * Settles old unconfirmed leases before a range counts as exhausted. However many requests ask, they share one run, and
- * between runs nobody looks before a lease can have become old.
+ * Settles old unconfirmed leases before a range counts as exhausted. Concurrent requests share one run, and the next run
+ * waits until another lease can be old enough.
  */
 export class Settlement {
   readonly #ledger: Ledger;
@@ -21,12 +21,12 @@ export class Settlement {
   }
 
   /**
-   * @returns whether a number became free
-   * @throws Unavailable when D1 does not say whose the numbers are
+   * @returns whether a number was freed
+   * @throws Unavailable when D1 fails or does not respond in time
    */
   async settleOldLeases(): Promise<boolean> {
     const now = Date.now();
-    // A clock that jumped back must not put the next run off by as much.
+    // A clock that jumped back must not delay the next run.
     const isDue = now >= this.#nextRunAt || now < this.#lastRunAt;
     if (!isDue && !this.#running) return false;
     this.#running ??= this.#run(now).finally(() => {

@@ -1,7 +1,7 @@
 /** One row of an object's storage. */
 export type Row = Record<string, SqlStorageValue>;
 
-/** The first row that a statement gives, all of it read: a cursor must not be left open (Durable Objects: SQL API). */
+/** A statement's first row. Reads all rows, because a cursor must not stay open (Durable Objects: SQL API). */
 export function firstRow(sql: SqlStorage, query: string, ...bindings: SqlStorageValue[]): Row | undefined {
   return sql.exec(query, ...bindings).toArray()[0];
 }

@@ -15,8 +15,8 @@ export async function showUser(context: Context, applicationId: string, userId: 
 }
 
 /**
- * Refuses a user new badges and revokes those that there are. The block comes first: a badge that is issued at the same
- * time is either refused by it or found here. After a crash the sweep goes on.
+ * Blocks a user and revokes their badges. The block is written first, so a badge that is issued at the same time is either
+ * refused or found here. After a crash the sweep continues.
  */
 export async function blockUser(
   context: Context,
@@ -48,7 +48,7 @@ export async function revokeAll(context: Context, user: User): Promise<number[]>
     if (!last) break;
     const changed = await writeSteps(context, user.applicationId, badges, { kind: "revoke" }, context.now());
     revoked.push(...changed);
-    // Badges that somebody changed meanwhile are looked at again.
+    // If badges were changed concurrently, the chunk is read again.
     if (changed.length === badges.length) after = last.position;
   }
   await finishBlock(context.db, user);

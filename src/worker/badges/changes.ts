@@ -5,11 +5,14 @@ import { type Changes, listChanges } from "../storage/issued-badges.ts";
 import { stateAt } from "./states.ts";
 import { type BadgeView, viewBadge } from "./view.ts";
 
-/** Where a reader of the feed is: after the change of this number. */
+/** A position in the feed: after the change of this number. */
 export interface FeedCursor {
   epoch: string;
   change: number;
-  /** When that change was made, in milliseconds; 0 at the beginning. Tells it from another that got its number later. */
+  /**
+   * When that change was made, in milliseconds; 0 at the beginning. After a restoration of D1 another change can get the same
+   * number, but hardly at the same time.
+   */
   changedAt: number;
 }
 
@@ -50,7 +53,7 @@ export async function pageChanges(
 
 const BEGINNING = { change: 0, changedAt: 0 };
 
-/** Whether D1 was restored to a state from before the cursor, as far as that shows. */
+/** Whether D1 was restored to a state before the cursor, as far as can be seen. */
 function isExpired(after: FeedCursor, { epoch, lastChange, changedAt }: Changes): boolean {
   const isOtherChange = changedAt !== null && changedAt !== after.changedAt;
   return after.epoch !== epoch || after.change > lastChange || isOtherChange;
@@ -62,7 +65,7 @@ export function encodeFeedCursor({ epoch, change, changedAt }: FeedCursor): stri
   return base64Url(new TextEncoder().encode(`changes:${epoch}:${change}:${changedAt}`));
 }
 
-/** @returns null for anything that `encodeFeedCursor` did not make */
+/** @returns null for a text that `encodeFeedCursor` cannot have made */
 export function decodeFeedCursor(cursor: string): FeedCursor | null {
   if (!/^[\w-]+$/.test(cursor)) return null;
   try {

@@ -13,13 +13,16 @@ import { findBadge } from "../storage/badges.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import { findInvitation, findInvitationForDevice, type InvitationForDevice } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
-import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
+import { type BadgeRequest, type IssuedBadge, respondWithExisting } from "./existing.ts";
 import { stateAt } from "./states.ts";
 import { badgeEvent } from "./view.ts";
 
 /**
- * Gives a user device the number that an invitation reserved. The write is conditional on what was read; when another
- * request changed it in between, this one reads and decides again.
+ * Issues an invitation's number to a user device. The write is conditional on what was read; if a concurrent request changed
+ * that, this one reads and decides again.
+ *
+ * @throws Refusal
+ * @throws Unavailable
  */
 export async function claimInvitation(
   context: Context,
@@ -30,8 +33,8 @@ export async function claimInvitation(
   const { db } = context;
   const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
   const digest = await digestOf(token);
-  // One event ID and one key for all attempts: a write whose response was lost is recognized as this request's own, and
-  // the response names the key that the badge was written with.
+  // All attempts use the same event ID and signing key: a write whose response was lost is recognized by the event ID, and
+  // the response names the key that the badge was issued with.
   const startedAt = context.now();
   const eventId = newEventId(startedAt);
   const signingKey = currentSigningKey(application.signingKeys, startedAt);
@@ -55,35 +58,40 @@ export async function claimInvitation(
       continue;
     }
     if (isOurs) return created(invitation.number, signingKey);
-    if (decision.kind === "claimed-before") return answerClaimedBefore(context, userDevice, request.metadata);
+    if (decision.kind === "already-claimed") return respondToRepeatedClaim(context, userDevice, request.metadata);
     const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
-    if (await claimNow(context, application.id, claim)) return created(invitation.number, signingKey);
+    if (await writeClaim(context, application.id, claim)) return created(invitation.number, signingKey);
   }
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
 
-/** @returns false when something moved since the request looked */
-async function claimNow(context: Context, applicationId: string, claim: Claim): Promise<boolean> {
+/** @returns false if the rows have changed since the request read them */
+async function writeClaim(context: Context, applicationId: string, claim: Claim): Promise<boolean> {
   const result = await context.allocator.claim(applicationId, claim);
   switch (result.kind) {
     case "written":
       return true;
     case "overtaken":
       return false;
-    case "given-back":
-      return refuseLost(context, applicationId, claim, "REVOKED_INVITATION");
+    case "released":
+      return refuseUnlessEnded(context, applicationId, claim, "REVOKED_INVITATION");
     case "claimed-by-another":
-      return refuseLost(context, applicationId, claim, "CLAIMED_INVITATION");
+      return refuseUnlessEnded(context, applicationId, claim, "CLAIMED_INVITATION");
     case "unavailable":
       throw new Unavailable("allocator", undefined);
   }
 }
 
 /**
- * The object hears of an invitation's end after D1 does, so by now D1 says why, and the next decision gives the reason. If
- * it still says pending, D1 was restored to an older state, and the number is somebody else's or may be.
+ * An invitation ends in D1 before it ends in the object, so reading D1 again gives the reason for the refusal. If D1 still
+ * has it pending, D1 was restored to an older state, and the number has or may get another owner.
  */
-async function refuseLost(context: Context, applicationId: string, claim: Claim, code: ErrorCode): Promise<false> {
+async function refuseUnlessEnded(
+  context: Context,
+  applicationId: string,
+  claim: Claim,
+  code: ErrorCode,
+): Promise<false> {
   const invitation = await findInvitation(context.db, applicationId, claim.digest);
   if (invitation?.state !== "pending") return false;
   throw new Refusal(code);
@@ -98,7 +106,7 @@ function toClaim(
   const { device, userId, metadata } = request;
   const { number, badge: own, badgeExpiresAtTime } = invitation;
   const claimedAt = context.now();
-  // A revoked badge is not replaced: it stays revoked, and another takes its place.
+  // A revoked badge stays revoked when another one supersedes it, so no event reports it as replaced.
   const replaced = own && own.state !== "revoked" ? own : null;
   return {
     digest,
@@ -129,15 +137,15 @@ function created(number: number, { publicKey }: SigningKey): IssuedBadge {
 }
 
 /**
- * The answer to the first claim was lost, or the phone presents its token with every request. Should another invitation
- * have replaced the badge since, the answer is the badge that the user device has now: a retired number opens no door.
+ * The response to the first claim was lost, or the phone presents its token with every request. If another invitation has
+ * replaced the badge since, the response is the user device's present badge: a retired number opens no door.
  */
-async function answerClaimedBefore(
+async function respondToRepeatedClaim(
   context: Context,
   userDevice: { applicationId: string; device: string; userId: string },
   metadata: string | null,
 ): Promise<IssuedBadge> {
   const badge = await findBadge(context.db, userDevice);
   if (!badge) throw new Refusal("CLAIMED_INVITATION");
-  return answerExisting(context, badge, metadata);
+  return respondWithExisting(context, badge, metadata);
 }

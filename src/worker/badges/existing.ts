@@ -11,7 +11,7 @@ export interface BadgeRequest {
   metadata: string | null;
 }
 
-/** `created` once for a badge, `existing` ever after (contract section 1). */
+/** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
 export type IssuedBadge = { kind: "created"; number: number; publicKey: string } | { kind: "existing"; number: number };
 
 /**
@@ -29,12 +29,17 @@ const REFUSED_STATES = {
   suspended: "SUSPENDED_BADGE",
   revoked: "REVOKED_BADGE",
   expired: "EXPIRED_BADGE",
-  // Only while a claim is under way: the badge of the user device is another by now.
+  // Read just before a claim superseded it.
   replaced: "REVOKED_BADGE",
 } as const satisfies Record<BadgeState, string | null>;
 
-/** A login makes the badge the device's current one, and newer metadata replaces what is stored. */
-export async function answerExisting(
+/**
+ * Logs in with an existing badge: it becomes the device's current one, and new metadata replaces the stored one.
+ *
+ * @param metadata JSON text as sent; null: keep the stored one
+ * @throws Refusal unless the badge is active
+ */
+export async function respondWithExisting(
   context: Context,
   badge: StoredBadge,
   metadata: string | null,

@@ -2,14 +2,19 @@ import { currentSigningKey } from "../../shared/current-signing-key.ts";
 import { newEventId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import { withFreedNumbers } from "../invitations/expire.ts";
+import { retryWithFreedNumbers } from "../invitations/expire.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge, type UserDevice } from "../storage/badges.ts";
 import { claimInvitation } from "./claim.ts";
-import { answerExisting, type BadgeRequest, type IssuedBadge } from "./existing.ts";
+import { type BadgeRequest, type IssuedBadge, respondWithExisting } from "./existing.ts";
 
-/** Gives a user device its badge number: the one it has, the one its invitation reserved, or a new one. */
+/**
+ * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
+ *
+ * @throws Refusal
+ * @throws Unavailable
+ */
 export async function issueBadge(
   context: Context,
   application: Application,
@@ -19,7 +24,7 @@ export async function issueBadge(
   if (invitationToken !== null) return claimInvitation(context, application, request, invitationToken);
   const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
   const existing = await findBadge(context.db, userDevice);
-  if (existing) return answerExisting(context, existing, request.metadata);
+  if (existing) return respondWithExisting(context, existing, request.metadata);
   return issueNew(context, application, userDevice, request.metadata);
 }
 
@@ -34,14 +39,14 @@ async function issueNew(
   const eventId = newEventId(issuedAt);
   const { device, userId } = userDevice;
   const request = { device, userId, metadata, signingKeyId, eventId, issuedAt };
-  const result = await withFreedNumbers(context, application, (rules) =>
+  const result = await retryWithFreedNumbers(context, application, (rules) =>
     context.allocator.issue(application.id, rules, request),
   );
   switch (result.kind) {
     case "written":
       return { kind: "created", number: result.number, publicKey };
     case "existing":
-      return answerRaced(context, userDevice, metadata);
+      return respondAfterRace(context, userDevice, metadata);
     case "exhausted":
       throw new Refusal("NUMBERS_EXHAUSTED");
     case "blocked":
@@ -55,9 +60,13 @@ async function issueNew(
   }
 }
 
-/** Another request for the same user device was first: what it wrote is answered like any existing badge. */
-async function answerRaced(context: Context, userDevice: UserDevice, metadata: string | null): Promise<IssuedBadge> {
+/** A concurrent request of the same user device issued the badge first. */
+async function respondAfterRace(
+  context: Context,
+  userDevice: UserDevice,
+  metadata: string | null,
+): Promise<IssuedBadge> {
   const badge = await findBadge(context.db, userDevice);
   if (!badge) throw new Refusal("UNAVAILABLE", { detail: "contended" });
-  return answerExisting(context, badge, metadata);
+  return respondWithExisting(context, badge, metadata);
 }

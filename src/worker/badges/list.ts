@@ -15,13 +15,13 @@ export interface BadgePage {
   nextCursor: string | null;
 }
 
-/** A page of issued badges, oldest first. Badges issued while somebody pages come at the end, never twice. */
+/** A page of issued badges, oldest first. Badges issued while a caller pages come at the end, and none comes twice. */
 export async function pageBadges(
   context: Context,
   page: { applicationId: string; userId: string | null; after: number; perPage: number },
 ): Promise<BadgePage> {
   const { perPage, ...rest } = page;
-  // One more than asked for tells whether there is a next page.
+  // One row more than requested shows whether there is a next page.
   const rows = await listBadges(context.db, { ...rest, limit: perPage + 1 });
   const shown = rows.slice(0, perPage);
   const last = shown.at(-1);
@@ -31,7 +31,7 @@ export async function pageBadges(
   };
 }
 
-/** `state` says only what is not as usual (contract section 12). An expiry is noted within a minute and shows then. */
+/** Active badges have no `state` here (contract section 12). Expired ones leave the list when the sweep records it. */
 function viewListed({ number, userId, metadata, state, expiresAt }: ListedBadge): BadgePage["badges"][number] {
   const fields = parseMetadata(metadata);
   return {
@@ -50,7 +50,7 @@ export function encodeCursor(position: number): string {
   return base64Url(new TextEncoder().encode(`after:${position}`));
 }
 
-/** @returns the position, or null for anything that `encodeCursor` did not make */
+/** @returns the position, or null for a text that `encodeCursor` cannot have made */
 export function decodeCursor(cursor: string): number | null {
   if (!/^[\w-]+$/.test(cursor)) return null;
   try {

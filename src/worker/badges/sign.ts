@@ -5,17 +5,18 @@ import { Refusal } from "../refusal.ts";
 import { findCurrentBadge } from "../storage/badges.ts";
 import { requireActive } from "./existing.ts";
 
-/** `typ` of the service's signatures, so that no other JWT of the same key passes for one (RFC 8725 section 3.11). */
+/** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
 export const SIGNATURE_TYPE = "badge-signature+jwt";
 
 const encoder = new TextEncoder();
 
 /**
- * Attests which badge presented which client signature, and when (contract section 3). The client signature itself is
- * not verified: its content is between the phone and the building.
+ * Attests which badge presented which client signature, and when (contract section 3). The client signature itself is not
+ * verified: the building defines it.
  *
  * @param clientSignature the request's base64 text, unchanged
  * @returns a compact JWS, ES256, by the key that the badge was issued with
+ * @throws Refusal
  */
 export async function signBadge(
   context: Context,
@@ -45,16 +46,16 @@ export async function signBadge(
     .sign(await context.custody.signingKey(application.id, key.kid, key));
 }
 
-/** @returns null when neither is a time */
+/** The earlier of two times; null counts as never. */
 function earliest(one: number | null, other: number | null): number | null {
   if (one === null || other === null) return one ?? other;
   return Math.min(one, other);
 }
 
-/** The badge's own key. A key newer than what this isolate remembers of the application is looked up once. */
+/** The key that the badge was issued with. If it is newer than the cached application, that is reloaded once. */
 async function signingKeyOf(context: Context, application: Application, id: number | null) {
   const byId = (known: Application | undefined) => known?.signingKeys.find((key) => key.id === id);
   const key = byId(application) ?? byId(await context.registry.findFresh(context.db, application.id, context.now()));
-  if (!key) throw new Error("an issued badge names a signing key of its application");
+  if (!key) throw new Error("an issued badge must name a signing key of its application");
   return key;
 }

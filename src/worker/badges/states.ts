@@ -1,8 +1,8 @@
 import type { StoredState } from "../../shared/schema.ts";
 
 /**
- * The life of a badge (contract section 12). Pure decisions: the write that follows one is conditional on the change
- * number that it was made from, so of two that race one happens and the other decides again.
+ * The life of a badge (contract section 12). Decisions are pure; the write that follows is conditional on the change number
+ * that was read, so of two racing calls one writes and the other decides again.
  */
 
 /** What callers see. Only an active badge opens doors. */
@@ -13,7 +13,7 @@ export interface BadgeLife {
   state: StoredState;
   /** Null: no end. */
   expiresAt: number | null;
-  /** When it left the lists: revoked, replaced, or found expired. */
+  /** When it left the lists: it was revoked or replaced, or its expiry was recorded. */
   endedAt: number | null;
 }
 
@@ -22,7 +22,7 @@ export function stateAt({ state, expiresAt }: Pick<BadgeLife, "state" | "expires
   return !isFinal && expiresAt !== null && expiresAt <= now ? "expired" : state;
 }
 
-/** `note-expiry`: the sweep has found the badge expired. A claim replaces a badge in its own transaction. */
+/** `note-expiry` records that a badge has expired. Replacing is not a step: a claim does it in its own transaction. */
 export type Step =
   | { kind: "suspend" | "resume" | "revoke" | "note-expiry" }
   | { kind: "set-end"; expiresAt: number | null };
@@ -30,7 +30,7 @@ export type Step =
 export type Decision =
   | { kind: "unchanged" }
   | { kind: "refused" }
-  /** `becomes`: the state that callers see from then on, when it is another; the event of that name is sent. */
+  /** `becomes`: the new state that callers see, which an event reports; null if they see the same state as before. */
   | { kind: "changed"; next: BadgeLife; becomes: BadgeState | null };
 
 const UNCHANGED: Decision = { kind: "unchanged" };
@@ -57,15 +57,15 @@ export function decide(badge: BadgeLife, step: Step, now: number): Decision {
   }
 }
 
-/** A badge that had expired becomes what it was when its end is moved ahead. */
+/** An expired badge returns to its stored state when its end is moved ahead. */
 function decideEnd(badge: BadgeLife, expiresAt: number | null, now: number): Decision {
   if (expiresAt === badge.expiresAt) return UNCHANGED;
   const after = stateAt({ state: badge.state, expiresAt }, now);
   const endedAt = after === "expired" ? (badge.endedAt ?? now) : null;
-  // An expiry that passed unnoticed is told now, unless the badge is given a later end before anybody noticed.
-  const wasNoted = badge.endedAt !== null;
-  const isNews = (after === "expired") !== wasNoted;
-  return changed({ state: badge.state, expiresAt, endedAt }, isNews ? after : null);
+  // An expiry that was not recorded yet is reported now, unless the new end means that the badge has not expired.
+  const wasRecorded = badge.endedAt !== null;
+  const isReported = (after === "expired") !== wasRecorded;
+  return changed({ state: badge.state, expiresAt, endedAt }, isReported ? after : null);
 }
 
 const changed = (next: BadgeLife, becomes: BadgeState | null): Decision => ({ kind: "changed", next, becomes });

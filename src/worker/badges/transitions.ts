@@ -9,7 +9,7 @@ import { findIssuedBadge, type IssuedBadgeRow } from "../storage/issued-badges.t
 import { type BadgeState, decide, type Step, stateAt } from "./states.ts";
 import { type BadgeView, badgeEvent, viewBadge } from "./view.ts";
 
-/** The badge as it is now. @throws Refusal */
+/** The badge in its present state. @throws Refusal UNKNOWN_BADGE */
 export async function showBadge(context: Context, applicationId: string, number: number): Promise<BadgeView> {
   const badge = await findIssuedBadge(context.db, applicationId, number);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
@@ -18,9 +18,10 @@ export async function showBadge(context: Context, applicationId: string, number:
 
 /**
  * Takes one step in the life of a badge (contract section 12). The write is conditional on the change number that was
- * read; when another call came first, this one reads and decides again.
+ * read; if a concurrent call came first, this one reads and decides again.
  *
  * @throws Refusal
+ * @throws Unavailable
  */
 export async function changeBadge(
   context: Context,
@@ -48,10 +49,11 @@ export async function changeBadge(
 }
 
 /**
- * Takes the same step with several badges of one application, in one transaction. Badges that somebody changed since they
- * were read, and those that the step does not change, are left as they are.
+ * Takes the same step with several badges of one application, in one transaction. Skips badges that have changed since they
+ * were read, and those that the step does not change.
  *
- * @returns numbers of the badges that were changed
+ * @returns numbers of the changed badges
+ * @throws Unavailable
  */
 export async function writeSteps(
   context: Context,
@@ -82,7 +84,7 @@ function toTransition(badge: IssuedBadgeRow, step: Step, now: number): HeldTrans
   };
 }
 
-/** The event that tells of the state that callers see from then on. */
+/** The event that reports a new state. */
 const EVENT_OF_STATE = {
   active: "badge:resumed",
   suspended: "badge:suspended",

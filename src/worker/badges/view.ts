@@ -13,7 +13,7 @@ export interface BadgeView {
   expiresAt?: string;
 }
 
-/** @returns null for what is no badge number (contract section 1) */
+/** @returns null if the text is not a badge number (contract section 1) */
 export function parseBadgeNumber(text: string): number | null {
   const number = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(number) ? number : null;
@@ -25,7 +25,7 @@ const metadataFields = z.record(z.string(), z.string());
 export const parseMetadata = (metadata: string | null): Record<string, string> | undefined =>
   metadata === null ? undefined : metadataFields.parse(JSON.parse(metadata));
 
-/** What of a badge callers see; `expiresAt` is milliseconds. */
+/** The parts of a badge that callers see; `expiresAt` is milliseconds. */
 interface SeenBadge {
   number: number;
   userId: string;
@@ -46,8 +46,8 @@ export function viewBadge(badge: SeenBadge): BadgeView {
 }
 
 /**
- * The event of a change (contract section 18). Its `data` is the badge and, last, `change`, which only the transaction
- * knows: the payload ends where that number goes.
+ * The event of a change (contract section 18). Its `data` is the badge with `change` as the last member, which only the
+ * transaction knows: the payload ends just before that number.
  */
 export function badgeEvent(name: EventName, now: number, badge: SeenBadge): NonNullable<Transition["event"]> {
   const id = newEventId(now);

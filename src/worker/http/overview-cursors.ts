@@ -1,23 +1,23 @@
 import { base64Url } from "../../shared/identifiers.ts";
 import type { InvitationCursor } from "../invitations/list.ts";
 
-/** Cursors of the lists that begin with the newest. Opaque to callers. */
+/** Cursors of the lists that start with the newest row. Opaque to callers. */
 
 const INVITATION = /^invitations:(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15})$/;
 const EVENT = /^events:(evt_[0-9a-z]{1,40})$/;
 
 const encode = (text: string): string => base64Url(new TextEncoder().encode(text));
 
-export const encodeInvitationCursor = ({ createdAt, place }: InvitationCursor): string =>
-  encode(`invitations:${createdAt}:${place}`);
+export const encodeInvitationCursor = ({ createdAt, rowid }: InvitationCursor): string =>
+  encode(`invitations:${createdAt}:${rowid}`);
 
 export const encodeEventCursor = (eventId: string): string => encode(`events:${eventId}`);
 
 /** @returns null for anything that `encodeInvitationCursor` did not make */
 export function decodeInvitationCursor(cursor: string): InvitationCursor | null {
-  const [, createdAt, place] = INVITATION.exec(decode(cursor)) ?? [];
-  if (createdAt === undefined || place === undefined) return null;
-  const decoded = { createdAt: Number(createdAt), place: Number(place) };
+  const [, createdAt, rowid] = INVITATION.exec(decode(cursor)) ?? [];
+  if (createdAt === undefined || rowid === undefined) return null;
+  const decoded = { createdAt: Number(createdAt), rowid: Number(rowid) };
   return encodeInvitationCursor(decoded) === cursor ? decoded : null;
 }
 

@@ -11,22 +11,22 @@ import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findInvitation, type StoredInvitation } from "../storage/invitations.ts";
 import { revokePending } from "./end.ts";
-import { withFreedNumbers } from "./expire.ts";
+import { retryWithFreedNumbers } from "./expire.ts";
 
 export interface NewInvitation {
   /** Keyed digest of the udid. */
   device: string;
   /** Whether the application's secret was presented. */
   withSecret: boolean;
-  /** Both exactly as they were sent; the second is null when it was not. */
+  /** Both exactly as sent; `badgeExpiresAt` is null if it was not sent. */
   expiresAt: string;
   badgeExpiresAt: string | null;
-  /** Null: none was sent, so a repeated request makes another invitation. */
+  /** Null: none was sent, so a repeated request creates another invitation. */
   idempotencyKey: string | null;
 }
 
 export interface CreatedInvitation {
-  /** The invitation token. Nothing keeps it but its digest. */
+  /** The invitation token. Only its digest is stored. */
   id: string;
   number: number;
 }
@@ -34,10 +34,11 @@ export interface CreatedInvitation {
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
 /**
- * Reserves a number until somebody claims it, the invitation is revoked, or its time is over (contract section 5). With an
- * Idempotency-Key a repeated request gets the same invitation, also once that has ended (contract section 12).
+ * Reserves a number until the invitation is claimed, revoked or expires (contract section 5). With an Idempotency-Key, a
+ * repeated request gets the same invitation, even after it has ended (contract section 12).
  *
  * @throws Refusal
+ * @throws Unavailable
  */
 export async function createInvitation(
   context: Context,
@@ -54,7 +55,7 @@ export async function createInvitation(
   if (isRepeatable) {
     const known = await findInvitation(context.db, application.id, invitation);
     if (known && !isSame(known, request)) throw new Refusal("INVALID_IDEMPOTENCYKEY");
-    // Of a pending one the allocator may not know yet that it was told: it is asked again.
+    // A pending invitation's lease may be unconfirmed, and would then be settled as never reported; reserving confirms it.
     if (known && known.state !== "pending") return { id, number: known.number };
     if (known) return { id, number: await reserve(context, application, toReservation(known)) };
   }
@@ -83,7 +84,7 @@ function toReservation({ digest, ...known }: StoredInvitation): ReserveRequest {
   return { invitation: digest, creatorDevice, createdAt, withSecret, isRepeatable, ...times };
 }
 
-/** The invitation ends with its badge, if that ends first. Times are milliseconds. */
+/** The invitation ends with its badge if that is earlier. Times are milliseconds. @throws Refusal */
 function requireTimes(
   { expiresAt, badgeExpiresAt }: NewInvitation,
   now: number,
@@ -96,15 +97,15 @@ function requireTimes(
   return { expiresAtTime: Math.min(end, badgeEnd), badgeExpiresAtTime: badgeEnd };
 }
 
-/** @returns milliseconds; null when the time is past or too far ahead */
+/** @returns milliseconds; null if the time is past or too far ahead */
 function requireAhead(text: string, maxDays: number, now: number): number | null {
   const time = Date.parse(text);
   return time > now && time <= now + maxDays * DAY_MILLISECONDS ? time : null;
 }
 
-/** @returns the number that is reserved */
+/** @returns the reserved number */
 async function reserve(context: Context, application: Application, request: ReserveRequest): Promise<number> {
-  const result = await withFreedNumbers(context, application, (rules) =>
+  const result = await retryWithFreedNumbers(context, application, (rules) =>
     reserveOrEnd(context, application.id, rules, request),
   );
   switch (result.kind) {
@@ -125,9 +126,8 @@ async function reserve(context: Context, application: Application, request: Rese
 }
 
 /**
- * When the object fails it may have reserved the number all the same, and believe that the token was told. Unless the
- * caller can ask again, nobody will hear of the token, so the invitation ends; best effort, because what failed for one
- * call may fail for the next.
+ * If the call fails, the object may still have reserved the number and confirmed its lease. The caller will never learn the
+ * token, unless it can repeat the request, so the invitation is revoked. Best effort: revoking may fail as well.
  */
 async function reserveOrEnd(
   context: Context,

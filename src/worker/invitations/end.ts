@@ -3,18 +3,18 @@ import { writeExpiry, writeRevocation } from "../storage/invitations.ts";
 import type { EventId } from "../storage/webhook-events.ts";
 import { sendWakeUps } from "../webhooks/wake-up.ts";
 
-/** Revokes an invitation if it is pending and in time. What came of it, the next look tells. */
+/** Revokes an invitation if it is pending and not past its time. The caller reads it again to see the result. */
 export async function revokePending(context: Context, digest: string): Promise<void> {
-  wake(context, await writeRevocation(context.db, digest, context.now()));
+  wakeEvents(context, await writeRevocation(context.db, digest, context.now()));
 }
 
-/** Expires an invitation if it is pending and past its time. What came of it, the next look tells. */
+/** Expires an invitation if it is pending and past its time. The caller reads it again to see the result. */
 export async function expirePending(context: Context, digest: string): Promise<void> {
-  wake(context, await writeExpiry(context.db, digest, context.now()));
+  wakeEvents(context, await writeExpiry(context.db, digest, context.now()));
 }
 
-/** Has the events of ended invitations sent at once. Nobody waits for it. */
-export function wake({ defer, queue }: Context, events: readonly EventId[]): void {
+/** Sends wake-ups for the events of ended invitations, without awaiting them. */
+export function wakeEvents({ defer, queue }: Context, events: readonly EventId[]): void {
   for (const [applicationId, ofOne] of Map.groupBy(events, (event) => event.applicationId)) {
     const eventIds = ofOne.map(({ eventId }) => eventId);
     defer(sendWakeUps(queue, applicationId, eventIds));

@@ -4,41 +4,41 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { type EndedInvitation, findUnreleased, writeExpiries, writeReleases } from "../storage/invitations.ts";
-import { wake } from "./end.ts";
+import { wakeEvents } from "./end.ts";
 
 /**
- * Ending what is due, in steps that can each be repeated: D1 first, then the allocator, then the note that it was done.
- * A number is free only once no invitation can be claimed for it. What died between two steps is found by the note that
- * is missing.
+ * Ends invitations past their time, in steps that can each be repeated: D1 first, so that the invitation can no longer be
+ * claimed, then the allocator, which frees the number, then `released_at` in D1. A crash between the steps leaves
+ * `released_at` NULL, and the sweep repeats the rest.
  */
 
-/** One chunk of invitations past their time, of all applications. @returns how many ended; zero when none is left */
-export async function expireSome(context: Context): Promise<{ expired: number; released: number }> {
+/** Expires one chunk of invitations, of all applications. @returns how many expired; zero when none is left */
+export async function expireChunk(context: Context): Promise<{ expired: number; released: number }> {
   const { ended, events } = await writeExpiries(context.db, context.now(), SWEEP_CHUNK_ROWS, null);
-  wake(context, events);
-  const { released } = await giveBack(context, ended);
+  wakeEvents(context, events);
+  const { released } = await releaseToAllocators(context, ended);
   return { expired: ended.length, released };
 }
 
 /**
- * One chunk of numbers that somebody before did not give back. An application whose object fails is passed over with
- * all that it has, so the others do not wait for it.
+ * Releases one chunk of ended invitations' numbers that were not released when they ended. If an application's object fails,
+ * all of its invitations are skipped, so that the others do not wait for it.
  *
- * @param applicationsAfter where the last chunk said to go on; the empty text at first
- * @returns where to go on, or null when nothing is left
+ * @param afterApplicationId the cursor that the previous chunk returned; at first the empty string
+ * @returns the cursor for the next chunk, or null when nothing is left
  */
-export async function releaseSome(
+export async function releaseChunk(
   context: Context,
-  applicationsAfter: string,
-): Promise<{ released: number; goOnAfter: string | null }> {
-  const ended = await findUnreleased(context.db, SWEEP_CHUNK_ROWS, { applicationsAfter });
-  if (ended.length === 0) return { released: 0, goOnAfter: null };
-  const { released, failed } = await giveBack(context, ended);
-  return { released, goOnAfter: failed.at(-1) ?? applicationsAfter };
+  afterApplicationId: string,
+): Promise<{ released: number; nextCursor: string | null }> {
+  const ended = await findUnreleased(context.db, SWEEP_CHUNK_ROWS, { afterApplicationId });
+  if (ended.length === 0) return { released: 0, nextCursor: null };
+  const { released, failed } = await releaseToAllocators(context, ended);
+  return { released, nextCursor: failed.at(-1) ?? afterApplicationId };
 }
 
-/** Gives numbers back to their allocators. @returns the applications whose object failed, in the order they came in */
-async function giveBack(
+/** Releases numbers in their allocators. @returns the applications whose object failed, in the given order */
+async function releaseToAllocators(
   context: Context,
   ended: readonly EndedInvitation[],
 ): Promise<{ released: number; failed: string[] }> {
@@ -61,10 +61,10 @@ async function giveBack(
 }
 
 /**
- * Leases a number; when there is none, ends what is due and asks once more with the newest range, so nobody is turned
- * away for a number that only waits for the sweep.
+ * Leases a number. If none is left, expires the application's due invitations and tries once more with the newest range, so
+ * that no request fails for a number that only waits for the sweep.
  */
-export async function withFreedNumbers(
+export async function retryWithFreedNumbers(
   context: Context,
   application: Application,
   allocate: (rules: AllocationRules) => Promise<AllocationResult>,
@@ -72,15 +72,15 @@ export async function withFreedNumbers(
   const result = await allocate(rulesOf(application));
   if (result.kind !== "exhausted") return result;
   const fresh = await context.registry.findFresh(context.db, application.id, context.now());
-  await endDueOf(context, application.id);
+  await expireDue(context, application.id);
   return allocate(rulesOf(fresh ?? application));
 }
 
-/** One chunk of what the sweep does, for one application. */
-async function endDueOf(context: Context, applicationId: string): Promise<void> {
+/** Expires one chunk of an application's invitations and releases their numbers, as the sweep does for all. */
+async function expireDue(context: Context, applicationId: string): Promise<void> {
   const { db, allocator, now } = context;
   const { events } = await writeExpiries(db, now(), SWEEP_CHUNK_ROWS, applicationId);
-  wake(context, events);
+  wakeEvents(context, events);
   const unreleased = await findUnreleased(db, SWEEP_CHUNK_ROWS, { applicationId });
   if (unreleased.length === 0) return;
   await allocator.release(applicationId, unreleased);

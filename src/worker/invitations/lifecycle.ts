@@ -2,9 +2,8 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import type { BadgeState } from "../badges/states.ts";
 
 /**
- * The life of an invitation: pending, then one of claimed, revoked or expired, for ever. Pure decisions; the write that
- * follows one is conditional on what it was made from, so of two that race exactly one happens and the other decides
- * again.
+ * The life of an invitation: pending, then claimed, revoked or expired, which are final. Decisions are pure; the write that
+ * follows is conditional on what was read, so of two racing requests exactly one writes and the other decides again.
  */
 export type InvitationState = "pending" | "claimed" | "revoked" | "expired";
 
@@ -21,9 +20,9 @@ export interface Invitation {
 }
 
 /**
- * Past its time a pending invitation is expired, whether the sweep has come by or not. That is written before it is
- * answered: a request that decided a moment earlier, or by a slower clock, must not end the invitation otherwise after
- * somebody was told that it expired.
+ * A pending invitation past its time has expired, even if the sweep has not recorded that yet. It is recorded before the
+ * response: once a caller has seen it expired, a request that decided a moment earlier, or by a slower clock, must not claim
+ * or revoke it.
  */
 type Expire = { kind: "expire" };
 
@@ -31,7 +30,7 @@ const isPast = ({ expiresAtTime }: Invitation, now: number): boolean => expiresA
 
 export type ClaimDecision =
   | { kind: "claim" }
-  | { kind: "claimed-before" }
+  | { kind: "already-claimed" }
   | Expire
   | { kind: "refuse"; code: ErrorCode };
 
@@ -40,11 +39,11 @@ export interface Claimer {
   device: string;
   userId: string;
   isBlocked: boolean;
-  /** State of the badge that the user device has; null: it has none. */
+  /** State of the user device's badge; null: it has none. */
   badgeState: BadgeState | null;
 }
 
-/** Presenting a token (contract sections 5 and 12). */
+/** Decides what happens when a token is presented (contract sections 5 and 12). */
 export function decideClaim(invitation: Invitation | undefined, claimer: Claimer, now: number): ClaimDecision {
   if (!invitation) return { kind: "refuse", code: "UNKNOWN_INVITATION" };
   switch (invitation.state) {
@@ -52,7 +51,7 @@ export function decideClaim(invitation: Invitation | undefined, claimer: Claimer
       return isPast(invitation, now) ? { kind: "expire" } : decideForClaimer(invitation, claimer);
     case "claimed": {
       const isClaimer = invitation.claimDevice === claimer.device && invitation.claimUserId === claimer.userId;
-      return isClaimer ? { kind: "claimed-before" } : { kind: "refuse", code: "CLAIMED_INVITATION" };
+      return isClaimer ? { kind: "already-claimed" } : { kind: "refuse", code: "CLAIMED_INVITATION" };
     }
     case "revoked":
       return { kind: "refuse", code: "REVOKED_INVITATION" };
@@ -61,7 +60,7 @@ export function decideClaim(invitation: Invitation | undefined, claimer: Claimer
   }
 }
 
-/** A badge that was revoked comes back only by an invitation of the application's server. */
+/** Only an invitation created with the application's secret replaces a revoked badge. */
 function decideForClaimer({ withSecret }: Invitation, { isBlocked, badgeState }: Claimer): ClaimDecision {
   if (isBlocked) return { kind: "refuse", code: "BLOCKED_USER" };
   if (badgeState === "suspended") return { kind: "refuse", code: "SUSPENDED_BADGE" };
@@ -71,23 +70,23 @@ function decideForClaimer({ withSecret }: Invitation, { isBlocked, badgeState }:
 
 export type RevokeDecision =
   | { kind: "revoke" }
-  | { kind: "revoked-before" }
+  | { kind: "already-revoked" }
   | Expire
   | { kind: "refuse"; code: ErrorCode };
 
-/** @param revoker the application's server, or the device that must have created the invitation */
+/** @param revoker the application's server, or a device, which must have created the invitation */
 export function decideRevoke(
   invitation: Invitation | undefined,
   revoker: { kind: "server" } | { kind: "device"; device: string },
   now: number,
 ): RevokeDecision {
-  const isForeign = revoker.kind === "device" && invitation?.creatorDevice !== revoker.device;
-  if (!invitation || isForeign) return { kind: "refuse", code: "UNKNOWN_INVITATION" };
+  const isOtherCreator = revoker.kind === "device" && invitation?.creatorDevice !== revoker.device;
+  if (!invitation || isOtherCreator) return { kind: "refuse", code: "UNKNOWN_INVITATION" };
   switch (invitation.state) {
     case "pending":
       return isPast(invitation, now) ? { kind: "expire" } : { kind: "revoke" };
     case "revoked":
-      return { kind: "revoked-before" };
+      return { kind: "already-revoked" };
     case "claimed":
       return { kind: "refuse", code: "CLAIMED_INVITATION" };
     case "expired":

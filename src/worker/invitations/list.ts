@@ -12,15 +12,15 @@ export interface InvitationView {
   userId?: string;
 }
 
-/** Where a page ended. Two invitations of one millisecond are told apart by their place. */
+/** The last invitation of a page. `rowid` orders invitations of the same millisecond. */
 export interface InvitationCursor {
   createdAt: number;
-  place: number;
+  rowid: number;
 }
 
-const NEWEST: InvitationCursor = { createdAt: Number.MAX_SAFE_INTEGER, place: Number.MAX_SAFE_INTEGER };
+const NEWEST: InvitationCursor = { createdAt: Number.MAX_SAFE_INTEGER, rowid: Number.MAX_SAFE_INTEGER };
 
-/** @returns a page of invitations, newest first, and where the next begins; null when nothing follows */
+/** @returns a page of invitations, newest first, and the cursor of the next page; null on the last page */
 export async function pageInvitations(
   context: Context,
   applicationId: string,
@@ -35,7 +35,7 @@ export async function pageInvitations(
   });
   const shown = rows.slice(0, perPage);
   const last = shown.at(-1);
-  const next = rows.length > perPage && last ? { createdAt: last.createdAt, place: last.place } : null;
+  const next = rows.length > perPage && last ? { createdAt: last.createdAt, rowid: last.rowid } : null;
   return { invitations: shown.map(viewInvitation), next };
 }
 

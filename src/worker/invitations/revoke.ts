@@ -12,7 +12,7 @@ import { decideRevoke } from "./lifecycle.ts";
 export interface RevokedInvitation {
   number: number;
   expiresAt: string;
-  /** Milliseconds; the same in every answer. */
+  /** Milliseconds; the same in every response. */
   revokedAt: number;
 }
 
@@ -21,7 +21,9 @@ export type Revoker = { kind: "server" } | { kind: "device"; device: string };
 /**
  * Ends a pending invitation and releases its number (contract section 5).
  *
- * @param id the token; for the application's server also the number, while it is reserved (contract section 12)
+ * @param id the token; the application's server may also use the number while it is reserved (contract section 12)
+ * @throws Refusal
+ * @throws Unavailable
  */
 export async function revokeInvitation(
   context: Context,
@@ -36,9 +38,9 @@ export async function revokeInvitation(
     if (decision.kind === "refuse" || !invitation) {
       throw new Refusal(decision.kind === "refuse" ? decision.code : "UNKNOWN_INVITATION");
     }
-    if (decision.kind === "revoked-before") {
+    if (decision.kind === "already-revoked") {
       const revokedAt = invitation.endedAt;
-      if (revokedAt === null) throw new Error("a revoked invitation has a time of revocation");
+      if (revokedAt === null) throw new Error("a revoked invitation must have an end time");
       if (invitation.releasedAt === null) {
         await release(context, {
           applicationId: application.id,
@@ -49,7 +51,7 @@ export async function revokeInvitation(
       }
       return { number: invitation.number, expiresAt: invitation.expiresAt, revokedAt };
     }
-    // Whether it was this request or another that ended the invitation, the next look tells.
+    // This request or a concurrent one ends the invitation; the next attempt reads which.
     const end = decision.kind === "revoke" ? revokePending : expirePending;
     await end(context, digest);
   }
@@ -61,14 +63,14 @@ async function digestOfId(context: Context, application: Application, id: string
   if (number === null) return digestOf(id);
   const invitation = await findInvitationOfNumber(context.db, application.id, number);
   if (invitation?.state === "claimed") throw new Refusal("CLAIMED_INVITATION");
-  // By its number an invitation is known only while the number is reserved.
+  // The number identifies the invitation only while it is reserved.
   if (invitation?.state !== "pending" || invitation.expiresAtTime <= context.now()) {
     throw new Refusal("UNKNOWN_INVITATION");
   }
   return invitation.digest;
 }
 
-/** The number is free before the answer is given; if that fails the sweep does it. */
+/** Releases the number before the response; if that fails, the sweep does it. */
 async function release(context: Context, ended: EndedInvitation): Promise<void> {
   try {
     await context.allocator.release(ended.applicationId, [ended]);

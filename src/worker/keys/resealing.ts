@@ -4,7 +4,7 @@ import type { Database } from "../storage/database.ts";
 import {
   FROM_THE_START,
   findOldSealed,
-  type ReadThrough,
+  type ReadPositions,
   type Resealed,
   type StoredSealed,
   writeResealed,
@@ -21,7 +21,7 @@ export interface ResealedChunk {
   resealed: number;
   unreadable: Unreadable[];
   /** Where the next chunk starts; null when nothing is left. */
-  next: ReadThrough | null;
+  next: ReadPositions | null;
 }
 
 /**
@@ -32,10 +32,10 @@ export interface ResealedChunk {
  *
  * @param after `next` of the chunk before
  */
-export async function resealSome(
+export async function resealChunk(
   db: Database,
   keys: SealingKeys,
-  after: ReadThrough = FROM_THE_START,
+  after: ReadPositions = FROM_THE_START,
 ): Promise<ResealedChunk> {
   const { newest, values, through } = await findOldSealed(db, after, RESEAL_CHUNK_ROWS);
   const publicKey = newest && (await keys.findPublicKey(newest));

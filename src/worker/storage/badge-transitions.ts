@@ -5,28 +5,28 @@ import { changeOf, type HighWater, lastChange, renewEpochIfRestored } from "./hi
 import { isSubscribedTo } from "./subscriptions.ts";
 import { writtenIds } from "./written-ids.ts";
 
-/** What a badge becomes, decided from what was read of it. Times are milliseconds. */
+/** The new state of a badge, decided from the row that was read. Times are milliseconds. */
 export interface Transition {
   number: number;
-  /** The change number that was read: if the badge has another by now, nothing is written. */
+  /** The badge's change number when it was read. If it has changed since, nothing is written. */
   readChange: number;
   state: StoredState;
   expiresAt: number | null;
   endedAt: number | null;
   changedAt: number;
-  /** Null when the change is none that events tell of. */
+  /** Null when the change causes no event. */
   event: { id: string; name: string; payloadUpToChange: string } | null;
 }
 
-const TRANSITIONS = "(SELECT key AS place, value AS row FROM json_each(?1))";
+const TRANSITIONS = "(SELECT key AS row_index, value AS row FROM json_each(?1))";
 
 const IS_AS_READ = `badge.number = row ->> 'number' AND badge.application_id = ?2
   AND ${changeOf("badge")} = row ->> 'readChange'`;
 
-/** Both statements see the same last change, because the first one changes no badge. */
-const NEW_CHANGE = `place + 1 + max(${lastChange("?2")}, ?3)`;
+/** The same in both statements, because the first one changes no badge. */
+const NEW_CHANGE = `row_index + 1 + max(${lastChange("?2")}, ?3)`;
 
-/** The payload's last member is the change number, which is only known here. */
+/** Completes the payload with its last member, the change number, which is assigned here. */
 const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> '$.event.id', row ->> '$.event.name',
@@ -46,7 +46,7 @@ const UPDATE_BADGES = `
   WHERE ${IS_AS_READ}
   RETURNING badge.number AS number, change`;
 
-/** Also those that an earlier try of the same call revoked, whose response was lost. */
+/** Includes badges that an earlier try of the same call revoked, when its response was lost. */
 const SELECT_REVOKED = `
   SELECT badge.number AS number FROM ${TRANSITIONS}
   JOIN badge ON badge.number = row ->> 'number' AND badge.application_id = ?2 AND badge.state = 'revoked'`;
@@ -56,19 +56,19 @@ const revokedRows = z.array(z.object({ number: z.number() }));
 const changedRows = z.array(z.object({ number: z.number(), change: z.number() }));
 
 export interface WrittenTransitions {
-  /** Those that were written, with their new change numbers. */
+  /** The badges that were changed, with their new change numbers. */
   changed: { number: number; change: number }[];
-  /** Those that are revoked, by this call or another. */
+  /** Numbers of the badges that are revoked now, by this call or another. */
   revoked: number[];
   /** IDs of events that are due. */
   events: string[];
 }
 
 /**
- * Writes transitions of one application with their events, each only if its badge is still as it was read: one
- * transaction and one round trip.
+ * Writes transitions of one application with their events, each only if its badge has not changed since it was read.
+ * One transaction, one round trip.
  *
- * @param seen the highest numbers that the caller has seen written
+ * @param seen the highest numbers that the caller knows to be written
  */
 export async function writeTransitions(
   db: Database,

@@ -6,7 +6,7 @@ import { isSubscribedTo } from "./subscriptions.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
 import { writtenIds } from "./written-ids.ts";
 
-/** A badge to be written, together with the event that tells of it. */
+/** A badge to be written, together with its `badge:created` event. */
 export interface NewBadge {
   kind: "issue";
   number: number;
@@ -15,7 +15,7 @@ export interface NewBadge {
   /** JSON text, or null when the device sent none. */
   metadata: string | null;
   signingKeyId: number;
-  /** Made once a request: a repeated write knows by it that the badge is its own. */
+  /** Made once per request, so that a repeated write recognizes the badge as its own. */
   eventId: string;
   /** The body of the `badge:created` webhook. */
   payload: string;
@@ -34,7 +34,7 @@ export interface NewReservation {
   /** Milliseconds, like `createdAt`. */
   expiresAtTime: number;
   createdAt: number;
-  /** The end of the badge that is claimed, as it was sent and in milliseconds; or null. */
+  /** The end of the badge that will be claimed, as it was sent and in milliseconds; null: it has no end. */
   badgeExpiresAt: string | null;
   badgeExpiresAtTime: number | null;
   /** Whether the application's secret was presented. */
@@ -45,37 +45,38 @@ export interface NewReservation {
 
 export type BadgeWrite = NewBadge | NewReservation;
 
-/**
- * `written`: by this write or an earlier one of the same request. `existing`: the user device has a badge already.
- * `ended`: an earlier write of the same request reserved `number`, and the invitation has ended since. `mismatched`: an
- * earlier request with the same Idempotency-Key was another; `isReserved`: it reserved `number`, and still does. `blocked`: the user gets no badge. `taken`: D1 knows the number
- * as somebody else's, which it never hands out twice.
- */
+/** `leasedNumberTaken`: the number that this write was to use belongs to another holder in D1. */
 export type WriteResult =
+  /** By this write or an earlier one of the same request. */
   | { kind: "written"; number: number; eventPending: boolean }
+  /** The user device already has a badge. */
   | { kind: "existing"; number: number; leasedNumberTaken: boolean }
+  /** An earlier write of the same request reserved `number`, and the invitation has ended since. */
   | { kind: "ended"; number: number; leasedNumberTaken: boolean }
+  /** The Idempotency-Key was used for a different request; `isReserved`: that one still reserves the leased number. */
   | { kind: "mismatched"; isReserved: boolean; leasedNumberTaken: boolean }
+  /** The user is blocked. */
   | { kind: "blocked" }
+  /** The leased number belongs to another holder in D1, which never issues a number twice. */
   | { kind: "taken" };
 
 /**
- * One statement a table, whatever the number of rows: they come as one JSON parameter, because D1 binds at most 100.
- * `ON CONFLICT DO NOTHING` makes each of them repeatable; rows that it skipped are looked up afterwards.
+ * One statement per table, whatever the number of rows: they are passed as one JSON parameter, because D1 binds at most
+ * 100. `ON CONFLICT DO NOTHING` makes each statement repeatable; the rows that it skips are looked up afterwards.
  */
 export const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
     position, change, changed_at, turn)
   SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
     row ->> 'eventId', row ->> 'issuedAt',
-    place + 1 + max(${lastPosition("?2")}, ?3), place + 1 + max(${lastChange("?2")}, ?4), row ->> 'issuedAt',
+    row_index + 1 + max(${lastPosition("?2")}, ?3), row_index + 1 + max(${lastChange("?2")}, ?4), row ->> 'issuedAt',
     row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
-  FROM (SELECT key AS place, value AS row FROM json_each(?1))
+  FROM (SELECT key AS row_index, value AS row FROM json_each(?1))
   WHERE ${isNotBlocked("row ->> 'userId'")}
   ON CONFLICT DO NOTHING
   RETURNING event_id AS written, position, change`;
 
-/** The outbox rows of the badges just written; none when the application does not want them. */
+/** Outbox rows of the badges just written; none when the application does not subscribe to the event. */
 export const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
@@ -87,7 +88,7 @@ export const INSERT_EVENTS = `
   ON CONFLICT DO NOTHING
   RETURNING id AS written`;
 
-/** Not for an invitation that D1 knows: a write that is repeated may arrive when the invitation has ended. */
+/** Skips invitations that D1 has: a repeated write may arrive after its invitation ended. */
 export const INSERT_RESERVATIONS = `
   INSERT INTO badge (number, application_id, invitation)
   SELECT row ->> 'number', ?2, row ->> 'invitation' FROM (SELECT value AS row FROM json_each(?1))
@@ -107,19 +108,19 @@ export const INSERT_INVITATIONS = `
   ON CONFLICT DO NOTHING
   RETURNING digest AS written`;
 
-/** What stands in the way of the rows that were passed over. */
+/** Finds the rows that caused writes to be skipped. */
 const SELECT_CONFLICTS = `
-  SELECT place, own.number AS own_number, own.event_id AS own_event, taken.number AS taken_number,
+  SELECT row_index, own.number AS own_number, own.event_id AS own_event, taken.number AS taken_number,
     taken.event_id AS taken_event, taken.invitation AS taken_invitation, known.number AS known_number,
     known.creator_device IS row ->> 'creatorDevice' AND known.expires_at IS row ->> 'expiresAt'
       AND known.badge_expires_at IS row ->> 'badgeExpiresAt' AS is_same,
     NOT ${isNotBlocked("row ->> 'userId'")} AS is_blocked
-  FROM (SELECT key AS place, value AS row FROM json_each(?1))
+  FROM (SELECT key AS row_index, value AS row FROM json_each(?1))
   LEFT JOIN badge AS own ON own.application_id = ?2 AND own.device = row ->> 'device'
     AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL AND own.retired_at IS NULL
   LEFT JOIN badge AS taken ON taken.number = row ->> 'number'
   LEFT JOIN invitation AS known ON known.digest = row ->> 'invitation'
-  ORDER BY place`;
+  ORDER BY row_index`;
 
 const conflictRows = z.array(
   z.object({
@@ -137,11 +138,11 @@ const conflictRows = z.array(
 type Conflict = z.infer<typeof conflictRows>[number];
 
 /**
- * Writes badges and reservations of one application with all that belongs to them, in one transaction and one round
- * trip. A second round trip asks about rows that were there before: a repeated write, or a race that was lost.
+ * Writes badges with their events, and reservations with their invitations, of one application. One transaction, one
+ * round trip. A second round trip explains skipped rows: a repeated write, or a lost race.
  *
- * @param seen the highest numbers that the caller has seen written
- * @returns one result a write, in the same order; `written`: the highest numbers that were written
+ * @param seen the highest numbers that the caller knows to be written
+ * @returns `results`: one per write, in the same order; `written`: the highest numbers that were written
  */
 export async function writeBadges(
   db: Database,
@@ -150,21 +151,21 @@ export async function writeBadges(
   seen: HighWater,
 ): Promise<{ results: WriteResult[]; written: HighWater }> {
   const { written, events, highest } = await insertAll(db, applicationId, writes, seen);
-  // Of requests with one Idempotency-Key in one transaction, the first is the one that was written.
+  // Of several requests with the same Idempotency-Key in one transaction, only the first was written.
   const firstOf = new Map(writes.toReversed().map((write) => [keyOf(write), write]));
   const isWritten = (write: BadgeWrite) => written.has(keyOf(write)) && firstOf.get(keyOf(write)) === write;
-  const passedOver = writes.filter((write) => !isWritten(write));
-  const conflicts = passedOver.length === 0 ? [] : await selectConflicts(db, applicationId, passedOver);
-  let place = 0;
+  const skipped = writes.filter((write) => !isWritten(write));
+  const conflicts = skipped.length === 0 ? [] : await selectConflicts(db, applicationId, skipped);
+  let nextConflict = 0;
   const results = writes.map((write): WriteResult => {
-    if (!isWritten(write)) return explain(write, conflicts[place++]);
+    if (!isWritten(write)) return explain(write, conflicts[nextConflict++]);
     const eventPending = write.kind === "issue" && events.has(write.eventId);
     return { kind: "written", number: write.number, eventPending };
   });
   return { results, written: highest };
 }
 
-/** What its statement returns of a row that it wrote. */
+/** Identifies a write among the rows that its INSERT returns. */
 const keyOf = (write: BadgeWrite): string => (write.kind === "issue" ? write.eventId : write.invitation);
 
 async function insertAll(
@@ -213,13 +214,13 @@ async function selectConflicts(
 }
 
 function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult {
-  if (!conflict) throw new Error("a write was passed over without a conflict to show for it");
+  if (!conflict) throw new Error("a write was skipped, but nothing conflicts with it");
   if (write.kind === "reserve") {
     const { taken_invitation: owner, taken_number: taken, known_number: known } = conflict;
     if (known !== null && conflict.is_same === 0) {
       return { kind: "mismatched", isReserved: owner === write.invitation, leasedNumberTaken: taken !== null };
     }
-    // The invitation was claimed so long ago that it is not kept any more (contract section 18).
+    // The invitation was claimed so long ago that it has been deleted (contract section 18).
     if (known === null && owner === write.invitation) {
       return { kind: "mismatched", isReserved: true, leasedNumberTaken: false };
     }
@@ -253,12 +254,12 @@ export interface NumberOwner {
   device: string | null;
   userId: string | null;
   invitation: string | null;
-  /** Whether the caller of the invitation can ask for it again. */
+  /** Whether the invitation's creator can request it again, by its Idempotency-Key. */
   isRepeatable: boolean;
 }
 
-/** Which of these numbers D1 knows, in any state, and whose they are. */
-export async function findNumbers(db: Database, numbers: readonly number[]): Promise<Map<number, NumberOwner>> {
+/** The numbers that D1 has, in any state, with their owners. */
+export async function findNumberOwners(db: Database, numbers: readonly number[]): Promise<Map<number, NumberOwner>> {
   const asked = JSON.stringify(numbers);
   const { results } = await db.run((_, d1) => d1.prepare(SELECT_KNOWN).bind(asked).all());
   return new Map(

@@ -13,14 +13,14 @@ export interface UserDevice {
   userId: string;
 }
 
-/** The badge that a user device has, in any state. */
+/** A user device's badge, in any state. */
 export interface StoredBadge {
   number: number;
   metadata: string | null;
   state: StoredState;
   /** Milliseconds, or null. */
   expiresAt: number | null;
-  /** The number that the device's last successful request answered. */
+  /** Number of the device's current badge: the one returned by its last login. */
   currentNumber: number;
 }
 
@@ -40,28 +40,28 @@ const userDeviceParameters = {
   userId: sql.placeholder("userId"),
 };
 
-const given = alias(badge, "given");
+const issued = alias(badge, "issued");
 
 /** The number of a device's current badge (src/worker/storage/turns.ts), as a subquery that reads at most two rows. */
 function currentNumber(builder: QueryBuilder): SQL<number> {
   const ofDevice = and(
-    eq(given.applicationId, userDeviceParameters.applicationId),
-    eq(given.device, userDeviceParameters.device),
-    isNotNull(given.position),
-    isNull(given.retiredAt),
+    eq(issued.applicationId, userDeviceParameters.applicationId),
+    eq(issued.device, userDeviceParameters.device),
+    isNotNull(issued.position),
+    isNull(issued.retiredAt),
   );
-  // 1 is part of the text: SQLite uses a partial index only for a condition that it can compare with the index's own.
+  // 1 is a literal, not a parameter: SQLite must see that the condition implies that of the partial index.
   const ofSeveral = builder
-    .select({ number: given.number })
-    .from(given)
-    .where(and(ofDevice, sql`${given.turn} > 1`))
-    .orderBy(desc(given.turn))
+    .select({ number: issued.number })
+    .from(issued)
+    .where(and(ofDevice, sql`${issued.turn} > 1`))
+    .orderBy(desc(issued.turn))
     .limit(1);
   // Naming `user_id` makes SQLite search by `badge_user_device` instead of reading every badge of the application.
   const only = builder
-    .select({ number: given.number })
-    .from(given)
-    .where(and(ofDevice, isNotNull(given.userId)))
+    .select({ number: issued.number })
+    .from(issued)
+    .where(and(ofDevice, isNotNull(issued.userId)))
     .limit(1);
   return sql<number>`coalesce((${ofSeveral}), (${only}))`;
 }
@@ -92,7 +92,7 @@ const badgeRow = z
   .tuple([z.number(), z.string().nullable(), storedState, z.number().nullable(), z.number()])
   .optional();
 
-/** The badge of a user device, in any state. One round trip. */
+/** A user device's badge, in any state. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
   const [first] = await db.rows(selectBadge(), { ...userDevice });
   const row = badgeRow.parse(first);
@@ -121,7 +121,7 @@ export interface CurrentBadge {
   expiresAt: number | null;
 }
 
-/** The badge that signing uses, in any state: the one that the device was last given. One round trip. */
+/** The device's current badge, which signing uses, in any state. One round trip. */
 export async function findCurrentBadge(
   db: Database,
   device: Omit<UserDevice, "userId">,
@@ -135,16 +135,16 @@ const MAKE_CURRENT = `
   UPDATE badge SET turn = 1 + ${highestTurn({ applicationId: "badge.application_id", device: "badge.device" })}
   WHERE number = ?1 AND position IS NOT NULL`;
 
-/** Newer metadata is a change that the feed tells of. Only in place of what was read: a late write is older than that. */
+/** New metadata is a change in the feed. Compare-and-set, so that a delayed write cannot replace newer metadata. */
 const REPLACE_METADATA = `
   UPDATE badge SET metadata = ?2, changed_at = ?3, change = 1 + ${lastChange("badge.application_id")}
   WHERE number = ?1 AND position IS NOT NULL AND metadata IS ?4`;
 
 /**
- * Records what a login changes of its badge, in one round trip.
+ * Records what a login changes in its badge. One round trip.
  *
- * @param login `metadata`: JSON text that replaces what is stored, or null; `readMetadata`: what is stored; `isCurrent`: whether the badge is its
- *   device's current one already
+ * @param login `metadata`: new JSON text, or null to keep the stored one; `readMetadata`: the stored text as it was read;
+ *   `isCurrent`: whether the badge is already its device's current one
  * @param now milliseconds
  */
 export async function recordLogin(
@@ -175,7 +175,7 @@ const pageRows = z.array(
   z.tuple([z.number(), z.string(), z.string().nullable(), z.number(), storedState, z.number().nullable()]),
 );
 
-/** As the indexes `badge_page` and `badge_user_page` have it: badges that ended are not passed over, but never met. */
+/** Written as in the indexes `badge_page` and `badge_user_page`, so that ended badges are not even read. */
 const isListed = sql`(${badge.endedAt} IS NOT NULL) = 0`;
 
 export const selectPage = queryOf((builder) =>
@@ -211,7 +211,7 @@ const selectUserPage = queryOf((builder) =>
     .limit(sql.placeholder("limit")),
 );
 
-/** Badges that have not ended, after a position, oldest first; of one user when `userId` is given. One round trip. */
+/** Badges that have not ended, after a position, oldest first; of one user when `userId` is issued. One round trip. */
 export async function listBadges(
   db: Database,
   page: { applicationId: string; userId: string | null; after: number; limit: number },

@@ -7,7 +7,7 @@ export interface User {
 }
 
 /**
- * Part of every statement that issues badges: a user who is blocked at that moment gets none.
+ * Part of every statement that issues badges: a blocked user gets none.
  *
  * @param userId an SQL expression; the application ID is the statement's second parameter
  * @returns an SQL condition
@@ -19,12 +19,12 @@ const BLOCK = `
   INSERT INTO blocked_user (application_id, user_id, blocked_at, is_revoking) VALUES (?1, ?2, ?3, 1)
   ON CONFLICT (application_id, user_id) DO UPDATE SET is_revoking = 1`;
 
-/** From now on the user gets no badge. Repeated, it does nothing. */
+/** Blocks a user: no badge is issued to them from now on. May be repeated. */
 export async function writeBlock(db: Database, { applicationId, userId }: User, now: number): Promise<void> {
   await db.run((_, d1) => d1.prepare(BLOCK).bind(applicationId, userId, now).run());
 }
 
-/** Notes that every badge of the user has been revoked. */
+/** Records that every badge of the user has been revoked. */
 export async function finishBlock(db: Database, { applicationId, userId }: User): Promise<void> {
   const finish = "UPDATE blocked_user SET is_revoking = 0 WHERE application_id = ?1 AND user_id = ?2";
   await db.run((_, d1) => d1.prepare(finish).bind(applicationId, userId).run());
@@ -47,7 +47,7 @@ const SELECT_REVOKING = `
 
 const userRows = z.array(z.object({ applicationId: z.string(), userId: z.string() }));
 
-/** Users who were blocked a while ago and some of whose badges may not have been revoked. */
+/** Users blocked before `blockedBefore` (milliseconds) who may still have badges that are not revoked. */
 export async function findUnfinishedBlocks(db: Database, blockedBefore: number, limit: number): Promise<User[]> {
   const { results } = await db.run((_, d1) => d1.prepare(SELECT_REVOKING).bind(blockedBefore, limit).all());
   return userRows.parse(results);

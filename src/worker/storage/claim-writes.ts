@@ -6,13 +6,13 @@ import { isSubscribedTo } from "./subscriptions.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
 import { writtenIds } from "./written-ids.ts";
 
-/** A reserved number to be issued to a user device, which claims the invitation, together with the event that tells of it. */
+/** A reserved number to be issued to the user device that claims its invitation, with the `badge:created` event. */
 export interface Claim extends Omit<NewBadge, "kind" | "issuedAt"> {
   /** Digest of the invitation token. */
   digest: string;
-  /** The badge that the user device has so far and whose place this one takes, as it was read; or null. */
+  /** The user device's present badge as it was read, which this one supersedes; null: it has none. */
   superseded: { number: number; readChange: number } | null;
-  /** The `badge:replaced` event, unless the superseded badge had been revoked before. */
+  /** The `badge:replaced` event; null when nothing is superseded, or only a revoked badge. */
   replacedEvent: { id: string; payloadUpToChange: string } | null;
   /** End of the badge in milliseconds, or null. */
   expiresAt: number | null;
@@ -20,22 +20,23 @@ export interface Claim extends Omit<NewBadge, "kind" | "issuedAt"> {
   claimedAt: number;
 }
 
-/** `overtaken`: something moved since the request looked; it must look and decide again. */
+/** `overtaken`: the rows have changed since the request read them; it must read and decide again. */
 export type ClaimWriteResult = { kind: "written"; events: string[] } | { kind: "overtaken" };
 
-/** The claims as rows: they come as one JSON parameter, because D1 binds at most 100. */
-const CLAIMS = "(SELECT key AS place, value AS row FROM json_each(?1))";
+/** The claims as rows. They are passed as one JSON parameter, because D1 binds at most 100. */
+const CLAIMS = "(SELECT key AS row_index, value AS row FROM json_each(?1))";
 
-/** The same, as far as this very write claimed them, or an earlier one of the same request. */
+/** The claims whose invitations this write claimed, or an earlier one of the same request did. */
 const OURS = `${CLAIMS} JOIN invitation AS ours
     ON ours.digest = row ->> 'digest' AND ours.claim_event_id = row ->> 'eventId'`;
 
-/** Each claim takes two change numbers: of the superseded badge and of the new one. */
-const FIRST_CHANGE = `place * 2 + 1 + max(${lastChange("?2")}, ?4)`;
+/** Each claim uses two change numbers: one for the superseded badge and one for the new one. */
+const FIRST_CHANGE = `row_index * 2 + 1 + max(${lastChange("?2")}, ?4)`;
 
 /**
- * Only a pending invitation, in time, only while the user device has the badge that was read, and unless the user is
- * blocked. The plus sign keeps SQLite from searching by application, which would read all invitations of it.
+ * Claims an invitation only if it is pending and not past its time, the user device still has the badge that was read,
+ * and the user is not blocked. The plus sign keeps SQLite from searching by application, which would read all of the
+ * application's invitations.
  */
 export const CLAIM_INVITATIONS = `
   UPDATE invitation SET state = 'claimed', ended_at = row ->> 'claimedAt', claim_device = row ->> 'device',
@@ -51,7 +52,7 @@ export const CLAIM_INVITATIONS = `
     AND ${isNotBlocked("row ->> 'userId'")}
   RETURNING claim_event_id AS written`;
 
-/** Before the badges change: afterwards the last change number is another. */
+/** Runs before the badges change, because their update moves the last change number. */
 const INSERT_REPLACED_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> '$.replacedEvent.id', 'badge:replaced',
@@ -64,7 +65,7 @@ const INSERT_REPLACED_EVENTS = `
   ON CONFLICT DO NOTHING
   RETURNING id AS written`;
 
-/** A revoked badge stays revoked, and its change number stays: callers see no difference. */
+/** A revoked badge stays revoked and keeps its change number: nothing that callers see changes. */
 const SUPERSEDE = `
   UPDATE badge SET retired_at = row ->> 'claimedAt', ended_at = coalesce(badge.ended_at, row ->> 'claimedAt'),
     state = iif(badge.state = 'revoked', 'revoked', 'replaced'),
@@ -73,20 +74,20 @@ const SUPERSEDE = `
   FROM ${OURS}
   WHERE badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL`;
 
-/** The numbers are assigned after those of the superseded badges, hence without the two change numbers a claim. */
+/** The superseded badges already have their change numbers here, so each claim adds only one. */
 export const ISSUE_RESERVED = `
   UPDATE badge SET device = row ->> 'device', user_id = row ->> 'userId', metadata = row ->> 'metadata',
     signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
     expires_at = row ->> 'expiresAt', changed_at = row ->> 'claimedAt',
-    position = place + 1 + max(${lastPosition("?2")}, ?3),
-    change = place + 1 + max(${lastChange("?2")}, ?4),
+    position = row_index + 1 + max(${lastPosition("?2")}, ?3),
+    change = row_index + 1 + max(${lastChange("?2")}, ?4),
     turn = row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
   FROM ${OURS}
   WHERE badge.number = row ->> 'number' AND badge.invitation = row ->> 'digest' AND badge.position IS NULL
     AND badge.retired_at IS NULL
   RETURNING position, change`;
 
-/** The outbox rows of the badges just issued; none when the application does not want them. */
+/** Outbox rows of the badges just issued; none when the application does not subscribe to the event. */
 export const INSERT_EVENTS = `
   INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
   SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
@@ -100,13 +101,13 @@ export const INSERT_EVENTS = `
 const SELECT_OURS = `SELECT ours.claim_event_id AS written FROM ${OURS}`;
 
 /**
- * Consumes the tokens, supersedes the badges that the user devices had, issues the reserved ones and records the events, in
- * one transaction and one round trip: of each claim all or nothing. A second round trip asks about claims that were
- * passed over: they are overtaken, or repeated.
+ * Consumes the tokens, supersedes the badges that the user devices had, issues the reserved ones and records the events.
+ * One transaction, one round trip; each claim takes effect completely or not at all. A second round trip tells skipped
+ * claims apart: repeated or overtaken.
  *
- * @param claims of one application; no two of one invitation or of one user device
- * @param seen the highest numbers that the caller has seen written
- * @returns one result a claim, in the same order; `written`: the highest numbers that were written
+ * @param claims of one application; no two of the same invitation or user device
+ * @param seen the highest numbers that the caller knows to be written
+ * @returns `results`: one per claim, in the same order; `written`: the highest numbers that were written
  */
 export async function writeClaims(
   db: Database,

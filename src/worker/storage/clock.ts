@@ -2,8 +2,8 @@ import * as z from "zod";
 import type { Database } from "./database.ts";
 
 /**
- * The clock row of D1. The sweep increases its sequence number every minute, and an object of the home remembers the
- * highest number that it was told. When D1's is lower, D1 was restored to an older state.
+ * D1's clock row. The sweep increments its sequence number every minute, and one Durable Object remembers the highest
+ * number it has seen. If D1's number is not ahead of that, D1 was restored to an older state.
  */
 
 const TICK = `

@@ -7,8 +7,8 @@ import { retryPlatform } from "../platform.ts";
 export type Orm = DrizzleD1Database<typeof schema>;
 
 /**
- * D1 for one request, one message or one sweep: counts the round trips and retries what may be retried. Every write
- * that goes through here can be repeated: it finds its work already done, or does all of it in one transaction.
+ * D1 for one request, one message or one sweep. Counts round trips and retries transient failures, so every write must be
+ * repeatable: it finds its work already done, or does all of it in one transaction.
  */
 export class Database {
   readonly orm: Orm;
@@ -20,7 +20,7 @@ export class Database {
     this.orm = ormOf(d1);
   }
 
-  /** Calls made to D1 so far, repeats included. */
+  /** Calls made to D1 so far, retries included. */
   get roundTrips(): number {
     return this.#roundTrips;
   }
@@ -50,7 +50,7 @@ export class Database {
 
 const orms = new WeakMap<D1Database, Orm>();
 
-/** One Drizzle per binding: its statements are built once an isolate. */
+/** One Drizzle instance per binding, so that its statements are built once per isolate. */
 function ormOf(d1: D1Database): Orm {
   const known = orms.get(d1);
   if (known) return known;
@@ -60,8 +60,7 @@ function ormOf(d1: D1Database): Orm {
 }
 
 /**
- * A statement that is built once per binding and then only bound: building it anew costs more than all else that an
- * answer needs.
+ * A statement that is built once per binding and then only bound: building it costs more than the rest of a request.
  */
 export function prepared<Statement>(build: (orm: Orm) => Statement): (orm: Orm) => Statement {
   const statements = new WeakMap<Orm, Statement>();
@@ -74,15 +73,16 @@ export function prepared<Statement>(build: (orm: Orm) => Statement): (orm: Orm) 
   };
 }
 
-/** A query as D1 takes it: its text, and the values that it binds, in their order. */
+/** A query in D1's terms: its text, and the values to bind, in order. */
 export interface Query {
   sql: string;
   bind(values: Readonly<Record<string, unknown>>): unknown[];
 }
 
 /**
- * A query that Drizzle writes and D1 runs: its text is made once an isolate, and its rows come as D1 gives them. For the
- * queries of every login, signature and page, on which Drizzle spent more time than the rest of the service's own code.
+ * A query that Drizzle builds and D1 runs: its text is generated once per isolate, and its rows are returned as D1 sends
+ * them. For the queries of logins, signatures and pages, where Drizzle would take more time than the rest of the Worker's
+ * code.
  */
 export function queryOf(
   build: (builder: QueryBuilder) => { toSQL(): { sql: string; params: unknown[] } },

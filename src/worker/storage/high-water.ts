@@ -6,7 +6,7 @@ import * as z from "zod";
  * order of commits, and a cursor on them skips nothing.
  */
 
-/** The highest position and change number that somebody knows of. */
+/** The highest position and change number that a party knows of. */
 export interface HighWater {
   position: number;
   change: number;
@@ -35,9 +35,9 @@ const lastPositionOf = (applicationId: string, isEnded: number): string => `
     ORDER BY newest.position DESC LIMIT 1), 0)`;
 
 /**
- * First statement of every batch that changes badges. The allocator remembers the highest numbers it has seen written;
- * if D1 does not have them, it was restored to an older state, and cursors of the feed expire at once. Parameters:
- * application ID, position, change number.
+ * First statement of every batch that changes badges. The allocator remembers the highest numbers it has written; if D1's
+ * are lower, D1 was restored to an older state, and the feed's cursors expire at once. Parameters: application ID,
+ * position, change number.
  */
 const RENEW_EPOCH = `
   UPDATE application SET feed_epoch = lower(hex(randomblob(16)))

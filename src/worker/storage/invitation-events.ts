@@ -3,16 +3,16 @@ import { eventIdPrefix } from "../../shared/identifiers.ts";
 import { isSubscribedTo } from "./subscriptions.ts";
 import type { EventId } from "./webhook-events.ts";
 
-/** What becomes of a pending invitation that ends now (`?1`). */
+/** The event of a pending invitation that ends now (`?1`). */
 const EVENT = "'invitation:' || iif(ending.expires_at_time <= ?1, 'expired', 'revoked')";
 
 /**
- * Records the events of pending invitations that are about to end (contract section 18), of applications that subscribe to
- * them: the first statement of the transaction that ends them, while it can still be seen which ones are pending. The IDs
- * are made here because only the statement knows how many there are: 64 random bits after the time. Materialized, or SQLite
- * would draw the random bits anew wherever the ID is used.
+ * Records the events of pending invitations that are about to end (contract section 18), for applications that subscribe to
+ * them. It is the first statement of the transaction that ends them, because it must see which ones are still pending. The
+ * event IDs are made in SQL, since only the statement knows how many it needs: the time and 64 random bits. MATERIALIZED
+ * keeps SQLite from drawing new random bits wherever the ID is used.
  *
- * @param ending a SELECT of rows of `invitation`; its own parameters begin at `?4`
+ * @param ending a SELECT of rows of `invitation`; its own parameters start at `?4`
  */
 export function insertEndEvents(
   d1: D1Database,
@@ -20,7 +20,7 @@ export function insertEndEvents(
   { ending, parameters }: { ending: string; parameters: readonly unknown[] },
 ): D1PreparedStatement {
   const sql = `
-    WITH told AS MATERIALIZED (
+    WITH ended AS MATERIALIZED (
       SELECT ending.application_id AS application_id, ending.number AS number, ending.expires_at AS expires_at,
         ${EVENT} AS event, ?2 || lower(hex(randomblob(8))) AS id,
         iif(application.webhook_held_at IS NULL, 'pending', 'held') AS state
@@ -30,7 +30,7 @@ export function insertEndEvents(
     INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
     SELECT application_id, id, event, json_object('id', id, 'event', event, 'createdAt', ?3,
       'data', json_object('id', CAST(number AS TEXT), 'expiresAt', expires_at)), state, 0, ?1
-    FROM told
+    FROM ended
     RETURNING application_id, id`;
   return d1.prepare(sql).bind(now, eventIdPrefix(now), new Date(now).toISOString(), ...parameters);
 }
@@ -41,5 +41,5 @@ const recordedRows = z.array(
     .transform(({ application_id: applicationId, id: eventId }) => ({ applicationId, eventId })),
 );
 
-/** The events that `insertEndEvents` recorded. */
+/** IDs of the events that `insertEndEvents` recorded. */
 export const recordedEvents = (result: D1Result | undefined): EventId[] => recordedRows.parse(result?.results ?? []);

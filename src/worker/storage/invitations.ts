@@ -28,7 +28,7 @@ export function findInvitation(
 
 export interface InvitationForDevice extends StoredInvitation {
   isBlocked: boolean;
-  /** The badge that the user device has, in any state; null: none. */
+  /** The user device's badge, in any state; null: none. */
   badge: {
     number: number;
     change: number;
@@ -55,7 +55,7 @@ export const selectInvitationForDevice = prepared((orm) => {
     .select({
       ...getTableColumns(invitation),
       isBlocked,
-      // Each column of the result has a name of its own.
+      // D1 mixes up result columns of the same name.
       ownNumber: sql<number | null>`${own.number}`.as("own_number"),
       ownChange: sql<number | null>`${sql.raw(changeOf("own"))}`.as("own_change"),
       ownMetadata: sql<string | null>`${own.metadata}`.as("own_metadata"),
@@ -68,7 +68,7 @@ export const selectInvitationForDevice = prepared((orm) => {
     .prepare();
 });
 
-/** An application's invitation, as a user device that presents it needs it. One round trip. */
+/** An application's invitation, with what decides whether a user device may claim it. One round trip. */
 export async function findInvitationForDevice(
   db: Database,
   digest: string,
@@ -84,7 +84,7 @@ export async function findInvitationForDevice(
   return { ...invited, isBlocked: isBlocked === 1, badge: own };
 }
 
-/** The invitation that reserves a number, or reserved the number of a badge. One round trip. */
+/** The invitation that reserves a number, or did before the number was claimed. One round trip. */
 export function findInvitationOfNumber(
   db: Database,
   applicationId: string,
@@ -101,8 +101,8 @@ export function findInvitationOfNumber(
 }
 
 /**
- * Ends the reservation of an ended invitation. Found by its number: a condition that compares the two tables row by row
- * would read all badges. A number that is somebody else's by now has another invitation.
+ * Deletes the reservation of an ended invitation. The row is found by number, because a condition that compares the two
+ * tables row by row would read all badges. If the number has another owner by now, its `invitation` differs.
  */
 const DELETE_RESERVATION = `
   DELETE FROM badge WHERE position IS NULL AND retired_at IS NULL AND invitation = ?1
@@ -134,18 +134,18 @@ const EXPIRY: Ending = {
 };
 
 /**
- * Revokes an invitation that is pending and in time, and ends its reservation; does nothing to any other.
+ * Revokes an invitation and deletes its reservation, if it is pending and not past its time.
  *
- * @returns the event that was recorded, if the application wants it
+ * @returns the event that was recorded, if the application subscribes to it
  */
 export function writeRevocation(db: Database, digest: string, now: number): Promise<EventId[]> {
   return writeEnd(db, REVOCATION, digest, now);
 }
 
 /**
- * Expires an invitation that is pending and past its time, and ends its reservation; does nothing to any other.
+ * Expires an invitation and deletes its reservation, if it is pending and past its time.
  *
- * @returns the event that was recorded, if the application wants it
+ * @returns the event that was recorded, if the application subscribes to it
  */
 export function writeExpiry(db: Database, digest: string, now: number): Promise<EventId[]> {
   return writeEnd(db, EXPIRY, digest, now);
@@ -174,10 +174,10 @@ const DELETE_RESERVATIONS = `
       WHERE digest IN (SELECT value FROM json_each(?1)) AND state IN ('revoked', 'expired'))`;
 
 /**
- * Ends invitations whose numbers the allocator has back, or takes back by itself, with their reservations; does nothing to
- * those that are not pending.
+ * Ends those of the invitations that are pending, with their reservations. For numbers that the allocator has released, or
+ * releases itself.
  *
- * @returns the digests of those that this call ended, and the events that were recorded
+ * @returns digests of the invitations that this call ended, and the events that were recorded
  */
 export async function endPending(
   db: Database,
@@ -196,7 +196,7 @@ export async function endPending(
   return { ended: writtenIds(ended), events: recordedEvents(recorded) };
 }
 
-/** A revoked or expired invitation whose number the allocator does not have back yet. */
+/** A revoked or expired invitation whose number the allocator has not released yet. */
 export interface EndedInvitation {
   applicationId: string;
   digest: string;
@@ -217,10 +217,10 @@ const endedRows = z.array(
 );
 
 /**
- * Invitations past their time become expired, longest past first, and their reservations end, in one transaction.
+ * Expires invitations past their time, earliest first, and deletes their reservations, in one transaction.
  *
- * @param applicationId of one application, or null for all
- * @returns those that this call ended, at most `limit`, longest ended first, and the events that were recorded
+ * @param applicationId null: of all applications
+ * @returns the invitations that this call ended, at most `limit`, earliest first, and the events that were recorded
  */
 export async function writeExpiries(
   db: Database,
@@ -228,8 +228,8 @@ export async function writeExpiries(
   limit: number,
   applicationId: string | null,
 ): Promise<{ ended: EndedInvitation[]; events: EventId[] }> {
-  // All statements of the transaction see the same rows: among equal times the index goes by rowid. The plus sign keeps
-  // SQLite from searching by application, which would read all of its invitations.
+  // Ordering by rowid too makes every statement of the transaction select the same rows. The plus sign keeps SQLite from
+  // searching by application, which would read all of its invitations.
   const due = (limitParameter: string, applicationParameter: string) => `FROM invitation
     WHERE state = 'pending' AND expires_at_time <= ?1
     ${applicationId === null ? "" : `AND +application_id = ${applicationParameter}`}
@@ -253,21 +253,20 @@ export async function writeExpiries(
         .bind(now, ...selection),
     ]),
   );
-  // SQLite promises no order for RETURNING.
+  // SQLite does not define the order of RETURNING.
   const ended = endedRows.parse(expired?.results).sort((one, other) => one.endedAt - other.endedAt);
   return { ended, events: recordedEvents(recorded) };
 }
 
 /**
- * Ended invitations whose numbers the allocator does not have back yet, at most `limit`: by application, longest ended
- * first.
+ * Ended invitations whose numbers the allocator has not released yet, at most `limit`, by application, earliest first.
  *
- * @param of one application, or all whose ID comes after one (after the empty text: all)
+ * @param of one application, or all with a greater ID; all are greater than the empty string
  */
 export async function findUnreleased(
   db: Database,
   limit: number,
-  of: { applicationId: string } | { applicationsAfter: string },
+  of: { applicationId: string } | { afterApplicationId: string },
 ): Promise<EndedInvitation[]> {
   const isOne = "applicationId" in of;
   const { results } = await db.run((_, d1) =>
@@ -277,13 +276,13 @@ export async function findUnreleased(
          WHERE released_at IS NULL AND state IN ('revoked', 'expired') AND application_id ${isOne ? "=" : ">"} ?2
          ORDER BY application_id, ended_at LIMIT ?1`,
       )
-      .bind(limit, isOne ? of.applicationId : of.applicationsAfter)
+      .bind(limit, isOne ? of.applicationId : of.afterApplicationId)
       .all(),
   );
   return endedRows.parse(results);
 }
 
-/** Notes that the allocator has the numbers back. */
+/** Records that the allocator has released the numbers. */
 export async function writeReleases(db: Database, digests: readonly string[], now: number): Promise<void> {
   await db.run((orm) =>
     orm

@@ -44,7 +44,7 @@ const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
   }),
 );
 
-/** An application's badge by its number; undefined for a reservation, too. One round trip. */
+/** An application's badge by its number; undefined if the number is only reserved. One round trip. */
 export async function findIssuedBadge(
   db: Database,
   applicationId: string,
@@ -72,7 +72,7 @@ export function findIssuedBadges(
 }
 
 /**
- * Badges of a user that are not revoked or replaced, in the order of issue. One round trip.
+ * A user's badges that are neither revoked nor replaced, oldest first. One round trip.
  *
  * @param after a position
  */
@@ -92,9 +92,10 @@ export function findRevocable(
 }
 
 /**
- * Badges of all applications whose end has passed and that are not noted as expired, earliest end first. One round trip.
+ * Badges of all applications whose end has passed and whose expiry is not recorded yet, earliest end first. One round
+ * trip.
  *
- * @param after the last badge of the chunk before
+ * @param after the last badge of the previous chunk
  */
 export function findExpired(
   db: Database,
@@ -137,12 +138,12 @@ const feedRows = z.tuple([z.object({ epoch: z.string(), lastChange: z.number(), 
 export interface Changes {
   epoch: string;
   lastChange: number;
-  /** When the change was made after which this begins; null when its badge has changed again since, or there is none. */
+  /** When the change before this page was made; null if that badge has changed again since, or there is none. */
   changedAt: number | null;
   badges: IssuedBadgeRow[];
 }
 
-/** An application's badges in the order of their last changes, after one of these. One round trip. */
+/** An application's badges in the order of their last changes, after a change number. One round trip. */
 export async function listChanges(db: Database, applicationId: string, after: number, limit: number): Promise<Changes> {
   const [feed, badges] = await db.run((_, d1) =>
     d1.batch([

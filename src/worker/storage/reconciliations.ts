@@ -6,8 +6,8 @@ import type { EndedInvitation } from "./invitations.ts";
 export type Reconciliation = typeof reconciliation.$inferSelect & { lastNumber: number };
 
 /**
- * Reconciliations that are not finished, in random order: what takes a whole sweep to fail comes first in some sweeps
- * only, so it cannot keep the others waiting.
+ * Unfinished reconciliations, in random order, so that one that uses up a whole sweep before it fails cannot block the
+ * others in every sweep.
  */
 export async function findOpenReconciliations(db: Database, limit: number): Promise<Reconciliation[]> {
   const rows = await db.run((orm) =>
@@ -25,9 +25,9 @@ export async function findOpenReconciliations(db: Database, limit: number): Prom
 export type Progress = Pick<Reconciliation, "step" | "through" | "checked" | "changed" | "finishedAt">;
 
 /**
- * Records how far a reconciliation is.
+ * Records the progress of a reconciliation.
  *
- * @returns whether it did: not when another sweep was faster, nor when it was requested anew
+ * @returns false if another sweep recorded progress first, or the reconciliation was requested again
  */
 export async function writeProgress(db: Database, before: Reconciliation, after: Progress): Promise<boolean> {
   const { step, through, checked, changed, finishedAt } = after;
@@ -64,8 +64,8 @@ export function listNumbers(db: Database, { applicationId, lastNumber, through }
   );
 }
 
-/** Those of the invitations that are revoked or expired. */
-export async function findEnded(db: Database, digests: readonly string[]): Promise<EndedInvitation[]> {
+/** The invitations among these that are revoked or expired. */
+export async function findEndedInvitations(db: Database, digests: readonly string[]): Promise<EndedInvitation[]> {
   const rows = await db.run((orm) =>
     orm
       .select({

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Database } from "./database.ts";
 
-/** The columns of the tables that keep sealed values, by what the values are for. */
+/** The columns with sealed values, by the values' purpose. */
 const TABLES = {
   "application-secret": { table: "application_secret", applicationId: "application_id", id: "id", sealed: "sealed" },
   "signing-key": { table: "signing_key", applicationId: "application_id", id: "kid", sealed: "sealed" },
@@ -12,7 +12,7 @@ export type SealedPurpose = keyof typeof TABLES;
 
 const PURPOSES = ["application-secret", "signing-key", "device-key"] as const satisfies readonly SealedPurpose[];
 
-/** A sealed value where it is stored. `applicationId` and `id` are those of its label. */
+/** A sealed value and its row. `applicationId` and `id` are those of its label. */
 export interface StoredSealed {
   purpose: SealedPurpose;
   rowid: number;
@@ -22,11 +22,11 @@ export interface StoredSealed {
   sealingVersion: number;
 }
 
-/** The last row that was read of each table: the index of sealing versions goes by version, then by rowid. */
-export type ReadThrough = Readonly<Record<SealedPurpose, { sealingVersion: number; rowid: number }>>;
+/** The last row read of each table. The index of sealing versions orders rows by version, then by rowid. */
+export type ReadPositions = Readonly<Record<SealedPurpose, { sealingVersion: number; rowid: number }>>;
 
 const NOTHING_YET = { sealingVersion: 0, rowid: 0 };
-export const FROM_THE_START: ReadThrough = {
+export const FROM_THE_START: ReadPositions = {
   "application-secret": NOTHING_YET,
   "signing-key": NOTHING_YET,
   "device-key": NOTHING_YET,
@@ -39,7 +39,7 @@ const sealedRows = z.array(
     .transform(({ version: sealingVersion, ...row }) => ({ ...row, sealingVersion })),
 );
 
-/** Versions count from 1. Release 1.0 marked a key that was being made by the negative version. */
+/** Versions count from 1. Release 1.0 marks a key that is still being created by a negative version. */
 const SELECT_NEWEST = `
   SELECT version, public_key AS publicKey FROM sealing_key WHERE version > 0 ORDER BY version DESC LIMIT 1`;
 
@@ -53,19 +53,19 @@ function selectOld(purpose: SealedPurpose): string {
 }
 
 /**
- * Values that are sealed to an older key than the newest. One round trip.
+ * Values that are not sealed to the newest key. One round trip.
  *
- * @param limit most values of each table
+ * @param limit maximum number of values of each table
  * @returns `newest`: the newest sealing key, its public half as base64 of the SPKI DER; undefined when there is none
  */
 export async function findOldSealed(
   db: Database,
-  after: ReadThrough,
+  after: ReadPositions,
   limit: number,
 ): Promise<{
   newest: { version: number; publicKey: string } | undefined;
   values: StoredSealed[];
-  through: ReadThrough;
+  through: ReadPositions;
 }> {
   const [newest, ...tables] = await db.run((_, d1) =>
     d1.batch([
@@ -88,15 +88,15 @@ export async function findOldSealed(
   return { newest: newestRows.parse(newest?.results)[0], values, through };
 }
 
-/** A value that was sealed anew. */
+/** A value with its new sealed form. */
 export interface Resealed {
   value: StoredSealed;
   resealed: string;
 }
 
 /**
- * Compare-and-set: a value that somebody replaced since it was read stays. A slower sweep must not put a value that is
- * sealed to the newest key back to an older one. Nor is anything sealed to a key that was removed meanwhile.
+ * Compare-and-set: a value that was replaced since it was read stays, so a slow sweep cannot return a value to an older
+ * key. Nor does it write values sealed to a key that has been removed since.
  */
 function replaceSealed(purpose: SealedPurpose): string {
   const { table, sealed } = TABLES[purpose];
@@ -107,7 +107,7 @@ function replaceSealed(purpose: SealedPurpose): string {
       AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ?2)`;
 }
 
-/** Replaces values that are still what they were, in one transaction. One round trip. @returns how many */
+/** Replaces the values that have not changed since they were read. One transaction, one round trip. @returns how many */
 export async function writeResealed(db: Database, made: readonly Resealed[], version: number): Promise<number> {
   const byPurpose = Map.groupBy(made, ({ value }) => value.purpose);
   const written = await db.run((_, d1) =>

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { application } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
-/** What an application's own people may know of its settings (contract section 19). One round trip. */
+/** An application's settings that its own server may see (contract section 19). One round trip. */
 export function findSettings(db: Database, applicationId: string) {
   return db.run((orm) =>
     orm

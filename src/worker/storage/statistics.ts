@@ -3,13 +3,13 @@ import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-field
 import type { Database } from "./database.ts";
 
 /**
- * Counts over all that an application has. Each statement reads all rows of one kind once, so callers keep the result
- * (src/worker/applications/statistics.ts). All of them go by the primary key or an index that begins with the application.
+ * Counts of an application's rows. Each statement reads every row of a kind once, so callers cache the result
+ * (src/worker/applications/statistics.ts). All of them use the primary key or an index that starts with the application.
  */
 
 const count = z.number();
 
-/** By number: the order of the table itself. `?1` first number, `?2` last number. */
+/** `?1` first number, `?2` last number: the primary key, so the rows are read in table order. */
 const IN_RANGE = "number BETWEEN ?1 AND ?2";
 
 const COUNT_NUMBERS = `
@@ -20,7 +20,7 @@ const COUNT_NUMBERS = `
 
 const numberRows = z.tuple([z.object({ used: count, issued: count, retired: count, reserved: count })]);
 
-/** What callers see: expired by the clock, `?3` (src/worker/badges/states.ts). */
+/** States as callers see them at the time `?3` (src/worker/badges/states.ts). */
 const COUNT_STATES = `
   SELECT iif(state IN ('active', 'suspended') AND expires_at <= ?3, 'expired', state) AS state, count(*) AS count
   FROM badge WHERE ${IN_RANGE} AND position IS NOT NULL GROUP BY 1`;
@@ -37,7 +37,7 @@ const countField = (field: MetadataField): string => `
 
 const valueRows = z.array(z.object({ value: z.string().nullable(), badges: count }));
 
-/** `resting`: of ended invitations, within the reuse delay or not released yet. `?2`: rested before. */
+/** `resting`: numbers not released yet, or released but still within the reuse delay: ended after `?2`. */
 const COUNT_INVITATIONS = `
   SELECT state, count(*) AS count, count(*) FILTER (WHERE state IN ('revoked', 'expired')
     AND (released_at IS NULL OR ended_at > ?2)) AS resting
@@ -69,7 +69,7 @@ export interface Counted {
   lastNumber: number;
   /** Milliseconds, like the next two. */
   now: number;
-  /** Numbers of invitations that ended later are not handed out yet. */
+  /** Numbers of invitations that ended later are still within the reuse delay. */
   restedBefore: number;
   /** Start of the first day. */
   daysFrom: number;

@@ -1,8 +1,7 @@
 /**
- * Whether the application of a joined row of `application` wants events of this name: it has a webhook URL and subscribes
- * to them (contract section 18).
+ * Whether a joined row of `application` has a webhook URL and subscribes to an event (contract section 18).
  *
- * @param event an SQL expression
+ * @param event the event's name, as an SQL expression
  * @returns an SQL condition
  */
 export const isSubscribedTo = (event: string): string => `application.webhook_url IS NOT NULL

@@ -1,30 +1,31 @@
 /**
- * A device's current badge is the one with the highest `turn`. The index `badge_device_turn` has only the badges with a
- * turn above 1, so that the many devices with a single user cost it nothing. So every question about a device has two
- * parts: first that index; where it has nothing, the device's badge has turn 1, and `badge_user_device` finds it.
+ * A badge's `turn` is a sequence number: logging in gives it one more than the highest turn of its device's badges, so the
+ * badge with the highest turn is the device's current one. The index `badge_device_turn` contains only turns above 1, so
+ * that the many devices with a single user cost no index rows. Every query about a device therefore has two parts: that
+ * index, and, if it has nothing, `badge_user_device`, which finds the only badge, with turn 1.
  *
- * Two badges can share a turn when an earlier version wrote them in one transaction. Their requests ran at the same
- * time, so either may be the current one, until the next login decides.
+ * Two badges can share a turn if an earlier version wrote them in one transaction. Their requests were concurrent, so either may
+ * be the current one, until the next login decides.
  */
 
 /**
- * The highest turn among the issued badges of a device, 0 when it has none. Reads at most two rows of indexes, however
- * many badges the device has.
+ * The highest turn among a device's issued badges, 0 when it has none. Reads at most two index rows, however many badges
+ * the device has.
  *
  * @param device the application and the device, as SQL expressions
  * @returns an SQL expression
  */
 export function highestTurn(device: { applicationId: string; device: string }): string {
-  const ofDevice = `FROM badge AS given WHERE given.application_id = ${device.applicationId}
-    AND given.device = ${device.device} AND given.position IS NOT NULL AND given.retired_at IS NULL`;
+  const ofDevice = `FROM badge AS issued WHERE issued.application_id = ${device.applicationId}
+    AND issued.device = ${device.device} AND issued.position IS NOT NULL AND issued.retired_at IS NULL`;
   // Naming `user_id` makes SQLite search by `badge_user_device` instead of reading every badge of the application.
-  return `coalesce((SELECT max(given.turn) ${ofDevice} AND given.turn > 1),
-    (SELECT 1 ${ofDevice} AND given.user_id IS NOT NULL LIMIT 1), 0)`;
+  return `coalesce((SELECT max(issued.turn) ${ofDevice} AND issued.turn > 1),
+    (SELECT 1 ${ofDevice} AND issued.user_id IS NOT NULL LIMIT 1), 0)`;
 }
 
 /**
- * Numbers the rows of one transaction from 1 within each device. They all read the turns from before the transaction;
- * with its own `turnStep` added, each badge of a device gets a turn of its own.
+ * Numbers the rows of one transaction from 1 within each device. All rows of a statement read the same highest turn, so
+ * each adds its `turnStep` to get a distinct turn.
  */
 export function withTurnSteps<Row extends { device: string }>(rows: readonly Row[]): (Row & { turnStep: number })[] {
   const steps = new Map<string, number>();

@@ -1,7 +1,7 @@
 import type { Database } from "./database.ts";
 import type { ClaimedEvent, Endpoint } from "./webhook-events.ts";
 
-/** What is kept of an attempt, for `webhook list` and `webhook test`. */
+/** What is stored about an attempt, for `webhook list` and `webhook test`. */
 export interface AttemptRecord {
   status: number | null;
   /** One word. */
@@ -25,15 +25,15 @@ export interface HealthChange {
 
 export interface MadeAttempt {
   claimed: ClaimedEvent;
-  /** As it was when the event was claimed. */
+  /** State of the endpoint when the event was claimed. */
   endpoint: Endpoint;
   attempt: AttemptRecord;
   next: NextState;
-  /** Null when there is nothing to note. */
+  /** Null when the endpoint's health does not change. */
   health: HealthChange | null;
 }
 
-/** A success counts whoever reports it, so nothing is sent after it; a failure only from the holder of the lease. */
+/** A success counts from any sender, so that no attempt follows it; a failure only from the holder of the lease. */
 const RECORD_ATTEMPTS = `
   UPDATE webhook_event SET
     state = made ->> 'state',
@@ -50,8 +50,8 @@ const RECORD_ATTEMPTS = `
       state = 'pending' AND due_at = made ->> 'leaseUntil')`;
 
 /**
- * A success or a hold is news whatever was counted meanwhile; another failure only when nobody else counted one. An
- * endpoint that was set anew meanwhile starts afresh.
+ * A success or a new hold is always written; another failure only if the count has not changed since it was read. Nothing is
+ * written if the application's URL has changed.
  */
 const RECORD_HEALTH = `
   UPDATE application SET
@@ -88,7 +88,7 @@ export async function recordAttempts(db: Database, made: readonly MadeAttempt[])
   );
 }
 
-/** Attempts that end at one moment count as one: a success if one is among them, or else a hold, or else a failure. */
+/** Attempts recorded together count as one per endpoint: a success if there is one, else a hold, else a failure. */
 function newestHealth(made: readonly MadeAttempt[]): Map<Endpoint, HealthChange> {
   const newest = new Map<Endpoint, HealthChange>();
   for (const { endpoint, health } of made) {

@@ -3,22 +3,22 @@ import type { Database } from "./database.ts";
 import type { EventId } from "./webhook-events.ts";
 
 /**
- * What the sweep asks of the outbox. It asks application by application and takes some of each, so the backlog of one
- * receiver delays nobody else's events (contract section 8). An application without any costs one look into an index.
- * Events of a disabled application wait, so nothing is asked of it.
+ * The sweep's queries of the outbox. They take a limited number of each application's events, so that one receiver's
+ * backlog does not delay the others' events (contract section 8). An application without events costs one index lookup.
+ * Disabled applications are skipped: their events wait.
  */
 
-/** The `place` of an event is its position among those of its application. */
+/** `rank`: an event's position among those of its application. */
 const SELECT_DUE = `
   SELECT application_id, id FROM (
     SELECT event.application_id, event.id, event.due_at,
-      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.rowid) AS place
+      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.rowid) AS rank
     FROM application CROSS JOIN webhook_event AS event
     WHERE application.disabled_at IS NULL AND event.rowid IN (
       SELECT rowid FROM webhook_event AS own
       WHERE own.application_id = application.id AND own.state = 'pending' AND own.due_at <= ?1 AND own.created_at <= ?2
       ORDER BY own.due_at, own.rowid LIMIT ?3))
-  ORDER BY place, due_at LIMIT ?4`;
+  ORDER BY rank, due_at LIMIT ?4`;
 
 const dueRows = z.array(
   z
@@ -27,8 +27,8 @@ const dueRows = z.array(
 );
 
 /**
- * Events that are due and whose wake-up may have been lost: of each application the longest due first, and
- * of one millisecond in the order in which they were inserted.
+ * Due events whose wake-up may have been lost: each application's longest due first, and those of the same millisecond in
+ * the order in which they were inserted.
  *
  * @param now milliseconds, like `createdBefore`
  */
@@ -43,8 +43,9 @@ export async function findDueEvents(
 }
 
 /**
- * The second condition on the state repeats that of the index `webhook_event_stopped`: without it SQLite reads all that
- * the application ever sent. Due like those that were never tried, so all of them go in the order in which they were made.
+ * The second condition on the state repeats that of the index `webhook_event_stopped`: without it SQLite reads every event
+ * of the application. `due_at` becomes 0, as for events that were never tried, so that they are sent in the order in which
+ * they were made.
  */
 const RELEASE_HELD = `
   UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = 0
@@ -57,10 +58,10 @@ const RELEASE_HELD = `
         ORDER BY own.id LIMIT ?1))`;
 
 /**
- * Held events of endpoints that are held no longer become due, the oldest first.
+ * Makes held events due again once their endpoint is released, oldest first.
  *
- * @param perApplication most events of one application
- * @returns how many
+ * @param perApplication maximum number of events of one application
+ * @returns how many events became due
  */
 export async function releaseHeldEvents(db: Database, perApplication: number): Promise<number> {
   const { meta } = await db.run((_, d1) => d1.prepare(RELEASE_HELD).bind(perApplication).run());

@@ -9,16 +9,16 @@ export interface EventId {
   eventId: string;
 }
 
-/** An event that nobody else sends until its lease is over. */
+/** An event leased to one sender; no other sends it before the lease ends. */
 export interface ClaimedEvent extends EventId {
   event: EventName;
   payload: string;
   attempts: number;
-  /** End of the lease in milliseconds, and the mark by which its holder is known. */
+  /** End of the lease in milliseconds. It also identifies the holder. */
   leaseUntil: number;
 }
 
-/** Where an application's events go, and how that has been going. */
+/** An application's webhook endpoint and its health. Times are milliseconds. */
 export interface Endpoint {
   applicationId: string;
   url: string;
@@ -33,8 +33,8 @@ export interface Endpoint {
 const IS_ASKED = "(application_id, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))";
 
 /**
- * Due events without an endpoint that takes them are held; those of a disabled application wait. A test event is how one
- * finds out whether a held endpoint takes them again; it is sent all the same, and ends when there is no URL to send it to.
+ * Holds due events that have no endpoint, or one that is held; those of a disabled application wait. Test events are sent
+ * to a held endpoint too, to find out whether it works again; without a URL they are exhausted.
  */
 const HOLD = `
   UPDATE webhook_event SET
@@ -46,8 +46,8 @@ const HOLD = `
         OR application.webhook_held_at IS NOT NULL AND webhook_event.event <> 'webhook:test'))`;
 
 /**
- * Compare-and-set: of two messages for one event the second finds it not due. `?4` is set when the statement is sent
- * again because its response was lost: then it also finds what it had claimed, by the end of the lease.
+ * Compare-and-set: of two messages for one event, the second finds it not due. `?4` is set when the statement is retried:
+ * then it also finds the events that the earlier try claimed, by the end of their lease.
  */
 const CLAIM = `
   UPDATE webhook_event SET due_at = ?3
@@ -74,7 +74,7 @@ const claimedRows = z.array(
   }),
 );
 
-/** Oldest first: as they were inserted. SQLite promises no order for RETURNING. */
+/** In the order in which they were inserted: SQLite does not define the order of RETURNING. */
 function parseClaimed(results: unknown): ClaimedEvent[] {
   return claimedRows
     .parse(results)
@@ -112,11 +112,11 @@ const endpointRows = z.array(
 );
 
 /**
- * Claims those of the events that are due, with all that sending them needs. One round trip. Events of a disabled
- * application are left as they are.
+ * Claims the events that are due, and loads their endpoints. One round trip. Events of a disabled application stay as they
+ * are.
  *
- * @param random in [0, 1): makes the end of the lease the claim's own, so that a claim whose response was lost knows
- *   what it had claimed and its events do not wait for the lease to run out
+ * @param random in [0, 1): varies the end of the lease, so that a retried claim recognizes the events it has claimed and
+ *   they need not wait for the lease to end
  * @returns the events oldest first
  */
 export async function claimEvents(
@@ -142,7 +142,7 @@ export async function claimEvents(
   };
 }
 
-/** Notes on an event that its wake-up ended in the dead-letter queue; it stays due, so the sweep finds it. */
+/** Records that an event's wake-up reached the dead-letter queue. The event stays due, so the sweep finds it. */
 export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
   await db.run((orm) =>
     orm

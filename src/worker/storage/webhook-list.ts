@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EVENTS } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
-/** Events as an application's own people look at them (contract section 19). */
+/** Events as an application's server sees them (contract section 19). */
 
 export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
 export type EventState = (typeof EVENT_STATES)[number];
@@ -52,7 +52,7 @@ const endpointRows = z.array(
 const SELECT_ENDPOINT = `
   SELECT webhook_url AS webhookUrl, webhook_held_at AS heldAt, disabled_at AS disabledAt FROM application WHERE id = ?1`;
 
-/** The state stands in the text, so that the index of stopped events serves the question for those. */
+/** The state is a literal, not a parameter, so that SQLite can use the partial index of exhausted and held events. */
 const selectEvents = (state: EventState | null): string => `
   SELECT id, event, payload, state, attempts, due_at AS dueAt, last_status AS lastStatus, last_outcome AS lastOutcome,
     last_response AS lastResponse, created_at AS createdAt, delivered_at AS deliveredAt
@@ -61,10 +61,10 @@ const selectEvents = (state: EventState | null): string => `
   ORDER BY id DESC LIMIT ?3`;
 
 /**
- * An application's events, newest first. One round trip. Exhausted and held events are found by their index; of delivered
- * and pending ones the newer events in other states are passed over.
+ * An application's events, newest first. One round trip. Exhausted and held events have an index; for delivered and pending
+ * ones, events in other states are read and skipped.
  *
- * @param before an event ID; what comes after it in the list is older
+ * @param before an event ID: only older events are listed
  */
 export async function listEvents(
   db: Database,
@@ -80,7 +80,7 @@ export async function listEvents(
   return { events: eventRows.parse(events?.results), endpoint: endpointRows.parse(endpoint?.results)[0] };
 }
 
-/** `due_at` -1: before all other events of its application, because somebody waits for it. */
+/** `due_at` -1: before all other events of its application, because somebody is waiting for it. */
 const REPLAY = `
   UPDATE webhook_event SET
     state = iif((SELECT webhook_url IS NOT NULL AND webhook_held_at IS NULL FROM application WHERE id = ?1),
@@ -92,10 +92,10 @@ const REPLAY = `
 const replayedRows = z.array(z.object({ state: z.enum(["pending", "held"]) }));
 
 /**
- * Makes an event due at once with all its attempts before it, whatever state it is in; held where nothing can be sent. An
- * attempt that is running is not waited for, so the receiver may get the event twice.
+ * Makes an event due at once with all its attempts ahead of it, whatever its state; held if the application has no endpoint
+ * or a held one. It does not wait for a running attempt, so the receiver may get the event twice.
  *
- * @returns its new state; undefined when the application has no such event
+ * @returns the event's new state; undefined if the application has no such event
  */
 export async function replayEvent(
   db: Database,

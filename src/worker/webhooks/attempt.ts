@@ -1,7 +1,7 @@
 import {
   DELIVERY_TIMEOUT_MILLISECONDS,
-  MAX_RESPONSE_KEPT_BYTES,
   MAX_RESPONSE_READ_BYTES,
+  MAX_STORED_RESPONSE_BYTES,
 } from "../../shared/limits.ts";
 import { parseRetryAfter } from "../../shared/retry-after.ts";
 import { USER_AGENT } from "../../shared/user-agent.ts";
@@ -91,7 +91,7 @@ function sanitizeResponse(text: string, headers: Record<string, string>): string
   let clean = text;
   for (const piece of pieces) clean = clean.replaceAll(piece, "[removed]");
   const printable = clean.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
-  const bytes = new TextEncoder().encode(printable).subarray(0, MAX_RESPONSE_KEPT_BYTES);
+  const bytes = new TextEncoder().encode(printable).subarray(0, MAX_STORED_RESPONSE_BYTES);
   // `stream` drops a character that was cut in half.
   return new TextDecoder().decode(bytes, { stream: true });
 }

@@ -1,4 +1,4 @@
-import { CONNECTIONS_OF_A_SENDER, MAX_QUEUE_DELAY_SECONDS, MAX_SENDERS } from "../../shared/limits.ts";
+import { MAX_CONNECTIONS_PER_SENDER, MAX_QUEUE_DELAY_SECONDS, MAX_SENDERS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { type HealthChange, type MadeAttempt, type NextState, recordAttempts } from "../storage/webhook-attempts.ts";
@@ -47,9 +47,9 @@ function splitIntoBatches(deliveries: readonly Delivery[]): Delivery[][] {
 }
 
 function chunk(deliveries: readonly Delivery[]): Delivery[][] {
-  const count = Math.ceil(deliveries.length / CONNECTIONS_OF_A_SENDER);
+  const count = Math.ceil(deliveries.length / MAX_CONNECTIONS_PER_SENDER);
   return Array.from({ length: count }, (_, index) =>
-    deliveries.slice(index * CONNECTIONS_OF_A_SENDER, (index + 1) * CONNECTIONS_OF_A_SENDER),
+    deliveries.slice(index * MAX_CONNECTIONS_PER_SENDER, (index + 1) * MAX_CONNECTIONS_PER_SENDER),
   );
 }
 
