@@ -14,6 +14,7 @@ const TABLE = {
   UNKNOWN_BADGE: { status: 404 },
   UNKNOWN_INVITATION: { status: 404 },
   UNKNOWN_EVENT: { status: 404 },
+  UNKNOWN_STATUSLIST: { status: 404 },
   METHOD_NOT_ALLOWED: { status: 405 },
   CLAIMED_INVITATION: { status: 409 },
   ENDED_BADGE: { status: 409 },
@@ -39,6 +40,7 @@ const TABLE = {
   INVALID_CURSOR: { status: 422 },
   RATE_LIMITED: { status: 429, retryAfterSeconds: RATE_LIMIT_WINDOW_SECONDS },
   INTERNAL_ERROR: { status: 500 },
+  NOT_IMPLEMENTED: { status: 501 },
   NUMBERS_EXHAUSTED: { status: 503 },
   UNAVAILABLE: { status: 503, retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
 } as const satisfies Record<string, { status: number; retryAfterSeconds?: number }>;

@@ -46,6 +46,13 @@ export const EXAMPLE_SIGNATURE = [
   "9C6X0z_1BWRrsngRdQY0yPPWu52SKk3FA1jBP5to9B6NIZP_2GH7ZBcpv1B5k9Xx6C_8LW4IIuHjx5BTiVu8Dw",
 ].join(".");
 
+/** The status list of the application's first badges, none of which has ended. */
+export const EXAMPLE_STATUS_LIST = [
+  "eyJhbGciOiJFUzI1NiIsImtpZCI6Im9LSXl3dkdVcFRWVHl4TVEzYndJSWVRVXVkZnJfQ2tMTWpDRTE5RUNELVUiLCJ0eXAiOiJzdGF0dXNsaXN0K2p3dCJ9",
+  "eyJzdWIiOiJodHRwczovL2JhZGdlcy5leGFtcGxlLmNvbS92MS9hcHBsaWNhdGlvbnMvYXBwXzAxMjM0NTY3ODlhYmNkZWZnaGprL3N0YXR1cy8wIiwiaWF0IjoxODAwMDAwMDAwLCJleHAiOjE4MDAwODY0MDAsInR0bCI6NjAsInN0YXR1c19saXN0Ijp7ImJpdHMiOjIsImxzdCI6ImVKenR3UUVCQUFBQWdKRC1yLTRJQ2dBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQVlnQUFBQVEifX0",
+  "wvdWKjdNl9I42iM1pOpuDkbR18b1WwUyO-Ng4R_aP6YfmB1k7YXobPg5tvXQVrgE5NTWywFAEdV8IvtbS5mUqQ",
+].join(".");
+
 /** Sent to alice's application when her badge was issued. `EXAMPLE_WEBHOOK_HEADERS` sign exactly these bytes. */
 export const EXAMPLE_WEBHOOK_BODY = JSON.stringify({
   id: "evt_01mcc5rmfmctq3726vv8xjfmh9",

@@ -61,6 +61,25 @@ export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 /** Opened keys of each kind: signing keys, device keys, and webhook keys of each digest. */
 export const MAX_CACHED_KEYS = 1000;
 
+// Status lists (contract section 14)
+/** Badges of one list. */
+export const STATUS_LIST_ENTRIES = 2 ** 17;
+export const STATUS_BITS = 2;
+/** How long a door may use a list before it asks for a newer one (`ttl`), and caches may keep it. */
+export const STATUS_LIST_TTL_SECONDS = 60;
+export const DEFAULT_STATUS_LIFETIME_SECONDS = 24 * 3600;
+/** Maximum age of a copy that is sent. The contract allows 30 s; the difference is for slow clocks and slow reads. */
+export const STATUS_LIST_CACHE_SECONDS = 20;
+/** A list takes 60 KB at most. */
+export const MAX_CACHED_STATUS_LISTS = 100;
+/** Each takes 10 KB at most. */
+export const MAX_CACHED_STATUS_INDEXES = 500;
+/** How long a request waits for a list that another one is building, and how often it looks. */
+export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
+export const STATUS_LIST_POLL_MILLISECONDS = 10;
+/** Longest that the platform's cache may take: without it a list is only built anew. */
+export const CACHE_DEADLINE_MILLISECONDS = 500;
+
 // Leases of numbers
 /** Age at which an unconfirmed lease is settled against D1. */
 export const LEASE_RECLAIM_SECONDS = 3600;

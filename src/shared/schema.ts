@@ -1,5 +1,6 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
 /**
  * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
@@ -41,6 +42,10 @@ export const application = sqliteTable(
      * an older state, so that the cursors issued before expire.
      */
     feedEpoch: text("feed_epoch").notNull().default(""),
+    /** Whether badge signatures name a status list, and the lists are published (contract section 14). */
+    statusList: integer("status_list", { mode: "boolean" }).notNull().default(false),
+    /** How long a door may go on without a newer status list. */
+    statusLifetimeSeconds: integer("status_lifetime_seconds").notNull().default(DEFAULT_STATUS_LIFETIME_SECONDS),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
@@ -174,7 +179,12 @@ export const badge = sqliteTable(
     index("badge_change")
       .on(table.applicationId, sql`(CASE WHEN change IS NULL THEN position ELSE change END)`)
       .where(sql`position IS NOT NULL`),
-    // The sweep: which badges have expired without that being recorded? Few badges have an end.
+    // A status list: which badges of a range of positions are not active? It has all columns that the list needs, and no
+    // row of an active badge. Badges whose expiry is not recorded yet are found by the next index.
+    index("badge_status")
+      .on(table.applicationId, table.position, table.state, table.expiresAt)
+      .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
+    // The sweep and status lists: which badges have expired without that being recorded? Few badges have an end.
     index("badge_expiry").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
   ],
 );

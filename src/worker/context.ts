@@ -1,8 +1,11 @@
 import { exports } from "cloudflare:workers";
+import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
+import { StatusLists } from "./badges/status-copies.ts";
+import { StatusIndexes } from "./badges/status-index.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { type Retention, readRetention } from "./retention-days.ts";
@@ -18,6 +21,8 @@ interface Isolate {
   refusedCalls: RefusedCalls;
   sender: Sender;
   statistics: CountedStatistics;
+  statusIndexes: StatusIndexes;
+  statusLists: StatusLists;
 }
 
 /** Everything that a request, a message or a sweep may use. Made at the entry point; no other code uses globals. */
@@ -29,6 +34,10 @@ export interface Context extends Isolate {
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
   retention: Retention;
+  /** What the addresses of status lists begin with; null when the deployment has not set it. */
+  publicUrl: string | null;
+  /** The cache of this data centre. */
+  edgeCache: Cache;
   /** Whether this is local development, where http://localhost webhook URLs are allowed. */
   isLocal: boolean;
   /** Milliseconds. */
@@ -50,6 +59,8 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void)
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
     retention: readRetention(env),
+    publicUrl: parsePublicUrl(env.PUBLIC_URL),
+    edgeCache: caches.default,
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,
@@ -66,5 +77,7 @@ function createIsolate(env: Env): Isolate {
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
     statistics: new CountedStatistics(),
+    statusIndexes: new StatusIndexes(),
+    statusLists: new StatusLists(),
   };
 }

@@ -90,6 +90,7 @@ describe("the headers that say who calls (contract sections 2 to 5)", () => {
       "POST /v1/invitation": { applicationid: true, applicationsecret: false, udid: true, "Idempotency-Key": false },
       "PATCH /v1/invitation/{id}/revoke": { applicationid: true, applicationsecret: false, udid: false },
       "GET /v1/applications/{applicationId}/jwks.json": {},
+      "GET /v1/applications/{applicationId}/status/{n}": {},
       "GET /health": {},
       "GET /openapi.json": {},
       "GET /docs": {},

@@ -1,5 +1,10 @@
 import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID, EXAMPLE_SECRET, EXAMPLE_UDID } from "../../shared/examples.ts";
-import { MAX_UDID_CHARACTERS, PUBLIC_CACHE_SECONDS, RATE_LIMIT_WINDOW_SECONDS } from "../../shared/limits.ts";
+import {
+  MAX_UDID_CHARACTERS,
+  PUBLIC_CACHE_SECONDS,
+  RATE_LIMIT_WINDOW_SECONDS,
+  STATUS_LIST_TTL_SECONDS,
+} from "../../shared/limits.ts";
 import { REQUEST_ID, udid } from "../../shared/requests.ts";
 import { jsonSchema } from "./json-schemas.ts";
 import type { Header, Operation, Parameter, Schema, SecurityScheme } from "./types.ts";
@@ -28,6 +33,12 @@ export const HEADERS: Record<string, Header> = {
     required: true,
     schema: { type: "string", const: `public, max-age=${PUBLIC_CACHE_SECONDS}` },
     example: `public, max-age=${PUBLIC_CACHE_SECONDS}`,
+  },
+  CachedBriefly: {
+    description: "Any cache may keep this response for this many seconds.",
+    required: true,
+    schema: { type: "string", const: `public, max-age=${STATUS_LIST_TTL_SECONDS}` },
+    example: `public, max-age=${STATUS_LIST_TTL_SECONDS}`,
   },
   AnyOrigin: {
     description: "Web pages of any origin may read the response.",

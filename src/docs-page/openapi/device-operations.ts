@@ -107,6 +107,7 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 * \`iat\`: when it was signed, in seconds since 1970-01-01 UTC
 * \`exp\`: only when the application has a signature lifetime, which an administrator sets
 * \`client_signature\`: the \`base64\` of the request, unchanged
+* \`status\`, if the application has status lists: \`status_list.uri\` and \`status_list.idx\` say where a door finds out whether the badge has ended since
 
 **What it proves: which badge presented which client signature, and when. The service does not verify the client signature**, whose content each building defines. If you rely on it, verify both: the JWT with the application's key, and \`client_signature\` with the key that the building expects.
 

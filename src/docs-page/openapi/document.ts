@@ -17,6 +17,7 @@ import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
 import { getApplication, getStatistics, listEvents, listInvitations, replayEvent } from "./overview-operations.ts";
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
+import { getStatusList } from "./status-list-operation.ts";
 import type { OpenApiDocument } from "./types.ts";
 import { badgeCreated, webhookTest } from "./webhooks.ts";
 
@@ -73,6 +74,7 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/events/{id}/replay": { post: replayEvent() },
       "/v1/stats": { get: getStatistics() },
       "/v1/applications/{applicationId}/jwks.json": { get: getKeySet() },
+      "/v1/applications/{applicationId}/status/{n}": { get: getStatusList() },
       "/health": { get: getHealth() },
       "/openapi.json": { get: getOpenApi() },
       "/docs": { get: getDocs() },

@@ -68,6 +68,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: "There is no such invitation, or another application or another device created it.",
     remedy: "Check the token, and which application or device sends it.",
   },
+  UNKNOWN_STATUSLIST: {
+    meaning: "There is no such status list, or the application has none.",
+    remedy: "Take the address from a badge signature: its `status.status_list.uri`.",
+  },
   UNKNOWN_EVENT: { meaning: "The application has no event of this ID.", remedy: "Check the ID." },
   ENDED_BADGE: {
     meaning: "The badge's state does not allow this step: it was revoked or replaced, or has expired.",
@@ -134,6 +138,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   INTERNAL_ERROR: {
     meaning: "The service failed.",
     remedy: "Retry a few times with increasing delays. If it still fails, report the `X-Request-Id`.",
+  },
+  NOT_IMPLEMENTED: {
+    meaning: "`time` asks for a status list of the past. The service has only the present one.",
+    remedy: "Leave `time` out.",
   },
   NUMBERS_EXHAUSTED: {
     meaning: "Every number of the application's range is in use.",

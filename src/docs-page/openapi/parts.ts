@@ -30,7 +30,7 @@ function slug(summary: string): string {
 export interface RouteHeaders {
   /** Called by devices: web pages of any origin may. */
   anyOrigin: boolean;
-  cacheControl?: "NoStore" | "Cached";
+  cacheControl?: "NoStore" | "Cached" | "CachedBriefly";
 }
 
 export function commonHeaders({ anyOrigin, cacheControl = "NoStore" }: RouteHeaders): Headers {

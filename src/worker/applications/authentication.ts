@@ -81,6 +81,17 @@ export async function requirePublisher(parts: Parts, clientAddress: string, id: 
   return application ?? refuse(parts, clientAddress, "UNKNOWN_APPLICATION");
 }
 
+/**
+ * The application whose status lists are requested. Doors go on checking the badges of a disabled application, which keeps
+ * its lists as it keeps its keys.
+ */
+export async function requireStatusLists(parts: Parts, clientAddress: string, id: string): Promise<Application> {
+  const application = await find(parts, clientAddress, id);
+  // An administrator may just have turned them on.
+  const newer = application?.statusList === false ? await findForDenial(parts, clientAddress, id) : application;
+  return newer?.statusList ? newer : refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
+}
+
 async function requireEnabled(
   parts: Parts,
   clientAddress: string,
@@ -144,9 +155,9 @@ function lookUp(
   return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, () => registry.findFresh(db, id, now()));
 }
 
-/** @throws Refusal always: with the code, or RATE_LIMITED if too many calls from the address were refused */
-async function refuse(
-  { refusedCalls, refusedCallLimit, now }: Parts,
+/** Counts a refused call. @throws Refusal always: with the code, or RATE_LIMITED if too many calls from the address were refused */
+export async function refuse(
+  { refusedCalls, refusedCallLimit, now }: Pick<Parts, "refusedCalls" | "refusedCallLimit" | "now">,
   clientAddress: string,
   code: ErrorCode,
   applicationId?: string,

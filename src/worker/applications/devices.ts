@@ -18,8 +18,23 @@ export async function deviceOf(custody: Custody, application: Application, udid:
 }
 
 /**
- * The invitation token of an Idempotency-Key (contract section 12): derived under the application's device key, so that
- * it need not be stored. No udid begins with a zero byte, so no device ID reveals a part of a token.
+ * 32 bytes for one purpose, derived under the application's device key, so that they need not be stored. No udid begins with
+ * a zero byte, so no device ID reveals a part of them.
+ *
+ * @param parts the purpose first
+ */
+export async function deriveBytes(
+  custody: Custody,
+  application: Application,
+  parts: readonly [purpose: string, ...string[]],
+): Promise<Uint8Array> {
+  const key = await custody.deviceKey(application.id, application.deviceKey);
+  const text = parts.map((part) => `${part.length}:${part}`).join("");
+  return new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(`\0${text}`)));
+}
+
+/**
+ * The invitation token of an Idempotency-Key (contract section 12).
  *
  * @param device of whoever calls without the application's secret; null: the application's server
  */
@@ -29,9 +44,8 @@ export async function deriveInvitationToken(
   device: string | null,
   idempotencyKey: string,
 ): Promise<string> {
-  const key = await custody.deviceKey(application.id, application.deviceKey);
-  const parts = ["invitation-token", device === null ? "server" : "device", device ?? "", idempotencyKey];
-  const text = parts.map((part) => `${part.length}:${part}`).join("");
-  const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(`\0${text}`));
-  return invitationTokenOf(new Uint8Array(mac));
+  const caller = device === null ? "server" : "device";
+  return invitationTokenOf(
+    await deriveBytes(custody, application, ["invitation-token", caller, device ?? "", idempotencyKey]),
+  );
 }

@@ -36,6 +36,9 @@ export interface Application {
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
+  /** Whether it has status lists (contract section 14). */
+  statusList: boolean;
+  statusLifetimeSeconds: number;
   deviceKey: Sealed;
   secrets: readonly ApplicationSecret[];
   /** Oldest first. */
@@ -136,6 +139,8 @@ async function load(db: Database, id: string): Promise<Application | undefined> 
     requireSecret: row.requireSecret,
     reuseAfterSeconds: row.reuseAfterSeconds,
     signatureLifetimeSeconds: row.signatureLifetimeSeconds,
+    statusList: row.statusList,
+    statusLifetimeSeconds: row.statusLifetimeSeconds,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secrets: row.secrets,
     signingKeys: [firstKey, ...laterKeys],

@@ -4,6 +4,7 @@ import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { findCurrentBadge } from "../storage/badges.ts";
 import { requireActive } from "./existing.ts";
+import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
 export const SIGNATURE_TYPE = "badge-signature+jwt";
@@ -40,6 +41,7 @@ export async function signBadge(
     aud: application.id,
     iat: issuedAt,
     ...(expiresAt !== null && { exp: expiresAt }),
+    ...(await statusClaim(context, application, badge.position)),
   };
   return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })

@@ -16,6 +16,7 @@ import { overviewRoutes } from "./overview-routes.ts";
 import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
+import { statusRoutes } from "./status-routes.ts";
 
 /** The HTTP side of the service: what every request gets, then one file per resource. */
 export const app = new Hono<HttpEnv>()
@@ -47,6 +48,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", overviewRoutes)
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
+  .route("/", statusRoutes)
   .route("/", docsRoutes)
   .notFound((c) => errorResponse(c, "NOT_FOUND"))
   .onError(handleException);

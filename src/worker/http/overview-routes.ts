@@ -22,10 +22,12 @@ export const overviewRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplication(c));
     if (!settings) throw new Refusal("INVALID_CREDENTIALS");
-    const { applicationId, name, firstNumber, lastNumber, requireSecret, webhookUrl } = settings;
-    // Bound badges and status lists are not there yet, so no application can have turned them on.
-    const later = { requireProof: false, statusList: false };
-    return jsonResponse(c, { applicationId, name, firstNumber, lastNumber, requireSecret, ...later, webhookUrl });
+    const { applicationId, name, firstNumber, lastNumber, requireSecret, statusList, webhookUrl } = settings;
+    // Bound badges are not there yet, so no application can require a proof.
+    const proof = { requireProof: false };
+    return jsonResponse(c, {
+      ...{ applicationId, name, firstNumber, lastNumber, requireSecret, ...proof, statusList, webhookUrl },
+    });
   })
   .all("/v1/application", methodNotAllowed("GET", "HEAD"))
 

@@ -33,14 +33,15 @@ export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200
   return response;
 }
 
-/** A response that is not JSON: an asset, a redirect, a preflight. Its own headers win over the common ones. */
+/** A response that is not JSON: an asset, a status list, a redirect, a preflight. Its own headers win over the common ones. */
 export function otherResponse(
   c: HonoContext<HttpEnv>,
-  body: ReadableStream | null,
+  body: ReadableStream | string | null,
   status: number,
   own: Iterable<[string, string]>,
 ): Response {
-  const response = new Response(body, { status, headers: COMMON_HEADERS });
+  const headers = c.get("anyOrigin") ? { ...COMMON_HEADERS, ...ANY_ORIGIN_HEADERS } : COMMON_HEADERS;
+  const response = new Response(body, { status, headers });
   for (const [name, value] of own) response.headers.set(name, value);
   response.headers.set("X-Request-Id", c.get("requestId"));
   return response;

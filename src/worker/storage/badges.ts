@@ -106,12 +106,15 @@ export const selectCurrentBadge = queryOf((builder) =>
       signingKeyId: badge.signingKeyId,
       state: badge.state,
       expiresAt: badge.expiresAt,
+      position: badge.position,
     })
     .from(badge)
     .where(eq(badge.number, currentNumber(builder))),
 );
 
-const currentBadgeRow = z.tuple([z.number(), z.number().nullable(), storedState, z.number().nullable()]).optional();
+const currentBadgeRow = z
+  .tuple([z.number(), z.number().nullable(), storedState, z.number().nullable(), z.number()])
+  .optional();
 
 export interface CurrentBadge {
   number: number;
@@ -119,6 +122,7 @@ export interface CurrentBadge {
   state: StoredState;
   /** Milliseconds, or null. */
   expiresAt: number | null;
+  position: number;
 }
 
 /** The device's current badge, which signing uses, in any state. One round trip. */
@@ -128,7 +132,7 @@ export async function findCurrentBadge(
 ): Promise<CurrentBadge | undefined> {
   const [first] = await db.rows(selectCurrentBadge(), { ...device });
   const row = currentBadgeRow.parse(first);
-  return row && { number: row[0], signingKeyId: row[1], state: row[2], expiresAt: row[3] };
+  return row && { number: row[0], signingKeyId: row[1], state: row[2], expiresAt: row[3], position: row[4] };
 }
 
 const MAKE_CURRENT = `

@@ -12,6 +12,7 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["UNKNOWN_BADGE", 404],
   ["UNKNOWN_INVITATION", 404],
   ["UNKNOWN_EVENT", 404],
+  ["UNKNOWN_STATUSLIST", 404],
   ["METHOD_NOT_ALLOWED", 405],
   ["CLAIMED_INVITATION", 409],
   ["ENDED_BADGE", 409],
@@ -37,6 +38,7 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INVALID_CURSOR", 422],
   ["RATE_LIMITED", 429],
   ["INTERNAL_ERROR", 500],
+  ["NOT_IMPLEMENTED", 501],
   ["NUMBERS_EXHAUSTED", 503],
   ["UNAVAILABLE", 503],
 ]);

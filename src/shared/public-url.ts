@@ -1,0 +1,13 @@
+/**
+ * The variable `PUBLIC_URL` of wrangler.toml, which the addresses of status lists begin with (contract section 14).
+ *
+ * @returns the URL without a slash at its end; null when the text is not an http or https URL of nothing but host, port and
+ * path
+ */
+export function parsePublicUrl(text: string): string | null {
+  if (!URL.canParse(text)) return null;
+  const { protocol, origin, pathname, username, password, search, hash } = new URL(text);
+  const isPlain = username === "" && password === "" && search === "" && hash === "";
+  if (!isPlain || (protocol !== "https:" && protocol !== "http:")) return null;
+  return origin + pathname.replace(/\/+$/, "");
+}

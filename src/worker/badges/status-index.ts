@@ -1,0 +1,72 @@
+import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { createPermutation } from "../allocator/permutation.ts";
+import { deriveBytes } from "../applications/devices.ts";
+import type { Application } from "../applications/registry.ts";
+import { BoundedCache } from "../bounded-cache.ts";
+import type { Context } from "../context.ts";
+import { log } from "../log.ts";
+
+/**
+ * Where a badge stands in the status lists of its application (contract section 14). Both numbers follow from its position,
+ * which is assigned once and never reused, so they need no column and badges issued before are covered.
+ */
+
+/** The number of the list that has the badge of a position. */
+export const listOf = (position: number): number => Math.floor(position / STATUS_LIST_ENTRIES);
+
+/** @returns the first position of a list */
+export const firstPositionOf = (list: number): number => list * STATUS_LIST_ENTRIES;
+
+/** @param publicUrl `PUBLIC_URL` */
+export const listUri = (publicUrl: string, applicationId: string, list: number): string =>
+  `${publicUrl}/v1/applications/${applicationId}/status/${list}`;
+
+/** From the offset of a position in its list to the badge's index there. */
+type IndexOf = (offset: number) => number;
+
+/** By application and list. The key behind it never changes, so an entry is valid for ever. */
+export class StatusIndexes extends BoundedCache<IndexOf> {
+  constructor() {
+    super(MAX_CACHED_STATUS_INDEXES);
+  }
+}
+
+/**
+ * A permutation under a key of its own for each list, so that an index tells neither the badge's number nor the order of
+ * issue (draft-ietf-oauth-status-list section 12), and what somebody learns of one list says nothing about another.
+ */
+export async function indexesOf(
+  { custody, statusIndexes: known }: Pick<Context, "custody" | "statusIndexes">,
+  application: Application,
+  list: number,
+): Promise<IndexOf> {
+  const name = `${application.id} ${list}`;
+  const remembered = known.get(name);
+  if (remembered) return remembered;
+  const key = await deriveBytes(custody, application, ["status-list", String(list)]);
+  const indexOf = createPermutation(key, STATUS_LIST_ENTRIES);
+  known.set(name, indexOf);
+  return indexOf;
+}
+
+/**
+ * The claim by which a door finds the badge's state; none when the application has no status lists.
+ *
+ * Without a `PUBLIC_URL` there is no address to name. The badge is signed all the same, and the log has an error: a door
+ * goes by the signature's own end then, and nobody is locked out because a variable of the deployment was lost.
+ */
+export async function statusClaim(
+  context: Context,
+  application: Application,
+  position: number,
+): Promise<{ status?: { status_list: { idx: number; uri: string } } }> {
+  if (!application.statusList) return {};
+  if (context.publicUrl === null) {
+    log("error", { event: "signed-without-status", application: application.id, reason: "PUBLIC_URL is not set" });
+    return {};
+  }
+  const list = listOf(position);
+  const indexOf = await indexesOf(context, application, list);
+  const idx = indexOf(position - firstPositionOf(list));
+  return { status: { status_list: { idx, uri: listUri(context.publicUrl, application.id, list) } } };
+}

@@ -1,0 +1,136 @@
+import { CompactSign } from "jose";
+import { currentSigningKey } from "../../shared/current-signing-key.ts";
+import { base64Url } from "../../shared/identifiers.ts";
+import {
+  STATUS_BITS,
+  STATUS_LIST_ENTRIES,
+  STATUS_LIST_POLL_MILLISECONDS,
+  STATUS_LIST_TTL_SECONDS,
+  STATUS_LIST_WAIT_MILLISECONDS,
+} from "../../shared/limits.ts";
+import { refuse } from "../applications/authentication.ts";
+import type { Application } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { Unavailable } from "../platform.ts";
+import { findInactive, type InactiveBadges } from "../storage/status-lists.ts";
+import { findShared, type ListCopy, share } from "./status-copies.ts";
+import { firstPositionOf, indexesOf, listOf, listUri } from "./status-index.ts";
+
+/** `typ` of a status list (draft-ietf-oauth-status-list-20 section 5.1). */
+const STATUS_LIST_TYPE = "statuslist+jwt";
+
+/** Values of a status list (contract section 14; draft-ietf-oauth-status-list-20 section 7.1). An active badge has 0. */
+const INVALID = 1;
+const SUSPENDED = 2;
+
+const ENTRIES_OF_BYTE = 8 / STATUS_BITS;
+
+const encoder = new TextEncoder();
+
+/**
+ * A status list of an application: a copy that is young enough, or built from D1.
+ *
+ * @param clientAddress who asks: calls for lists that do not exist count as refused
+ * @returns a compact JWS, at most `STATUS_LIST_CACHE_SECONDS` old
+ * @throws Refusal UNKNOWN_STATUSLIST; Unavailable without `PUBLIC_URL`: doors then go on with the list that they have
+ */
+export async function readStatusList(
+  context: Context,
+  application: Application,
+  list: number,
+  clientAddress: string,
+): Promise<string> {
+  const { publicUrl, statusLists } = context;
+  if (publicUrl === null) throw new Unavailable("PUBLIC_URL", new Error("PUBLIC_URL is not set"));
+  const uri = listUri(publicUrl, application.id, list);
+  const known = await recallOrWait(context, uri);
+  if (known) return known.jwt;
+  statusLists.building.set(uri, true);
+  try {
+    const copy = (await findShared(context, uri)) ?? (await build(context, application, { list, uri, clientAddress }));
+    statusLists.copies.set(uri, copy);
+    return copy.jwt;
+  } finally {
+    statusLists.building.delete(uri);
+  }
+}
+
+/**
+ * This isolate's copy; if another request is building one, that one. A shared promise would belong to that request, and
+ * never settle once its caller hangs up.
+ *
+ * @returns undefined if the caller has to build one
+ */
+async function recallOrWait({ statusLists, now }: Context, uri: string): Promise<ListCopy | undefined> {
+  for (let left = STATUS_LIST_WAIT_MILLISECONDS; left > 0; left -= STATUS_LIST_POLL_MILLISECONDS) {
+    const copy = statusLists.recall(uri, now());
+    if (copy || !statusLists.building.get(uri)) return copy;
+    await scheduler.wait(STATUS_LIST_POLL_MILLISECONDS);
+  }
+  return undefined;
+}
+
+async function build(
+  context: Context,
+  application: Application,
+  { list, uri, clientAddress }: { list: number; uri: string; clientAddress: string },
+): Promise<ListCopy> {
+  const { db, statusLists, refusedCalls, now } = context;
+  // The list is as old as the moment before D1 was asked.
+  const builtAt = now();
+  const first = firstPositionOf(list);
+  const range = { applicationId: application.id, first, end: first + STATUS_LIST_ENTRIES };
+  const ask = () => findInactive(db, range, builtAt);
+  const isSeen = list <= (statusLists.lastLists.get(application.id) ?? 0);
+  // A list that this isolate has not seen may be a guess, and guessing must not cost D1 anything (contract section 7).
+  const inactive = isSeen ? await ask() : await refusedCalls.lookUp(clientAddress, builtAt, uri, ask);
+  const lastList = listOf(inactive.lastPosition);
+  statusLists.lastLists.set(application.id, lastList);
+  if (list > lastList) return refuse(context, clientAddress, "UNKNOWN_STATUSLIST");
+  const indexOf = await indexesOf(context, application, list);
+  const lst = base64Url(await compress(packEntries(inactive, indexOf)));
+  const copy = { jwt: await sign(context, application, { uri, lst, builtAt }), builtAt };
+  share(context, uri, copy);
+  return copy;
+}
+
+/** Two bits an entry, the first entry in the lowest bits (draft-ietf-oauth-status-list-20 section 4.1). */
+export function packEntries(
+  { ended, paused }: Pick<InactiveBadges, "ended" | "paused">,
+  indexOf: (offset: number) => number,
+): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(STATUS_LIST_ENTRIES / ENTRIES_OF_BYTE);
+  const add = (offset: number, value: number) => {
+    const index = indexOf(offset);
+    const place = Math.floor(index / ENTRIES_OF_BYTE);
+    bytes[place] = (bytes[place] ?? 0) | (value << ((index % ENTRIES_OF_BYTE) * STATUS_BITS));
+  };
+  for (const offset of ended) add(offset, INVALID);
+  for (const offset of paused) add(offset, SUSPENDED);
+  return bytes;
+}
+
+/** zlib (RFC 1950), as the draft requires. */
+export function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  return new Response(new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate"))).bytes();
+}
+
+/** By the key that signs new badges: it is in every key set that is still kept (contract section 10). */
+async function sign(
+  { custody }: Context,
+  application: Application,
+  { uri, lst, builtAt }: { uri: string; lst: string; builtAt: number },
+): Promise<string> {
+  const key = currentSigningKey(application.signingKeys, builtAt);
+  const issuedAt = Math.floor(builtAt / 1000);
+  const claims = {
+    sub: uri,
+    iat: issuedAt,
+    exp: issuedAt + application.statusLifetimeSeconds,
+    ttl: STATUS_LIST_TTL_SECONDS,
+    status_list: { bits: STATUS_BITS, lst },
+  };
+  return new CompactSign(encoder.encode(JSON.stringify(claims)))
+    .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: STATUS_LIST_TYPE })
+    .sign(await custody.signingKey(application.id, key.kid, key));
+}
