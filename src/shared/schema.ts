@@ -182,7 +182,7 @@ export const badge = sqliteTable(
     // A status list: which badges of a range of positions are not active? It has all columns that the list needs, and no
     // row of an active badge. Badges whose expiry is not recorded yet are found by the next index.
     index("badge_status")
-      .on(table.applicationId, table.position, table.state, table.expiresAt)
+      .on(table.applicationId, table.position, table.state, table.endedAt, table.expiresAt)
       .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
     // The sweep and status lists: which badges have expired without that being recorded? Few badges have an end.
     index("badge_expiry").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),

@@ -56,6 +56,7 @@ function clientAt(address: string, limit: RateLimit = UNLIMITED) {
       call("POST", "/v1/badge", { applicationid, udid: "phone" }, { userId: "user" }).then(outcome),
     list: (applicationid: string, applicationsecret: string) =>
       call("GET", "/v1/badges", { applicationid, applicationsecret }).then(outcome),
+    statusList: (id: string, list: number) => call("GET", `/v1/applications/${id}/status/${list}`, {}).then(outcome),
     keySet: (id: string) => call("GET", `/v1/applications/${id}/jwks.json`, {}).then(outcome),
   };
 }
@@ -76,6 +77,8 @@ async function goOver(client: Client): Promise<void> {
   expect(tally(outcomes)).toEqual({ "401 INVALID_APPLICATIONID": REFUSALS_A_MINUTE, [LIMITED]: 1 });
 }
 
+let guessedLists = 0;
+
 interface Kind {
   refused: string;
   guess(client: Client, known: TestApplication): Promise<string>;
@@ -90,6 +93,14 @@ const KINDS = {
   "an application ID of a key set": {
     refused: "404 UNKNOWN_APPLICATION",
     guess: (client) => client.keySet(newApplicationId()),
+  },
+  "an application ID of a status list": {
+    refused: "404 UNKNOWN_STATUSLIST",
+    guess: (client) => client.statusList(newApplicationId(), 0),
+  },
+  "the number of a status list": {
+    refused: "404 UNKNOWN_STATUSLIST",
+    guess: (client, { id }) => client.statusList(id, ++guessedLists),
   },
   "application ID and secret of a list": {
     refused: "401 INVALID_CREDENTIALS",
@@ -118,7 +129,7 @@ const KINDS = {
 describe("guessing costs D1 nothing (contract section 7)", () => {
   /** @returns round trips to D1 */
   async function guessManyTimes(guesses: number, { guess, refused }: Kind): Promise<number> {
-    const application = await createApplication();
+    const application = await createApplication({ statusList: true });
     const client = clientAt(newAddress());
     await clientAt(newAddress()).login(application.id);
     const outcomes = await inParallel(times(guesses), () => guess(client, application), 200);

@@ -46,11 +46,12 @@ function newCalls(application: TestApplication, invitation: Invitation): Record<
     invite: () => call("POST", "/v1/invitation", { headers: device, body: { expiresAt: hoursAhead(1) } }),
     revoke: () => call("PATCH", `/v1/invitation/${invitation.id}/revoke`, { headers: server }),
     keys: () => call("GET", `/v1/applications/${application.id}/jwks.json`),
+    "status list": () => call("GET", `/v1/applications/${application.id}/status/0`),
   };
 }
 
 async function prepare(): Promise<{ application: TestApplication; calls: ReturnType<typeof newCalls> }> {
-  const application = await createApplication();
+  const application = await createApplication({ statusList: true });
   expect((await requestBadge(application, "old phone", { userId: "user" })).status).toBe(201);
   return { application, calls: newCalls(application, await invite(application)) };
 }
@@ -74,7 +75,7 @@ describe("when D1 fails (contract section 6)", () => {
   });
 
   it.each([
-    ["badge", ["badge", "claim", "sign", "list", "user's list", "invite"]],
+    ["badge", ["badge", "claim", "sign", "list", "user's list", "invite", "status list"]],
     ["invitation", ["claim", "invite", "revoke"]],
     ["webhook_event", ["badge", "claim"]],
   ])("without its table %s, calls that need it burn nothing and succeed later", async (table, failing) => {
@@ -95,6 +96,7 @@ describe("when D1 fails (contract section 6)", () => {
       "user's list": "200",
       invite: "201",
       keys: "200",
+      "status list": "200",
     });
     const { body } = await call("GET", "/v1/badges", { headers: serverHeaders(application) });
     expect(body.badges).toHaveLength(3);

@@ -109,6 +109,26 @@ describe("a database of release 1.0.0", () => {
     }
   });
 
+  it("has no status lists until an application is given them, with a lifetime of a day (contract section 14)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const applications = db.prepare("SELECT status_list, status_lifetime_seconds FROM application").all();
+    expect(applications.map((row) => ({ ...row }))).toEqual([
+      { status_list: 0, status_lifetime_seconds: 86_400 },
+      { status_list: 0, status_lifetime_seconds: 86_400 },
+    ]);
+  });
+
+  it("finds the badges that ended before by the index of status lists, and no other (contract section 14)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const indexed = db.prepare(
+      `SELECT number FROM badge INDEXED BY badge_status
+       WHERE application_id = 'app_1' AND position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`,
+    );
+    expect(indexed.all().map((row) => ({ ...row }))).toEqual([{ number: 6 }, { number: 4 }]);
+  });
+
   it("gets signing keys that sign already: from when they were made, never from a time to come", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");

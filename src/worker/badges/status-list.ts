@@ -43,9 +43,8 @@ export async function readStatusList(
   const { publicUrl, statusLists } = context;
   if (publicUrl === null) throw new Unavailable("PUBLIC_URL", new Error("PUBLIC_URL is not set"));
   const uri = listUri(publicUrl, application.id, list);
-  const known = await recallOrWait(context, uri);
+  const known = await recallOrBegin(context, uri);
   if (known) return known.jwt;
-  statusLists.building.set(uri, true);
   try {
     const copy = (await findShared(context, uri)) ?? (await build(context, application, { list, uri, clientAddress }));
     statusLists.copies.set(uri, copy);
@@ -56,17 +55,20 @@ export async function readStatusList(
 }
 
 /**
- * This isolate's copy; if another request is building one, that one. A shared promise would belong to that request, and
+ * This isolate's copy; while another request builds one, waits for that. A shared promise would belong to that request, and
  * never settle once its caller hangs up.
  *
- * @returns undefined if the caller has to build one
+ * @returns undefined if the caller has to build one, for which others wait from now on
  */
-async function recallOrWait({ statusLists, now }: Context, uri: string): Promise<ListCopy | undefined> {
+async function recallOrBegin({ statusLists, now }: Context, uri: string): Promise<ListCopy | undefined> {
   for (let left = STATUS_LIST_WAIT_MILLISECONDS; left > 0; left -= STATUS_LIST_POLL_MILLISECONDS) {
     const copy = statusLists.recall(uri, now());
-    if (copy || !statusLists.building.get(uri)) return copy;
+    if (copy) return copy;
+    if (!statusLists.building.get(uri)) break;
     await scheduler.wait(STATUS_LIST_POLL_MILLISECONDS);
   }
+  // Without an await after the look above: otherwise everybody who asks at this moment would build one.
+  statusLists.building.set(uri, true);
   return undefined;
 }
 

@@ -65,7 +65,7 @@ async function answersOf(application: TestApplication, headers: Record<string, s
 describe("every answer (contract section 6)", () => {
   let application: TestApplication;
   beforeAll(async () => {
-    application = await createApplication();
+    application = await createApplication({ statusList: true });
   });
 
   it("carries a request ID of its own", async () => {
@@ -88,7 +88,8 @@ describe("every answer (contract section 6)", () => {
   it("carries a request ID of the service's own, known to the log, where caches may keep the response", async () => {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     const keySet = `/v1/applications/${application.id}/jwks.json`;
-    for (const path of [keySet, "/openapi.json", "/docs", "/docs/scalar.js"]) {
+    const statusList = `/v1/applications/${application.id}/status/0`;
+    for (const path of [keySet, statusList, "/openapi.json", "/docs", "/docs/scalar.js"]) {
       const headers = { "x-request-id": "trace-1_A=" };
       lines.mockClear();
       const answer = await call("GET", path, { headers });

@@ -1,0 +1,79 @@
+import { exports } from "cloudflare:workers";
+import { decodeJwt } from "jose";
+import { expect, vi } from "vitest";
+import { z } from "zod";
+import { newAddress } from "../support/address.ts";
+import { expectDocumented } from "../support/documented.ts";
+import { signOn } from "./life-support.ts";
+
+/** Longer than any copy of a list may live (contract section 14). */
+const COPIES_LIFE_MILLISECONDS = 30_000;
+
+export const listPath = (application: { id: string }, list: number | string): string =>
+  `/v1/applications/${application.id}/status/${list}`;
+
+/** A door asks for a list. It has no credentials. */
+export async function getList(
+  application: { id: string },
+  list: number | string = 0,
+  query = "",
+  init: RequestInit = {},
+): Promise<{ status: number; headers: Headers; text: string }> {
+  const path = listPath(application, list) + query;
+  const response = await exports.default.fetch(`https://badges.example${path}`, {
+    ...init,
+    headers: { "cf-connecting-ip": newAddress() },
+  });
+  const { status, headers } = response;
+  // Not text(), which warns of a type that is not text.
+  const text = new TextDecoder().decode(await response.bytes());
+  expectDocumented({ method: init.method ?? "GET", path, status, headers, body: text });
+  return { status, headers, text };
+}
+
+const listClaims = z.strictObject({
+  sub: z.string(),
+  iat: z.int(),
+  exp: z.int(),
+  ttl: z.int(),
+  status_list: z.strictObject({ bits: z.literal(2), lst: z.string() }),
+});
+
+/** The claims of a list, exactly those of the contract. */
+export const claimsOf = (jwt: string): z.infer<typeof listClaims> => listClaims.parse(decodeJwt(jwt));
+
+/** The bytes of a list, two bits an entry, as a door reads them (draft-ietf-oauth-status-list-20 section 4). */
+export async function inflate(lst: string): Promise<Uint8Array> {
+  const compressed = Uint8Array.from(atob(lst.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
+  return new Response(new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"))).bytes();
+}
+
+export const entryOf = (bytes: Uint8Array, idx: number): number =>
+  ((bytes[idx >> 2] ?? Number.NaN) >> ((idx & 3) * 2)) & 3;
+
+export async function entriesOf(jwt: string): Promise<(idx: number) => number> {
+  const bytes = await inflate(claimsOf(jwt).status_list.lst);
+  return (idx) => entryOf(bytes, idx);
+}
+
+const statusClaims = z.object({
+  status: z.strictObject({ status_list: z.strictObject({ idx: z.int(), uri: z.string() }) }),
+});
+
+/** Where a signature says that its badge's state stands. */
+export const statusOf = (signature: string) => statusClaims.parse(decodeJwt(signature)).status.status_list;
+
+/** Signs on a device. @returns where its badge's state stands */
+export async function indexOn(application: { id: string }, udid: string): Promise<{ idx: number; uri: string }> {
+  const { status, body } = await signOn(application, udid);
+  expect(status).toBe(200);
+  return statusOf(String(body.signature));
+}
+
+/** What doors see 30 seconds from now, at the latest. Moves the clock by that, which must be vitest's. */
+export async function entriesSoon(application: { id: string }, list = 0): Promise<(idx: number) => number> {
+  vi.setSystemTime(Date.now() + COPIES_LIFE_MILLISECONDS);
+  const { status, text } = await getList(application, list);
+  expect(status).toBe(200);
+  return entriesOf(text);
+}
