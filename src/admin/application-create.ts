@@ -2,10 +2,19 @@ import type { Command } from "commander";
 import { and, eq, notExists, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
 import { newApplicationId } from "../shared/identifiers.ts";
-import { application, applicationSecret, sealingKey, signingKey } from "../shared/schema.ts";
-import { applicationName, badgeNumber, checkedWebhookUrl, lifetime, seconds } from "./arguments.ts";
+import type { NumberRange } from "../shared/number-range.ts";
+import { application, applicationSecret, type SubscribableEvent, sealingKey, signingKey } from "../shared/schema.ts";
+import {
+  applicationName,
+  badgeNumber,
+  checkedWebhookUrl,
+  EVENTS_HELP,
+  eventList,
+  lifetime,
+  seconds,
+} from "./arguments.ts";
 import { UserError } from "./errors.ts";
-import { defaultRange, explicitRange, type NumberRange, overlapLine, selectNeighbour } from "./number-range.ts";
+import { defaultRange, explicitRange, overlapLine, selectNeighbour } from "./number-range.ts";
 import { bold, fieldLines } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
 import { newestSealer } from "./sealing-key-newest.ts";
@@ -15,6 +24,7 @@ import { examples } from "./shell.ts";
 interface CreateOptions {
   name: string;
   webhookUrl?: string;
+  events?: SubscribableEvent[];
   first?: number;
   last?: number;
   requireSecret?: boolean;
@@ -33,7 +43,8 @@ export function addCreateCommand(group: Command): void {
         "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.",
     )
     .requiredOption("--name <name>", "name for people", applicationName)
-    .option("--webhook-url <url>", "where badge:created events are sent; https only (http://localhost:PORT locally)")
+    .option("--webhook-url <url>", "where events are sent; https only (http://localhost:PORT locally)")
+    .option("--events <list>", EVENTS_HELP, eventList)
     .option("--first <n>", "first badge number of the range", badgeNumber)
     .option("--last <n>", "last badge number of the range", badgeNumber)
     .option("--require-secret", "let only callers with the secret create invitations")
@@ -45,6 +56,7 @@ export function addCreateCommand(group: Command): void {
         "application create --name 'Head office'",
         "application create --name Visitors --first 5000 --last 5999 --json",
         "application create --name App --webhook-url https://app.example.com/hooks",
+        "application create --name Gym --events badge:created,badge:revoked",
       ),
     )
     .action(create);
@@ -54,6 +66,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
   const wanted: NewApplication = {
     name: options.name,
     webhookUrl: checkedWebhookUrl(options.webhookUrl, this) ?? null,
+    events: options.events,
     range: parseRange(options.first, options.last),
     requireSecret: options.requireSecret ?? false,
     reuseAfterSeconds: options.reuseAfter ?? 0,
@@ -76,7 +89,7 @@ function parseRange(first: number | undefined, last: number | undefined): Number
     throw new UserError("A range needs both ends: give --first and --last, or neither for the next free block.");
   }
   if (first > last) throw new UserError(`--first ${first} is above --last ${last}: swap them.`);
-  return { firstNumber: first, lastNumber: last };
+  return { first, last };
 }
 
 function createdText(created: CreatedApplication): string {
@@ -97,12 +110,16 @@ export interface NewApplication {
   /** Undefined: the lowest free block of the default size. */
   range?: NumberRange | undefined;
   webhookUrl: string | null;
+  /** Undefined: badge:created alone (contract section 18). */
+  events?: readonly SubscribableEvent[] | undefined;
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: string; applicationSecret: string };
 }
+
+const DEFAULT_EVENTS: readonly SubscribableEvent[] = ["badge:created"];
 
 /** What `application create --json` prints, key by key (contract section 10). */
 export interface CreatedApplication {
@@ -157,7 +174,7 @@ function insertApplication(orm: Orm, wanted: NewApplication, material: Material)
   return orm.insert(application).select(sql`SELECT
     ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
     ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
-    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, 'badge:created', lower(hex(randomblob(16))), ${createdAt}, NULL
+    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${(wanted.events ?? DEFAULT_EVENTS).join()}, lower(hex(randomblob(16))), ${createdAt}, NULL
     FROM (${range}) AS range
     WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`);
@@ -205,7 +222,7 @@ async function explainRefusal(database: Database, { range }: NewApplication, { s
   const [keys, [overlapping]] = await database.run((orm) =>
     orm.batch([
       orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)),
-      selectNeighbour(orm, range?.lastNumber ?? 0, ""),
+      selectNeighbour(orm, range?.last ?? 0, ""),
     ]),
   );
   if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");

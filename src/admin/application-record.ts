@@ -13,6 +13,8 @@ export interface ShownApplication {
   firstNumber: number;
   lastNumber: number;
   webhookUrl: string | null;
+  /** Names of the events that it wants (contract section 18). */
+  events: string[];
   /** When its deliveries were put on hold; null when they are not. */
   webhookHeldAt: string | null;
   requireSecret: boolean;
@@ -32,6 +34,7 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     firstNumber,
     lastNumber,
     webhookUrl,
+    events: row.events.split(","),
     webhookHeldAt: isoTime(row.webhookHeldAt),
     requireSecret,
     reuseAfterSeconds,
@@ -52,6 +55,7 @@ ${fieldLines({
   State: shownState(application),
   "Badge numbers": `${firstNumber} to ${lastNumber}`,
   "Webhook URL": webhookUrl ?? "none",
+  Events: application.events.join(", "),
   Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
   "Invitations need the secret": application.requireSecret ? "yes" : "no",
   "Numbers rest for": `${application.reuseAfterSeconds} s`,

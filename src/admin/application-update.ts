@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
-import { application } from "../shared/schema.ts";
+import { application, type SubscribableEvent } from "../shared/schema.ts";
 import {
   type ApplicationRow,
   applicationText,
@@ -10,7 +10,15 @@ import {
   shownApplication,
   unknownApplication,
 } from "./application-record.ts";
-import { applicationName, badgeNumber, checkedWebhookUrl, lifetime, seconds } from "./arguments.ts";
+import {
+  applicationName,
+  badgeNumber,
+  checkedWebhookUrl,
+  EVENTS_HELP,
+  eventList,
+  lifetime,
+  seconds,
+} from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { overlapLine, overlapsAnother, selectNeighbour } from "./number-range.ts";
 import type { Database } from "./platform/database.ts";
@@ -22,6 +30,7 @@ interface UpdateOptions {
   name?: string;
   /** False for `--no-webhook-url`. */
   webhookUrl?: string | false;
+  events?: SubscribableEvent[];
   first?: number;
   last?: number;
   requireSecret?: boolean;
@@ -37,11 +46,13 @@ export function addUpdateCommand(group: Command): void {
     .description(
       "Changes an application. Options that are not given leave their values as they are.\n\n" +
         "A number range can only grow, and only at its end. Setting the webhook URL, even to its present value, sends " +
-        "the events that were held because the endpoint failed.",
+        "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
+        "then on.",
     )
     .option("--name <name>", "name for people", applicationName)
-    .option("--webhook-url <url>", 'where badge:created events are sent; "" for nowhere')
+    .option("--webhook-url <url>", 'where events are sent; "" for nowhere')
     .option("--no-webhook-url", "stop sending events")
+    .option("--events <list>", EVENTS_HELP, eventList)
     .option("--first <n>", "accepted only if it stays the same", badgeNumber)
     .option("--last <n>", "new last badge number of the range", badgeNumber)
     .option("--require-secret", "let only callers with the secret create invitations")
@@ -54,6 +65,7 @@ export function addUpdateCommand(group: Command): void {
         "application update app_… --last 1029999999",
         "application update app_… --webhook-url https://app.example.com/hooks",
         "application update app_… --no-webhook-url --require-secret",
+        "application update app_… --events badge:created,badge:revoked",
       ),
     )
     .action(update);
@@ -65,6 +77,7 @@ async function update(this: Command, id: string, options: UpdateOptions): Promis
     firstNumber: options.first,
     lastNumber: options.last,
     webhookUrl: checkedWebhookUrl(options.webhookUrl, this),
+    events: options.events?.join(),
     requireSecret: options.requireSecret,
     reuseAfterSeconds: options.reuseAfter,
     signatureLifetimeSeconds: options.signatureLifetime,
@@ -83,6 +96,8 @@ export interface ApplicationChanges {
   lastNumber?: number | undefined;
   /** Null stops events. A URL, even the present one, releases held deliveries. */
   webhookUrl?: string | null | undefined;
+  /** Names of `SUBSCRIBABLE_EVENTS`, separated by commas. */
+  events?: string | undefined;
   requireSecret?: boolean | undefined;
   reuseAfterSeconds?: number | undefined;
   signatureLifetimeSeconds?: number | null | undefined;
@@ -154,7 +169,7 @@ function refusalLine(
   const wanted = changes.lastNumber ?? lastNumber;
   if (wanted < lastNumber) return `The range ends at ${lastNumber} and can only grow: give a larger --last.`;
   if (neighbour !== undefined && neighbour.lastNumber >= firstNumber) {
-    return overlapLine({ firstNumber, lastNumber: wanted }, neighbour);
+    return overlapLine({ first: firstNumber, last: wanted }, neighbour);
   }
   return "The ranges changed meanwhile: run the command again.";
 }

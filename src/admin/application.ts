@@ -38,7 +38,10 @@ function addList(group: Command): void {
   group
     .command("list")
     .summary("list all applications")
-    .description("Lists all applications in the order of their badge numbers.")
+    .description(
+      "Lists all applications in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
+        "--json names them, as application show does.",
+    )
     .addHelpText("after", examples("application list", "application list --env production --json"))
     .action(
       inSession(async ({ database, output }) => {
@@ -59,9 +62,10 @@ function applicationTable(applications: readonly ShownApplication[]): string {
     each.applicationId,
     `${each.firstNumber}-${each.lastNumber}`,
     shownState(each),
-    shorten(each.name, 18),
+    each.events.length,
+    shorten(each.name, 13),
   ]);
-  return tableLines(["APPLICATION ID", "NUMBERS", "STATE", "NAME"], rows, "There are no applications yet.");
+  return tableLines(["APPLICATION ID", "NUMBERS", "STATE", "EVENTS", "NAME"], rows, "There are no applications yet.");
 }
 
 function addShow(group: Command): void {

@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { MAX_BADGE_NUMBER } from "../shared/limits.ts";
+import { MAX_BADGE_NUMBER, MAX_USER_ID_CHARACTERS } from "../shared/limits.ts";
+import { badgeEndRequest, userId as userIdSchema } from "../shared/requests.ts";
+import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../shared/webhook-url.ts";
 import { UserError } from "./errors.ts";
 import { commonOptions } from "./session.ts";
@@ -21,6 +23,41 @@ export const lifetime = (text: string): number | null => (text === "none" ? null
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
 export const listLimit = (text: string): number => wholeNumber(text, 1, 10_000);
+
+/** Parses `--events`: names of events, each once, in the order of the list. */
+export function eventList(text: string): SubscribableEvent[] {
+  const names = text.split(",").map((name) => name.trim());
+  const unknown = names.filter((name) => !SUBSCRIBABLE_EVENTS.some((event) => event === name));
+  if (unknown.length > 0) {
+    throw new InvalidArgumentError(
+      `Unknown: ${unknown.map((name) => `"${name}"`).join(", ")}. The events are ${SUBSCRIBABLE_EVENTS.join(", ")}.`,
+    );
+  }
+  return SUBSCRIBABLE_EVENTS.filter((event) => names.includes(event));
+}
+
+export const EVENTS_HELP = `the events to send, separated by commas, of ${SUBSCRIBABLE_EVENTS.join(", ")}`;
+
+/** Parses the end of a badge: ISO 8601 with a zone, or `never`. @returns milliseconds; null for no end */
+export function badgeEnd(text: string): number | null {
+  if (text === "never") return null;
+  const parsed = badgeEndRequest.shape.expiresAt.safeParse(text);
+  if (!parsed.success || parsed.data === null) {
+    throw new InvalidArgumentError("Give a date-time with a zone, like 2027-01-31T18:00:00+01:00, or never.");
+  }
+  return Date.parse(parsed.data);
+}
+
+/** Parses the ID of a user. */
+export function userId(text: string): string {
+  const parsed = userIdSchema.safeParse(text);
+  if (!parsed.success) {
+    throw new InvalidArgumentError(
+      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters without control characters, not "." or "..".`,
+    );
+  }
+  return parsed.data;
+}
 
 /** Parses the name of an application. Only people read it, so anything on one line will do. */
 export function applicationName(text: string): string {

@@ -1,7 +1,10 @@
 import type { Command } from "commander";
 import { eq } from "drizzle-orm";
+import { type BadgeState, stateAt } from "../shared/badge-life/states.ts";
 import { badge, invitation, signingKey } from "../shared/schema.ts";
 import { badgeNumber } from "./arguments.ts";
+import { addStepCommands } from "./badge-step.ts";
+import { openBadgeStore } from "./badge-store.ts";
 import { selectNeighbour } from "./number-range.ts";
 import { fieldLines, isoTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
@@ -12,9 +15,10 @@ import { examples } from "./shell.ts";
 export function addBadgeCommands(program: Command): void {
   const group = program
     .command("badge")
-    .summary("show what is known of a badge number")
-    .description("Shows what is known of a badge number.");
+    .summary("show, suspend, resume, revoke and expire badges")
+    .description("Shows, suspends, resumes, revokes and expires badges.");
   addShow(group);
+  addStepCommands(group);
 }
 
 function addShow(group: Command): void {
@@ -23,8 +27,8 @@ function addShow(group: Command): void {
     .argument("<number>", "the badge number", badgeNumber)
     .summary("show what is known of a badge number")
     .description(
-      "Shows whether a badge number is issued, reserved by an invitation, retired, free, or in no application's range, " +
-        "and to whom it belongs. A number in no application's range is a result like the others (state: outside, exit code " +
+      "Shows the state of a badge (active, suspended, revoked, expired or replaced), when it ends and to whom it belongs; " +
+        "or that its number is reserved by an invitation, free, or in no application's range. A number in no application's range is a result like the others (state: outside, exit code " +
         "0), not an error. Devices are not shown: the service does not keep their udids.",
     )
     .addHelpText("after", examples("badge show 1004831324"))
@@ -39,12 +43,20 @@ function addShow(group: Command): void {
 /** What D1 knows of a badge number. The device is not part of it: D1 has no udid. */
 export interface ShownBadge {
   number: string;
-  /** `free`: in an application's range and held by nobody. `outside`: in no application's range. */
-  state: "issued" | "reserved" | "retired" | "free" | "outside";
+  /**
+   * Of an issued badge, its state as callers see it (contract section 12). `reserved`: by an invitation. `free`: in an
+   * application's range and held by nobody. `outside`: in no application's range.
+   */
+  state: BadgeState | "reserved" | "free" | "outside";
   applicationId: string | null;
   userId: string | null;
   metadata: unknown;
   issuedAt: string | null;
+  /** When the badge ends or ended; null: it has no end. */
+  expiresAt: string | null;
+  /** When its state, end or metadata last changed; null for a number that is not issued. */
+  changedAt: string | null;
+  /** When another badge took its place as the badge of its user device. */
   retiredAt: string | null;
   /** ID of the key that signs for this badge. */
   keyId: string | null;
@@ -54,6 +66,7 @@ export interface ShownBadge {
 }
 
 export async function showBadge(database: Database, number: number): Promise<ShownBadge> {
+  const { now } = await openBadgeStore(database);
   const [found] = await database.run((orm) =>
     orm
       .select()
@@ -66,11 +79,13 @@ export async function showBadge(database: Database, number: number): Promise<Sho
   const { badge: row, signing_key: key, invitation: reservedBy } = found;
   return {
     number: String(number),
-    state: row.retiredAt !== null ? "retired" : row.position !== null ? "issued" : "reserved",
+    state: row.issuedAt === null ? "reserved" : stateAt(row, now()),
     applicationId: row.applicationId,
     userId: row.userId,
     metadata: row.metadata === null ? null : JSON.parse(row.metadata),
     issuedAt: isoTime(row.issuedAt),
+    expiresAt: isoTime(row.expiresAt),
+    changedAt: isoTime(row.changedAt ?? row.issuedAt),
     retiredAt: isoTime(row.retiredAt),
     keyId: key?.kid ?? null,
     eventId: row.eventId,
@@ -88,6 +103,8 @@ async function showUnused(database: Database, number: number): Promise<ShownBadg
     userId: null,
     metadata: null,
     issuedAt: null,
+    expiresAt: null,
+    changedAt: null,
     retiredAt: null,
     keyId: null,
     eventId: null,
@@ -96,9 +113,12 @@ async function showUnused(database: Database, number: number): Promise<ShownBadg
 }
 
 const STATES: Readonly<Record<ShownBadge["state"], string>> = {
-  issued: "issued",
+  active: "active",
+  suspended: "suspended",
+  revoked: "revoked",
+  expired: "expired",
+  replaced: "replaced: an invitation's badge took its place",
   reserved: "reserved by an invitation",
-  retired: "retired: an invitation's number took its place",
   free: "free: nobody has it",
   outside: "in no application's range",
 };
@@ -111,6 +131,8 @@ function badgeText({ number, state, invitation, metadata, ...badge }: ShownBadge
     User: badge.userId ?? undefined,
     Metadata: metadata === null ? undefined : JSON.stringify(metadata),
     Issued: badge.issuedAt ?? undefined,
+    [state === "expired" ? "Ended" : "Ends"]: badge.expiresAt ?? undefined,
+    "Last change": badge.changedAt ?? undefined,
     Retired: badge.retiredAt ?? undefined,
     "Key ID": badge.keyId ?? undefined,
     "Event ID": badge.eventId ?? undefined,

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { and, asc, between, count, eq, getTableColumns, isNotNull, sql } from "drizzle-orm";
+import { and, asc, between, count, eq, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
 import { makeSigningKey, type NewSigningKey } from "../shared/credentials.ts";
 import { currentSigningKey } from "../shared/current-signing-key.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../shared/limits.ts";
@@ -108,7 +108,7 @@ function addList(group: Command): void {
     .summary("list an application's signing keys")
     .description(
       "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
-        "how many badges use it. Times are UTC.",
+        "how many badges use it, without those that were revoked or replaced. Times are UTC.",
     )
     .addHelpText("after", examples("key list app_…"))
     .action(
@@ -124,7 +124,7 @@ export interface ShownSigningKey {
   keyId: string;
   /** Whether new badges get this key now. */
   current: boolean;
-  /** Badges that are signed with it. */
+  /** Badges that are signed with it; those that were revoked or replaced never sign again and are not counted. */
   badges: number;
   createdAt: string | null;
   /** When new badges started or will start to get it; null when a later key overtook it before that time. */
@@ -144,7 +144,7 @@ export async function listSigningKeys(database: Database, applicationId: string)
       orm
         .select({ id: badge.signingKeyId, badges: count() })
         .from(badge)
-        .where(and(between(badge.number, firstNumber, lastNumber), isNotNull(badge.position)))
+        .where(and(between(badge.number, firstNumber, lastNumber), isNotNull(badge.position), isNotOver))
         .groupBy(badge.signingKeyId),
     ]),
   );
@@ -177,5 +177,8 @@ export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
   ]);
   return tableLines(["KEY ID", "SIGNS FROM", "USE", "BADGES"], rows, "There are no signing keys.");
 }
+
+/** Revoked and replaced badges never sign again. */
+const isNotOver = inArray(badge.state, ["active", "suspended"]);
 
 const secondOf = (time: string | null): string => shownTime(time === null ? null : Date.parse(time));

@@ -1,14 +1,9 @@
 import { and, desc, lte, ne, type SQL, sql } from "drizzle-orm";
 import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../shared/limits.ts";
+import type { NumberRange } from "../shared/number-range.ts";
 import { application } from "../shared/schema.ts";
 import type { Orm } from "./platform/database.ts";
 import { ADMIN } from "./shell.ts";
-
-/** A contiguous range of badge numbers, both ends included. */
-export interface NumberRange {
-  firstNumber: number;
-  lastNumber: number;
-}
 
 /** Written into the SQL, not bound: D1 binds JavaScript numbers as REAL, whose division is not an integer one. */
 const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
@@ -30,9 +25,9 @@ export function overlapsAnother(first: SQL, last: SQL, except: string): SQL {
 }
 
 /** A query that returns the range (`first_number`, `last_number`) if it is free, and no row otherwise. */
-export function explicitRange({ firstNumber, lastNumber }: NumberRange, except: string): SQL {
-  const first = sql`${firstNumber}`;
-  const last = sql`${lastNumber}`;
+export function explicitRange(range: NumberRange, except: string): SQL {
+  const first = sql`${range.first}`;
+  const last = sql`${range.last}`;
   return sql`SELECT ${first} AS first_number, ${last} AS last_number WHERE NOT ${overlapsAnother(first, last, except)}`;
 }
 
@@ -60,8 +55,16 @@ export function selectNeighbour(orm: Orm, number: number, except: string) {
     .limit(1);
 }
 
-export function overlapLine(range: NumberRange, other: NumberRange & { id: string }): string {
-  return `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(other)}): choose others, see ${ADMIN} application list.`;
+export function overlapLine(range: NumberRange, other: { id: string } & OwnedNumbers): string {
+  return `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(rangeOf(other))}): choose others, see ${ADMIN} application list.`;
 }
 
-export const shownRange = ({ firstNumber, lastNumber }: NumberRange): string => `${firstNumber}-${lastNumber}`;
+/** The numbers of an application, as its row and the commands name them. */
+interface OwnedNumbers {
+  firstNumber: number;
+  lastNumber: number;
+}
+
+export const rangeOf = ({ firstNumber: first, lastNumber: last }: OwnedNumbers): NumberRange => ({ first, last });
+
+export const shownRange = ({ first, last }: NumberRange): string => `${first}-${last}`;

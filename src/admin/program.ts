@@ -10,6 +10,7 @@ import { addSealingKeyCommands } from "./sealing-key.ts";
 import { addSecretCommands } from "./secret.ts";
 import { ADMIN, COLUMNS } from "./shell.ts";
 import { addStatsCommand } from "./stats.ts";
+import { addUserCommands } from "./user.ts";
 import { addWebhookCommands } from "./webhook.ts";
 
 /** Every noun of the script, in the order of the help page. A new noun is a file of its own and a line here. */
@@ -19,6 +20,7 @@ const NOUNS: readonly ((program: Command) => void)[] = [
   addKeyCommands,
   addWebhookCommands,
   addBadgeCommands,
+  addUserCommands,
   addStatsCommand,
   addSealingKeyCommands,
   addReconcileCommand,

@@ -1,5 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import { application, webhookEvent } from "../shared/schema.ts";
+import { application, type EventState, webhookEvent } from "../shared/schema.ts";
 import type { ApplicationRow } from "./application-record.ts";
 import { UserError } from "./errors.ts";
 import { isoTime } from "./output.ts";
@@ -10,10 +10,6 @@ import { ADMIN } from "./shell.ts";
 export const RESPONSE_CHARACTERS = 200;
 
 export type EventRow = typeof webhookEvent.$inferSelect;
-
-export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
-
-export type EventState = (typeof EVENT_STATES)[number];
 
 /** An event as `webhook list --json` prints it, key by key (contract section 10). */
 export interface ListedEvent {

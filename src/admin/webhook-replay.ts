@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import { application, webhookEvent } from "../shared/schema.ts";
+import { application, type EventState, webhookEvent } from "../shared/schema.ts";
 import { type ApplicationRow, findApplication } from "./application-record.ts";
 import { UserError } from "./errors.ts";
 import { counted, isoTime, shownTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { withSession } from "./session.ts";
 import { ADMIN, examples, shellWord } from "./shell.ts";
-import { DUE_FIRST, type EventState, findEvent, makeDue } from "./webhook-event.ts";
+import { DUE_FIRST, findEvent, makeDue } from "./webhook-event.ts";
 
 /** Adds `webhook replay`. */
 export function addReplayCommand(group: Command): void {

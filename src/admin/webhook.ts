@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { and, desc, eq, sql } from "drizzle-orm";
-import { webhookEvent } from "../shared/schema.ts";
+import { EVENT_STATES, type EventState, webhookEvent } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";
 import { listLimit } from "./arguments.ts";
 import { tableLines } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { inSession } from "./session.ts";
 import { examples } from "./shell.ts";
-import { EVENT_STATES, type EventState, type ListedEvent, listedEvent } from "./webhook-event.ts";
+import { type ListedEvent, listedEvent } from "./webhook-event.ts";
 import { addReplayCommand } from "./webhook-replay.ts";
 import { addShowCommand } from "./webhook-show.ts";
 import { addTestCommand } from "./webhook-test.ts";

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { BADGE_STATES } from "./badge-life/states.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,
@@ -9,6 +10,7 @@ import {
   EXAMPLE_TOKEN,
 } from "./examples.ts";
 import { metadata } from "./requests.ts";
+import { EVENT_STATES, INVITATION_STATES } from "./schema.ts";
 
 /**
  * The schemas of responses and webhooks. They validate nothing at run time; tests check every response against them
@@ -152,7 +154,7 @@ export const webhookTest = z.object({
   data: z.object({}).meta({ description: "Empty." }),
 });
 
-const badgeState = z.enum(["active", "suspended", "revoked", "expired", "replaced"]).meta({
+const badgeState = z.enum(BADGE_STATES).meta({
   description: "Only an active badge opens doors. Revoked and replaced are final.",
   examples: ["active"],
 });
@@ -223,7 +225,7 @@ export const applicationView = z.object({
     }),
 });
 
-const invitationState = z.enum(["pending", "claimed", "revoked", "expired"]).meta({
+const invitationState = z.enum(INVITATION_STATES).meta({
   description: "State of the invitation.",
   examples: ["pending"],
 });
@@ -246,7 +248,7 @@ export const invitationPage = z.object({
     .meta({ description: "Newest first. Tokens are never listed: the service has only their digests." }),
 });
 
-const eventState = z.enum(["pending", "delivered", "exhausted", "held"]).meta({
+const eventState = z.enum(EVENT_STATES).meta({
   description: "`exhausted`: all attempts failed. `held`: waits until the endpoint is released.",
   examples: ["delivered"],
 });

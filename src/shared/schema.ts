@@ -119,7 +119,7 @@ export type StoredState = (typeof STORED_STATES)[number];
  * One row per number that is not free. A number reserved by an invitation has no user and no `position`. An issued badge has
  * a `position`, which stays when the badge ends: its number is never issued again.
  *
- * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/worker/badges/states.ts).
+ * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/shared/badge-life/states.ts).
  */
 export const badge = sqliteTable(
   "badge",
@@ -216,6 +216,10 @@ export const clock = sqliteTable("clock", {
   tickedAt: integer("ticked_at").notNull(),
 });
 
+/** Where an invitation is in its life; all but `pending` are final. */
+export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
+export type InvitationState = (typeof INVITATION_STATES)[number];
+
 export const invitation = sqliteTable(
   "invitation",
   {
@@ -223,7 +227,7 @@ export const invitation = sqliteTable(
     digest: text("digest").primaryKey(),
     applicationId: text("application_id").notNull(),
     number: integer("number").notNull(),
-    state: text("state", { enum: ["pending", "claimed", "revoked", "expired"] }).notNull(),
+    state: text("state", { enum: INVITATION_STATES }).notNull(),
     /** Device ID of its creator. */
     creatorDevice: text("creator_device").notNull(),
     /** Created with the application's secret: only such an invitation replaces a revoked badge. */
@@ -270,11 +274,16 @@ export const SUBSCRIBABLE_EVENTS = [
   "invitation:revoked",
   "invitation:expired",
 ] as const;
+export type SubscribableEvent = (typeof SUBSCRIBABLE_EVENTS)[number];
 
 /** All events. `webhook:test` is sent by an administrator's command. */
 export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
 
 export type EventName = (typeof EVENTS)[number];
+
+/** `exhausted`: all attempts failed. `held`: waits until the endpoint is released. */
+export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
+export type EventState = (typeof EVENT_STATES)[number];
 
 /** The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`. */
 export const webhookEvent = sqliteTable(
@@ -285,7 +294,7 @@ export const webhookEvent = sqliteTable(
     id: text("id").notNull(),
     event: text("event", { enum: EVENTS }).notNull(),
     payload: text("payload").notNull(),
-    state: text("state", { enum: ["pending", "delivered", "exhausted", "held"] }).notNull(),
+    state: text("state", { enum: EVENT_STATES }).notNull(),
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
     /** When the next attempt is due; 0: at once. Claiming moves it to the end of the lease, so no other sender claims it. */
@@ -309,7 +318,10 @@ export const webhookEvent = sqliteTable(
   ],
 );
 
-/** An administrator's request to make D1 and an application's object agree after one of them was restored. */
+/**
+ * A request to make D1 and an application's object agree: by an administrator after one of them was restored, or by the
+ * script, which revokes badges without the object (then only the last step, `revocations`).
+ */
 export const reconciliation = sqliteTable(
   "reconciliation",
   {
@@ -317,8 +329,8 @@ export const reconciliation = sqliteTable(
     /** Which of the two was restored to an older state. */
     restored: text("restored", { enum: ["d1", "object"] }).notNull(),
     requestedAt: integer("requested_at").notNull(),
-    /** Which rows are processed, and the last one so far: a lease's ID or a badge number. */
-    step: text("step", { enum: ["leases", "badges"] }).notNull(),
+    /** Which rows are processed, and the last one so far: a lease's ID, a badge number or a change number. */
+    step: text("step", { enum: ["leases", "badges", "revocations"] }).notNull(),
     through: integer("through").notNull(),
     /** How many rows or leases were checked, and how many had to be changed. */
     checked: integer("checked").notNull().default(0),

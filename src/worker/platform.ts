@@ -1,4 +1,5 @@
 import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "../shared/limits.ts";
+import { isRetryable } from "../shared/retryable.ts";
 
 /**
  * A part of the platform failed despite retries, or did not respond in time. The caller may try again: a write takes
@@ -14,20 +15,6 @@ export class Unavailable extends Error {
     this.part = part;
   }
 }
-
-/**
- * Messages of D1 errors that may be retried (D1 documentation, "Debug D1: retry"). The last three occur locally, where
- * the administration script and the service share a file: "internal error" is a lock at the end of a transaction.
- */
-const RETRYABLE = [
-  "Network connection lost",
-  "storage caused object to be reset",
-  "reset because its code was updated",
-  "Cannot resolve D1 DB due to transient issue",
-  "SQLITE_BUSY",
-  "database is locked",
-  "internal error",
-];
 
 /**
  * Makes an idempotent call up to three times, with full jitter in between, until the deadline. Overload is never retried,
@@ -83,15 +70,4 @@ export function withDeadline<T>(
       },
     );
   });
-}
-
-/** Durable Objects mark errors with `retryable` and `overloaded`; D1 has only its messages. */
-function isRetryable(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ("overloaded" in cause && cause.overloaded === true) return false;
-    if ("retryable" in cause && cause.retryable === true) return true;
-    const { message } = cause;
-    if (RETRYABLE.some((text) => message.includes(text))) return true;
-  }
-  return false;
 }

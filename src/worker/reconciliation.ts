@@ -1,9 +1,9 @@
 import { RECONCILE_CHUNK_ROWS } from "../shared/limits.ts";
+import { findIssuedBadges, listChanges } from "../shared/storage/issued-badges.ts";
 import { writeSteps } from "./badges/transitions.ts";
 import type { Context } from "./context.ts";
 import { wakeEvents } from "./invitations/end.ts";
 import { endPending } from "./storage/invitations.ts";
-import { findIssuedBadges } from "./storage/issued-badges.ts";
 import {
   findEndedInvitations,
   listNumbers,
@@ -43,13 +43,21 @@ function progressAfter(open: Reconciliation, { checked, changed, through }: Chun
     case "leases":
       return { ...counted, step: "badges", through: 0, finishedAt: null };
     case "badges":
-      return { ...counted, step: "badges", through: open.through, finishedAt: now };
+      return { ...counted, step: "revocations", through: 0, finishedAt: null };
+    case "revocations":
+      return { ...counted, step: "revocations", through: open.through, finishedAt: now };
   }
 }
 
 function processChunk(context: Context, open: Reconciliation): Promise<Chunk> {
-  if (open.step === "leases") return releaseEnded(context, open);
-  return open.restored === "d1" ? endReleased(context, open) : adoptMissing(context, open);
+  switch (open.step) {
+    case "leases":
+      return releaseEnded(context, open);
+    case "badges":
+      return open.restored === "d1" ? endReleased(context, open) : adoptMissing(context, open);
+    case "revocations":
+      return noteRevocations(context, open);
+  }
 }
 
 /** The object is older: it has leases of invitations that have ended since. */
@@ -65,6 +73,20 @@ async function adoptMissing({ db, allocator }: Context, open: Reconciliation): P
   const badges = await listNumbers(db, open, RECONCILE_CHUNK_ROWS);
   const changed = badges.length === 0 ? 0 : await allocator.adopt(open.applicationId, badges);
   return { checked: badges.length, changed, through: badges.at(-1)?.number ?? null };
+}
+
+/**
+ * The object lacks badges that were revoked without it: by the script, or after the state it was restored to. Reads by
+ * change number, so badges that are revoked meanwhile are found too.
+ */
+async function noteRevocations({ db, allocator }: Context, open: Reconciliation): Promise<Chunk> {
+  const { badges } = await listChanges(db, open.applicationId, open.through, RECONCILE_CHUNK_ROWS);
+  const revoked = badges.flatMap(({ state, changedAt, number, device, userId, invitation }) =>
+    state === "revoked" ? [{ number, device, userId, invitation, revokedAt: changedAt }] : [],
+  );
+  const changed = revoked.length === 0 ? 0 : await allocator.noteRevocations(open.applicationId, revoked);
+  const isFinished = revoked.length === 0 && badges.length < RECONCILE_CHUNK_ROWS;
+  return { checked: revoked.length, changed, through: isFinished ? null : (badges.at(-1)?.change ?? null) };
 }
 
 /** D1 is older: it has invitations as pending that have ended since and whose numbers the object has released. */

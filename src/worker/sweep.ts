@@ -1,3 +1,4 @@
+import { revokeAll } from "../shared/badge-life/blocks.ts";
 import {
   MAX_APPLICATION_WAKE_UPS,
   MAX_LOGGED_UNREADABLE,
@@ -10,8 +11,9 @@ import {
   SWEEP_CHUNK_ROWS,
   WAKE_UP_GRACE_MILLISECONDS,
 } from "../shared/limits.ts";
-import { revokeAll } from "./badges/block.ts";
+import { findUnfinishedBlocks } from "../shared/storage/blocked-users.ts";
 import { type ExpiryCursor, recordExpiries } from "./badges/expiry.ts";
+import { badgeStore } from "./badges/transitions.ts";
 import type { Context } from "./context.ts";
 import { expireChunk, releaseChunk } from "./invitations/expire.ts";
 import { resealChunk } from "./keys/resealing.ts";
@@ -19,7 +21,6 @@ import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 import { reconcileChunk } from "./reconciliation.ts";
 import { createEventPurge, createInvitationPurge } from "./retention.ts";
-import { findUnfinishedBlocks } from "./storage/blocked-users.ts";
 import { renewAllEpochs, tickClock } from "./storage/clock.ts";
 import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
 import type { ReadPositions } from "./storage/sealed-values.ts";
@@ -167,7 +168,7 @@ async function finishBlocks(context: Context, done: Done): Promise<boolean> {
   const before = context.now() - PLATFORM_DEADLINE_MILLISECONDS;
   for (const user of await findUnfinishedBlocks(context.db, before, SWEEP_CHUNK_ROWS)) {
     try {
-      await revokeAll(context, user);
+      await revokeAll(badgeStore(context), user);
       done.blocksFinished++;
     } catch (error) {
       log("warn", { event: "block-left-to-sweep", application: user.applicationId, error });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import type { NumberRange } from "../../src/worker/allocator/fresh-numbers.ts";
+import type { NumberRange } from "../../src/shared/number-range.ts";
 import type { Lease, Ledger } from "../../src/worker/allocator/ledger.ts";
 import { byEffort } from "../support/effort.ts";
 import { createLedgerObject, freedNumbers } from "../support/ledger.ts";

@@ -72,7 +72,7 @@ describe("one failing object (contract section 10: reconcile)", () => {
     const skipped = log.lines().filter(({ event }) => event === "reconciliation-skipped");
     expect(skipped.map(({ application }) => application).toSorted()).toEqual([first.id, third.id].toSorted());
     const [line] = log.lines().filter(({ event }) => event === "sweep");
-    expect(line).toMatchObject({ reconciliationsSkipped: 2, chunksReconciled: 4 });
+    expect(line).toMatchObject({ reconciliationsSkipped: 2, chunksReconciled: 6 });
     await sweep(testContext().context);
     expect(await finished(applications)).toEqual([true, true, true, true]);
   });

@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { NO_BADGE_YET } from "../../src/worker/storage/high-water.ts";
 import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type BadgeLife, type Decision, decide, type Step, stateAt } from "../../src/worker/badges/states.ts";
+import { type BadgeLife, type Decision, decide, type Step, stateAt } from "../../src/shared/badge-life/states.ts";
 
 const NOW = 1_000_000;
 const PAST = NOW - 10;

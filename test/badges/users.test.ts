@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { blockUser } from "../../src/worker/badges/block.ts";
+import { blockUser } from "../../src/shared/badge-life/blocks.ts";
+import { badgeStore } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
 import { ahead, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { forEveryDeath, runDying } from "../invitations/support/death.ts";
@@ -174,7 +175,9 @@ describe("a crash between the block and the revocations", () => {
       const application = await createApplication();
       await issueTo(application, "phone-1", "alice");
       await issueTo(application, "phone-2", "alice");
-      const isDead = await runDying(death, (context) => blockUser(context, application.id, "alice"));
+      const isDead = await runDying(death, (context) =>
+        blockUser(badgeStore(context), { applicationId: application.id, userId: "alice" }),
+      );
       const isBlocked = (await showUser(application, "alice")).body.blocked === true;
       moveClock(MINUTE);
       await runSweep();
@@ -188,7 +191,9 @@ describe("a crash between the block and the revocations", () => {
   it("leaves a user alone who was unblocked before the sweep came", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
-    await runDying({ call: 0, when: "after" }, (context) => blockUser(context, application.id, "alice"));
+    await runDying({ call: 0, when: "after" }, (context) =>
+      blockUser(badgeStore(context), { applicationId: application.id, userId: "alice" }),
+    );
     await unblock(application, "alice");
     moveClock(MINUTE);
     await runSweep();

@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  decideClaim,
-  decideRevoke,
-  type Invitation,
-  type InvitationState,
-} from "../../src/worker/invitations/lifecycle.ts";
+import type { InvitationState } from "../../src/shared/schema.ts";
+import { decideClaim, decideRevoke, type Invitation } from "../../src/worker/invitations/lifecycle.ts";
 
 const EXPIRES_AT = 1_000_000;
 const BEFORE = EXPIRES_AT - 1;

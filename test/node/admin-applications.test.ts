@@ -44,7 +44,8 @@ const PLAIN: NewApplication = {
 };
 
 const create = (changes: Partial<NewApplication> = {}) => createApplication(database, { ...PLAIN, ...changes });
-const createRange = (firstNumber: number, lastNumber: number) => create({ range: { firstNumber, lastNumber } });
+const createRange = (firstNumber: number, lastNumber: number) =>
+  create({ range: { first: firstNumber, last: lastNumber } });
 
 describe("number ranges", () => {
   it("are blocks of 10,000,000 from 1,000,000,000 on, the lowest free one first", async () => {

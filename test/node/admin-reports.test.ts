@@ -29,7 +29,7 @@ beforeAll(async () => {
   ({ database, close } = await openDatabase(undefined));
   await ensureLocalSealing(database, localState());
   const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
-  const range = { firstNumber: 100, lastNumber: 199 };
+  const range = { first: 100, last: 199 };
   const made = await createApplication(database, { ...plain, range, signatureLifetimeSeconds: null });
   applicationId = made.applicationId;
   const issued = (number: number, text: string | null): BadgeRow => ({
@@ -42,7 +42,10 @@ beforeAll(async () => {
     issued(102, metadata("iPhone 16", "26.1")),
     issued(103, null),
     { number: 110, applicationId, invitation: "digest-of-a-token" },
-    { ...issued(120, null), position: null, retiredAt: 2000 },
+    { ...issued(120, null), state: "replaced", retiredAt: 2000, endedAt: 2000, change: 121, changedAt: 2000 },
+    { ...issued(121, null), state: "suspended", change: 122, changedAt: 3000, expiresAt: 4_102_444_800_000 },
+    { ...issued(122, null), state: "revoked", change: 123, changedAt: 4000, endedAt: 4000 },
+    { ...issued(123, null), state: "suspended", expiresAt: 5000, change: 124, changedAt: 5000 },
     // Another application's, as if ranges were not apart.
     { ...issued(300, metadata("Other", "1")), applicationId: "app_other" },
   ];
@@ -50,12 +53,12 @@ beforeAll(async () => {
   const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
   await database.run((orm) =>
     orm.batch([
-      orm.insert(badge).values(rows),
       orm.insert(invitation).values([
         { digest: "digest-of-a-token", state: "pending", ...invited, ...expiry },
         { digest: "another", state: "revoked", endedAt: 1, ...invited, ...expiry },
         { digest: "a-third", state: "expired", endedAt: 1, releasedAt: 2, ...invited, ...expiry },
       ]),
+      ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
   );
 });
@@ -66,15 +69,17 @@ afterAll(async () => {
 });
 
 describe("badge show", () => {
-  it("tells an issued number", async () => {
+  it("tells an issued number (contract section 10)", async () => {
     const [key] = await listSigningKeys(database, applicationId);
     expect(await showBadge(database, 100)).toEqual({
       number: "100",
-      state: "issued",
+      state: "active",
       applicationId,
       userId: "user-100",
       metadata: { deviceModel: "iPhone 17", os: "iOS", osVersion: "26.1" },
       issuedAt: "1970-01-01T00:00:01.000Z",
+      expiresAt: null,
+      changedAt: "1970-01-01T00:00:01.000Z",
       retiredAt: null,
       keyId: key?.keyId,
       eventId: "evt_100",
@@ -90,8 +95,18 @@ describe("badge show", () => {
     });
   });
 
-  it("tells retired, free and foreign numbers", async () => {
-    expect(await showBadge(database, 120)).toMatchObject({ state: "retired", retiredAt: "1970-01-01T00:00:02.000Z" });
+  it("tells the state of a badge by the clock, its end and its last change (contract section 12)", async () => {
+    expect(await showBadge(database, 120)).toMatchObject({ state: "replaced", retiredAt: "1970-01-01T00:00:02.000Z" });
+    expect(await showBadge(database, 121)).toMatchObject({
+      state: "suspended",
+      expiresAt: "2100-01-01T00:00:00.000Z",
+      changedAt: "1970-01-01T00:00:03.000Z",
+    });
+    expect(await showBadge(database, 122)).toMatchObject({ state: "revoked", changedAt: "1970-01-01T00:00:04.000Z" });
+    expect(await showBadge(database, 123)).toMatchObject({ state: "expired", expiresAt: "1970-01-01T00:00:05.000Z" });
+  });
+
+  it("tells free and foreign numbers", async () => {
     expect(await showBadge(database, 199)).toMatchObject({ state: "free", applicationId });
     expect(await showBadge(database, 200)).toMatchObject({ state: "outside", applicationId: null });
     expect(await showBadge(database, 99)).toMatchObject({ state: "outside", applicationId: null });
@@ -104,28 +119,33 @@ describe("badge show", () => {
 });
 
 describe("stats", () => {
-  it("counts badges by what devices told, invitations by state, and numbers", async () => {
-    const notTold = { value: null, badges: 1 };
-    expect(await readStatistics(database, applicationId)).toEqual({
+  it("counts badges by what devices told and by state, invitations by state, and numbers (section 10)", async () => {
+    const notTold = { value: null, badges: 4 };
+    const { badgesPerDay, asOf, ...counted } = await readStatistics(database, applicationId);
+    expect(badgesPerDay).toHaveLength(90);
+    expect(Math.abs(Date.parse(asOf) - Date.now())).toBeLessThan(60_000);
+    expect(counted).toEqual({
       applicationId,
       name: "Test",
-      numbers: { size: 100, issued: 4, reserved: 1, retired: 1, resting: 1, left: 93, used: 7, usedPercent: 7 },
+      numbers: { size: 100, issued: 7, reserved: 1, retired: 1, resting: 1, left: 90, used: 10, usedPercent: 10 },
       badges: {
         deviceModel: {
-          values: [{ value: "iPhone 17", badges: 2 }, notTold, { value: "iPhone 16", badges: 1 }],
+          values: [notTold, { value: "iPhone 17", badges: 2 }, { value: "iPhone 16", badges: 1 }],
           others: 0,
         },
-        os: { values: [{ value: "iOS", badges: 3 }, notTold], others: 0 },
-        osVersion: { values: [{ value: "26.1", badges: 2 }, notTold, { value: "26.2", badges: 1 }], others: 0 },
-        sdkVersion: { values: [{ value: null, badges: 4 }], others: 0 },
+        os: { values: [notTold, { value: "iOS", badges: 3 }], others: 0 },
+        osVersion: { values: [notTold, { value: "26.1", badges: 2 }, { value: "26.2", badges: 1 }], others: 0 },
+        sdkVersion: { values: [{ value: null, badges: 7 }], others: 0 },
       },
       invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
+      badgesByState: { active: 4, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
+      deliveries: [],
     });
   });
 
   it("tells how full a range is: numbers that rest are used until the reuse delay is over (section 10)", async () => {
     const plain = { name: "Small", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 3600 };
-    const range = { firstNumber: 1, lastNumber: 3 };
+    const range = { first: 1, last: 3 };
     const { applicationId: id } = await createApplication(database, {
       ...plain,
       range,

@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type BadgeWrite, type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { findCurrentBadge } from "../../src/worker/storage/badges.ts";
 import { type Claim, writeClaims } from "../../src/worker/storage/claim-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { NO_BADGE_YET } from "../../src/worker/storage/high-water.ts";
 import type { Cost } from "../long-runs/scale/cost.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { serverHeaders } from "../support/http.ts";

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { EXAMPLE_APPLICATION_ID, EXAMPLE_BADGE } from "../../shared/examples.ts";
+import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
@@ -56,11 +57,7 @@ export const listInvitations = (): Operation => ({
   summary: "Page the application's invitations",
   description: "Newest first. Tokens are not listed, because the service has only their digests.",
   security: BY_SERVER,
-  parameters: [
-    ...credentialParameters(BY_SERVER),
-    stateParameter(["pending", "claimed", "revoked", "expired"]),
-    ...pageParameters(),
-  ],
+  parameters: [...credentialParameters(BY_SERVER), stateParameter(INVITATION_STATES), ...pageParameters()],
   responses: {
     "200": {
       description: "A page of invitations.",
@@ -88,11 +85,7 @@ export const listEvents = (): Operation => ({
   summary: "Page the application's webhook events",
   description: "Newest first, with what became of the last attempt and when the next one is.",
   security: BY_SERVER,
-  parameters: [
-    ...credentialParameters(BY_SERVER),
-    stateParameter(["pending", "delivered", "exhausted", "held"]),
-    ...pageParameters(),
-  ],
+  parameters: [...credentialParameters(BY_SERVER), stateParameter(EVENT_STATES), ...pageParameters()],
   responses: {
     "200": {
       description: "A page of events.",

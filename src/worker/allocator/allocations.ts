@@ -1,6 +1,6 @@
 import { MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../../shared/limits.ts";
+import type { NumberRange } from "../../shared/number-range.ts";
 import type { BadgeWrite, WriteResult } from "../storage/badge-writes.ts";
-import type { NumberRange } from "./fresh-numbers.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Ledger } from "./ledger.ts";
 

@@ -5,9 +5,9 @@ import {
   PLATFORM_DEADLINE_MILLISECONDS,
   RESERVATION_DEADLINE_MILLISECONDS,
 } from "../../shared/limits.ts";
+import { type Transition, writeTransitions } from "../../shared/storage/badge-transitions.ts";
 import { log } from "../log.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
-import { type Transition, writeTransitions } from "../storage/badge-transitions.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
 import { type Claim, writeClaims } from "../storage/claim-writes.ts";
 import { Database } from "../storage/database.ts";
@@ -43,6 +43,11 @@ export interface HeldTransition extends Transition {
 export type TransitionResult =
   | { kind: "written"; changes: { number: number; change: number }[] }
   | { kind: "unavailable" };
+
+export interface RevokedBadge extends KnownBadge {
+  /** Milliseconds. */
+  revokedAt: number;
+}
 
 export type ReserveRequest = Omit<NewReservation, "kind" | "number">;
 
@@ -142,6 +147,14 @@ export class Allocator extends DurableObject<Env> {
     this.#highWater.note({ position: 0, change: Math.max(0, ...changed.map(({ change }) => change)) });
     this.#wake(events);
     return { kind: "written", changes: changed };
+  }
+
+  /** Records badges that were revoked in D1 without this object. @returns how many are new to it */
+  noteRevocations(badges: readonly RevokedBadge[]): number {
+    return badges.filter((badge) => {
+      const holder = badgeHolder(badge);
+      return holder && this.#ledger.noteRevocation(holderKey(holder), badge.number, badge.revokedAt);
+    }).length;
   }
 
   /** @returns numbers of those badges that the ledger has recorded as revoked */

@@ -3,7 +3,14 @@ import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitations.ts";
 import type { InvitationLeases, KnownBadge } from "./adoption.ts";
 import type { AllocationResult, AllocationRules } from "./allocations.ts";
-import type { Allocator, HeldTransition, IssueRequest, ReserveRequest, TransitionResult } from "./allocator.ts";
+import type {
+  Allocator,
+  HeldTransition,
+  IssueRequest,
+  ReserveRequest,
+  RevokedBadge,
+  TransitionResult,
+} from "./allocator.ts";
 import type { ClaimResult } from "./claims.ts";
 
 /** Name of the object that remembers D1's clock row. No application ID has this form. */
@@ -37,6 +44,10 @@ export class AllocatorClient {
 
   transition(applicationId: string, transitions: readonly HeldTransition[]): Promise<TransitionResult> {
     return this.#call(applicationId, async (stub) => await stub.transition([...transitions], applicationId));
+  }
+
+  noteRevocations(applicationId: string, badges: readonly RevokedBadge[]): Promise<number> {
+    return this.#call(applicationId, async (stub) => await stub.noteRevocations([...badges]));
   }
 
   findRevoked(applicationId: string, badges: KnownBadge[]): Promise<number[]> {

@@ -1,14 +1,9 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { BEYOND_CHUNK_NUMBERS } from "../../shared/limits.ts";
+import type { NumberRange } from "../../shared/number-range.ts";
 import { createPermutation, PERMUTATION_KEY_BYTES } from "./permutation.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
-
-/** A number range, both ends included. */
-export interface NumberRange {
-  first: number;
-  last: number;
-}
 
 /** A part of the range with its own order; the first `used` numbers in that order are taken. */
 interface Segment {

@@ -1,4 +1,4 @@
-import { type HighWater, NO_BADGE_YET } from "../storage/high-water.ts";
+import { type HighWater, NO_BADGE_YET } from "../../shared/storage/high-water.ts";
 import { firstRow, integer } from "./sql.ts";
 
 /**

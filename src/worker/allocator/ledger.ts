@@ -1,5 +1,6 @@
+import type { NumberRange } from "../../shared/number-range.ts";
 import { FreedNumbers } from "./freed-numbers.ts";
-import { FreshNumbers, type NumberRange } from "./fresh-numbers.ts";
+import { FreshNumbers } from "./fresh-numbers.ts";
 import { createTables } from "./ledger-tables.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
@@ -120,9 +121,14 @@ export class Ledger {
     return true;
   }
 
-  /** Records that the badge of this lease was revoked, so that `reconcile` can repeat the revocation. */
-  noteRevocation(holder: string, number: number, revokedAt: number): void {
-    this.#sql.exec("UPDATE lease SET revoked_at = ? WHERE holder = ? AND number = ?", revokedAt, holder, number);
+  /**
+   * Notes that the badge of this lease was revoked, so that `reconcile` can repeat it. Repeated, it does nothing.
+   *
+   * @returns whether that was new
+   */
+  noteRevocation(holder: string, number: number, revokedAt: number): boolean {
+    const note = "UPDATE lease SET revoked_at = ? WHERE holder = ? AND number = ? AND revoked_at IS NULL RETURNING id";
+    return this.#first(note, revokedAt, holder, number) !== undefined;
   }
 
   isRevoked(holder: string, number: number): boolean {

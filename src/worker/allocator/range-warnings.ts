@@ -1,5 +1,5 @@
 import { RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
-import type { NumberRange } from "./fresh-numbers.ts";
+import type { NumberRange } from "../../shared/number-range.ts";
 import { firstRow, integer } from "./sql.ts";
 
 /**

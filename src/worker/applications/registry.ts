@@ -6,8 +6,8 @@ import {
   MAX_CACHED_UNKNOWN_APPLICATIONS,
   MAX_CACHED_WRONG_SECRETS,
 } from "../../shared/limits.ts";
+import type { NumberRange } from "../../shared/number-range.ts";
 import { application } from "../../shared/schema.ts";
-import type { NumberRange } from "../allocator/fresh-numbers.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Sealed } from "../keys/custody.ts";
 import { type Database, prepared } from "../storage/database.ts";

@@ -1,9 +1,9 @@
+import { stateAt } from "../../shared/badge-life/states.ts";
+import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import { base64Url } from "../../shared/identifiers.ts";
+import { type Changes, listChanges } from "../../shared/storage/issued-badges.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import { type Changes, listChanges } from "../storage/issued-badges.ts";
-import { stateAt } from "./states.ts";
-import { type BadgeView, viewBadge } from "./view.ts";
 
 /** A position in the feed: after the change of this number. */
 export interface FeedCursor {

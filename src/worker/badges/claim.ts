@@ -1,3 +1,5 @@
+import { stateAt } from "../../shared/badge-life/states.ts";
+import { badgeEvent } from "../../shared/badge-life/view.ts";
 import { currentSigningKey } from "../../shared/current-signing-key.ts";
 import { digestOf } from "../../shared/digest.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
@@ -14,8 +16,6 @@ import type { Claim } from "../storage/claim-writes.ts";
 import { findInvitation, findInvitationForDevice, type InvitationForDevice } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { type BadgeRequest, type IssuedBadge, respondWithExisting } from "./existing.ts";
-import { stateAt } from "./states.ts";
-import { badgeEvent } from "./view.ts";
 
 /**
  * Issues an invitation's number to a user device. The write is conditional on what was read; if a concurrent request changed

@@ -1,7 +1,7 @@
+import { type BadgeLife, type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { recordLogin, type StoredBadge } from "../storage/badges.ts";
-import { type BadgeLife, type BadgeState, stateAt } from "./states.ts";
 
 export interface BadgeRequest {
   /** Keyed digest of the udid. */

@@ -1,7 +1,7 @@
 import { SWEEP_CHUNK_ROWS } from "../../shared/limits.ts";
+import { findExpired } from "../../shared/storage/issued-badges.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
-import { findExpired } from "../storage/issued-badges.ts";
 import { writeSteps } from "./transitions.ts";
 
 /** The last badge of a chunk of expired badges. */

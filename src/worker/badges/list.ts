@@ -1,7 +1,7 @@
+import { parseMetadata } from "../../shared/badge-life/view.ts";
 import { base64Url } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
 import { type ListedBadge, listBadges } from "../storage/badges.ts";
-import { parseMetadata } from "./view.ts";
 
 export interface BadgePage {
   badges: {

@@ -1,13 +1,12 @@
-import { MAX_STEP_ATTEMPTS } from "../../shared/limits.ts";
-import type { EventName } from "../../shared/schema.ts";
+import { type Step, stateAt } from "../../shared/badge-life/states.ts";
+import { type BadgeStore, takeStep, toTransition } from "../../shared/badge-life/steps.ts";
+import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import { findIssuedBadge, type IssuedBadgeRow } from "../../shared/storage/issued-badges.ts";
 import type { HeldTransition } from "../allocator/allocator.ts";
 import { badgeHolder, holderKey } from "../allocator/holder.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { findIssuedBadge, type IssuedBadgeRow } from "../storage/issued-badges.ts";
-import { type BadgeState, decide, type Step, stateAt } from "./states.ts";
-import { type BadgeView, badgeEvent, viewBadge } from "./view.ts";
 
 /** The badge in its present state. @throws Refusal UNKNOWN_BADGE */
 export async function showBadge(context: Context, applicationId: string, number: number): Promise<BadgeView> {
@@ -29,32 +28,27 @@ export async function changeBadge(
   number: number,
   step: Step,
 ): Promise<BadgeView> {
-  for (let attempt = 0; attempt < MAX_STEP_ATTEMPTS; attempt++) {
-    const badge = await findIssuedBadge(context.db, applicationId, number);
-    if (!badge) throw new Refusal("UNKNOWN_BADGE");
-    const now = context.now();
-    const decision = decide(badge, step, now);
-    switch (decision.kind) {
-      case "refused":
-        throw new Refusal("ENDED_BADGE");
-      case "unchanged":
-        return viewBadge({ ...badge, state: stateAt(badge, now) });
-      case "changed": {
-        const changed = await writeSteps(context, applicationId, [badge], step, now);
-        if (changed.length > 0) return viewBadge({ ...badge, ...decision.next, state: stateAt(decision.next, now) });
-      }
-    }
+  const result = await takeStep(badgeStore(context), applicationId, number, step);
+  switch (result.kind) {
+    case "taken":
+      return viewBadge(result.badge);
+    case "unknown":
+      throw new Refusal("UNKNOWN_BADGE");
+    case "ended":
+      throw new Refusal("ENDED_BADGE");
+    case "contended":
+      throw new Refusal("UNAVAILABLE", { detail: "contended" });
   }
-  throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
 
-/**
- * Takes the same step with several badges of one application, in one transaction. Skips badges that have changed since they
- * were read, and those that the step does not change.
- *
- * @returns numbers of the changed badges
- * @throws Unavailable
- */
+/** Badges as a request, a sweep or a reconciliation changes them. */
+export const badgeStore = (context: Context): BadgeStore => ({
+  db: context.db,
+  now: context.now,
+  writeSteps: (applicationId, badges, step, now) => writeSteps(context, applicationId, badges, step, now),
+});
+
+/** Writes through the application's object, which remembers what was revoked. See `BadgeStore`. */
 export async function writeSteps(
   context: Context,
   applicationId: string,
@@ -62,33 +56,15 @@ export async function writeSteps(
   step: Step,
   now: number,
 ): Promise<number[]> {
-  const transitions = badges.flatMap((badge) => toTransition(badge, step, now) ?? []);
+  const transitions = badges.flatMap((badge) => toHeldTransition(badge, step, now) ?? []);
   if (transitions.length === 0) return [];
   const result = await context.allocator.transition(applicationId, transitions);
   if (result.kind === "unavailable") throw new Unavailable("allocator", undefined);
   return result.changes.map(({ number }) => number);
 }
 
-function toTransition(badge: IssuedBadgeRow, step: Step, now: number): HeldTransition | null {
-  const decision = decide(badge, step, now);
+function toHeldTransition(badge: IssuedBadgeRow, step: Step, now: number): HeldTransition | null {
+  const transition = toTransition(badge, step, now);
   const holder = badgeHolder(badge);
-  if (decision.kind !== "changed" || !holder) return null;
-  const { next, becomes } = decision;
-  return {
-    number: badge.number,
-    holder: holderKey(holder),
-    readChange: badge.change,
-    ...next,
-    changedAt: now,
-    event: becomes && badgeEvent(EVENT_OF_STATE[becomes], now, { ...badge, ...next, state: becomes }),
-  };
+  return transition && holder && { ...transition, holder: holderKey(holder) };
 }
-
-/** The event that reports a new state. */
-const EVENT_OF_STATE = {
-  active: "badge:resumed",
-  suspended: "badge:suspended",
-  revoked: "badge:revoked",
-  expired: "badge:expired",
-  replaced: "badge:replaced",
-} as const satisfies Record<BadgeState, EventName>;

@@ -1,10 +1,11 @@
 import { Hono, type Context as HonoContext } from "hono";
+import { blockUser, showUser, unblockUser } from "../../shared/badge-life/blocks.ts";
+import type { Step } from "../../shared/badge-life/states.ts";
+import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { badgeEndRequest, userId as userIdSchema } from "../../shared/requests.ts";
-import { blockUser, showUser, unblockUser } from "../badges/block.ts";
+import type { User } from "../../shared/storage/blocked-users.ts";
 import { decodeFeedCursor, pageChanges } from "../badges/changes.ts";
-import type { Step } from "../badges/states.ts";
-import { changeBadge, showBadge } from "../badges/transitions.ts";
-import { parseBadgeNumber } from "../badges/view.ts";
+import { badgeStore, changeBadge, showBadge } from "../badges/transitions.ts";
 import { Refusal } from "../refusal.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -30,15 +31,15 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
 
   .get("/v1/users/:id", authenticateServer, async (c) =>
-    jsonResponse(c, await showUser(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? "")),
+    jsonResponse(c, await showUser(c.get("context").db, userOf(c, c.req.param("id") ?? ""))),
   )
   .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
   .patch("/v1/users/:id/block", limitBody, authenticateServer, async (c) =>
-    jsonResponse(c, await blockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id")))),
+    jsonResponse(c, await blockUser(badgeStore(c.get("context")), userOf(c, requireUserId(c.req.param("id"))))),
   )
   .all("/v1/users/:id/block", methodNotAllowed("PATCH"))
   .patch("/v1/users/:id/unblock", limitBody, authenticateServer, async (c) =>
-    jsonResponse(c, await unblockUser(c.get("context"), authenticatedApplication(c), requireUserId(c.req.param("id")))),
+    jsonResponse(c, await unblockUser(c.get("context").db, userOf(c, requireUserId(c.req.param("id"))))),
   )
   .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
 
@@ -74,6 +75,11 @@ function requireNumber(id: string | undefined): number {
   if (number === null) throw new Refusal("UNKNOWN_BADGE");
   return number;
 }
+
+const userOf = (c: HonoContext<HttpEnv>, userId: string): User => ({
+  applicationId: authenticatedApplication(c),
+  userId,
+});
 
 function requireUserId(id: string | undefined): string {
   const parsed = userIdSchema.safeParse(id);

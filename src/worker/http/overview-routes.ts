@@ -1,10 +1,9 @@
 import { Hono, type Context as HonoContext } from "hono";
+import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { readStatistics } from "../applications/statistics.ts";
 import { pageInvitations } from "../invitations/list.ts";
 import { Refusal } from "../refusal.ts";
-import { INVITATION_STATES } from "../storage/invitation-list.ts";
 import { findSettings } from "../storage/settings.ts";
-import { EVENT_STATES } from "../storage/webhook-list.ts";
 import { pageEvents, replay } from "../webhooks/deliveries.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";

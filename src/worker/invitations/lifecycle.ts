@@ -1,12 +1,11 @@
+import type { BadgeState } from "../../shared/badge-life/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import type { BadgeState } from "../badges/states.ts";
+import type { InvitationState } from "../../shared/schema.ts";
 
 /**
  * The life of an invitation: pending, then claimed, revoked or expired, which are final. Decisions are pure; the write that
  * follows is conditional on what was read, so of two racing requests exactly one writes and the other decides again.
  */
-export type InvitationState = "pending" | "claimed" | "revoked" | "expired";
-
 export interface Invitation {
   state: InvitationState;
   /** Milliseconds. */

@@ -1,5 +1,6 @@
+import type { InvitationState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
-import { type InvitationState, type ListedInvitation, listInvitations } from "../storage/invitation-list.ts";
+import { type ListedInvitation, listInvitations } from "../storage/invitation-list.ts";
 
 /** An invitation as the application's server sees it (contract section 19): never with its token. */
 export interface InvitationView {

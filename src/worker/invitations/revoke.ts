@@ -1,7 +1,7 @@
+import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { digestOf } from "../../shared/digest.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application } from "../applications/registry.ts";
-import { parseBadgeNumber } from "../badges/view.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { Refusal } from "../refusal.ts";

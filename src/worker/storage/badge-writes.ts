@@ -1,10 +1,16 @@
 import * as z from "zod";
-import { isNotBlocked } from "./blocked-users.ts";
+import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
+import {
+  type HighWater,
+  highestOf,
+  lastChange,
+  lastPosition,
+  renewEpochIfRestored,
+} from "../../shared/storage/high-water.ts";
+import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
+import { writtenIds } from "../../shared/storage/written-ids.ts";
 import type { Database } from "./database.ts";
-import { type HighWater, highestOf, lastChange, lastPosition, renewEpochIfRestored } from "./high-water.ts";
-import { isSubscribedTo } from "./subscriptions.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
-import { writtenIds } from "./written-ids.ts";
 
 /** A badge to be written, together with its `badge:created` event. */
 export interface NewBadge {

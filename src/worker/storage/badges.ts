@@ -2,8 +2,8 @@ import { and, asc, desc, eq, gt, isNotNull, isNull, type SQL, sql } from "drizzl
 import { alias, type QueryBuilder } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
 import { badge, STORED_STATES, type StoredState } from "../../shared/schema.ts";
+import { lastChange } from "../../shared/storage/high-water.ts";
 import { type Database, queryOf } from "./database.ts";
-import { lastChange } from "./high-water.ts";
 import { highestTurn } from "./turns.ts";
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */

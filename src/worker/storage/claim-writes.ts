@@ -1,10 +1,17 @@
+import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
+import {
+  changeOf,
+  type HighWater,
+  highestOf,
+  lastChange,
+  lastPosition,
+  renewEpochIfRestored,
+} from "../../shared/storage/high-water.ts";
+import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
+import { writtenIds } from "../../shared/storage/written-ids.ts";
 import type { NewBadge } from "./badge-writes.ts";
-import { isNotBlocked } from "./blocked-users.ts";
 import type { Database } from "./database.ts";
-import { changeOf, type HighWater, highestOf, lastChange, lastPosition, renewEpochIfRestored } from "./high-water.ts";
-import { isSubscribedTo } from "./subscriptions.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
-import { writtenIds } from "./written-ids.ts";
 
 /** A reserved number to be issued to the user device that claims its invitation, with the `badge:created` event. */
 export interface Claim extends Omit<NewBadge, "kind" | "issuedAt"> {

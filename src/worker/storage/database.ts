@@ -1,10 +1,11 @@
 import { is, Param, Placeholder } from "drizzle-orm";
-import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
+import { drizzle } from "drizzle-orm/d1";
 import { QueryBuilder } from "drizzle-orm/sqlite-core";
 import * as schema from "../../shared/schema.ts";
+import type { Orm } from "../../shared/storage/d1.ts";
 import { retryPlatform } from "../platform.ts";
 
-export type Orm = DrizzleD1Database<typeof schema>;
+export type { Orm };
 
 /**
  * D1 for one request, one message or one sweep. Counts round trips and retries transient failures, so every write must be

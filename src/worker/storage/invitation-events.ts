@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { eventIdPrefix } from "../../shared/identifiers.ts";
-import { isSubscribedTo } from "./subscriptions.ts";
+import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
 import type { EventId } from "./webhook-events.ts";
 
 /** The event of a pending invitation that ends now (`?1`). */

@@ -1,8 +1,6 @@
 import * as z from "zod";
+import { INVITATION_STATES, type InvitationState } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-
-export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
-export type InvitationState = (typeof INVITATION_STATES)[number];
 
 /** An invitation as lists show it: neither its token nor its digest. Times are milliseconds. */
 export interface ListedInvitation {

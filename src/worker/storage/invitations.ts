@@ -2,12 +2,12 @@ import { and, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
 import { badge, blockedUser, invitation, type StoredState } from "../../shared/schema.ts";
+import { changeOf } from "../../shared/storage/high-water.ts";
+import { writtenIds } from "../../shared/storage/written-ids.ts";
 import type { UserDevice } from "./badges.ts";
 import { type Database, prepared } from "./database.ts";
-import { changeOf } from "./high-water.ts";
 import { insertEndEvents, recordedEvents } from "./invitation-events.ts";
 import type { EventId } from "./webhook-events.ts";
-import { writtenIds } from "./written-ids.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
 

@@ -1,5 +1,6 @@
-import { and, asc, eq, gt, inArray, isNull, lte, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, lte, type SQL, sql } from "drizzle-orm";
 import { application, badge, invitation, reconciliation } from "../../shared/schema.ts";
+import { changeOf } from "../../shared/storage/high-water.ts";
 import type { Database } from "./database.ts";
 import type { EndedInvitation } from "./invitations.ts";
 
@@ -27,7 +28,8 @@ export type Progress = Pick<Reconciliation, "step" | "through" | "checked" | "ch
 /**
  * Records the progress of a reconciliation.
  *
- * @returns false if another sweep recorded progress first, or the reconciliation was requested again
+ * @returns false if another sweep recorded progress first, the reconciliation was requested again, or it is to end and a
+ *   badge was revoked meanwhile
  */
 export async function writeProgress(db: Database, before: Reconciliation, after: Progress): Promise<boolean> {
   const { step, through, checked, changed, finishedAt } = after;
@@ -41,11 +43,20 @@ export async function writeProgress(db: Database, before: Reconciliation, after:
           eq(reconciliation.requestedAt, before.requestedAt),
           eq(reconciliation.step, before.step),
           eq(reconciliation.through, before.through),
+          after.finishedAt === null ? undefined : sql`NOT ${isRevokedAfter(before)}`,
         ),
       ),
   );
   return meta.changes > 0;
 }
+
+/**
+ * Whether a badge was revoked after the changes that the object was told of last. Whoever revokes without the object leaves
+ * an open reconciliation as it is (src/admin/untold-revocations.ts), so that one must not be finished then.
+ */
+const isRevokedAfter = ({ applicationId, through }: Reconciliation): SQL => sql`EXISTS (SELECT 1 FROM badge
+  WHERE badge.application_id = ${applicationId} AND badge.position IS NOT NULL AND ${sql.raw(changeOf("badge"))} > ${through}
+    AND badge.state = 'revoked')`;
 
 /** An application's badges and reservations by number: `after` < number <= `last`. */
 export function listNumbers(db: Database, { applicationId, lastNumber, through }: Reconciliation, limit: number) {

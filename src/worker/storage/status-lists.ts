@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { lastPosition } from "../../shared/storage/high-water.ts";
 import type { Database } from "./database.ts";
-import { lastPosition } from "./high-water.ts";
 
 /** The badges of a range of positions that are not active. Each is its position's offset from the range's first. */
 export interface InactiveBadges {

@@ -1,11 +1,8 @@
 import * as z from "zod";
-import { EVENTS } from "../../shared/schema.ts";
+import { EVENT_STATES, EVENTS, type EventState } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 /** Events as an application's server sees them (contract section 19). */
-
-export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
-export type EventState = (typeof EVENT_STATES)[number];
 
 /** Times are milliseconds. */
 export interface EventRow {

@@ -1,14 +1,8 @@
 import * as z from "zod";
-import type { EventName } from "../../shared/schema.ts";
+import type { EventName, EventState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import {
-  type EndpointState,
-  type EventRow,
-  type EventState,
-  listEvents,
-  replayEvent,
-} from "../storage/webhook-list.ts";
+import { type EndpointState, type EventRow, listEvents, replayEvent } from "../storage/webhook-list.ts";
 import { sendWakeUps } from "./wake-up.ts";
 
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { MAX_GROUP_BADGES } from "../../../../src/shared/limits.ts";
-import { FreshNumbers, type NumberRange } from "../../../../src/worker/allocator/fresh-numbers.ts";
+import type { NumberRange } from "../../../../src/shared/number-range.ts";
+import { FreshNumbers } from "../../../../src/worker/allocator/fresh-numbers.ts";
 import { GroupCommit } from "../../../../src/worker/allocator/group-commit.ts";
 import { createTables } from "../../../../src/worker/allocator/ledger-tables.ts";
 import * as writes from "../../../../src/worker/storage/badge-writes.ts";

@@ -2,6 +2,8 @@ import { AllocatorClient } from "../../../../src/worker/allocator/client.ts";
 import { RefusedCalls } from "../../../../src/worker/applications/refused-calls.ts";
 import { ApplicationRegistry } from "../../../../src/worker/applications/registry.ts";
 import { CountedStatistics } from "../../../../src/worker/applications/statistics.ts";
+import { StatusLists } from "../../../../src/worker/badges/status-copies.ts";
+import { StatusIndexes } from "../../../../src/worker/badges/status-index.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
@@ -112,6 +114,10 @@ export class Isolates {
       refusedCallLimit: unlimited,
       retention: readRetention({}),
       statistics: new CountedStatistics(),
+      statusIndexes: new StatusIndexes(),
+      statusLists: new StatusLists(),
+      publicUrl: null,
+      edgeCache: caches.default,
       isLocal: false,
       now: Date.now,
       defer: (work) => {

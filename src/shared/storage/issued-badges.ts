@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
-import type { Database } from "./database.ts";
+import { STORED_STATES, type StoredState } from "../schema.ts";
+import type { Database } from "./d1.ts";
 import { changeOf, lastChange } from "./high-water.ts";
 
 /** A badge that was issued, in any state. Times are milliseconds. */

@@ -1,4 +1,4 @@
-import type { StoredState } from "../../shared/schema.ts";
+import type { StoredState } from "../schema.ts";
 
 /**
  * The life of a badge (contract section 12). Decisions are pure; the write that follows is conditional on the change number
@@ -6,7 +6,8 @@ import type { StoredState } from "../../shared/schema.ts";
  */
 
 /** What callers see. Only an active badge opens doors. */
-export type BadgeState = StoredState | "expired";
+export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;
+export type BadgeState = (typeof BADGE_STATES)[number];
 
 /** Times are milliseconds. */
 export interface BadgeLife {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Database } from "./database.ts";
+import type { Database } from "./d1.ts";
 
 export interface User {
   applicationId: string;

@@ -1,3 +1,4 @@
+import type { D1Database, D1PreparedStatement, D1Result } from "@cloudflare/workers-types";
 import * as z from "zod";
 
 /**

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
-import type { Database } from "./database.ts";
+import { METADATA_FIELDS, type MetadataField } from "../metadata-fields.ts";
+import type { Database } from "./d1.ts";
 
 /**
  * Counts of an application's rows. Each statement reads every row of a kind once, so callers cache the result
@@ -20,7 +20,7 @@ const COUNT_NUMBERS = `
 
 const numberRows = z.tuple([z.object({ used: count, issued: count, retired: count, reserved: count })]);
 
-/** States as callers see them at the time `?3` (src/worker/badges/states.ts). */
+/** States as callers see them at the time `?3` (src/shared/badge-life/states.ts). */
 const COUNT_STATES = `
   SELECT iif(state IN ('active', 'suspended') AND expires_at <= ?3, 'expired', state) AS state, count(*) AS count
   FROM badge WHERE ${IN_RANGE} AND position IS NOT NULL GROUP BY 1`;

@@ -1,6 +1,7 @@
+import type { D1Database, D1PreparedStatement } from "@cloudflare/workers-types";
 import * as z from "zod";
-import type { StoredState } from "../../shared/schema.ts";
-import type { Database } from "./database.ts";
+import type { StoredState } from "../schema.ts";
+import type { Database } from "./d1.ts";
 import { changeOf, type HighWater, lastChange, renewEpochIfRestored } from "./high-water.ts";
 import { isSubscribedTo } from "./subscriptions.ts";
 import { writtenIds } from "./written-ids.ts";
@@ -68,13 +69,15 @@ export interface WrittenTransitions {
  * Writes transitions of one application with their events, each only if its badge has not changed since it was read.
  * One transaction, one round trip.
  *
- * @param seen the highest numbers that the caller knows to be written
+ * @param seen the highest numbers that the caller has seen written
+ * @param more statements that belong to the same transaction
  */
 export async function writeTransitions(
   db: Database,
   applicationId: string,
   transitions: readonly Transition[],
   seen: HighWater,
+  more: (d1: D1Database) => D1PreparedStatement[] = () => [],
 ): Promise<WrittenTransitions> {
   const rows = JSON.stringify(transitions);
   const [, inserted, updated, revoked] = await db.run((_, d1) =>
@@ -82,6 +85,7 @@ export async function writeTransitions(
       renewEpochIfRestored(d1, applicationId, seen),
       ...[INSERT_EVENTS, UPDATE_BADGES].map((sql) => d1.prepare(sql).bind(rows, applicationId, seen.change)),
       d1.prepare(SELECT_REVOKED).bind(rows, applicationId),
+      ...more(d1),
     ]),
   );
   return {

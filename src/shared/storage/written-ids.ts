@@ -1,3 +1,4 @@
+import type { D1Result } from "@cloudflare/workers-types";
 import * as z from "zod";
 
 const writtenRows = z.array(z.object({ written: z.string() }));

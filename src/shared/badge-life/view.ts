@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { newEventId } from "../../shared/identifiers.ts";
-import type { EventName } from "../../shared/schema.ts";
+import { newEventId } from "../identifiers.ts";
+import type { EventName } from "../schema.ts";
 import type { Transition } from "../storage/badge-transitions.ts";
 import type { BadgeState } from "./states.ts";
 

@@ -1,0 +1,28 @@
+/**
+ * Messages of D1 errors after which a statement may be repeated (D1 documentation, "Debug D1: retry"). The last three
+ * occur locally, where the administration script and the service share a file: "internal error" is a lock at the end of
+ * a transaction.
+ */
+const RETRYABLE = [
+  "Network connection lost",
+  "storage caused object to be reset",
+  "reset because its code was updated",
+  "Cannot resolve D1 DB due to transient issue",
+  "SQLITE_BUSY",
+  "database is locked",
+  "internal error",
+];
+
+/**
+ * Whether an idempotent call of the platform may be repeated. Overload is never retried, because that would increase it.
+ * Durable Objects mark errors with `retryable` and `overloaded`; D1 has only its messages.
+ */
+export function isRetryable(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ("overloaded" in cause && cause.overloaded === true) return false;
+    if ("retryable" in cause && cause.retryable === true) return true;
+    const { message } = cause;
+    if (RETRYABLE.some((text) => message.includes(text))) return true;
+  }
+  return false;
+}

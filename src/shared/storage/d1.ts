@@ -1,0 +1,11 @@
+import type { D1Database } from "@cloudflare/workers-types";
+import type { DrizzleD1Database } from "drizzle-orm/d1";
+import type * as schema from "../schema.ts";
+
+export type Orm = DrizzleD1Database<typeof schema>;
+
+/** D1 as a program reaches it: the Worker by its binding, the administration script through wrangler. */
+export interface Database {
+  /** Runs one read, one idempotent statement or one batch of those, and repeats it while that may help. */
+  run<T>(query: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T>;
+}
