@@ -180,6 +180,34 @@ const changeNumber = z.int().meta({
   examples: [42],
 });
 
+export const badgeChanged = z.object({
+  id: eventId,
+  event: z
+    .enum(["badge:suspended", "badge:resumed", "badge:revoked", "badge:expired", "badge:replaced"])
+    .meta({ description: "The event's kind.", examples: ["badge:suspended"] }),
+  createdAt: eventCreatedAt,
+  data: z.object({ ...badgeViewFields, change: changeNumber }).meta({
+    description: "The badge after this change, as `GET /v1/badges/{id}` shows it, and the number of the change.",
+  }),
+});
+
+export const invitationEnded = z.object({
+  id: eventId,
+  event: z
+    .enum(["invitation:revoked", "invitation:expired"])
+    .meta({ description: "The event's kind.", examples: ["invitation:expired"] }),
+  createdAt: eventCreatedAt,
+  data: z
+    .object({
+      id: badgeNumber.meta({
+        description: "The number that the invitation reserved. It may be given to somebody else after the reuse delay.",
+        examples: [EXAMPLE_BADGE],
+      }),
+      expiresAt: invitationFields.expiresAt,
+    })
+    .meta({ description: "The invitation. Its token is in no event." }),
+});
+
 export const changePage = z.object({
   changes: z
     .array(

@@ -1,7 +1,7 @@
 import { Webhook } from "standardwebhooks";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import { describeDelays } from "../../src/docs-page/openapi/webhooks.ts";
+import { describeDelays } from "../../src/docs-page/openapi/webhook-guide.ts";
 import { PUBLIC_ERRORS } from "../../src/shared/error-table.ts";
 import {
   EXAMPLE_APPLICATION_ID,
@@ -18,9 +18,12 @@ import {
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { app } from "../../src/worker/http/app.ts";
 import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
+import { issueTo, runSweep, setEnd, takeStep } from "../badges/life-support.ts";
+import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { createApplication } from "../support/application.ts";
 import { expectOfSchema } from "../support/documented.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
+import { expiredInvitation, hoursAhead, invite, revokedInvitation } from "./support/invitations.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
@@ -215,7 +218,25 @@ describe("the examples", () => {
   });
 });
 
-describe("webhooks (contract section 8)", () => {
+/** Contract section 18. */
+const SUBSCRIBABLE = [
+  "badge:created",
+  "badge:suspended",
+  "badge:resumed",
+  "badge:revoked",
+  "badge:expired",
+  "badge:replaced",
+  "invitation:revoked",
+  "invitation:expired",
+];
+
+/** The name of the schema that the document gives to an event's body. */
+function schemaOfWebhook(event: string): string {
+  const { $ref } = openApi.webhooks[event]?.post?.requestBody?.content["application/json"]?.schema ?? {};
+  return String($ref).replace("#/components/schemas/", "");
+}
+
+describe("webhooks (contract sections 8 and 18)", () => {
   const created = { eventId: "evt_1", createdAt: 0, number: 1_000_000_000, userId: "user", metadata: null };
 
   it.each([
@@ -224,6 +245,31 @@ describe("webhooks (contract section 8)", () => {
     ["a claimed badge", { ...created, invitationId: "inv_1", replacedNumber: 1_000_000_001 }],
   ])("of %s have the documented fields and no other", (_name, event) => {
     expectOfSchema("BadgeCreated", JSON.parse(badgeCreatedPayload(event)));
+  });
+
+  it("are one for each event of section 18, and the test", () => {
+    expect(Object.keys(openApi.webhooks)).toEqual([...SUBSCRIBABLE, "webhook:test"]);
+  });
+
+  it("of every event of section 18 have the documented fields and no other", async () => {
+    const application = await createApplication({ ...RECORDED_EVENTS, events: SUBSCRIBABLE.join(",") });
+    const id = await issueTo(application, "phone", "user");
+    for (const step of ["suspend", "resume"] as const) await takeStep(application, id, step);
+    await setEnd(application, id, hoursAhead(-1));
+    await setEnd(application, id, hoursAhead(1));
+    const invitationToken = (await invite(application)).id;
+    const claimed = await requestBadge(application, "phone", { userId: "user", invitationToken });
+    await takeStep(application, String(claimed.body.badgeId), "revoke");
+    await revokedInvitation(application);
+    await expiredInvitation(application);
+    await runSweep();
+    const { events } = await readRows(application);
+    expect(new Set(events.map(({ event }) => event))).toEqual(new Set(SUBSCRIBABLE));
+    for (const { event, payload } of events) {
+      const body: unknown = JSON.parse(payload);
+      expect(body).toMatchObject({ event });
+      expectOfSchema(schemaOfWebhook(event), body);
+    }
   });
 
   it("tell equal waits that follow each other as one", () => {

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { EXAMPLE_BADGE, EXAMPLE_METADATA } from "../../shared/examples.ts";
+import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { userId } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
@@ -66,7 +66,7 @@ export const setBadgeEnd = (): Operation => ({
   tags: ["Badges"],
   summary: "Set a badge's end",
   description:
-    "A past time ends the badge now. A badge that has expired becomes what it was when it gets a later end, or none.",
+    "From its end on the badge signs nothing, without any further call. A past time ends it now. A badge that has expired becomes what it was, active or suspended, when it gets a later end or none. A revoked or replaced badge gets 409 `ENDED_BADGE`.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
   requestBody: {
@@ -170,8 +170,13 @@ export const listChanges = (): Operation => ({
   operationId: "listChanges",
   tags: ["Badges"],
   summary: "Follow all changes of badges",
-  description:
-    "What a server polls to keep a copy of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change. Without a cursor it starts from the beginning; follow `pagination-cursor`, which is always there, until `more` is false: the copy is complete. Come back with the last cursor at any later time for what has changed since. No change is skipped or repeated. After the service's database was restored to an older state, earlier cursors get 410 EXPIRED_CURSOR: start again without one.",
+  description: `What a server polls, or reads after an outage, to keep a copy of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change: issue, state, \`expiresAt\`, metadata.
+
+1. Call without a cursor. Store each item over the one with the same \`id\`, and store the \`pagination-cursor\` header in the same transaction.
+2. While \`more\` is true, call again with that cursor. When it is false, the copy is complete.
+3. Come back with the last cursor at any later time, such as every minute or when a webhook arrives: what has changed since, and nothing else. The header is always there, also on an empty page.
+
+No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (the service's database was restored to an older state) start again without a cursor, and delete what that copy does not have.`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {
@@ -182,7 +187,20 @@ export const listChanges = (): Operation => ({
         "pagination-cursor": { ...PAGINATION_CURSOR, description: "Where the next page starts. Always present." },
       },
       content: json(schemaRef("ChangePage"), {
-        "One badge": { changes: [{ ...SUSPENDED, change: 42, changedAt: "2027-01-15T08:00:00.500Z" }], more: false },
+        "Two badges, of more": {
+          changes: [
+            { ...SUSPENDED, change: 42, changedAt: "2027-01-15T08:00:00.500Z" },
+            {
+              id: EXAMPLE_OTHER_BADGE,
+              userId: "bob",
+              state: "expired",
+              expiresAt: "2027-01-15T08:30:00.000Z",
+              change: 45,
+              changedAt: "2027-01-15T08:30:20.125Z",
+            },
+          ],
+          more: true,
+        },
         "Nothing new": { changes: [], more: false },
       }),
     },

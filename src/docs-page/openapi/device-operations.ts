@@ -21,7 +21,7 @@ export const issueBadge = (): Operation => ({
   operationId: "issueBadge",
   tags: ["Devices"],
   summary: "Get a badge number",
-  description: `The application on a device calls this after every login, as often as it likes. Badges are identified by application, device and user: **a user device has one badge, for ever**.
+  description: `The application on a device calls this after every login, as often as it likes. Badges are identified by application, device and user: **a user device has one badge**, and its number never changes hands.
 
 * **201** the first time: the badge is new, and one \`badge:created\` webhook follows. Keep \`publicKey\` if something on the device verifies signatures; later it is available only from the application's key set.
 * **200** every later time: the same number, even if two requests raced, or if the first one failed half-way or its response was lost. So treat 200 and 201 alike, and retry when no response arrives.
@@ -31,15 +31,19 @@ The badge in the last successful response is the device's **current** badge, and
 
 If \`metadata\` differs from the stored metadata, it replaces it as a whole. If it is left out, nothing changes.
 
+### When the badge has ended
+
+The application's server can suspend or revoke a badge, give it an end, and block a user. From then on this call and \`POST /v1/badge/sign\` get 403: \`SUSPENDED_BADGE\`, \`REVOKED_BADGE\` or \`EXPIRED_BADGE\`. A suspended badge may be resumed and an expired one may get a later end; a revoked one never comes back by logging in. A blocked user who has no badge on this device gets \`BLOCKED_USER\`, and no number is used up. None of these is worth a retry: tell the user.
+
 ### With an invitation token
 
-\`invitationToken\` is the \`id\` of an invitation. With a valid one, the response contains the number that the invitation reserved: 201 when it is claimed, 200 when the same user device sends it again. If the user device had a badge already, the invitation's takes its place; the old number is retired, never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. When a later invitation has replaced the badge, the older token still gives 200, with **the badge that the user device has now**: a retired number opens no door.
+\`invitationToken\` is the \`id\` of an invitation. With a valid one, the response contains the number that the invitation reserved: 201 when it is claimed, 200 when the same user device sends it again. If the user device had an active or expired badge already, the invitation's takes its place; the old number is retired, never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. A revoked badge stays revoked, and the user device gets the invitation's beside it, if the invitation was created with the application's secret; else 403 \`REVOKED_BADGE\`. A suspended badge (403 \`SUSPENDED_BADGE\`) and a blocked user (403 \`BLOCKED_USER\`) refuse the claim too. A refused claim does not use up the invitation. When a later invitation has replaced the badge, the older token still gives 200, with **the badge that the user device has now**: a retired number opens no door.
 
 The claim and the new badge are one transaction: a failed request does not use up the invitation, and if two devices race for a token, one gets the badge and the other 409.
 
 ### What is checked first
 
-If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation. A missing application ID is 422 here, and 401 on the other routes.`,
+If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation, then the state of badge and user. A missing application ID is 422 here, and 401 on the other routes.`,
   security: BY_DEVICE,
   parameters: credentialParameters(BY_DEVICE),
   requestBody: {
@@ -105,13 +109,15 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 * \`sub\`: badge number, of the device's current badge
 * \`aud\`: application ID
 * \`iat\`: when it was signed, in seconds since 1970-01-01 UTC
-* \`exp\`: only when the application has a signature lifetime, which an administrator sets
+* \`exp\`: the earlier of the end of the signature's lifetime, if an administrator has set one for the application, and the end of the badge, if it has one; absent if there is neither
 * \`client_signature\`: the \`base64\` of the request, unchanged
 * \`status\`, if the application has status lists: \`status_list.uri\` and \`status_list.idx\` say where a door finds out whether the badge has ended since
 
 **What it proves: which badge presented which client signature, and when. The service does not verify the client signature**, whose content each building defines. If you rely on it, verify both: the JWT with the application's key, and \`client_signature\` with the key that the building expects.
 
 A verifier requires \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anything else, then the signature, then \`aud\`, then the times. Without \`exp\` it decides by \`iat\` whether the signature is too old. The service keeps no signatures; each call makes a new one.
+
+A badge that is not active signs nothing: 403 \`SUSPENDED_BADGE\`, \`REVOKED_BADGE\` or \`EXPIRED_BADGE\`. Signatures that were made before stay valid until their \`exp\`, because doors verify offline.
 
 A missing application ID is 401 here.`,
   security: BY_DEVICE,

@@ -19,18 +19,23 @@ import { getApplication, getStatistics, listEvents, listInvitations, replayEvent
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
 import { getStatusList } from "./status-list-operation.ts";
 import type { OpenApiDocument } from "./types.ts";
-import { badgeCreated, webhookTest } from "./webhooks.ts";
+import { WEBHOOK_GUIDE } from "./webhook-guide.ts";
+import { webhooks } from "./webhooks.ts";
 
 const TAGS = [
   {
     name: "Devices",
     description: "What the application on a user's device calls, with its application ID and `udid`.",
   },
-  { name: "Badges", description: "What the application's server calls to reconcile its badges." },
+  {
+    name: "Badges",
+    description:
+      "What the application's server calls to read and follow its badges, to suspend, revoke and end them, and to block users.",
+  },
   { name: "Invitations", description: "What the application's server calls to reserve badges for visitors." },
   { name: "Overview", description: "What the people who run an application look at." },
   { name: "Keys", description: "What door controllers need to verify signatures offline." },
-  { name: "Webhooks", description: "What the service calls at the application's server." },
+  { name: "Webhooks", description: WEBHOOK_GUIDE },
   { name: "Service", description: "The state of the service, and this reference." },
 ];
 
@@ -79,7 +84,7 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/openapi.json": { get: getOpenApi() },
       "/docs": { get: getDocs() },
     },
-    webhooks: { "badge:created": { post: badgeCreated() }, "webhook:test": { post: webhookTest() } },
+    webhooks: webhooks(),
     components: {
       schemas: componentSchemas(),
       headers: HEADERS,

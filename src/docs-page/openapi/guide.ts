@@ -3,10 +3,12 @@ import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEFAULT_PER_PAGE,
   DEVICE_CALLS_PER_MINUTE,
+  MAX_BADGE_DAYS,
   MAX_BADGE_NUMBER,
   MAX_BODY_BYTES,
   MAX_CLIENT_SIGNATURE_BYTES,
   MAX_DATE_TIME_CHARACTERS,
+  MAX_IDEMPOTENCY_KEY_CHARACTERS,
   MAX_INVITATION_DAYS,
   MAX_METADATA_CHARACTERS,
   MAX_PER_PAGE,
@@ -22,7 +24,7 @@ export function guide(): string {
   return [START, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
 }
 
-const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, list their badges, and receive a webhook for every new badge.
+const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a copy of them, and receive a webhook for every new badge.
 
 An administrator issues an **application ID** (public, part of the installed application), an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
 
@@ -40,6 +42,12 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 1. \`POST /v1/invitation\`: the response contains a reserved badge number and the invitation token (\`id\`).
 2. Register the number with the access control of the building, and pass the token to the visitor's application.
 3. The device sends it as \`invitationToken\` to \`POST /v1/badge\` and gets that number. A \`badge:created\` webhook follows.
+
+**An application's server, over the life of a badge**
+
+1. \`GET /v1/changes\`, from the beginning and then with the last cursor: a copy of all badges that misses nothing.
+2. \`PATCH /v1/badges/{id}/suspend\` for a phone that is lost, \`…/resume\` when it is found, \`…/revoke\` when it is not. \`PATCH /v1/badges/{id}\` sets the day on which a badge ends.
+3. \`PATCH /v1/users/{id}/block\` for somebody who leaves: all badges of the user are revoked, and there are no new ones.
 
 Devices call with \`applicationid\` and \`udid\`, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
 
@@ -68,7 +76,10 @@ const LIMITS = `# Limits
 | \`userId\` | 1 to ${MAX_USER_ID_CHARACTERS} characters, no control characters; not \`.\` or \`..\` |
 | \`metadata\` | four fields, each at most ${MAX_METADATA_CHARACTERS} characters, no control characters; others are dropped |
 | \`base64\` | ${format(MAX_CLIENT_SIGNATURE_BYTES)} bytes when decoded |
-| \`expiresAt\` | in the future, at most ${MAX_INVITATION_DAYS} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
+| \`expiresAt\` of an invitation | in the future, at most ${MAX_INVITATION_DAYS} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
+| \`badgeExpiresAt\` | in the future, at most ${format(MAX_BADGE_DAYS)} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
+| \`expiresAt\` of a badge | any time, or null, at most ${MAX_DATE_TIME_CHARACTERS} characters |
+| \`Idempotency-Key\` | 1 to ${MAX_IDEMPOTENCY_KEY_CHARACTERS} printable ASCII characters |
 | \`per_page\` | ${DEFAULT_PER_PAGE} by default, at most ${format(MAX_PER_PAGE)} |
 | calls by one device of an application | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | device calls of an application from one address | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
@@ -78,7 +89,7 @@ Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64
 
 const RETRYING = `# Retrying
 
-Every call but one is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exception is \`POST /v1/invitation\`, where each call creates another invitation: after 429 nothing was reserved; after 500, 503 \`UNAVAILABLE\` or no response, a number may be. If the service failed before it could send the token, it ends the invitation itself, within about an hour; if the response was lost on its way, the invitation ends when it expires. Do not retry after other errors without changing the request.`;
+Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exception is \`POST /v1/invitation\` without an \`Idempotency-Key\`, where each call creates another invitation: send a key, and repeat the request with the same one. A step in a badge's life that is sent again is a new call: if somebody has resumed the badge in between, a repeated \`suspend\` suspends it once more. Do not retry after other errors without changing the request.`;
 
 const VERSIONING = `# Versions
 
@@ -144,8 +155,23 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "When is a number free again?",
-    "When its invitation is revoked or expires; numbers of issued or retired badges never.",
+    "When its invitation is revoked or expires; the number of an issued badge never, whatever becomes of the badge.",
     "An old badge must not open a new badge's doors.",
+  ],
+  [
+    "Does a revoked badge come back?",
+    "Not by logging in. An invitation that was created with the secret gives the user device another number.",
+    "Whoever holds a lost phone can log in; only the application's server knows that all is well again.",
+  ],
+  [
+    "When does a badge expire?",
+    "At `expiresAt`, without any request. Lists, changes and events show it within about a minute.",
+    "Device calls decide by the clock; what is stored is brought up to date by a job that runs every minute.",
+  ],
+  [
+    "May a cursor of `GET /v1/changes` be kept for long?",
+    "For ever. Only after the service's database was restored to an older state does it expire, with 410 `EXPIRED_CURSOR`.",
+    "A server must be able to be away for as long as it likes, and must not miss that the past has changed.",
   ],
   [
     "What happens at a key rotation?",

@@ -31,9 +31,17 @@ export const createInvitation = (now: number): Operation => ({
 
 **The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. Whoever presents it first gets the badge.
 
-The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no webhook, and not in the lists.
+The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no \`badge:created\`, and not in the lists.
 
-**Each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. If the service failed (503, 500), it ends that invitation, and the number is free again within about an hour. If the 201 was lost on its way, the service cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
+With \`badgeExpiresAt\` the badge that is claimed has an end: from then on it signs nothing. The invitation ends with it, if that is earlier than \`expiresAt\`.
+
+An invitation that was created with the secret can be claimed by a user device whose badge was revoked; it gets a new badge, and the old one stays revoked. Without the secret that claim gets 403 \`REVOKED_BADGE\`.
+
+### Repeat it safely
+
+**Send an \`Idempotency-Key\`**: then the same request gets the same 201 for as long as the invitation is kept, also once it has ended, so repeat it whenever no response came. The key belongs to its caller: the application's server, or one device. With another \`udid\` or body it gets 422 \`INVALID_IDEMPOTENCYKEY\`; so does the key of a claimed invitation that has been deleted, a year after its badge ended unless an administrator has set another time.
+
+**Without a key each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. If the service failed (503, 500), it ends that invitation, and the number is free again within about an hour. If the 201 was lost on its way, the service cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
 
 ### Who calls
 
@@ -47,7 +55,7 @@ Without a secret the call works only where the application does not require one.
       name: "Idempotency-Key",
       in: "header",
       description:
-        "1 to 255 printable ASCII characters of your choice, new for each invitation. A repeated request with the same key, udid and body gets the same invitation instead of another one, also once it has ended.",
+        "1 to 255 printable ASCII characters of your choice, new for each invitation. A repeated request with the same key, udid and body gets the same invitation instead of another one, also once it has ended. Blank counts as missing.",
       required: false,
       schema: jsonSchema(idempotencyKey),
       example: "visit-4711",
@@ -56,7 +64,10 @@ Without a secret the call works only where the application does not require one.
   requestBody: {
     description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
-    content: json(schemaRef("InvitationRequest"), { "For a week": { expiresAt: inAWeek(now) } }),
+    content: json(schemaRef("InvitationRequest"), {
+      "For a week": { expiresAt: inAWeek(now) },
+      "For a visit that ends": { expiresAt: inAWeek(now), badgeExpiresAt: inAWeek(now) },
+    }),
   },
   responses: {
     "201": {
@@ -64,6 +75,12 @@ Without a secret the call works only where the application does not require one.
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("Invitation"), {
         "An invitation": { id: EXAMPLE_TOKEN, badgeId: EXAMPLE_BADGE, expiresAt: inAWeek(now) },
+        "An invitation to a visit that ends": {
+          id: EXAMPLE_TOKEN,
+          badgeId: EXAMPLE_BADGE,
+          expiresAt: inAWeek(now),
+          badgeExpiresAt: inAWeek(now),
+        },
       }),
     },
     ...errorResponses(SERVER_ROUTE, [
@@ -92,14 +109,16 @@ export const revokeInvitation = (): Operation => ({
 
 With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the response is 401 \`INVALID_CREDENTIALS\`.
 
-Revoking again gives the same answer, so repeat the call when no answer came. A claimed invitation cannot be revoked: its badge is issued, and the building takes its access away. Of a claim and a revocation at the same moment exactly one happens.`,
+The server may also name the invitation by the badge number that it reserves, which is then the \`id\` of the response. That works while the number is reserved: a claimed one gets 409, and one that has expired or was revoked before gets 404 \`UNKNOWN_INVITATION\`.
+
+Revoking again by the token gives the same response, so repeat the call when none came. A claimed invitation cannot be revoked: its badge is issued, so revoke the badge (\`PATCH /v1/badges/{id}/revoke\`). Of a claim and a revocation at the same moment exactly one happens.`,
   security: BY_REVOKER,
   parameters: [
     ...credentialParameters(BY_REVOKER),
     {
       name: "id",
       in: "path",
-      description: "The invitation's `id`.",
+      description: "The invitation's `id`; with the secret also the badge number that it reserves.",
       required: true,
       schema: { type: "string", minLength: 1 },
       example: EXAMPLE_TOKEN,

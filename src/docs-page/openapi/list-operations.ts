@@ -15,7 +15,7 @@ export const pageParameters = (): Parameter[] => [
   {
     name: "per_page",
     in: "query",
-    description: `Badges on a page, at most. More than ${MAX_PER_PAGE} counts as ${MAX_PER_PAGE}.`,
+    description: `Items on a page, at most. More than ${MAX_PER_PAGE} counts as ${MAX_PER_PAGE}.`,
     required: false,
     schema: { ...jsonSchema(pageQuery.shape.per_page), default: DEFAULT_PER_PAGE },
     example: 250,
@@ -31,7 +31,7 @@ export const pageParameters = (): Parameter[] => [
 ];
 
 export const PAGINATION_CURSOR: Header = {
-  description: "Where the next page starts. Present exactly when more badges follow.",
+  description: "Where the next page starts. Present exactly when more follow.",
   required: false,
   schema: { type: "string", pattern: "^[\\w-]+$" },
   example: CURSOR,
@@ -43,7 +43,7 @@ export const listBadges = (): Operation => ({
   operationId: "listBadges",
   tags: ["Badges"],
   summary: "Page all badges of the application",
-  description: `The application's server calls this to reconcile. Oldest first; issued badges only, not reservations, and not retired numbers.
+  description: `Oldest first: the badges that are active or suspended, not reservations, and not badges that were revoked, replaced or have expired. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. \`GET /v1/badges/{id}\` shows a badge in any state. To keep a copy up to date, follow \`GET /v1/changes\` instead: it has only what changed.
 
 ${PAGING}`,
   security: BY_SERVER,
@@ -53,6 +53,10 @@ ${PAGING}`,
       "A page": [
         { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
         { id: EXAMPLE_OTHER_BADGE, userId: "bob" },
+      ],
+      "A suspended badge, and one with an end": [
+        { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA, state: "suspended" },
+        { id: EXAMPLE_OTHER_BADGE, userId: "bob", expiresAt: "2027-01-22T23:00:00.000Z" },
       ],
       "No badges": [],
     }),
@@ -70,7 +74,7 @@ export const listUserBadges = (): Operation => ({
   operationId: "listUserBadges",
   tags: ["Badges"],
   summary: "Page the badges of one user",
-  description: `The application's server calls this to see on which devices a user has badges: one for each user device, in the order they were issued. An unknown user has none: 200 with an empty list, because the service knows users only by their badges.
+  description: `The application's server calls this to see on which devices a user has badges: one for each user device, in the order they were issued, active and suspended ones. An unknown user has none: 200 with an empty list, because the service knows users only by their badges.
 
 ${PAGING}`,
   security: BY_SERVER,

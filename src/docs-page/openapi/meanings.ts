@@ -61,8 +61,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   UNKNOWN_APPLICATION: { meaning: "No application has this ID.", remedy: "Check the application ID." },
   UNKNOWN_BADGE: {
-    meaning: "This device has no badge of the application yet.",
-    remedy: "Call `POST /v1/badge` for the logged-in user, then sign again.",
+    meaning:
+      "The device has no badge of the application yet. In a server's call: the application has issued no badge with this number.",
+    remedy:
+      "On a device, call `POST /v1/badge` for the logged-in user, then sign again. On a server, check the number.",
   },
   UNKNOWN_INVITATION: {
     meaning: "There is no such invitation, or another application or another device created it.",
@@ -82,14 +84,15 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Start again without a cursor, and replace the copy that you keep.",
   },
   INVALID_BADGEEXPIRESAT: {
-    meaning: `\`badgeExpiresAt\` is not an ISO 8601 date-time with a zone, is past, or is more than ${MAX_BADGE_DAYS} days ahead.`,
+    meaning: `\`badgeExpiresAt\` is not an ISO 8601 date-time with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, not in the future, or more than ${MAX_BADGE_DAYS.toLocaleString("en")} days ahead.`,
     remedy: FIX_REQUEST,
   },
   INVALID_IDEMPOTENCYKEY: {
-    meaning: "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used for another invitation.",
+    meaning:
+      "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used with another `udid` or body, or for an invitation that was claimed and has been deleted since.",
     remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
   },
-  INVALID_STATE: { meaning: "The `state` that was asked for is none.", remedy: FIX_REQUEST },
+  INVALID_STATE: { meaning: "`state` is not one of the states that this list knows.", remedy: FIX_REQUEST },
   CLAIMED_INVITATION: {
     meaning: "The invitation has been claimed; when a token is presented, by another user device.",
     remedy: `An invitation is for one user device, and a claim is final. ${ASK_NEW_INVITATION}`,
@@ -122,7 +125,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Use the standard alphabet (`+`, `/`, `=`), not the URL-safe one.",
   },
   INVALID_EXPIRESAT: {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone, longer than ${MAX_DATE_TIME_CHARACTERS} characters, not in the future, or more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone, or is longer than ${MAX_DATE_TIME_CHARACTERS} characters; of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
   INVALID_INVITATIONTOKEN: { meaning: "`invitationToken` is not a string.", remedy: FIX_REQUEST },
@@ -151,6 +154,6 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   UNAVAILABLE: {
     meaning:
       "A part of the platform is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
-    remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. The exception is \`POST /v1/invitation\`: see its description.`,
+    remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. The exception is \`POST /v1/invitation\` without an \`Idempotency-Key\`: see its description.`,
   },
 };

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { EXAMPLE_APPLICATION_ID, EXAMPLE_BADGE } from "../../shared/examples.ts";
+import { EXAMPLE_APPLICATION_ID, EXAMPLE_BADGE, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
@@ -63,13 +63,21 @@ export const listInvitations = (): Operation => ({
       description: "A page of invitations.",
       headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
       content: json(schemaRef("InvitationPage"), {
-        "One invitation": {
+        "Two invitations": {
           invitations: [
             {
               badgeId: EXAMPLE_BADGE,
               state: "pending",
               createdAt: "2027-01-15T08:00:00.500Z",
               expiresAt: "2027-01-22T18:00:00+01:00",
+            },
+            {
+              badgeId: EXAMPLE_OTHER_BADGE,
+              state: "claimed",
+              createdAt: "2027-01-14T08:00:00.500Z",
+              expiresAt: "2027-01-21T18:00:00+01:00",
+              badgeExpiresAt: "2027-01-22T00:00:00+01:00",
+              userId: "alice",
             },
           ],
         },
@@ -83,7 +91,8 @@ export const listEvents = (): Operation => ({
   operationId: "listEvents",
   tags: ["Overview"],
   summary: "Page the application's webhook events",
-  description: "Newest first, with what became of the last attempt and when the next one is.",
+  description:
+    "Newest first, with what became of the last attempt and when the next one is. Delivered events are deleted after a month, unless an administrator has set another time.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), stateParameter(EVENT_STATES), ...pageParameters()],
   responses: {
@@ -119,7 +128,7 @@ export const replayEvent = (): Operation => ({
   tags: ["Overview"],
   summary: "Send an event again",
   description:
-    "Sends at once, also an event that waits for its next attempt. Without a URL, or while the endpoint is held, it is sent on release.",
+    "Sends at once, also an event that waits for its next attempt or was delivered before: the receiver recognizes it by its ID. Without a URL, or while the endpoint is held, its state is `held`, and it is sent when the endpoint is released.",
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),
@@ -136,7 +145,10 @@ export const replayEvent = (): Operation => ({
     "202": {
       description: "The event will be sent.",
       headers: commonHeaders(SERVER_ROUTE),
-      content: json(schemaRef("ReplayedEvent"), { "At once": { id: EVENT_ID, state: "pending" } }),
+      content: json(schemaRef("ReplayedEvent"), {
+        "At once": { id: EVENT_ID, state: "pending" },
+        "When the endpoint is released": { id: EVENT_ID, state: "held" },
+      }),
     },
     ...errors("UNKNOWN_EVENT", "PAYLOAD_TOO_LARGE"),
   },
@@ -148,7 +160,8 @@ export const getStatistics = (): Operation => ({
   operationId: "getStatistics",
   tags: ["Overview"],
   summary: "Read the application's statistics",
-  description: "Counted at most every five minutes.",
+  description:
+    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome. Counting reads every row of the application, so a result is used for five minutes: `asOf` says when it was counted.",
   security: BY_SERVER,
   parameters: credentialParameters(BY_SERVER),
   responses: {

@@ -1,93 +1,25 @@
+import type * as z from "zod";
 import {
   EXAMPLE_BADGE,
+  EXAMPLE_EXPIRES_AT,
   EXAMPLE_METADATA,
   EXAMPLE_OTHER_BADGE,
-  EXAMPLE_SECRET,
   EXAMPLE_TOKEN,
   EXAMPLE_WEBHOOK_BODY,
   EXAMPLE_WEBHOOK_HEADERS,
 } from "../../shared/examples.ts";
-import {
-  DELIVERY_TIMEOUT_MILLISECONDS,
-  HOLD_AFTER_SECONDS,
-  MAX_RETRY_AFTER_SECONDS,
-  RETRY_DELAYS_SECONDS,
-  SLOW_RETRY_SECONDS,
-} from "../../shared/limits.ts";
+import { SLOW_RETRY_SECONDS } from "../../shared/limits.ts";
+import type * as responses from "../../shared/responses.ts";
+import type { EventName } from "../../shared/schema.ts";
 import { BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { json } from "./parts.ts";
-import type { Operation, Parameter, ResponseObject } from "./types.ts";
+import type { Json, Operation, Parameter, PathItem, ResponseObject, Schema } from "./types.ts";
 
-/** The calls from the service to an application's server. */
+/** The calls from the service to an application's server: one for each kind of event. */
 
-const HOUR_SECONDS = 3600;
-
-/** "5 s, 1 min, 5 min, …": equal waits that follow each other are counted. */
-export function describeDelays(delaysSeconds: readonly number[]): string {
-  const runs: { wait: number; times: number }[] = [];
-  for (const wait of delaysSeconds) {
-    const last = runs.at(-1);
-    if (last?.wait === wait) last.times++;
-    else runs.push({ wait, times: 1 });
-  }
-  return runs.map(({ wait, times }) => `${times > 1 ? `${times} × ` : ""}${describeSeconds(wait)}`).join(", ");
-}
-
-function describeSeconds(seconds: number): string {
-  if (seconds % HOUR_SECONDS === 0) return `${seconds / HOUR_SECONDS} h`;
-  return seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
-}
-
-const totalHours = Math.floor(RETRY_DELAYS_SECONDS.reduce((sum, wait) => sum + wait, 0) / HOUR_SECONDS);
-
-const DESCRIPTION = `The service calls the URL that an administrator set for the application; there is no route to set it. One event for every badge, when it is issued or claimed (not when it is reserved).
-
-### Check that it is genuine
-
-Compute over the **bytes of the body as received**, before parsing: the body is serialized once, and the same bytes are signed and sent on every attempt. One of the two is enough; the second also protects against old events sent again.
-
-* **\`Signature\`**: base64 of HMAC-SHA1 over the body. The key is the application secret as it is, UTF-8, with its \`bdss_\`.
-* **\`webhook-signature\`**, as [Standard Webhooks](https://www.standardwebhooks.com) has it: \`v1,\` and base64 of HMAC-SHA256 over \`webhook-id\`, a full stop, \`webhook-timestamp\`, a full stop and the body, with the same key. One entry for each live secret, separated by blanks: while a secret is being changed there are two, and one that matches is enough. \`Signature\` stays with the old secret until the new one is promoted.
-
-\`\`\`js
-// Node: body is a Buffer, secret the application secret
-import { createHmac, timingSafeEqual } from "node:crypto";
-
-const isEqual = (given, expected) => given.length === expected.length && timingSafeEqual(given, expected);
-
-// Signature
-const sha1 = createHmac("sha1", secret).update(body).digest();
-const isGenuine = isEqual(Buffer.from(request.headers.signature ?? "", "base64"), sha1);
-
-// webhook-signature; the time is checked, too, or an old event could be sent again
-const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures = "" } = request.headers;
-const sha256 = createHmac("sha256", secret).update(\`\${id}.\${timestamp}.\`).update(body).digest();
-const isRecent = Math.abs(Date.now() / 1000 - Number(timestamp)) < 300;
-const isGenuineAndRecent = isRecent && signatures.split(" ").some((entry) => {
-  const [version, signature = ""] = entry.split(",");
-  return version === "v1" && isEqual(Buffer.from(signature, "base64"), sha256);
-});
-\`\`\`
-
-The first example is real: its headers belong to its body (on one line, as it is sent) and the secret \`${EXAMPLE_SECRET}\`. Standard Webhooks libraries expect the key as base64: give them the base64 of the secret's UTF-8.
-
-### Respond
-
-* **2xx** at once, within ${DELIVERY_TIMEOUT_MILLISECONDS / 1000} seconds; do the work afterwards. Anything else is retried, including redirects, which are not followed.
-* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds. The same applies to an endpoint that has only failed for ${HOLD_AFTER_SECONDS / HOUR_SECONDS} hours.
-* **429** or no response in time: the next attempt comes after ${SLOW_RETRY_SECONDS} seconds or later. \`Retry-After\` is honoured up to ${MAX_RETRY_AFTER_SECONDS / HOUR_SECONDS} hours.
-
-### What to expect
-
-* **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have processed.
-* **In no order**: compare \`createdAt\`, or ask \`GET /v1/users/{id}/badges\`.
-* **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
-* Event kinds may be added: respond 2xx to a kind that you do not know.
-* While an application is disabled its events wait; they are sent when it is enabled again.
-* No URL set: nothing is sent, and nothing queues up for later. A reconciliation by \`GET /v1/badges\` finds what was missed.
-
-URLs are https on port 443, with a public host name: no IP address, no user info, nothing internal. A service that runs locally also takes \`http://localhost:PORT\` and \`http://127.0.0.1:PORT\`.`;
+type BadgeChange = z.infer<typeof responses.badgeChanged>["event"];
+type InvitationEnd = z.infer<typeof responses.invitationEnded>["event"];
 
 function webhookHeader(name: keyof typeof EXAMPLE_WEBHOOK_HEADERS, description: string): Parameter {
   return {
@@ -115,17 +47,30 @@ const RESPONSES: Record<string, ResponseObject> = {
   default: { description: "Not received: another attempt follows." },
 };
 
-export const badgeCreated = (): Operation => ({
-  operationId: "badgeCreated",
+/** @param examples summary to body */
+const webhook = (
+  about: Pick<Operation, "operationId" | "summary" | "description">,
+  body: { description: string; schema: Schema; examples: Record<string, Json> },
+): Operation => ({
+  ...about,
   tags: ["Webhooks"],
-  summary: "A badge was created",
-  description: DESCRIPTION,
   security: BY_ANYBODY,
   parameters: WEBHOOK_HEADERS,
-  requestBody: {
+  requestBody: { description: body.description, required: true, content: json(body.schema, body.examples) },
+  responses: RESPONSES,
+});
+
+const badgeCreated = webhook(
+  {
+    operationId: "badgeCreated",
+    summary: "A badge was created",
+    description:
+      "Once for every badge, when it is issued or claimed, not when it is reserved. Every application is subscribed to it until an administrator changes that.",
+  },
+  {
     description: "The badge. Ignore fields that you do not know.",
-    required: true,
-    content: json(schemaRef("BadgeCreated"), {
+    schema: schemaRef("BadgeCreated"),
+    examples: {
       "A new badge": JSON.parse(EXAMPLE_WEBHOOK_BODY),
       "An invitation was claimed by a user device that had a badge": {
         id: "evt_01mcc5s1q9x0v6kz3y7n2gq4hw",
@@ -139,30 +84,136 @@ export const badgeCreated = (): Operation => ({
           replacedBadgeId: EXAMPLE_OTHER_BADGE,
         },
       },
-    }),
+    },
   },
-  responses: RESPONSES,
-});
+);
 
-export const webhookTest = (): Operation => ({
-  operationId: "webhookTest",
-  tags: ["Webhooks"],
-  summary: "An administrator tests the webhook URL",
-  description:
-    "Sent once, when an administrator asks for it, and signed like every webhook. Check the signature and respond 2xx, which also releases held deliveries.",
-  security: BY_ANYBODY,
-  parameters: WEBHOOK_HEADERS,
-  requestBody: {
+const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
+
+/** A change of a badge (contract section 18). */
+function badgeChanged(
+  event: BadgeChange,
+  about: Pick<Operation, "operationId" | "summary" | "description">,
+  data: Record<string, Json>,
+): Operation {
+  return webhook(about, {
+    description: "The badge after the change. Ignore fields that you do not know.",
+    schema: schemaRef("BadgeChanged"),
+    examples: {
+      [about.summary]: {
+        id: "evt_01mcc6k3v8t4w9d2x7h5r1nqpz",
+        event,
+        createdAt: "2027-01-15T08:30:00.250Z",
+        data: { ...ACTIVE, ...data },
+      },
+    },
+  });
+}
+
+function invitationEnded(
+  event: InvitationEnd,
+  about: Pick<Operation, "operationId" | "summary" | "description">,
+): Operation {
+  return webhook(about, {
+    description: "The number that was reserved. Ignore fields that you do not know.",
+    schema: schemaRef("InvitationEnded"),
+    examples: {
+      [about.summary]: {
+        id: "evt_01mcd0z5c2b8m4k6q1t9y3xwhe",
+        event,
+        createdAt: "2027-01-22T17:00:30.000Z",
+        data: { id: EXAMPLE_BADGE, expiresAt: EXAMPLE_EXPIRES_AT },
+      },
+    },
+  });
+}
+
+const webhookTest = webhook(
+  {
+    operationId: "webhookTest",
+    summary: "An administrator tests the webhook URL",
+    description:
+      "Sent once, when an administrator asks for it, and signed like every webhook. Check the signature and respond 2xx, which also releases held deliveries.",
+  },
+  {
     description: "A test.",
-    required: true,
-    content: json(schemaRef("WebhookTest"), {
+    schema: schemaRef("WebhookTest"),
+    examples: {
       "A test": {
         id: "evt_01mcc5s9tdw3j8r6m1x4bk7nqe",
         event: "webhook:test",
         createdAt: "2027-01-15T08:15:00.000Z",
         data: {},
       },
-    }),
+    },
   },
-  responses: RESPONSES,
-});
+);
+
+/** Every event that the service sends. */
+const OPERATIONS: Record<EventName, Operation> = {
+  "badge:created": badgeCreated,
+  "badge:suspended": badgeChanged(
+    "badge:suspended",
+    {
+      operationId: "badgeSuspended",
+      summary: "A badge was suspended",
+      description:
+        "It opens no door until it is resumed. Also sent when a badge that was suspended and has expired since gets a later end.",
+    },
+    { state: "suspended", change: 42 },
+  ),
+  "badge:resumed": badgeChanged(
+    "badge:resumed",
+    {
+      operationId: "badgeResumed",
+      summary: "A badge is active again",
+      description: "A suspended badge was resumed, or an expired one got a later end.",
+    },
+    { change: 43 },
+  ),
+  "badge:revoked": badgeChanged(
+    "badge:revoked",
+    {
+      operationId: "badgeRevoked",
+      summary: "A badge was revoked",
+      description: "For ever, by a call or because its user was blocked: take its access away.",
+    },
+    { state: "revoked", change: 44 },
+  ),
+  "badge:expired": badgeChanged(
+    "badge:expired",
+    {
+      operationId: "badgeExpired",
+      summary: "A badge has expired",
+      description:
+        "Its end has passed, or was moved to a time that has passed. Device calls are refused from that moment on; the event follows within about a minute.",
+    },
+    { state: "expired", expiresAt: "2027-01-15T08:30:00.000Z", change: 45 },
+  ),
+  "badge:replaced": badgeChanged(
+    "badge:replaced",
+    {
+      operationId: "badgeReplaced",
+      summary: "A badge was replaced",
+      description:
+        "The user device has claimed an invitation, whose badge took this one's place: take its access away. The `badge:created` of the new badge names this one as `replacedBadgeId`.",
+    },
+    { id: EXAMPLE_OTHER_BADGE, state: "replaced", change: 46 },
+  ),
+  "invitation:revoked": invitationEnded("invitation:revoked", {
+    operationId: "invitationRevoked",
+    summary: "An invitation was revoked",
+    description: "Nobody had claimed it: take the access of its number away, because somebody else may get the number.",
+  }),
+  "invitation:expired": invitationEnded("invitation:expired", {
+    operationId: "invitationExpired",
+    summary: "An invitation has expired",
+    description:
+      "Nobody claimed it in time: take the access of its number away, because somebody else may get the number. The event follows within about a minute.",
+  }),
+  "webhook:test": webhookTest,
+};
+
+/** The `webhooks` of the document. */
+export const webhooks = (): Record<string, PathItem> =>
+  Object.fromEntries(Object.entries(OPERATIONS).map(([event, operation]) => [event, { post: operation }]));
