@@ -112,6 +112,6 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
     expect(lines).toEqual([expect.stringMatching(/^database_id = "REPLACE_ME" .*wrangler d1 create/)]);
     expect(read("production").d1_databases.map(({ database_id }) => database_id)).toEqual(["REPLACE_ME"]);
     expect(read().d1_databases.map(({ database_id }) => database_id)).not.toContain("REPLACE_ME");
-    expect(readFileSync(new URL("../../README.md", import.meta.url), "utf8")).toContain("REPLACE_ME");
+    expect(readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8")).toContain("REPLACE_ME");
   });
 });
