@@ -1,0 +1,48 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The contract and the interface came from elsewhere, and name what stands there. */
+const GIVEN = ["docs/contract.md", "docs/interface.md"];
+
+const DOCUMENTS = [".", ".github", "docs", "docs/decisions"]
+  .flatMap((folder) => readdirSync(join(PROJECT, folder)).map((name) => join(folder, name)))
+  .filter((path) => path.endsWith(".md") && !GIVEN.includes(path));
+
+/** Where the paths of prose begin: it leaves out what its reader knows. */
+const ROOTS = ["", "src", "src/worker"];
+
+const read = (path: string): string => readFileSync(join(PROJECT, path), "utf8");
+
+/** As GitHub makes them from headings. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+
+describe("the documents", () => {
+  it.each(DOCUMENTS)("%s names source files that are there", (document) => {
+    const named = [...read(document).matchAll(/`([\w/.-]+\/[\w.-]+\.ts)`/g)].map(([, path = ""]) => path);
+    const missing = named.filter((path) => !ROOTS.some((root) => existsSync(join(PROJECT, root, path))));
+    expect(missing).toEqual([]);
+  });
+
+  it.each(DOCUMENTS)("%s links to files and headings that are there", (document) => {
+    const links = [...read(document).matchAll(/\]\((?!https?:|\.\.\/\.\.\/actions)([^)\s]+)\)/g)].map(
+      ([, to = ""]) => to,
+    );
+    const broken = links.filter((link) => {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? document : join(dirname(document), path);
+      if (!existsSync(join(PROJECT, target))) return true;
+      return anchor !== undefined && !anchorsOf(read(target)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
