@@ -1,6 +1,7 @@
 import { toBase64 } from "./base64.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
-import { readIssuedBadge, readSignature } from "./responses.ts";
+import { read } from "./reading.ts";
+import { readIssuedBadge, signature } from "./responses.ts";
 import { Transport } from "./transport.ts";
 import type { BadgeRequest, IssuedBadge } from "./types.ts";
 
@@ -24,7 +25,8 @@ export class DeviceClient {
    * Gets the user's badge on this device. Safe to repeat: every call returns the same number. `sign` uses the badge that
    * was requested last.
    *
-   * @throws BadgeServiceError, NoResponseError or the signal's reason
+   * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked), NoResponseError or the
+   *   signal's reason
    */
   requestBadge(request: BadgeRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
     const { userId, metadata, invitationToken } = request;
@@ -33,7 +35,6 @@ export class DeviceClient {
       path: "/v1/badge",
       headers: { udid: this.#udid },
       body: { userId, metadata, invitationToken },
-      repeatable: "always",
       read: ({ status, body }) => readIssuedBadge(status, body),
       signal,
     });
@@ -44,7 +45,7 @@ export class DeviceClient {
    *
    * @param clientSignature what the building defines, at most 4,096 bytes: as bytes, or as base64 with padding
    * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
-   * @throws BadgeServiceError, NoResponseError or the signal's reason
+   * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active), NoResponseError or the signal's reason
    */
   sign(clientSignature: string | Uint8Array, { signal }: CallOptions = {}): Promise<string> {
     const base64 = typeof clientSignature === "string" ? clientSignature : toBase64(clientSignature);
@@ -53,8 +54,7 @@ export class DeviceClient {
       path: "/v1/badge/sign",
       headers: { udid: this.#udid },
       body: { base64 },
-      repeatable: "always",
-      read: ({ body }) => readSignature(body),
+      read: ({ body }) => read(signature, body)?.signature ?? null,
       signal,
     });
   }

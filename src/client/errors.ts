@@ -1,4 +1,4 @@
-import { type ErrorCode, PUBLIC_ERRORS } from "../shared/error-table.ts";
+import { type CodeOfStatus, type ErrorCode, PUBLIC_ERRORS } from "../shared/error-table.ts";
 
 export type { ErrorCode };
 
@@ -40,6 +40,27 @@ export class BadgeServiceError extends Error {
     this.requestId = requestId;
     this.retryAfterSeconds = retryAfterSeconds;
   }
+}
+
+/** Why a user device gets neither its badge nor a signature for the time being (contract section 12): every code of 403. */
+export type RefusedBadgeCode = CodeOfStatus<403>;
+
+/** Tell the user. A `switch` over `code` is checked by the compiler. */
+export interface RefusedBadgeError extends BadgeServiceError {
+  readonly code: RefusedBadgeCode;
+}
+
+/** Whether the service refused a device call because the badge is not active or the user is blocked. */
+export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
+  return error instanceof BadgeServiceError && error.code !== null && PUBLIC_ERRORS[error.code].status === 403;
+}
+
+/**
+ * Whether `changes` cannot go on from this cursor, because the service's database was restored to an older state. Throw
+ * the copy away, and start again without a cursor (contract section 13).
+ */
+export function isExpiredCursor(error: unknown): error is BadgeServiceError & { readonly code: "EXPIRED_CURSOR" } {
+  return error instanceof BadgeServiceError && error.code === "EXPIRED_CURSOR";
 }
 
 /**

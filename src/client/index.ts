@@ -1,18 +1,53 @@
 /** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
-export type { BadgePages } from "./badge-pages.ts";
 export { DeviceClient, type DeviceClientOptions } from "./device-client.ts";
-export { BadgeServiceError, ERROR_CODES, type ErrorCode, NoResponseError } from "./errors.ts";
+export {
+  BadgeServiceError,
+  ERROR_CODES,
+  type ErrorCode,
+  isExpiredCursor,
+  isRefusedBadge,
+  NoResponseError,
+  type RefusedBadgeCode,
+  type RefusedBadgeError,
+} from "./errors.ts";
 export type { CallOptions, CallSignal, ClientOptions, Fetch, FetchInit, FetchResponse } from "./options.ts";
-export { type ListQuery, type NewInvitation, ServerClient, type ServerClientOptions } from "./server-client.ts";
 export type {
-  BadgeCreatedEvent,
+  Application,
+  EventPage,
+  EventState,
+  InvitationPage,
+  InvitationState,
+  ListedEvent,
+  ListedInvitation,
+  ReplayedEvent,
+  Statistics,
+  ValueCounts,
+} from "./overview-types.ts";
+export type { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+export {
+  type ChangesQuery,
+  type EventQuery,
+  type InvitationQuery,
+  type ListQuery,
+  type NewInvitation,
+  type PageOptions,
+  ServerClient,
+  type ServerClientOptions,
+} from "./server-client.ts";
+export type {
+  Badge,
+  BadgeChange,
   BadgePage,
   BadgeRequest,
+  BadgeState,
+  BlockedUser,
+  ChangePage,
   Invitation,
   IssuedBadge,
   ListedBadge,
   Metadata,
   RevokedInvitation,
+  User,
 } from "./types.ts";
 export {
   type VerifiedWebhook,
@@ -22,3 +57,9 @@ export {
   type WebhookToVerify,
 } from "./webhook.ts";
 export type { WebhookBody } from "./webhook-body.ts";
+export type {
+  BadgeChangedEvent,
+  BadgeCreatedEvent,
+  InvitationEndedEvent,
+  WebhookEvent,
+} from "./webhook-events.ts";

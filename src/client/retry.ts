@@ -5,14 +5,8 @@ export const BACK_OFF_BASE_MILLISECONDS = 250;
 export const BACK_OFF_CAP_MILLISECONDS = 8_000;
 
 /**
- * When a call may be repeated. `always`: the call is idempotent. `if-refused`: repeating it would do the work twice, so
- * it is repeated only if the service refused it before doing anything. UNAVAILABLE does not guarantee that: the platform
- * may fail before or after the work is done.
- */
-export type Repeatable = "always" | "if-refused";
-
-/**
- * Decides what to do after a failed try.
+ * Decides what to do after a failed try. Every call can be repeated: it returns what the first try made, or sets what
+ * that has set already.
  *
  * @param failure.tries tries made so far, from 1
  * @param failure.longestWaitSeconds a longer `Retry-After` is left to the caller
@@ -21,27 +15,24 @@ export type Repeatable = "always" | "if-refused";
  */
 export function waitBeforeRetry(failure: {
   error: unknown;
-  repeatable: Repeatable;
   tries: number;
   maxTries: number;
   longestWaitSeconds: number;
   random: number;
 }): number | null {
-  const { error, repeatable, tries, maxTries, longestWaitSeconds, random } = failure;
-  if (tries >= maxTries || !mayRepeat(error, repeatable)) return null;
+  const { error, tries, maxTries, longestWaitSeconds, random } = failure;
+  if (tries >= maxTries || !isTemporary(error)) return null;
   const retryAfterSeconds = error instanceof BadgeServiceError ? (error.retryAfterSeconds ?? 0) : 0;
   if (retryAfterSeconds > longestWaitSeconds) return null;
   const ceiling = Math.min(BACK_OFF_CAP_MILLISECONDS, BACK_OFF_BASE_MILLISECONDS * 2 ** (tries - 1));
   return retryAfterSeconds * 1000 + Math.floor(random * ceiling);
 }
 
-function mayRepeat(error: unknown, repeatable: Repeatable): boolean {
-  if (error instanceof NoResponseError) return repeatable === "always";
+function isTemporary(error: unknown): boolean {
+  if (error instanceof NoResponseError) return true;
   if (!(error instanceof BadgeServiceError)) return false;
-  if (error.code === "RATE_LIMITED") return true;
-  if (repeatable === "if-refused") return false;
   // A proxy may refuse on its own, or fail after the service has done its work.
-  const isFromProxy = error.code === null && (error.status === 429 || error.status >= 500);
+  if (error.code === null) return error.status === 429 || error.status >= 500;
   // NUMBERS_EXHAUSTED is a 503 too, but waiting does not help: it has no `Retry-After` (contract section 6).
-  return isFromProxy || (error.code === "UNAVAILABLE" && error.retryAfterSeconds !== null);
+  return error.code === "RATE_LIMITED" || (error.code === "UNAVAILABLE" && error.retryAfterSeconds !== null);
 }

@@ -1,8 +1,19 @@
-import { BadgePages } from "./badge-pages.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
-import { readBadges, readInvitation, readRevokedInvitation } from "./responses.ts";
-import { Transport } from "./transport.ts";
-import type { BadgePage, Invitation, InvitationRequest, RevokedInvitation } from "./types.ts";
+import type { Application, EventState, InvitationState, ReplayedEvent, Statistics } from "./overview-types.ts";
+import { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+import { pathSegment, queryText } from "./paths.ts";
+import { type Reader, read } from "./reading.ts";
+import * as responses from "./responses.ts";
+import { type Call, Transport } from "./transport.ts";
+import type {
+  Badge,
+  BadgeEndRequest,
+  BlockedUser,
+  Invitation,
+  InvitationRequest,
+  RevokedInvitation,
+  User,
+} from "./types.ts";
 import { type VerifiedWebhook, verifyWebhook, type WebhookRefused, type WebhookToVerify } from "./webhook.ts";
 
 /** An application's server. */
@@ -11,21 +22,53 @@ export interface ServerClientOptions extends ClientOptions {
   applicationSecret: string;
 }
 
-export interface ListQuery extends CallOptions {
+export interface PageOptions extends CallOptions {
+  /** Items per page, at most 1,000. Default 100. */
+  perPage?: number;
+}
+
+export interface ListQuery extends PageOptions {
   /** Lists only the badges of this user. */
   userId?: string;
-  /** Badges per page, at most 1,000. Default 100. */
-  perPage?: number;
+}
+
+export interface InvitationQuery extends PageOptions {
+  /** Lists only invitations in this state. */
+  state?: InvitationState;
+}
+
+export interface EventQuery extends PageOptions {
+  /** Lists only events in this state. */
+  state?: EventState;
+}
+
+export interface ChangesQuery extends PageOptions {
+  /** The `cursor` of the last page that was applied. Null or absent: from the beginning, for an empty copy. */
+  cursor?: string | null;
 }
 
 export interface NewInvitation extends CallOptions {
   /** In the future, at most 365 days ahead. A string is ISO 8601 with a zone, and is returned unchanged. */
   expiresAt: InvitationRequest["expiresAt"] | Date;
+  /**
+   * End of the badge that is claimed, in the future, at most 3,650 days ahead. A string is ISO 8601 with a zone, and is
+   * returned unchanged. Absent: the badge has no end. The invitation ends with it, if that is earlier.
+   */
+  badgeExpiresAt?: string | Date | undefined;
   /** Identifies who invites: 1 to 255 printable ASCII characters. */
   udid: string;
+  /**
+   * 1 to 255 printable ASCII characters that identify this invitation among the application's, such as the ID of the visit.
+   * Another call with the same key, `udid` and times, also after a restart, returns the same invitation. Default: random.
+   */
+  idempotencyKey?: string;
 }
 
-/** For an application's server: lists badges, creates and revokes invitations, and verifies webhooks. */
+/**
+ * For an application's server: lists and ends badges, keeps a copy of them, creates and revokes invitations, and verifies
+ * webhooks. Every call but `verifyWebhook` throws BadgeServiceError, NoResponseError or the reason of its signal, and
+ * RangeError for an ID that cannot be part of a path.
+ */
 export class ServerClient {
   readonly #transport: Transport;
   readonly #secret: string;
@@ -36,7 +79,7 @@ export class ServerClient {
   }
 
   /**
-   * Lists badges page by page: `for await (const page of server.listBadges())`, or one by one with
+   * Lists active and suspended badges page by page: `for await (const page of server.listBadges())`, or one by one with
    * `server.listBadges().badges()`. The iteration sends the requests and throws their errors.
    *
    * @throws RangeError for a `userId` that cannot be part of a path, or that is present but undefined, which would list
@@ -45,24 +88,119 @@ export class ServerClient {
   listBadges(query: ListQuery = {}): BadgePages {
     const { perPage, signal } = query;
     const path = "userId" in query ? `/v1/users/${pathSegment(query.userId)}/badges` : "/v1/badges";
-    return new BadgePages((cursor) => this.#page(path, { per_page: perPage?.toString(), cursor }, signal));
+    return new BadgePages((cursor) =>
+      this.#page(`${path}${queryText({ per_page: perPage, cursor })}`, responses.listedBadges, signal),
+    );
+  }
+
+  /** A badge in any state. @param id the badge number */
+  async getBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
+    return this.#get(`/v1/badges/${pathSegment(id)}`, responses.badge, signal);
+  }
+
+  /** The device is refused with SUSPENDED_BADGE from now on, until `resumeBadge`. @param id the badge number */
+  async suspendBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
+    return this.#change(`/v1/badges/${pathSegment(id)}/suspend`, undefined, responses.badge, signal);
+  }
+
+  /** Ends a suspension. @param id the badge number */
+  async resumeBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
+    return this.#change(`/v1/badges/${pathSegment(id)}/resume`, undefined, responses.badge, signal);
   }
 
   /**
-   * Reserves a number for a visitor. Retried only after 429 RATE_LIMITED: after 503 UNAVAILABLE or without a response a
-   * number may be reserved already, and another call would reserve a second one. After 503 the service ends such an
-   * invitation by itself within about an hour; if the response was lost, the number is released at `expiresAt`.
+   * Ends a badge for good. Its number is never issued again; only an invitation gives the user device another badge.
    *
-   * @throws BadgeServiceError, NoResponseError or the signal's reason
+   * @param id the badge number
    */
-  async createInvitation({ expiresAt, udid, signal }: NewInvitation): Promise<Invitation> {
-    return this.#transport.call({
+  async revokeBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
+    return this.#change(`/v1/badges/${pathSegment(id)}/revoke`, undefined, responses.badge, signal);
+  }
+
+  /**
+   * Sets the end of a badge. A later end restores an expired badge.
+   *
+   * @param id the badge number
+   * @param expiresAt a past time ends the badge now; null: it has no end. A string is ISO 8601 with a zone
+   */
+  async setBadgeEnd(id: string, expiresAt: Date | string | null, { signal }: CallOptions = {}): Promise<Badge> {
+    const body: BadgeEndRequest = { expiresAt: expiresAt === null ? null : dateTime(expiresAt) };
+    return this.#change(`/v1/badges/${pathSegment(id)}`, body, responses.badge, signal);
+  }
+
+  /** Whether the user is blocked; also of a user nobody has seen yet. */
+  async getUser(userId: string, { signal }: CallOptions = {}): Promise<User> {
+    return this.#get(`/v1/users/${pathSegment(userId)}`, responses.user, signal);
+  }
+
+  /**
+   * Refuses the user new badges, and revokes those that the user has. `revoked` names the badges of this call: a retry
+   * after a lost response does not name those of the first try.
+   */
+  async blockUser(userId: string, { signal }: CallOptions = {}): Promise<BlockedUser> {
+    return this.#change(`/v1/users/${pathSegment(userId)}/block`, undefined, responses.blockedUser, signal);
+  }
+
+  /** Lets the user get new badges again. Revoked ones stay revoked. */
+  async unblockUser(userId: string, { signal }: CallOptions = {}): Promise<BlockedUser> {
+    return this.#change(`/v1/users/${pathSegment(userId)}/unblock`, undefined, responses.blockedUser, signal);
+  }
+
+  /**
+   * What changed since `cursor`, for a copy of the application's badges: every badge that was ever issued appears once,
+   * with its present state, in the order of its last change. The iteration ends when the copy is complete. Call again
+   * with the last cursor, at any later time and in any process, for what changed since and nothing else.
+   *
+   * Apply each page in one transaction that writes its changes, by `id`, and its cursor. Then each change is applied
+   * exactly once, whenever your program dies: a page is either stored with its cursor, or fetched again.
+   *
+   * ```ts
+   * for await (const { changes, cursor } of server.changes({ cursor: await loadCursor() })) {
+   *   await transaction(async () => {
+   *     await upsertBadges(changes);
+   *     await saveCursor(cursor);
+   *   });
+   * }
+   * ```
+   *
+   * If this throws an error that `isExpiredCursor`, the service's database was restored to an older state: throw the copy
+   * away and start again without a cursor.
+   */
+  changes({ cursor = null, perPage, signal }: ChangesQuery = {}): ChangePages {
+    const fetchPage = (from: string | null) =>
+      this.#call({
+        method: "GET",
+        path: `/v1/changes${queryText({ per_page: perPage, cursor: from })}`,
+        read: ({ body, headers }) => {
+          const page = read(responses.changes, body);
+          const next = headers.get("pagination-cursor");
+          return page && next !== null ? { ...page, cursor: next } : null;
+        },
+        signal,
+      });
+    return new ChangePages(fetchPage, cursor);
+  }
+
+  /**
+   * Reserves a number for a visitor. Retries get the same invitation, by their Idempotency-Key. If the call still fails, a
+   * number may be reserved until `expiresAt`: calling again with an `idempotencyKey` of your own gets that invitation, and
+   * without one reserves another number.
+   *
+   * @throws RangeError for a blank `idempotencyKey`, which the service would ignore
+   */
+  async createInvitation(invitation: NewInvitation): Promise<Invitation> {
+    const { expiresAt, badgeExpiresAt, udid, idempotencyKey = crypto.randomUUID(), signal } = invitation;
+    if (idempotencyKey.trim() === "") throw new RangeError("idempotencyKey is blank");
+    const body: InvitationRequest = {
+      expiresAt: dateTime(expiresAt),
+      badgeExpiresAt: badgeExpiresAt === undefined ? undefined : dateTime(badgeExpiresAt),
+    };
+    return this.#call({
       method: "POST",
       path: "/v1/invitation",
-      headers: { ...this.#credentials(), udid },
-      body: { expiresAt: typeof expiresAt === "string" ? expiresAt : expiresAt.toISOString() },
-      repeatable: "if-refused",
-      read: ({ body }) => readInvitation(body),
+      headers: { udid, "idempotency-key": idempotencyKey },
+      body,
+      read: bodyAs(responses.invitation),
       signal,
     });
   }
@@ -70,18 +208,48 @@ export class ServerClient {
   /**
    * Revokes an invitation that nobody has claimed, and releases its number. Repeating it returns the same result.
    *
-   * @param id the invitation token
-   * @throws BadgeServiceError, NoResponseError or the signal's reason
+   * @param id the invitation token; or the badge number, while it is reserved
    */
   async revokeInvitation(id: string, { signal }: CallOptions = {}): Promise<RevokedInvitation> {
-    return this.#transport.call({
-      method: "PATCH",
-      path: `/v1/invitation/${pathSegment(id)}/revoke`,
-      headers: this.#credentials(),
-      repeatable: "always",
-      read: ({ body }) => readRevokedInvitation(body),
+    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, undefined, responses.revokedInvitation, signal);
+  }
+
+  /** Lists invitations, newest first, in the way of `listBadges`. Tokens are not listed. */
+  listInvitations({ state, perPage, signal }: InvitationQuery = {}): InvitationPages {
+    return new InvitationPages((cursor) =>
+      this.#page(
+        `/v1/invitations${queryText({ state, per_page: perPage, cursor })}`,
+        responses.listedInvitations,
+        signal,
+      ),
+    );
+  }
+
+  /** Lists events and how their deliveries went, newest first, in the way of `listBadges`. */
+  listEvents({ state, perPage, signal }: EventQuery = {}): EventPages {
+    return new EventPages((cursor) =>
+      this.#page(`/v1/events${queryText({ state, per_page: perPage, cursor })}`, responses.listedEvents, signal),
+    );
+  }
+
+  /** Sends an event's webhook again at once, or when the endpoint is released. @param id the event's ID */
+  async replayEvent(id: string, { signal }: CallOptions = {}): Promise<ReplayedEvent> {
+    return this.#call({
+      method: "POST",
+      path: `/v1/events/${pathSegment(id)}/replay`,
+      read: bodyAs(responses.replayedEvent),
       signal,
     });
+  }
+
+  /** The application's own settings. */
+  async getApplication({ signal }: CallOptions = {}): Promise<Application> {
+    return this.#get("/v1/application", responses.application, signal);
+  }
+
+  /** Counted at most every 5 minutes. */
+  async getStatistics({ signal }: CallOptions = {}): Promise<Statistics> {
+    return this.#get("/v1/stats", responses.statistics, signal);
   }
 
   /** `verifyWebhook` with this client's secret by default. */
@@ -91,44 +259,38 @@ export class ServerClient {
     return verifyWebhook({ secrets: this.#secret, ...webhook });
   }
 
-  #page(
+  #get<T>(path: string, reader: Reader<T>, signal: CallOptions["signal"]): Promise<T> {
+    return this.#call({ method: "GET", path, read: bodyAs(reader), signal });
+  }
+
+  #change<T>(path: string, body: object | undefined, reader: Reader<T>, signal: CallOptions["signal"]): Promise<T> {
+    return this.#call({ method: "PATCH", path, body, read: bodyAs(reader), signal });
+  }
+
+  #page<T extends object>(
     path: string,
-    query: Record<string, string | null | undefined>,
+    reader: Reader<T>,
     signal: CallOptions["signal"],
-  ): Promise<BadgePage> {
-    return this.#transport.call({
+  ): Promise<T & { nextCursor: string | null }> {
+    return this.#call({
       method: "GET",
-      path: `${path}${queryText(query)}`,
-      headers: this.#credentials(),
-      repeatable: "always",
+      path,
       read: ({ body, headers }) => {
-        const badges = readBadges(body);
-        return badges && { badges, nextCursor: headers.get("pagination-cursor") };
+        const page = read(reader, body);
+        return page && { ...page, nextCursor: headers.get("pagination-cursor") };
       },
       signal,
     });
   }
 
-  #credentials(): Record<string, string> {
-    return { applicationsecret: this.#secret };
+  #call<T>(call: Call<T>): Promise<T> {
+    return this.#transport.call({ ...call, headers: { applicationsecret: this.#secret, ...call.headers } });
   }
 }
 
-/**
- * Encodes one segment of a path. "." and ".." cannot be encoded: `fetch` resolves them even if percent-encoded (URL
- * Standard, path state), and the request for one user's badges would list everybody's.
- */
-function pathSegment(text: string | undefined): string {
-  if (text === undefined || text === "" || text === "." || text === "..") {
-    throw new RangeError(`${text === undefined ? "undefined" : `"${text}"`} cannot be part of a path`);
-  }
-  return encodeURIComponent(text);
-}
+const bodyAs =
+  <T>(reader: Reader<T>): Call<T>["read"] =>
+  ({ body }) =>
+    read(reader, body);
 
-/** Written by hand because React Native's URLSearchParams is read-only. */
-function queryText(query: Record<string, string | null | undefined>): string {
-  const pairs = Object.entries(query).filter(([, value]) => value != null);
-  return pairs
-    .map(([name, value], index) => `${index === 0 ? "?" : "&"}${name}=${encodeURIComponent(value ?? "")}`)
-    .join("");
-}
+const dateTime = (time: Date | string): string => (typeof time === "string" ? time : time.toISOString());

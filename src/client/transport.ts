@@ -2,7 +2,7 @@ import { parseRetryAfter } from "../shared/retry-after.ts";
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 import { isObject, parseJson } from "./json.ts";
 import type { CallOptions, CallSignal, ClientOptions, FetchInit, FetchResponse } from "./options.ts";
-import { type Repeatable, waitBeforeRetry } from "./retry.ts";
+import { waitBeforeRetry } from "./retry.ts";
 
 const DEFAULT_MAX_TRIES = 4;
 const DEFAULT_TIMEOUT_MILLISECONDS = 15_000;
@@ -16,7 +16,6 @@ export interface Call<T> extends CallOptions {
   path: string;
   headers?: Record<string, string>;
   body?: unknown;
-  repeatable: Repeatable;
   /** Reads a 2xx response; null if it is not what the contract says. */
   read: (response: JsonResponse) => T | null;
 }
@@ -28,7 +27,7 @@ export interface JsonResponse {
   body: unknown;
 }
 
-/** Sends calls, and repeats them where that is safe. */
+/** Sends calls, and repeats them after temporary failures. */
 export class Transport {
   readonly #baseUrl: string;
   readonly #options: Required<Omit<ClientOptions, "baseUrl">>;
@@ -61,7 +60,7 @@ export class Transport {
    */
   async call<T>(call: Call<T>): Promise<T> {
     const { maxTries, longestWaitSeconds, random } = this.#options;
-    const { signal, repeatable } = call;
+    const { signal } = call;
     // Outside the tries: a value that no header can carry is the caller's mistake and must not be retried.
     const init = this.#requestInit(call);
     for (let tries = 1; ; tries++) {
@@ -70,7 +69,7 @@ export class Transport {
         return await this.#try(call, init);
       } catch (error) {
         throwIfAborted(signal);
-        const failure = { error, repeatable, tries, maxTries, longestWaitSeconds, random: random() };
+        const failure = { error, tries, maxTries, longestWaitSeconds, random: random() };
         const wait = waitBeforeRetry(failure);
         if (wait === null) throw error;
         await this.#options.sleep(wait, signal);

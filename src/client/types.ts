@@ -52,6 +52,54 @@ export interface BadgePage {
   nextCursor: string | null;
 }
 
+export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;
+
+/** Only an active badge opens doors. Revoked and replaced are final (contract section 12). */
+export type BadgeState = (typeof BADGE_STATES)[number];
+
+/** A badge in any state; `id` is its number. */
+export interface Badge {
+  id: string;
+  userId: string;
+  state: BadgeState;
+  metadata?: Metadata | undefined;
+  /** When the badge ends or ended: ISO 8601, UTC. Absent: it has no end. */
+  expiresAt?: string | undefined;
+}
+
+/** A badge after its last change (contract section 13). */
+export interface BadgeChange extends Badge {
+  /** Grows with every change of the application: of two versions of a badge, the higher one is newer. */
+  change: number;
+  /** ISO 8601, UTC. */
+  changedAt: string;
+}
+
+export interface ChangePage {
+  changes: BadgeChange[];
+  /** Where to go on, now or at any later time. Store it together with the changes. */
+  cursor: string;
+  /** False: with this page the copy is complete at this moment. */
+  more: boolean;
+}
+
+export interface User {
+  userId: string;
+  /** Whether the user gets no badge. */
+  blocked: boolean;
+}
+
+export interface BlockedUser extends User {
+  /** Numbers of the badges that this call revoked. */
+  revoked: string[];
+}
+
+/** Body of PATCH /v1/badges/{id}. */
+export interface BadgeEndRequest {
+  /** ISO 8601 with a zone; null for no end. */
+  expiresAt: string | null;
+}
+
 /** Body of POST /v1/invitation (contract section 5). */
 export interface InvitationRequest {
   /** ISO 8601 with a zone. */
@@ -74,23 +122,4 @@ export interface Invitation {
 export interface RevokedInvitation extends Omit<Invitation, "badgeExpiresAt"> {
   /** When it was first revoked: ISO 8601, UTC. */
   revokedAt: string;
-}
-
-/** The webhook for a user device that got its badge (contract section 8). */
-export interface BadgeCreatedEvent {
-  /** The same on every attempt: handle each ID once. */
-  id: string;
-  event: "badge:created";
-  /** ISO 8601, UTC. */
-  createdAt: string;
-  data: {
-    /** The badge number. */
-    id: string;
-    userId: string;
-    metadata?: Metadata | undefined;
-    /** The `id` of the claimed invitation, if there was one. */
-    invitationId?: string | undefined;
-    /** The number that this user device had before its invitation. It is retired for good: remove its access. */
-    replacedBadgeId?: string | undefined;
-  };
 }

@@ -48,6 +48,11 @@ const TABLE = {
 /** Why a request is refused, as callers and the log read it. */
 export type ErrorCode = keyof typeof TABLE;
 
+/** The codes of one status. */
+export type CodeOfStatus<Status extends PublicError["status"]> = {
+  [Code in ErrorCode]: (typeof TABLE)[Code]["status"] extends Status ? Code : never;
+}[ErrorCode];
+
 export interface PublicError {
   status: (typeof TABLE)[ErrorCode]["status"];
   /** Seconds, for the `Retry-After` header. */

@@ -169,6 +169,26 @@ describe("invitations with the server client (contract section 5)", () => {
   });
 });
 
+describe("an invitation to a badge that ends (contract section 12)", () => {
+  it("is returned with both times as they were sent, and its badge has that end", async () => {
+    const application = await createApplication();
+    const client = server(application);
+    const badgeExpiresAt = new Date(Date.now() + 7_200_000);
+    const invitation = await client.createInvitation({ expiresAt: inOneHour(), badgeExpiresAt, udid: "desk" });
+    expect(invitation.badgeExpiresAt).toBe(badgeExpiresAt.toISOString());
+    await device(application, "visitor").requestBadge({ userId: "vera", invitationToken: invitation.id });
+    const badge = { id: invitation.badgeId, userId: "vera", expiresAt: badgeExpiresAt.toISOString() };
+    expect(await collect(client.listBadges().badges())).toEqual([badge]);
+  });
+
+  it("is revoked by its number while the number is reserved", async () => {
+    const client = server(await createApplication());
+    const { badgeId } = await client.createInvitation({ expiresAt: inOneHour(), udid: "desk" });
+    expect(await client.revokeInvitation(badgeId)).toMatchObject({ id: badgeId, badgeId });
+    await expect(client.revokeInvitation(badgeId)).rejects.toMatchObject({ code: "UNKNOWN_INVITATION" });
+  });
+});
+
 describe("where a client sends its requests", () => {
   it.each([
     ["https://badges.example", "https://badges.example/v1/badges"],

@@ -27,7 +27,10 @@ const BAD_GATEWAY = new Response("<html>", { status: 502 });
 const BUSY_GATEWAY = new Response("<html>", { status: 503, headers: { "retry-after": "1" } });
 const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revokedAt: "2029" });
 
-/** The idempotent calls, each with a successful response. */
+const BADGE = Response.json({ id: "7", userId: "a", state: "active" });
+const BLOCKED = Response.json({ userId: "a", blocked: true, revoked: [] });
+
+/** Calls of every kind, each with a successful response. */
 const REPEATABLE = [
   {
     name: "requestBadge",
@@ -45,11 +48,37 @@ const REPEATABLE = [
     success: REVOKED,
     call: (fake: FakeService) => server(NOBODY, fake.options).revokeInvitation("inv"),
   },
+  { name: "createInvitation", success: INVITATION, call: (fake: FakeService) => invite(fake) },
+  {
+    name: "suspendBadge",
+    success: BADGE,
+    call: (fake: FakeService) => server(NOBODY, fake.options).suspendBadge("7"),
+  },
+  {
+    name: "setBadgeEnd",
+    success: BADGE,
+    call: (fake: FakeService) => server(NOBODY, fake.options).setBadgeEnd("7", new Date(0)),
+  },
+  {
+    name: "blockUser",
+    success: BLOCKED,
+    call: (fake: FakeService) => server(NOBODY, fake.options).blockUser("a"),
+  },
+  {
+    name: "changes",
+    success: Response.json({ changes: [], more: false }, { headers: { "pagination-cursor": "c" } }),
+    call: (fake: FakeService) => collect(server(NOBODY, fake.options).changes()),
+  },
+  {
+    name: "replayEvent",
+    success: Response.json({ id: "evt_1", state: "pending" }, { status: 202 }),
+    call: (fake: FakeService) => server(NOBODY, fake.options).replayEvent("evt_1"),
+  },
 ];
 
 const phone = (fake: FakeService) => device(NOBODY, "phone", fake.options);
-const invite = (fake: FakeService) =>
-  server(NOBODY, fake.options).createInvitation({ expiresAt: "2030", udid: "desk" });
+const invite = (fake: FakeService, key: { idempotencyKey?: string } = {}) =>
+  server(NOBODY, fake.options).createInvitation({ expiresAt: "2030", udid: "desk", ...key });
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -79,7 +108,9 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
     ["NUMBERS_EXHAUSTED, which waiting does not fix", EXHAUSTED],
     ["500 INTERNAL_ERROR", refusal(500, "INTERNAL_ERROR")],
     ["a refusal", refusal(401, "INVALID_CREDENTIALS")],
+    ["503 UNAVAILABLE without Retry-After", refusal(503, "UNAVAILABLE")],
     ["a Retry-After over 60 s", refusal(503, "UNAVAILABLE", { "retry-after": "61" })],
+    ["a response that it cannot read", Response.json({}, { status: 201 })],
   ])("but not after %s", async (_name, failure) => {
     const fake = fakeService(failure, success);
     await expect(call(fake)).rejects.toMatchObject({ name: "BadgeServiceError", status: failure.status });
@@ -87,28 +118,29 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
   });
 });
 
-describe("createInvitation, which would reserve a second number", () => {
-  it("is sent again after 429 RATE_LIMITED", async () => {
-    const fake = fakeService(RATE_LIMITED, INVITATION);
-    expect(await invite(fake)).toMatchObject({ badgeId: "7" });
-    expect(fake.requests).toHaveLength(2);
+describe("the Idempotency-Key of createInvitation (contract section 12)", () => {
+  const keysOf = (fake: FakeService) => fake.requests.map(({ init }) => init.headers["idempotency-key"]);
+
+  it("is random, another one for each call, and the same on every try of a call", async () => {
+    const fake = fakeService(UNAVAILABLE, INVITATION, NO_NETWORK, INVITATION);
+    await invite(fake);
+    await invite(fake);
+    const [first, second, third, fourth] = keysOf(fake);
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
+    expect([second, fourth]).toEqual([first, third]);
+    expect(third).not.toBe(first);
   });
 
-  it.each([
-    ["no response", NO_NETWORK],
-    ["a gateway's 502", BAD_GATEWAY],
-    ["a gateway's 503", BUSY_GATEWAY],
-    ["a gateway's 429", new Response("", { status: 429 })],
-    ["503 UNAVAILABLE, which may come after a number was reserved", UNAVAILABLE],
-    ["503 UNAVAILABLE without Retry-After", refusal(503, "UNAVAILABLE")],
-    ["500 INTERNAL_ERROR", refusal(500, "INTERNAL_ERROR")],
-    ["NUMBERS_EXHAUSTED", EXHAUSTED],
-    ["a response that it cannot read", Response.json({}, { status: 201 })],
-  ])("is not sent again after %s", async (_name, failure) => {
-    const fake = fakeService(failure, INVITATION);
-    await expect(invite(fake)).rejects.toThrow();
-    expect(fake.requests).toHaveLength(1);
-    expect(fake.waits).toEqual([]);
+  it("is the caller's own, if one is given", async () => {
+    const fake = fakeService(BAD_GATEWAY, INVITATION);
+    await invite(fake, { idempotencyKey: "visit 7" });
+    expect(keysOf(fake)).toEqual(["visit 7", "visit 7"]);
+  });
+
+  it.each(["", "  "])("must not be blank, which would count as none: %j", async (idempotencyKey) => {
+    const fake = fakeService(INVITATION);
+    await expect(invite(fake, { idempotencyKey })).rejects.toThrow(RangeError);
+    expect(fake.requests).toEqual([]);
   });
 });
 
@@ -136,14 +168,27 @@ describe("when the response is lost (contract section 1)", () => {
     expect(listed).toEqual([{ id: badge.badgeId, userId: "alice" }]);
   });
 
-  it("createInvitation reserves one number, not two", async () => {
+  it("the retried createInvitation gets the invitation that was made, so one number is reserved, not two", async () => {
     const application = await createApplication({ size: 2 });
     const { fetch, sleep, count } = losingFirstResponse();
-    const call = server(application, { fetch, sleep }).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
-    await expect(call).rejects.toBeInstanceOf(NoResponseError);
-    expect(count()).toBe(1);
+    const client = server(application, { fetch, sleep });
+    const { badgeId } = await client.createInvitation({ expiresAt: inOneHour(), udid: "desk" });
+    expect(count()).toBe(2);
+    expect(await collect(client.listInvitations().invitations())).toMatchObject([{ badgeId, state: "pending" }]);
     // One of the two numbers is left.
     await device(application, "phone").requestBadge({ userId: "alice" });
+  });
+
+  it("the repeated createInvitation with a key of one's own gets it after a restart, too", async () => {
+    const application = await createApplication({ size: 1 });
+    const { fetch } = losingFirstResponse();
+    const visit = { expiresAt: inOneHour(), udid: "desk", idempotencyKey: "visit 7" };
+    const interrupted = server(application, { fetch, maxTries: 1 }).createInvitation(visit);
+    await expect(interrupted).rejects.toBeInstanceOf(NoResponseError);
+    const invitation = await server(application).createInvitation(visit);
+    expect(await server(application).createInvitation(visit)).toEqual(invitation);
+    const changed = server(application).createInvitation({ ...visit, udid: "other desk" });
+    await expect(changed).rejects.toMatchObject({ code: "INVALID_IDEMPOTENCYKEY" });
   });
 });
 
@@ -249,7 +294,6 @@ it("the wait is a random part of a ceiling that doubles with every try, up to a 
       (tries, random) => {
         const failure = {
           error: new NoResponseError(null),
-          repeatable: "always",
           tries,
           maxTries: 100,
           longestWaitSeconds: 60,

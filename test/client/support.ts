@@ -1,5 +1,6 @@
 import { exports } from "cloudflare:workers";
 import { type ClientOptions, DeviceClient, type Fetch, type FetchInit, ServerClient } from "../../src/client/index.ts";
+import { signWebhook } from "../../src/worker/webhooks/signature.ts";
 import type { TestApplication } from "../support/application.ts";
 
 export const BASE_URL = "https://badges.example";
@@ -73,4 +74,22 @@ export async function failureOf(call: Promise<unknown>): Promise<unknown> {
     return error;
   }
   throw new Error("the call did not fail");
+}
+
+export const utf8 = (text: string) => new Uint8Array(new TextEncoder().encode(text));
+
+/** Signs a webhook as the service does. @returns its headers */
+export async function signedAsService(webhook: {
+  eventId: string;
+  timestampSeconds: number;
+  body: string;
+  secrets: readonly string[];
+}) {
+  const importKey = (secret: string, hash: string) =>
+    crypto.subtle.importKey("raw", utf8(secret), { name: "HMAC", hash }, false, ["sign"]);
+  const keys = webhook.secrets.map(async (secret) => ({
+    sha1: await importKey(secret, "SHA-1"),
+    sha256: await importKey(secret, "SHA-256"),
+  }));
+  return signWebhook({ ...webhook, body: utf8(webhook.body), secrets: await Promise.all(keys) });
 }

@@ -1,14 +1,35 @@
 import type { z } from "zod";
 import type {
+  Application,
+  Badge,
+  BadgeChange,
+  BadgeChangedEvent,
   BadgeCreatedEvent,
+  BlockedUser,
+  ChangePage,
+  EventPage,
   Invitation,
+  InvitationEndedEvent,
+  InvitationPage,
   ListedBadge,
   Metadata,
+  RefusedBadgeCode,
+  ReplayedEvent,
   RevokedInvitation,
+  Statistics,
+  User,
+  WebhookEvent,
 } from "../../src/client/index.ts";
-import type { BadgeRequest, ExistingBadge, InvitationRequest, NewBadge } from "../../src/client/types.ts";
-import type { badgeRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
+import type {
+  BadgeEndRequest,
+  BadgeRequest,
+  ExistingBadge,
+  InvitationRequest,
+  NewBadge,
+} from "../../src/client/types.ts";
+import type { badgeEndRequest, badgeRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
 import type * as responses from "../../src/shared/responses.ts";
+import type { SUBSCRIBABLE_EVENTS } from "../../src/shared/schema.ts";
 
 /**
  * Holds the client's plain types against the service's schemas: a field that is missing, has another type, or is
@@ -23,7 +44,22 @@ export type Checks = [
   Same<ListedBadge, z.infer<typeof responses.badge>>,
   Same<Invitation, z.infer<typeof responses.invitation>>,
   Same<RevokedInvitation, z.infer<typeof responses.revokedInvitation>>,
+  Same<Badge, z.infer<typeof responses.badgeView>>,
+  Same<BadgeEndRequest, z.input<typeof badgeEndRequest>>,
+  Same<BadgeChange, z.infer<typeof responses.changePage>["changes"][number]>,
+  Same<Omit<ChangePage, "cursor">, z.infer<typeof responses.changePage>>,
+  Same<User, z.infer<typeof responses.userView>>,
+  Same<BlockedUser, z.infer<typeof responses.blockedUserView>>,
+  Same<Application, z.infer<typeof responses.applicationView>>,
+  Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof responses.invitationPage>>,
+  Same<Omit<EventPage, "nextCursor">, z.infer<typeof responses.eventPage>>,
+  Same<ReplayedEvent, z.infer<typeof responses.replayedEvent>>,
+  Same<Statistics, z.infer<typeof responses.statistics>>,
   Same<BadgeCreatedEvent, z.infer<typeof responses.badgeCreated>>,
+  Same<BadgeChangedEvent, z.infer<typeof responses.badgeChanged>>,
+  Same<InvitationEndedEvent, z.infer<typeof responses.invitationEnded>>,
+  Same<WebhookEvent["event"], (typeof SUBSCRIBABLE_EVENTS)[number]>,
+  Same<RefusedBadgeCode, "SUSPENDED_BADGE" | "REVOKED_BADGE" | "EXPIRED_BADGE" | "BLOCKED_USER">,
 ];
 
 /** A constraint error unless the two types are identical. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ServerClient, verifyWebhook } from "../../src/client/index.ts";
 import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
-import { signWebhook } from "../../src/worker/webhooks/signature.ts";
-import { BASE_URL } from "./support.ts";
+import { BASE_URL, signedAsService, utf8 } from "./support.ts";
 
 const NOW_SECONDS = 1_800_000_000;
 const now = NOW_SECONDS * 1000;
@@ -21,18 +20,10 @@ const EVENT = {
   data: { id: "1000000007", userId: "älice ✓", metadata: { deviceModel: "Pixel 9", os: "Android" } },
 };
 
-const utf8 = (text: string) => new Uint8Array(new TextEncoder().encode(text));
+const REVOKED = { id: "7", userId: "a", state: "revoked" };
 
-/** Signs as the service does. */
-async function signed(secrets: readonly string[], body = CREATED, timestampSeconds = NOW_SECONDS) {
-  const importKey = (secret: string, hash: string) =>
-    crypto.subtle.importKey("raw", utf8(secret), { name: "HMAC", hash }, false, ["sign"]);
-  const keys = secrets.map(async (secret) => ({
-    sha1: await importKey(secret, "SHA-1"),
-    sha256: await importKey(secret, "SHA-256"),
-  }));
-  return signWebhook({ eventId: EVENT_ID, timestampSeconds, body: utf8(body), secrets: await Promise.all(keys) });
-}
+const signed = (secrets: readonly string[], body = CREATED, timestampSeconds = NOW_SECONDS) =>
+  signedAsService({ eventId: EVENT_ID, timestampSeconds, body, secrets });
 
 describe("a genuine webhook is accepted (contract section 8)", () => {
   it("with its event, typed", async () => {
@@ -171,6 +162,15 @@ describe("any other webhook is refused (contract section 8)", () => {
     ["a number where a text belongs", JSON.stringify({ ...EVENT, data: { ...EVENT.data, id: 7 } })],
     ["metadata of another shape", JSON.stringify({ ...EVENT, data: { ...EVENT.data, metadata: { os: 7 } } })],
     ["an invitation of another shape", JSON.stringify({ ...EVENT, data: { ...EVENT.data, invitationId: 7 } })],
+    ["a change of a badge without its number", JSON.stringify({ ...EVENT, event: "badge:revoked", data: REVOKED })],
+    [
+      "a badge in an unknown state",
+      JSON.stringify({ ...EVENT, event: "badge:revoked", data: { ...REVOKED, state: "lost", change: 7 } }),
+    ],
+    [
+      "an ended invitation without its time",
+      JSON.stringify({ ...EVENT, event: "invitation:expired", data: { id: "7" } }),
+    ],
   ])("genuine, but %s", async (_name, body) => {
     const result = await verifyWebhook({ headers: await signed(["s"], body), body, secrets: "s", now });
     expect(result).toEqual({ ok: false, reason: "malformed-event" });

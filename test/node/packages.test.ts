@@ -79,14 +79,16 @@ describe("the packed packages run in plain Node", () => {
 /** What the examples of both README files leave to the reader, as globals. */
 const READERS_PART = `
   declare const applicationId: string, applicationSecret: string, udid: string, signature: string, clientSignature: string;
+  declare const badgeId: string, visit: { id: string; day: Date; end: Date };
   declare function store(badges: readonly import("@badge-distribution/client").ListedBadge[]): Promise<void>;
-  declare function onBadgeCreated(event: import("@badge-distribution/client").BadgeCreatedEvent): Promise<void>;
+  declare function giveAccess(badgeNumber: string, userId: string): Promise<void>;
+  declare function removeAccess(badgeNumber: string): Promise<void>;
   declare function openDoor(badgeNumber: string): void;
 `;
 
 /** The package's types say something: each of these lines must be an error. */
 const MISTAKES = `
-  import { DeviceClient, ERROR_CODES, type ErrorCode, type ListedBadge, ServerClient } from "@badge-distribution/client";
+  import { DeviceClient, ERROR_CODES, type ErrorCode, type ListedBadge, type RefusedBadgeCode, ServerClient, type WebhookEvent } from "@badge-distribution/client";
   import { verifyBadgeSignature } from "@badge-distribution/verify";
   // @ts-expect-error A device client needs a udid.
   new DeviceClient({ baseUrl: "", applicationId: "" });
@@ -96,6 +98,16 @@ const MISTAKES = `
   export const code: ErrorCode = "NO_SUCH_CODE";
   // @ts-expect-error Badge numbers are text.
   export const number = (badge: ListedBadge): number => badge.id;
+  // @ts-expect-error BLOCKED_USER is forgotten.
+  export function explain(code: RefusedBadgeCode): string {
+    switch (code) {
+      case "SUSPENDED_BADGE": case "REVOKED_BADGE": case "EXPIRED_BADGE": return code;
+    }
+  }
+  // @ts-expect-error An ended invitation has no user.
+  export const user = (event: WebhookEvent): string => event.event === "invitation:revoked" ? event.data.userId : "";
+  // @ts-expect-error A string or a Date, and undefined is neither.
+  export const end = (server: ServerClient) => server.setBadgeEnd("7", undefined);
   // @ts-expect-error The time is required.
   verifyBadgeSignature("", { keys: { keys: [] }, applicationId: "" });
   export const codes: readonly ErrorCode[] = ERROR_CODES;
@@ -129,7 +141,7 @@ describe("the packed packages are typed", () => {
     ],
   ])("and the examples of both README files compile, with %s", (_name, options) => {
     const examples = { ...examplesOf("client"), ...examplesOf("verify") };
-    expect(Object.keys(examples)).toHaveLength(4);
+    expect(Object.keys(examples)).toHaveLength(6);
     expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART, "mistakes.ts": MISTAKES }, options)).toBe("");
   });
 

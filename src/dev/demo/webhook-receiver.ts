@@ -84,7 +84,7 @@ export class WebhookReceiver {
     const result = await verifyWebhook({ headers: request.headers, body, secrets: this.#secret });
     response.writeHead(result.ok ? 204 : 400).end();
     if (!result.ok) this.#failure = new DemoFailure(`a webhook was refused: ${result.reason}`);
-    else if (result.event) {
+    else if (result.event?.event === "badge:created") {
       const signature = String(request.headers.signature);
       this.#received.set(result.eventId, { event: result.event, path: this.#path, signature, body: body.toString() });
     }

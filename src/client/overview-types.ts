@@ -1,0 +1,126 @@
+import type { MetadataField } from "../shared/metadata-fields.ts";
+import type { BadgeState } from "./types.ts";
+
+/** What an application's own people look at (contract section 19). Times are ISO 8601, UTC, unless said otherwise. */
+
+export interface Application {
+  applicationId: string;
+  name: string;
+  /** The number range: `firstNumber` to `lastNumber`. */
+  firstNumber: number;
+  lastNumber: number;
+  /** Whether only callers with the secret can create invitations. */
+  requireSecret: boolean;
+  /** Whether device calls need a DPoP proof. */
+  requireProof: boolean;
+  /** Whether it publishes status lists. */
+  statusList: boolean;
+  /** Null: no webhooks are sent. */
+  webhookUrl: string | null;
+}
+
+export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
+
+export type InvitationState = (typeof INVITATION_STATES)[number];
+
+/** An invitation as it is listed: without its token, of which the service has only a digest. */
+export interface ListedInvitation {
+  /** The number that it reserves or reserved. */
+  badgeId: string;
+  state: InvitationState;
+  createdAt: string;
+  /** Exactly as it was sent. */
+  expiresAt: string;
+  /** End of the badge that is claimed, exactly as it was sent. */
+  badgeExpiresAt?: string | undefined;
+  /** Who claimed it. */
+  userId?: string | undefined;
+}
+
+export interface InvitationPage {
+  invitations: ListedInvitation[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
+export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
+
+/** `exhausted`: all attempts failed. `held`: it waits until the endpoint is released. */
+export type EventState = (typeof EVENT_STATES)[number];
+
+/** An event and how its delivery went. */
+export interface ListedEvent {
+  id: string;
+  /** The event's name on the wire, such as `badge:created`. */
+  event: string;
+  state: EventState;
+  /** Attempts since it was made or replayed. */
+  attempts: number;
+  /** HTTP status of the last response. */
+  lastStatus: number | null;
+  /** One word for how the last attempt ended; null before the first. */
+  lastOutcome: string | null;
+  /** First bytes of the last response. */
+  lastResponse: string | null;
+  createdAt: string;
+  /**
+   * When the next attempt is due; a moment that has passed means at once. Null: none follows, or none while the
+   * application is disabled, has no URL, or its endpoint is held.
+   */
+  nextAttemptAt: string | null;
+  deliveredAt: string | null;
+  /** `data` of the webhook's body. */
+  data: Record<string, unknown>;
+}
+
+export interface EventPage {
+  events: ListedEvent[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface ReplayedEvent {
+  id: string;
+  /** `held`: without a URL, or while the endpoint is held; it is sent on release. */
+  state: "pending" | "held";
+}
+
+/** How many issued badges have which value of a metadata field, most frequent first. */
+export interface ValueCounts {
+  /** `value` null: the device did not say. */
+  values: { value: string | null; badges: number }[];
+  /** Badges with another value. */
+  others: number;
+}
+
+export interface Statistics {
+  applicationId: string;
+  name: string;
+  /** The number range. */
+  numbers: {
+    size: number;
+    /** Of badges that have not been replaced. */
+    issued: number;
+    /** By pending invitations. */
+    reserved: number;
+    /** Of replaced badges. */
+    retired: number;
+    /** Of ended invitations, until the reuse delay has passed. */
+    resting: number;
+    /** Can be handed out. */
+    left: number;
+    /** All others. */
+    used: number;
+    /** Rounded down to a tenth. */
+    usedPercent: number;
+  };
+  badges: Record<MetadataField, ValueCounts>;
+  invitations: Record<InvitationState, number>;
+  badgesByState: Record<BadgeState, number>;
+  /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
+  badgesPerDay: { day: string; badges: number }[];
+  /** By state and last outcome (null: no attempt was made), most frequent first. */
+  deliveries: { state: EventState; outcome: string | null; events: number }[];
+  /** When this was counted: at most 5 minutes ago. */
+  asOf: string;
+}

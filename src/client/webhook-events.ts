@@ -1,0 +1,54 @@
+import type { Badge, Metadata } from "./types.ts";
+
+/** The events that webhooks tell of (contract sections 8 and 18), told apart by `event`. */
+export type WebhookEvent = BadgeCreatedEvent | BadgeChangedEvent | InvitationEndedEvent;
+
+interface EventFields {
+  /** The same on every attempt: handle each ID once. */
+  id: string;
+  /** ISO 8601, UTC. */
+  createdAt: string;
+}
+
+/** A user device got its badge. */
+export interface BadgeCreatedEvent extends EventFields {
+  event: "badge:created";
+  data: {
+    /** The badge number. */
+    id: string;
+    userId: string;
+    metadata?: Metadata | undefined;
+    /** The `id` of the claimed invitation, if there was one. */
+    invitationId?: string | undefined;
+    /** The number that this user device had before its invitation. It is retired for good: remove its access. */
+    replacedBadgeId?: string | undefined;
+  };
+}
+
+export const BADGE_CHANGED_EVENTS = [
+  "badge:suspended",
+  "badge:resumed",
+  "badge:revoked",
+  "badge:expired",
+  "badge:replaced",
+] as const;
+
+/** A badge has another state. */
+export interface BadgeChangedEvent extends EventFields {
+  event: (typeof BADGE_CHANGED_EVENTS)[number];
+  /** The badge after the change. Webhooks come in any order: ignore one whose `change` is lower than that of your copy. */
+  data: Badge & { change: number };
+}
+
+export const INVITATION_ENDED_EVENTS = ["invitation:revoked", "invitation:expired"] as const;
+
+/** An invitation ended without being claimed. */
+export interface InvitationEndedEvent extends EventFields {
+  event: (typeof INVITATION_ENDED_EVENTS)[number];
+  data: {
+    /** The number that it had reserved. Another badge may get it. */
+    id: string;
+    /** Exactly as it was sent. */
+    expiresAt: string;
+  };
+}

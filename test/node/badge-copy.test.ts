@@ -1,0 +1,132 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { type RunningService, startService } from "./support/service.ts";
+
+const CLIENT = new URL("../../src/client/", import.meta.url);
+
+const copySchema = z.object({
+  cursor: z.string(),
+  badges: z.record(z.string(), z.looseObject({ id: z.string(), state: z.string() })),
+});
+
+/** The program of the client's README, with an address and credentials. */
+function programOfReadme(service: RunningService): string {
+  const readme = readFileSync(new URL("README.md", CLIENT), "utf8");
+  const [, program = ""] = /```ts\n(import \{ existsSync.*?)^```/ms.exec(readme) ?? [];
+  const { applicationId, applicationSecret } = service.demo;
+  return `const applicationId = "${applicationId}", applicationSecret = "${applicationSecret}";\n${program}`
+    .replace("@badge-distribution/client", new URL("index.ts", CLIENT).href)
+    .replace("https://badges.example.com", service.origin);
+}
+
+describe("the program of the client's README that keeps a copy of the badges (contract section 13)", () => {
+  let service: RunningService;
+  let server: ServerClient;
+
+  const device = (udid: string) =>
+    new DeviceClient({ baseUrl: service.origin, applicationId: service.demo.applicationId, udid });
+
+  const issue = async (udid: string, userId: string): Promise<string> =>
+    (await device(udid).requestBadge({ userId })).badgeId;
+
+  /** Runs the program once, as cron would. @returns exit code and what it complained about */
+  async function runProgram(): Promise<{ code: number | null; stderr: string }> {
+    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", "copy.mts"], {
+      cwd: service.folder,
+      stdio: ["ignore", "inherit", "pipe"],
+    });
+    const ended = once(child, "close");
+    const stderr = await text(child.stderr);
+    await ended;
+    return { code: child.exitCode, stderr };
+  }
+
+  const readCopy = () => copySchema.parse(JSON.parse(readFileSync(join(service.folder, "badges.json"), "utf8")));
+
+  /** The live badges of the copy are what the list says, field by field. */
+  async function expectCopyEqualsList(): Promise<void> {
+    expect(await runProgram()).toEqual({ code: 0, stderr: "" });
+    const live = Object.values(readCopy().badges)
+      .filter(({ state }) => state === "active" || state === "suspended")
+      .map(({ change: _, changedAt: __, state, ...badge }) => (state === "active" ? badge : { ...badge, state }));
+    const listed = [];
+    for await (const badge of server.listBadges({ perPage: 2 }).badges()) listed.push(badge);
+    const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
+    expect(live.toSorted(byId)).toEqual(listed.toSorted(byId));
+  }
+
+  beforeAll(async () => {
+    service = await startService();
+    server = new ServerClient({ baseUrl: service.origin, ...service.demo });
+    writeFileSync(join(service.folder, "copy.mts"), programOfReadme(service));
+  });
+
+  afterAll(async () => {
+    await service?.stop();
+    service?.remove();
+  });
+
+  it("equals GET /v1/badges after every step in the life of badges, and after the service was killed", async () => {
+    await expectCopyEqualsList();
+    const alice = await issue("phone-a", "alice");
+    const bob = await issue("phone-b", "bob");
+    const carol = await issue("phone-c", "carol");
+    await issue("tablet-c", "carol");
+    await expectCopyEqualsList();
+
+    await server.suspendBadge(alice);
+    await expectCopyEqualsList();
+    expect(readCopy().badges[alice]?.state).toBe("suspended");
+    await server.resumeBadge(alice);
+    await server.revokeBadge(bob);
+    await expectCopyEqualsList();
+
+    await server.blockUser("carol");
+    await service.kill();
+    const before = readCopy();
+    const failed = await runProgram();
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toContain("NoResponseError");
+    expect(readCopy()).toEqual(before);
+    service = await service.restart();
+
+    const expiresAt = new Date(Date.now() + 3_600_000);
+    const invitation = await server.createInvitation({ expiresAt, badgeExpiresAt: expiresAt, udid: "desk" });
+    await device("phone-b").requestBadge({ userId: "bob", invitationToken: invitation.id });
+    const other = await server.createInvitation({ expiresAt, udid: "desk" });
+    await device("phone-a").requestBadge({ userId: "alice", invitationToken: other.id });
+    await expectCopyEqualsList();
+    const states = Object.fromEntries(Object.values(readCopy().badges).map(({ id, state }) => [id, state]));
+    expect(states).toMatchObject({ [alice]: "replaced", [bob]: "revoked", [carol]: "revoked" });
+    expect(states).toMatchObject({ [invitation.badgeId]: "active", [other.badgeId]: "active" });
+
+    await server.setBadgeEnd(invitation.badgeId, new Date(0));
+    await expectCopyEqualsList();
+    expect(readCopy().badges[invitation.badgeId]?.state).toBe("expired");
+  });
+
+  it("starts again when its cursor has expired, without what it knew before", async () => {
+    const { badges } = readCopy();
+    // A cursor as the service gives them, of another epoch: the database was restored since.
+    const cursor = Buffer.from(`changes:${"0".repeat(32)}:1:1`).toString("base64url");
+    const neverHappened = {
+      id: "7",
+      userId: "mallory",
+      state: "active",
+      change: 1,
+      changedAt: "2027-01-01T00:00:00.000Z",
+    };
+    writeFileSync(
+      join(service.folder, "badges.json"),
+      JSON.stringify({ cursor, badges: { ...badges, 7: neverHappened } }),
+    );
+    await expectCopyEqualsList();
+    expect(readCopy().badges).toEqual(badges);
+  });
+});
