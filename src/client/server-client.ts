@@ -206,9 +206,10 @@ export class ServerClient {
   }
 
   /**
-   * Revokes an invitation that nobody has claimed, and releases its number. Repeating it returns the same result.
+   * Revokes an invitation that nobody has claimed, and releases its number.
    *
-   * @param id the invitation token; or the badge number, while it is reserved
+   * @param id the invitation token: repeating it returns the same result. Or the badge number, while it is reserved: after
+   *   a lost response a retry throws UNKNOWN_INVITATION
    */
   async revokeInvitation(id: string, { signal }: CallOptions = {}): Promise<RevokedInvitation> {
     return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, undefined, responses.revokedInvitation, signal);

@@ -41,14 +41,17 @@ describe("npm run demo, with the service running", () => {
       " 5  The door checks both signatures, offline",
       " 6  Bob logs in on the same phone",
       " 7  The application's server pages its badges",
-      " 8  The server invites a visitor",
-      " 9  The visitor's phone claims the invitation",
-      "10  3 webhooks have arrived at the server",
-      "11  Another invitation takes the last number; Carol comes too late",
-      "12  The visitor cancels: the server revokes the invitation",
-      "13  Carol asks again, and gets the number that came back",
+      " 8  Bob mislays the phone: his badge is suspended, and resumed",
+      " 9  Bob leaves the company: his badge is revoked",
+      "10  Bob visits: an invitation to a badge that ends in 5 seconds",
+      "11  The server invites a visitor",
+      "12  The visitor's phone claims the invitation",
+      "13  4 webhooks have arrived at the server",
+      "14  Another invitation takes the last number; Carol comes too late",
+      "15  The visitor cancels: the server revokes the invitation",
+      "16  Carol asks again, and gets the number that came back",
     ]);
-    expect(told.stdout).toContain("Done: 4 badges");
+    expect(told.stdout).toContain("Done: 5 badges");
   });
 
   it("shows what was sent and what came back", () => {
@@ -60,6 +63,10 @@ describe("npm run demo, with the service running", () => {
       "< open for badge ",
       "< closed: ",
       "> GET /v1/badges?per_page=1&cursor=",
+      '< 403 {"error":"SUSPENDED_BADGE"}',
+      '< 403 {"error":"REVOKED_BADGE"}',
+      '< 403 {"error":"EXPIRED_BADGE"}',
+      "< closed: expired",
       "> POST /v1/invitation\n",
       "< POST /webhooks/",
       '< 503 {"error":"NUMBERS_EXHAUSTED"}',

@@ -25,7 +25,7 @@ export interface Cast {
 export async function assemble(narrator: Narrator, origin: string, receiver: WebhookReceiver): Promise<Cast> {
   const application = await narrator.step(
     "An administrator creates an application",
-    "The app gets the ID, only the server the secret. Four numbers will do.",
+    "The app gets the ID, only the server the secret. Five numbers will do.",
     async () => createApplication(narrator, await receiver.listen()),
   );
   const { applicationId, applicationSecret } = application;
@@ -41,8 +41,11 @@ export async function assemble(narrator: Narrator, origin: string, receiver: Web
   };
 }
 
-/** The numbers that the story needs: two users of a phone, a visitor who comes, and one who does not. */
-const DEMO_RANGE_SIZE = 4;
+/**
+ * The numbers that the story needs: two users of a phone, one of them again as a visitor, a visitor who comes, and one who
+ * does not.
+ */
+const DEMO_RANGE_SIZE = 5;
 /** Far above the ranges that applications get by default. */
 const FIRST_DEMO_NUMBER = 8_000_000_000_000_000;
 const MAX_RANGE_TRIES = 5;

@@ -3,6 +3,7 @@ import { oneLine } from "../../admin/errors.ts";
 import { assemble } from "./cast.ts";
 import { DemoFailure, Narrator } from "./narrator.ts";
 import { hearOfBadges, inviteVisitor, pageBadges, runOutOfNumbers, takeNumberBack } from "./scenes-at-the-server.ts";
+import { revoke, suspendAndResume, visitForSeconds } from "./scenes-of-a-life.ts";
 import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
 
@@ -14,8 +15,9 @@ const HEALTH_TIMEOUT_MILLISECONDS = 10_000;
 const HELP = `Usage: npm run demo [-- --url URL]
 
 Tells the story of a badge against the running local service: an application, a
-phone, a door, a visitor, webhooks, an invitation that comes back. Every step is
-checked against the contract.
+phone, a door, a badge that is suspended, revoked and ends by itself, a visitor,
+webhooks, an invitation that comes back. Every step is checked against the
+contract.
 
   --url URL   where the service is; ${DEFAULT_ORIGIN} if not given
   --help      show this page
@@ -76,17 +78,21 @@ async function tellStory(narrator: Narrator, origin: string): Promise<void> {
     const alice = await getBadge(cast, phone);
     await askAgain(cast, phone, alice);
     const presentation = await getSignature(cast, phone, alice);
-    await openDoor(cast, presentation);
+    const door = await openDoor(cast, presentation);
     const bob = await shareThePhone(cast, phone, alice);
     await pageBadges(cast, [alice, bob]);
+    await suspendAndResume(cast, phone, bob);
+    await revoke(cast, phone, bob);
+    const visit = await visitForSeconds(cast, phone, bob, door);
     const visitor = await inviteVisitor(cast);
-    await hearOfBadges(cast, [alice, bob, visitor]);
+    await hearOfBadges(cast, [alice, bob, visit, visitor]);
     const { invitation, latecomer } = await runOutOfNumbers(cast);
     const carol = await takeNumberBack(cast, invitation, latecomer);
     narrator.say("");
     narrator.say(
-      `Done: ${new Set([alice, bob, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
-        "back and handed out again; a door opened offline; every webhook genuine. All as the contract says.",
+      `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
+        "back and handed out again; a door opened offline, and closed for badges that had ended; every webhook genuine. " +
+        "All as the contract says.",
     );
   } finally {
     receiver.close();

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { BadgeServiceError, type DeviceClient } from "../../client/index.ts";
 import type { Cast } from "./cast.ts";
-import { checkAtDoor, fetchKeySet, newPhoneKey, type Presentation, presentedAt } from "./door.ts";
+import { checkAtDoor, type Door, fetchKeySet, newPhoneKey, type Presentation, presentedAt } from "./door.ts";
 import { DemoFailure, must } from "./narrator.ts";
 
 const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "1.0.0" };
@@ -58,7 +58,8 @@ export function getSignature({ narrator }: Cast, phone: DeviceClient, alice: str
   );
 }
 
-export function openDoor({ narrator, origin, application }: Cast, presentation: Presentation): Promise<void> {
+/** @returns the door, with the keys that it keeps */
+export function openDoor({ narrator, origin, application }: Cast, presentation: Presentation): Promise<Door> {
   return narrator.step(
     "The door checks both signatures, offline",
     "The keys are fetched once; from then on a door decides without a network.",
@@ -74,6 +75,7 @@ export function openDoor({ narrator, origin, application }: Cast, presentation: 
       const { badgeId, challenge } = presentation;
       must((await check(challenge)) === `open for badge ${badgeId}`, "a signature verifies with the key set");
       must((await check(newChallenge())).startsWith("closed"), "a signature is for one challenge");
+      return door;
     },
   );
 }
