@@ -30,7 +30,7 @@ const PACKAGES: readonly Package[] = [
   {
     folder: "verify",
     description: "Verifies badge signatures offline, at a door or on a server.",
-    entry: "badge-signature",
+    entry: "index",
     data: ["vectors.json"],
   },
 ];

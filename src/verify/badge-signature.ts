@@ -1,6 +1,6 @@
+import { checkStatus } from "./badge-status.ts";
 import { type BadgeClaims, parseClaims } from "./claims.ts";
-import { splitCompactJws } from "./compact-jws.ts";
-import { isEs256Signature, trustedKey } from "./public-keys.ts";
+import { verifySignedJwt } from "./signed-jwt.ts";
 import type { Expectations, RefusedBadgeSignature, VerificationFailure, VerifiedBadgeSignature } from "./types.ts";
 
 export type {
@@ -8,12 +8,17 @@ export type {
   JwkSet,
   RefusedBadgeSignature,
   SinglePublicKey,
+  StatusList,
+  StatusListFailure,
   VerificationFailure,
   VerifiedBadgeSignature,
 } from "./types.ts";
 
-/** Distinguishes a badge signature from any other JWT signed with the same key (RFC 8725 section 3.11). */
-const BADGE_SIGNATURE_TYPE = "badge-signature+jwt";
+const BADGE_SIGNATURE_JWT = {
+  type: "badge-signature+jwt",
+  /** Twice the longest of the service: the client signature has at most 4,096 bytes, and base64 is applied twice. */
+  maxCharacters: 16_384,
+};
 const DEFAULT_CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
@@ -27,29 +32,19 @@ export async function verifyBadgeSignature(
   expected: Expectations,
 ): Promise<VerifiedBadgeSignature | RefusedBadgeSignature> {
   const clock = readClock(expected);
-  const jws = splitCompactJws(jwt);
-  if (jws === null) return refused("malformed");
-  const header = checkHeader(jws.header);
-  if (typeof header === "string") return refused(header);
-  const key = await trustedKey(expected.keys, header.keyId);
-  if (key === null) return refused("unknown-key");
-  if (!(await isEs256Signature(key, jws.signature, jws.signingInput))) return refused("bad-signature");
+  const signed = await verifySignedJwt(jwt, BADGE_SIGNATURE_JWT, expected.keys);
+  if (typeof signed === "string") return refused(signed);
 
   // Only now is the payload known to come from the service.
-  const claims = parseClaims(jws.payload);
+  const claims = parseClaims(signed.payload);
   if (claims === null) return refused("malformed");
   const failure = checkClaims(claims, expected, clock);
-  return failure === null ? verified(claims, header.keyId) : refused(failure);
-}
-
-/** Checks the header before a key is chosen, so that a JWT cannot choose how it is verified. */
-function checkHeader(header: Record<string, unknown>): { keyId: string } | VerificationFailure {
-  // A JWS with an extension that is not understood must be refused; this profile has no extensions (RFC 7515 section 4.1.11).
-  if (Object.hasOwn(header, "crit")) return "malformed";
-  // Refuses `none`, an HMAC keyed with the public key, and other curves (RFC 8725 sections 2.1 and 3.1).
-  if (header.alg !== "ES256") return "wrong-algorithm";
-  if (header.typ !== BADGE_SIGNATURE_TYPE) return "wrong-type";
-  return typeof header.kid === "string" ? { keyId: header.kid } : "malformed";
+  if (failure !== null) return refused(failure);
+  const result = verified(claims, signed.keyId);
+  if (claims.status === null) return result;
+  const status = await checkStatus(claims.status, expected, clock);
+  if (status.failure !== null) return refused(status.failure);
+  return status.acceptedDespite === null ? result : { ...result, acceptedDespite: status.acceptedDespite };
 }
 
 function checkClaims(claims: BadgeClaims, expected: Expectations, clock: Clock): VerificationFailure | null {

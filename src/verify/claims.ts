@@ -1,4 +1,4 @@
-import { parseJsonObject } from "./encoding.ts";
+import { isJsonObject, isWholeNumber, parseJsonObject } from "./encoding.ts";
 
 /** No sign, no leading zero; 2^53 - 1, the largest badge number, has 16 digits (contract section 1). */
 const BADGE_NUMBER = /^[1-9][0-9]{0,15}$/;
@@ -13,6 +13,15 @@ export interface BadgeClaims {
   /** Null if the application has no signature lifetime. */
   expiresAtSeconds: number | null;
   clientSignature: string;
+  /** Null if the application has no status lists. */
+  status: StatusReference | null;
+}
+
+/** Where the badge's status stands (contract section 14). */
+export interface StatusReference {
+  /** Of the status list, exactly as the service wrote it. */
+  uri: string;
+  index: number;
 }
 
 /**
@@ -25,9 +34,11 @@ export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | nul
   if (!isBadgeNumber(sub)) return null;
   // RFC 7519 section 4.1.3 also allows a list; the service sets a single application.
   if (typeof aud !== "string" || typeof clientSignature !== "string") return null;
-  if (!isWholeSeconds(iat)) return null;
-  if (nbf !== undefined && !isWholeSeconds(nbf)) return null;
-  if (exp !== undefined && !isWholeSeconds(exp)) return null;
+  if (!isWholeNumber(iat)) return null;
+  if (nbf !== undefined && !isWholeNumber(nbf)) return null;
+  if (exp !== undefined && !isWholeNumber(exp)) return null;
+  const status = parseStatus(claims.status);
+  if (status === undefined) return null;
   return {
     badgeNumber: sub,
     audience: aud,
@@ -35,14 +46,22 @@ export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | nul
     notBeforeSeconds: nbf ?? null,
     expiresAtSeconds: exp ?? null,
     clientSignature,
+    status,
   };
+}
+
+/**
+ * The `status` claim (draft-ietf-oauth-status-list section 6.1). Null if there is none; undefined if it is invalid, also
+ * where it names only a mechanism that this verifier does not know.
+ */
+function parseStatus(status: unknown): StatusReference | null | undefined {
+  if (status === undefined) return null;
+  const reference = isJsonObject(status) ? status.status_list : undefined;
+  if (!isJsonObject(reference)) return undefined;
+  const { idx, uri } = reference;
+  return isWholeNumber(idx) && typeof uri === "string" ? { uri, index: idx } : undefined;
 }
 
 function isBadgeNumber(value: unknown): value is string {
   return typeof value === "string" && BADGE_NUMBER.test(value) && Number.isSafeInteger(Number(value));
-}
-
-/** RFC 7519 allows fractions of a second; the service never sets one, so it would be the sign of another issuer. */
-function isWholeSeconds(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -1,8 +1,5 @@
 import { decodeBase64Url, parseJsonObject } from "./encoding.ts";
 
-/** Twice the longest JWT of the service: the client signature has at most 4,096 bytes, and base64 is applied twice. */
-const MAX_JWT_CHARACTERS = 16_384;
-
 /** The parts of a compact JWS, not yet verified. */
 export interface CompactJws {
   header: Record<string, unknown>;
@@ -15,11 +12,11 @@ export interface CompactJws {
 
 /**
  * Splits a compact JWS (RFC 7515 section 7.1): three parts of strict base64url, the first a JSON object. Null for anything
- * else.
+ * else, and for more characters than the limit.
  */
-export function splitCompactJws(jwt: string): CompactJws | null {
+export function splitCompactJws(jwt: string, maxCharacters: number): CompactJws | null {
   // Callers in JavaScript may pass a missing value.
-  if (typeof jwt !== "string" || jwt.length > MAX_JWT_CHARACTERS) return null;
+  if (typeof jwt !== "string" || jwt.length > maxCharacters) return null;
   const [headerText, payloadText, signatureText, ...more] = jwt.split(".");
   if (headerText === undefined || payloadText === undefined || signatureText === undefined || more.length > 0) {
     return null;

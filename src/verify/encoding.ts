@@ -42,3 +42,11 @@ export function parseJsonObject(bytes: Uint8Array<ArrayBuffer>): Record<string, 
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/**
+ * A whole number from 0 to 2^53 - 1: a time, an index. RFC 7519 allows fractions of a second; the service never sets one, so
+ * it would be the sign of another issuer.
+ */
+export function isWholeNumber(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -12,32 +12,61 @@ export interface SinglePublicKey {
 }
 
 /**
- * Why a badge signature was refused, in the order of the checks:
+ * Why any JWT of the service was refused, in the order of the checks:
  *
  * - `malformed`: not a compact JWS in strict base64url with a JSON header (RFC 7515 section 7.1), or a header with `crit`
  *   or without `kid`; after the signature is verified: claims that are not JSON, or a missing or invalid claim
  * - `wrong-algorithm`: `alg` is not exactly ES256 (RFC 8725 section 3.1)
- * - `wrong-type`: `typ` is not exactly badge-signature+jwt (RFC 8725 section 3.11)
+ * - `wrong-type`: `typ` is not exactly that of this kind of JWT (RFC 8725 sections 3.11 and 3.12)
  * - `unknown-key`: no usable key with the JWT's `kid`; download the key set again
  * - `bad-signature`: not made with that key (RFC 7518 section 3.4)
+ */
+export type JwtFailure = "malformed" | "wrong-algorithm" | "wrong-type" | "unknown-key" | "bad-signature";
+
+/** Why a status list was refused; `wrong-uri`: its `sub` is not the URI. */
+export type StatusListFailure = JwtFailure | "wrong-uri";
+
+/**
+ * Why a badge signature was refused, in the order of the checks, after those of `JwtFailure`:
+ *
  * - `wrong-audience`: for another application (RFC 7519 section 4.1.3)
  * - `not-yet-valid`: `iat` or `nbf` is in the future by more than the clock tolerance (RFC 7519 sections 4.1.5 and 4.1.6)
  * - `expired`: `exp` has passed, by the clock tolerance or more (RFC 7519 section 4.1.4)
  * - `too-old`: issued longer ago than `maxAgeSeconds`, by more than the clock tolerance
  * - `wrong-badge-number`, `wrong-client-signature`: not what the caller expects
+ * - `status-unknown`: `statusLists` has no list of the badge's `uri`, or one that is not a genuine list of that URI, is from
+ *   the future, or has no valid entry for the badge
+ * - `revoked`: by its status list the badge was revoked or replaced, for ever
+ * - `suspended`: by its status list the badge is suspended or has expired; that may change
+ * - `status-stale`: the list's `exp` has passed, by the clock tolerance or more; download it again
  */
 export type VerificationFailure =
-  | "malformed"
-  | "wrong-algorithm"
-  | "wrong-type"
-  | "unknown-key"
-  | "bad-signature"
+  | JwtFailure
   | "wrong-audience"
   | "not-yet-valid"
   | "expired"
   | "too-old"
   | "wrong-badge-number"
-  | "wrong-client-signature";
+  | "wrong-client-signature"
+  | "status-unknown"
+  | "revoked"
+  | "suspended"
+  | "status-stale";
+
+/**
+ * A verified status list, as `readStatusList` returns it. Keep it, so that not every badge signature costs verifying and
+ * decompressing its list. Times are milliseconds since 1970-01-01 UTC.
+ */
+export interface StatusList {
+  readonly uri: string;
+  readonly issuedAt: number;
+  /** From then on the list is stale. */
+  readonly expiresAt: number;
+  /** After how many seconds to download it again; null if the list does not say. */
+  readonly ttlSeconds: number | null;
+  /** Two bits a badge. */
+  readonly statuses: Uint8Array;
+}
 
 /**
  * What a badge signature must match. A badge number or client signature that is present but undefined matches nothing, so
@@ -56,6 +85,15 @@ export interface Expectations {
   clockToleranceSeconds?: number;
   /** Greatest accepted age in seconds, whether or not the signature has an expiry. */
   maxAgeSeconds?: number;
+  /**
+   * Status lists by the `uri` that badge signatures name: the JWT as downloaded, or what `readStatusList` made of it. They
+   * matter only to applications with status lists (contract section 14).
+   */
+  statusLists?: Readonly<Record<string, string | StatusList>>;
+  /** What to do with a badge whose status list is not in `statusLists`. Default `refuse`, as `status-unknown`. */
+  missingStatusList?: "refuse" | "accept";
+  /** What to do with a badge that is active by a list that has expired. Default `refuse`, as `status-stale`. */
+  staleStatusList?: "refuse" | "accept";
 }
 
 /** What the service attests. Times are milliseconds since 1970-01-01 UTC. */
@@ -67,6 +105,8 @@ export interface VerifiedBadgeSignature {
   expiresAt: number | null;
   clientSignature: string;
   keyId: string;
+  /** What would have been the reason for a refusal; only where `missingStatusList` or `staleStatusList` is `accept`. */
+  acceptedDespite?: "status-unknown" | "status-stale";
 }
 
 /** A refusal; `reason` is for logs, not for the person at the door. */

@@ -1,0 +1,62 @@
+import type { StatusReference } from "./claims.ts";
+import { readStatusList, statusAt } from "./status-list.ts";
+import type { Expectations, StatusList } from "./types.ts";
+
+const ACTIVE = 0;
+const REVOKED = 1;
+const SUSPENDED = 2;
+
+/** What a list says of a badge, or why nothing could be learned. */
+export type BadgeStatus = "active" | "revoked" | "suspended" | StatusDoubt;
+export type StatusDoubt = "status-stale" | "status-unknown";
+
+interface CheckedStatus {
+  /** Why the badge is refused; null if it is not. */
+  failure: Exclude<BadgeStatus, "active"> | null;
+  /** What was wrong with the list, where the caller accepts that. */
+  acceptedDespite: StatusDoubt | null;
+}
+
+/**
+ * Looks a badge's status up, by the lists and the policy of the caller (contract section 14). What a stale list says still
+ * counts: a revoked badge stays revoked.
+ */
+export async function checkStatus(
+  { uri, index }: StatusReference,
+  expected: Expectations,
+  clock: { nowSeconds: number; toleranceSeconds: number },
+): Promise<CheckedStatus> {
+  const given = givenList(expected, uri);
+  if (given === undefined) return byPolicy("status-unknown", expected.missingStatusList);
+  const list = typeof given === "string" ? await readList(given, uri, expected) : given;
+  // A list that is not of this URI, or comes from the future, says nothing.
+  if (list?.uri !== uri || list.issuedAt > (clock.nowSeconds + clock.toleranceSeconds) * 1000) {
+    return { failure: "status-unknown", acceptedDespite: null };
+  }
+  const status = meaningOf(statusAt(list.statuses, index));
+  if (status !== "active") return { failure: status, acceptedDespite: null };
+  const isStale = clock.nowSeconds * 1000 >= list.expiresAt + clock.toleranceSeconds * 1000;
+  return isStale ? byPolicy("status-stale", expected.staleStatusList) : { failure: null, acceptedDespite: null };
+}
+
+/** Only a member of the caller's object: a URI named like a member of every object must not find that. */
+function givenList({ statusLists = {} }: Expectations, uri: string): string | StatusList | undefined {
+  return Object.hasOwn(statusLists, uri) ? statusLists[uri] : undefined;
+}
+
+async function readList(jwt: string, uri: string, { keys }: Expectations): Promise<StatusList | null> {
+  const read = await readStatusList(jwt, { keys, uri });
+  return read.ok ? read.list : null;
+}
+
+function meaningOf(status: number | undefined): "active" | "revoked" | "suspended" | "status-unknown" {
+  if (status === ACTIVE) return "active";
+  if (status === REVOKED) return "revoked";
+  // 3, which the service does not use, and an index beyond the end of the list.
+  return status === SUSPENDED ? "suspended" : "status-unknown";
+}
+
+/** Refuses unless the caller's policy is exactly "accept". */
+function byPolicy(doubt: StatusDoubt, policy: "refuse" | "accept" = "refuse"): CheckedStatus {
+  return policy === "accept" ? { failure: null, acceptedDespite: doubt } : { failure: doubt, acceptedDespite: null };
+}
