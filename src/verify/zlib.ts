@@ -30,7 +30,7 @@ export async function inflateZlib(
 
 /** Stops reading at the limit: a kilobyte of zlib can hold a megabyte. */
 async function readAtMost(
-  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  stream: ReadableStream<Uint8Array>,
   maxBytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
   const bytes = new Uint8Array(maxBytes);

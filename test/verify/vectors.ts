@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Expectations, VerificationFailure } from "../../src/verify/badge-signature.ts";
+import type { Expectations, StatusListFailure, VerificationFailure } from "../../src/verify/badge-signature.ts";
 import vectorsJson from "../../src/verify/vectors.json" with { type: "json" };
 
 /** Every reason for a refusal; the compiler keeps the list complete. */
@@ -15,7 +15,21 @@ const FAILURES: Record<VerificationFailure, true> = {
   "too-old": true,
   "wrong-badge-number": true,
   "wrong-client-signature": true,
+  "status-unknown": true,
+  revoked: true,
+  suspended: true,
+  "status-stale": true,
 };
+/** Every reason for refusing a status list. */
+const LIST_FAILURES: Record<StatusListFailure, true> = {
+  malformed: true,
+  "wrong-algorithm": true,
+  "wrong-type": true,
+  "unknown-key": true,
+  "bad-signature": true,
+  "wrong-uri": true,
+};
+export const LIST_OUTCOMES = Object.keys(LIST_FAILURES);
 export const OUTCOMES = ["ok", ...Object.keys(FAILURES)];
 
 const privateJwk = z.object({ kty: z.string(), crv: z.string(), x: z.string(), y: z.string(), d: z.string() });
@@ -33,6 +47,11 @@ const vectorSchema = z.strictObject({
   nowSeconds: z.int(),
   clockToleranceSeconds: z.int(),
   maxAgeSeconds: z.int().exactOptional(),
+  statusLists: z.record(z.string(), z.string()).exactOptional(),
+  missingStatusList: z.string().exactOptional(),
+  staleStatusList: z.string().exactOptional(),
+  acceptedDespite: z.enum(["status-unknown", "status-stale"]).exactOptional(),
+  statusListFailure: z.enum(LIST_OUTCOMES).exactOptional(),
   claims: z
     .looseObject({
       sub: z.string(),
@@ -48,9 +67,40 @@ const vectorSchema = z.strictObject({
 /** One case of the published vectors. */
 export type Vector = z.infer<typeof vectorSchema>;
 
-const vectors = z.object({ testKeys: z.object({ signing: testKey }), cases: z.array(vectorSchema) }).parse(vectorsJson);
+const cardFormat = z.enum(["h10301", "h10302", "h10304", "corporate1000", "corporate1000_48"]);
+const card = z.strictObject({
+  format: cardFormat,
+  badgeNumber: z.string(),
+  siteCode: z.int().nullable(),
+  cardNumber: z.int(),
+  bits: z.string(),
+  hex: z.string(),
+});
+const refusedCard = z.strictObject({ format: cardFormat, name: z.string(), bits: z.string(), expected: z.string() });
+const encoding = z.strictObject({
+  name: z.string(),
+  bits: z.int(),
+  lst: z.string(),
+  entries: z.int(),
+  statuses: z.record(z.string(), z.int()),
+});
+
+const vectors = z
+  .object({
+    testKeys: z.object({ signing: testKey }),
+    cases: z.array(vectorSchema),
+    statusListEncodings: z.array(encoding),
+    cards: z.array(card),
+    refusedCards: z.array(refusedCard),
+    unfitNumbers: z.array(z.strictObject({ format: cardFormat, badgeNumber: z.string() })),
+  })
+  .parse(vectorsJson);
 
 export const CASES: readonly Vector[] = vectors.cases;
+export const STATUS_LIST_ENCODINGS = vectors.statusListEncodings;
+export const CARDS = vectors.cards;
+export const REFUSED_CARDS = vectors.refusedCards;
+export const UNFIT_NUMBERS = vectors.unfitNumbers;
 export const SIGNING_KEY = vectors.testKeys.signing;
 export const GOOD = CASES.filter(({ expected }) => expected === "ok");
 export const BAD_SIGNATURES = CASES.filter(({ expected }) => expected === "bad-signature");
@@ -58,7 +108,7 @@ export const BAD_SIGNATURES = CASES.filter(({ expected }) => expected === "bad-s
 /** The arguments of the verifier for one case. */
 export function expectationsOf(vector: Vector): Expectations {
   const { applicationId, nowSeconds, clockToleranceSeconds, publicKeys, publicKey = "" } = vector;
-  const { badgeNumber, clientSignature, maxAgeSeconds } = vector;
+  const { badgeNumber, clientSignature, maxAgeSeconds, statusLists } = vector;
   return {
     keys: publicKeys ?? { publicKey },
     applicationId,
@@ -67,11 +117,21 @@ export function expectationsOf(vector: Vector): Expectations {
     ...(badgeNumber === undefined ? {} : { badgeNumber }),
     ...(clientSignature === undefined ? {} : { clientSignature }),
     ...(maxAgeSeconds === undefined ? {} : { maxAgeSeconds }),
+    ...(statusLists === undefined ? {} : { statusLists }),
+    ...policiesOf(vector),
+  };
+}
+
+/** As they are in the case: a caller in JavaScript may pass anything. */
+function policiesOf({ missingStatusList, staleStatusList }: Vector): object {
+  return {
+    ...(missingStatusList === undefined ? {} : { missingStatusList }),
+    ...(staleStatusList === undefined ? {} : { staleStatusList }),
   };
 }
 
 /** The verifier's expected result for one case. */
-export function resultOf({ expected, claims, keyId }: Vector): object {
+export function resultOf({ expected, claims, keyId, acceptedDespite }: Vector): object {
   if (expected !== "ok") return { ok: false, reason: expected };
   if (claims === undefined) throw new Error("an accepted case states its claims");
   return {
@@ -81,5 +141,6 @@ export function resultOf({ expected, claims, keyId }: Vector): object {
     expiresAt: claims.exp === undefined ? null : claims.exp * 1000,
     clientSignature: claims.client_signature,
     keyId,
+    ...(acceptedDespite === undefined ? {} : { acceptedDespite }),
   };
 }

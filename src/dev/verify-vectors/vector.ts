@@ -1,4 +1,4 @@
-import type { VerificationFailure } from "../../verify/badge-signature.ts";
+import type { StatusListFailure, VerificationFailure } from "../../verify/badge-signature.ts";
 import { type Jwk, OTHER_KEY, SIGNING_KEY } from "./keys.ts";
 import { APPLICATION_ID, CLAIMS, HEADER, ISSUED_AT, type Members } from "./tokens.ts";
 
@@ -12,6 +12,9 @@ export interface Vector extends Circumstances {
   clockToleranceSeconds: number;
   claims?: Members;
   keyId?: string;
+  acceptedDespite?: "status-unknown" | "status-stale";
+  /** Of the only list of the case: why reading it by itself fails. */
+  statusListFailure?: StatusListFailure;
 }
 
 /** What a case may change. By default it is verified with the signing key alone, a minute after it was issued. */
@@ -24,6 +27,10 @@ export interface Circumstances {
   nowSeconds?: number;
   clockToleranceSeconds?: number;
   maxAgeSeconds?: number;
+  statusLists?: Record<string, string>;
+  /** Also values that are no policy. */
+  missingStatusList?: string;
+  staleStatusList?: string;
 }
 
 /** The application's two keys, the signing key second, so that a verifier cannot just take the first. */
@@ -34,7 +41,7 @@ export const IN_SET: Circumstances = { publicKeys: KEY_SET };
 export function accept(
   name: string,
   jwt: string,
-  circumstances: Circumstances & { claims?: Members; keyId?: string } = {},
+  circumstances: Circumstances & Pick<Vector, "claims" | "keyId" | "acceptedDespite"> = {},
 ): Vector {
   return { ...vector(name, "ok", jwt, circumstances), claims: CLAIMS, keyId: HEADER.kid, ...circumstances };
 }

@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
+import { readStatusList, statusAt, unpackStatuses } from "../../src/verify/status-list.ts";
+import { CASES, expectationsOf, LIST_OUTCOMES, resultOf, STATUS_LIST_ENCODINGS, type Vector } from "./vectors.ts";
+
+/** The only list of a case, with its URI. */
+function onlyList({ statusLists = {} }: Vector): { uri: string; jwt: string } {
+  const [[uri, jwt] = ["", ""], ...more] = Object.entries(statusLists);
+  if (more.length > 0) throw new Error("more than one list");
+  return { uri, jwt };
+}
+
+const UNREADABLE = CASES.filter(({ statusListFailure }) => statusListFailure !== undefined);
+const WITH_STATUS = CASES.filter((vector) => vector.claims?.status !== undefined && vector.statusLists !== undefined);
+
+describe("a status list that is read by itself (contract section 14)", () => {
+  it.each(UNREADABLE)("is refused as $statusListFailure: $name", async (vector) => {
+    const { uri, jwt } = onlyList(vector);
+    const { keys } = expectationsOf(vector);
+    expect(await readStatusList(jwt, { keys, uri })).toEqual({ ok: false, reason: vector.statusListFailure });
+  });
+
+  it("is refused for each reason in some vector", () => {
+    expect(new Set(UNREADABLE.map(({ statusListFailure }) => statusListFailure))).toEqual(new Set(LIST_OUTCOMES));
+  });
+
+  it("is refused when it is longer than 524,288 characters", async () => {
+    const [good] = WITH_STATUS;
+    if (good === undefined) throw new Error("no list");
+    const { uri, jwt } = onlyList(good);
+    const { keys } = expectationsOf(good);
+    const [header = "", payload = "", signature = ""] = jwt.split(".");
+    const longest = (length: number) => `${header}.${payload.padEnd(length - header.length - 88, "A")}.${signature}`;
+    const reasonAt = async (length: number) => {
+      expect(longest(length)).toHaveLength(length);
+      return await readStatusList(longest(length), { keys, uri });
+    };
+    expect(await reasonAt(524_288)).toEqual({ ok: false, reason: "bad-signature" });
+    expect(await reasonAt(524_292)).toEqual({ ok: false, reason: "malformed" });
+  });
+
+  it("says its times in milliseconds, and how often to download it", async () => {
+    const [good] = WITH_STATUS;
+    if (good === undefined) throw new Error("no list");
+    const { uri, jwt } = onlyList(good);
+    expect(await readStatusList(jwt, { ...expectationsOf(good), uri })).toMatchObject({
+      ok: true,
+      list: { uri, issuedAt: 1_800_000_000_000, expiresAt: 1_800_086_400_000, ttlSeconds: 60 },
+    });
+  });
+});
+
+describe("a status list that was read before (contract section 14)", () => {
+  it.each(WITH_STATUS)("decides as the JWT does: $expected: $name", async (vector) => {
+    const expected = expectationsOf(vector);
+    const kept = Object.entries(vector.statusLists ?? {}).map(async ([uri, jwt]) => {
+      const read = await readStatusList(jwt, { keys: expected.keys, uri });
+      if (!read.ok) throw new Error(read.reason);
+      return [uri, read.list] as const;
+    });
+    const statusLists = Object.fromEntries(await Promise.all(kept));
+    expect(await verifyBadgeSignature(vector.jwt, { ...expected, statusLists })).toEqual(resultOf(vector));
+  });
+
+  it("does not serve for another uri", async () => {
+    const [good] = WITH_STATUS;
+    if (good === undefined) throw new Error("no list");
+    const { uri, jwt } = onlyList(good);
+    const expected = expectationsOf(good);
+    const read = await readStatusList(jwt, { keys: expected.keys, uri });
+    if (!read.ok) throw new Error(read.reason);
+    const statusLists = { [uri]: { ...read.list, uri: `${uri}1` } };
+    expect(await verifyBadgeSignature(good.jwt, { ...expected, statusLists })).toEqual({
+      ok: false,
+      reason: "status-unknown",
+    });
+  });
+});
+
+describe("the bytes of a status list (draft-ietf-oauth-status-list section 4)", () => {
+  it.each(STATUS_LIST_ENCODINGS)("are read index by index: $name", async ({ lst, bits, entries, statuses }) => {
+    const bytes = await unpackStatuses(lst);
+    if (bytes === null) throw new Error("not a list");
+    expect(bytes.length * 8).toBe(entries * bits);
+    const found: Record<string, number> = {};
+    for (let index = 0; index < entries; index++) {
+      const status = statusAt(bytes, index, bits);
+      if (status !== 0) found[index] = status ?? -1;
+    }
+    expect(found).toEqual(statuses);
+    expect(statusAt(bytes, entries, bits)).toBeUndefined();
+  });
+
+  it("the draft's list of 2^20 entries has 317 bytes, compressed", () => {
+    const large = STATUS_LIST_ENCODINGS.find(({ entries }) => entries === 1_048_576);
+    expect(Buffer.from(large?.lst ?? "", "base64url")).toHaveLength(317);
+  });
+});
