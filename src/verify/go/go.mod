@@ -1,0 +1,3 @@
+module badgeverify
+
+go 1.19

@@ -1,0 +1,82 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, inject, it } from "vitest";
+import * as z from "zod";
+import { LANGUAGES, runVectors } from "../../src/dev/verify-in-language.ts";
+
+const PROJECT = new URL("../../", import.meta.url).pathname;
+const VECTORS = join(PROJECT, "src/verify/vectors.json");
+const folder = mkdtempSync(join(tmpdir(), "verify-languages-"));
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const file = z.looseObject({
+  cases: z.array(z.looseObject({ expected: z.string() })),
+  cards: z.array(z.looseObject({ hex: z.string() })),
+  statusListEncodings: z.array(z.looseObject({ lst: z.string(), statuses: z.record(z.string(), z.int()) })),
+});
+type Vectors = z.infer<typeof file>;
+
+/** The vectors with one expectation changed, in a file of their own. */
+function changed(change: (vectors: Vectors) => void): string {
+  const vectors = file.parse(JSON.parse(readFileSync(VECTORS, "utf8")));
+  change(vectors);
+  const path = join(folder, "changed.json");
+  writeFileSync(path, JSON.stringify(vectors));
+  return path;
+}
+
+function first<T>([element]: readonly T[]): T {
+  if (element === undefined) throw new Error("nothing there");
+  return element;
+}
+
+const CHANGES: Record<string, (vectors: Vectors) => void> = {
+  "a case": (vectors) => {
+    first(vectors.cases).expected = "expired";
+  },
+  "a refusal": (vectors) => {
+    first(vectors.cases.filter(({ expected }) => expected === "revoked")).expected = "suspended";
+  },
+  "a card": (vectors) => {
+    first(vectors.cards).hex = "0000000";
+  },
+  "a status list": (vectors) => {
+    first(vectors.statusListEncodings).statuses = { 0: 1 };
+  },
+};
+
+/** Python's runs whenever it is there, and CI installs it; Go's takes a while to compile, so `npm run test:full` runs it. */
+describe.each(LANGUAGES)("the verifier in $name", (language) => {
+  const isWanted = language.name === "python" || inject("effort") === "full";
+  const isInstalled = isWanted && language.command(VECTORS) !== null;
+  if (isWanted && !isInstalled) console.warn(`SKIPPED: ${language.missing}`);
+
+  it.runIf(isInstalled)("decides every published vector as expected", () => {
+    expect(runVectors(language, VECTORS)).toMatchObject({ status: 0 });
+  });
+
+  it.runIf(isInstalled).each(Object.entries(CHANGES))("exits non-zero on a difference in %s", (_, change) => {
+    expect(runVectors(language, changed(change))?.status).not.toBe(0);
+  });
+
+  it("says what is missing where it is not installed, and exits non-zero", () => {
+    const script = join(PROJECT, "src/dev/verify-in-language.ts");
+    const nothing = { PATH: folder, HOME: folder, PYTHON_PATH: join(folder, "python") };
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, language.name], {
+      env: nothing,
+      encoding: "utf8",
+    });
+    expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: "", stderr: `${language.missing}\n` });
+  });
+});
+
+it("npm run names a script for each language", () => {
+  const { scripts } = z
+    .object({ scripts: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")));
+  for (const { name } of LANGUAGES)
+    expect(scripts[`verify:${name}`]).toBe(`node src/dev/verify-in-language.ts ${name}`);
+});
