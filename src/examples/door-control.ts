@@ -1,0 +1,268 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type Expectations,
+  type JwkSet,
+  type RefusedBadgeSignature,
+  readStatusList,
+  type StatusList,
+  type VerifiedBadgeSignature,
+  verifyBadgeSignature,
+} from "../verify/index.ts";
+import { parseKeySet, readDoorFile, writeDoorFile } from "./door-file.ts";
+
+/** Status lists say `ttl` 60; half of it, so that a revoked badge is refused within two minutes (contract section 14). */
+const REFRESH_SECONDS = 30;
+/** The key set's `max-age` (contract section 3). */
+const KEY_SET_SECONDS = 300;
+const FIRST_RETRY_SECONDS = 2;
+const MAX_RETRY_SECONDS = 60;
+const DOWNLOAD_TIMEOUT_SECONDS = 10;
+/** More than any list or key set of the service. */
+const MAX_DOWNLOAD_BYTES = 524_288;
+/** Over a hundred million badges. */
+const MAX_STATUS_LISTS = 1000;
+/** A list that says the same as before is written this often: flash memory wears out. */
+const SAVE_UNCHANGED_SECONDS = 600;
+
+export interface DoorOptions {
+  /** Where the service is, without a slash at the end: its PUBLIC_URL, with which the URIs of its status lists begin. */
+  serviceUrl: string;
+  applicationId: string;
+  /** Keeps what was downloaded. */
+  file: string;
+  /** Says what goes wrong, one line each. */
+  log: (line: string) => void;
+  fetch?: (url: string, init: { signal: AbortSignal; redirect: "error" }) => Promise<Response>;
+  /** Milliseconds since 1970-01-01 UTC. */
+  now?: () => number;
+  /** Milliseconds since any moment, for intervals: a clock that is set back must not put a refresh off. */
+  elapsed?: () => number;
+}
+
+/** A list in memory, and as it was downloaded. */
+interface KeptList {
+  jwt: string;
+  list: StatusList;
+}
+
+/**
+ * Decides at a door, without asking the service. It keeps the application's key set and status lists fresh, in memory and
+ * in a file, so that it goes on deciding when the network or the service is gone, also after a restart.
+ */
+export class DoorControl {
+  readonly #options: Required<DoorOptions>;
+  #keys: JwkSet = { keys: [] };
+  #areKeysDue = true;
+  #keysRefreshedAt = 0;
+  readonly #lists = new Map<string, KeptList>();
+  /** What the verifier takes; made anew when a list changes, not for each badge. */
+  #statusLists: Record<string, StatusList> = {};
+  /** `#content` as it was last written; at first there is nothing to write. */
+  #saved = this.#content();
+  #savedAt = Number.NEGATIVE_INFINITY;
+  #refreshing: Promise<boolean> | null = null;
+  readonly #stopped = new AbortController();
+
+  private constructor(options: DoorOptions) {
+    this.#options = {
+      fetch: (url, init) => fetch(url, init),
+      now: Date.now,
+      elapsed: () => performance.now(),
+      ...options,
+    };
+  }
+
+  /** Starts with what the file has; nothing is downloaded yet. */
+  static async open(options: DoorOptions): Promise<DoorControl> {
+    const door = new DoorControl(options);
+    try {
+      await door.#load();
+    } catch (error) {
+      options.log(`${options.file} is ignored: ${describeError(error)}`);
+    }
+    return door;
+  }
+
+  /** Verifies a badge signature with what the door knows now. */
+  async check(
+    jwt: string,
+    expected: Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">> = {},
+  ): Promise<VerifiedBadgeSignature | RefusedBadgeSignature> {
+    const result = await verifyBadgeSignature(jwt, {
+      ...expected,
+      keys: this.#keys,
+      applicationId: this.#options.applicationId,
+      now: this.#options.now(),
+      statusLists: this.#statusLists,
+    });
+    // A new key may have been published; the next refresh looks, whoever made this JWT.
+    if (!result.ok && result.reason === "unknown-key") this.#areKeysDue = true;
+    return result;
+  }
+
+  /** What it has, for its terminal. */
+  describe(): string {
+    const oldest = Math.min(...[...this.#lists.values()].map(({ list }) => list.issuedAt));
+    const age = Math.round((this.#options.now() - oldest) / 1000);
+    const lists =
+      this.#lists.size === 0 ? "no status lists" : `${this.#lists.size} status lists, the oldest of ${age} s ago`;
+    return `${this.#keys.keys.length} keys, ${lists}`;
+  }
+
+  /** Refreshes again and again until `stop`. Retries after a failure, later each time, and not all doors at one moment. */
+  async run(): Promise<void> {
+    const { signal } = this.#stopped;
+    for (let failures = 0; !signal.aborted; ) {
+      failures = (await this.refresh()) ? 0 : failures + 1;
+      const seconds = failures === 0 ? REFRESH_SECONDS : retrySeconds(failures);
+      await sleep(seconds * 1000 * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Ends `run` and its downloads. */
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  /**
+   * Downloads the key set, when it is time, and every status list. What cannot be downloaded or verified stays as it was.
+   * Joins a refresh that is under way.
+   *
+   * @returns whether all went well
+   */
+  refresh(): Promise<boolean> {
+    this.#refreshing ??= this.#refreshOnce().finally(() => {
+      this.#refreshing = null;
+    });
+    return this.#refreshing;
+  }
+
+  async #refreshOnce(): Promise<boolean> {
+    const keysAgeMilliseconds = this.#options.elapsed() - this.#keysRefreshedAt;
+    if (keysAgeMilliseconds >= KEY_SET_SECONDS * 1000) this.#areKeysDue = true;
+    const areKeysFine = !this.#areKeysDue || (await this.#attempt(() => this.#refreshKeys()));
+    // Nothing verifies without keys.
+    const areListsFine = this.#keys.keys.length > 0 && (await this.#attempt(() => this.#refreshLists()));
+    const isFine = areKeysFine && areListsFine;
+    await this.#save(isFine);
+    return isFine;
+  }
+
+  async #attempt(step: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await step();
+    } catch (error) {
+      if (!this.#stopped.signal.aborted) this.#options.log(`not refreshed: ${describeError(error)}`);
+      return false;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const file = await readDoorFile(this.#options.file);
+    if (file === null) return;
+    if (file.applicationId !== this.#options.applicationId) throw new Error(`it is of ${file.applicationId}`);
+    this.#keys = file.keys;
+    for (const [uri, jwt] of Object.entries(file.statusLists)) await this.#keepList(uri, jwt);
+    this.#saved = this.#content();
+  }
+
+  async #refreshKeys(): Promise<boolean> {
+    const url = `${this.#applicationUrl()}/jwks.json`;
+    const text = await this.#download(url);
+    if (text === null) throw new Error(`${url} does not exist: is the application ID right?`);
+    const keys = parseKeySet(JSON.parse(text));
+    if (keys === null) throw new Error(`${url} has no keys`);
+    this.#keys = keys;
+    this.#keysRefreshedAt = this.#options.elapsed();
+    this.#areKeysDue = false;
+    return true;
+  }
+
+  /** The lists are numbered from 0, and the first that does not exist ends them. */
+  async #refreshLists(): Promise<boolean> {
+    let isFine = true;
+    for (let index = 0; index < MAX_STATUS_LISTS; index++) {
+      const uri = `${this.#applicationUrl()}/status/${index}`;
+      const jwt = await this.#download(uri);
+      if (jwt === null) break;
+      if (!(await this.#keepList(uri, jwt))) isFine = false;
+    }
+    return isFine;
+  }
+
+  /** Keeps a genuine list unless an older one comes late, or is played again by somebody who hides a revocation. */
+  async #keepList(uri: string, jwt: string): Promise<boolean> {
+    const read = await readStatusList(jwt, { keys: this.#keys, uri });
+    if (!read.ok) {
+      if (read.reason === "unknown-key") this.#areKeysDue = true;
+      this.#options.log(`${uri} is refused (${read.reason}); the one before stays`);
+      return false;
+    }
+    const known = this.#lists.get(uri);
+    if (known !== undefined && known.list.issuedAt > read.list.issuedAt) {
+      this.#options.log(`${uri} is older than the one before, which stays`);
+      return false;
+    }
+    this.#lists.set(uri, { jwt, list: read.list });
+    this.#statusLists = { ...this.#statusLists, [uri]: read.list };
+    return true;
+  }
+
+  /** @returns null for 404 */
+  async #download(url: string): Promise<string | null> {
+    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(DOWNLOAD_TIMEOUT_SECONDS * 1000)]);
+    const response = await this.#options.fetch(url, { signal, redirect: "error" });
+    const text = await readText(response);
+    if (response.status === 404) return null;
+    if (response.status !== 200) throw new Error(`${url} responded with ${response.status}`);
+    return text;
+  }
+
+  async #save(isFine: boolean): Promise<void> {
+    const content = this.#content();
+    const isDue = isFine && this.#options.elapsed() - this.#savedAt >= SAVE_UNCHANGED_SECONDS * 1000;
+    if (content === this.#saved && !isDue) return;
+    const { applicationId, file } = this.#options;
+    const statusLists = Object.fromEntries([...this.#lists].map(([uri, { jwt }]) => [uri, jwt]));
+    try {
+      await writeDoorFile(file, { applicationId, keys: this.#keys, statusLists });
+      this.#saved = content;
+      this.#savedAt = this.#options.elapsed();
+    } catch (error) {
+      this.#options.log(`${file} was not written: ${describeError(error)}`);
+    }
+  }
+
+  /** What the door decides by, apart from the times of its lists. */
+  #content(): string {
+    const statuses = [...this.#lists].map(([uri, { list }]) => [uri, Buffer.from(list.statuses).toString("base64")]);
+    return JSON.stringify([this.#keys, statuses]);
+  }
+
+  #applicationUrl(): string {
+    return `${this.#options.serviceUrl}/v1/applications/${this.#options.applicationId}`;
+  }
+}
+
+/** 2, 4, 8 and so on, up to 60. */
+function retrySeconds(failures: number): number {
+  return Math.min(FIRST_RETRY_SECONDS * 2 ** (failures - 1), MAX_RETRY_SECONDS);
+}
+
+/** Stops at the limit: a proxy may send anything. */
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_DOWNLOAD_BYTES) throw new Error(`${response.url} is larger than anything of the service`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  // fetch only says that it failed; its cause says why.
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
