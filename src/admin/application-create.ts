@@ -29,7 +29,8 @@ interface CreateOptions {
   last?: number;
   requireSecret?: boolean;
   reuseAfter?: number;
-  signatureLifetime?: number | null;
+  /** 0: none. */
+  signatureLifetime?: number;
 }
 
 /** Adds `application create`. */
@@ -70,7 +71,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     range: parseRange(options.first, options.last),
     requireSecret: options.requireSecret ?? false,
     reuseAfterSeconds: options.reuseAfter ?? 0,
-    signatureLifetimeSeconds: options.signatureLifetime ?? null,
+    signatureLifetimeSeconds: options.signatureLifetime || null,
   };
   await withSession(
     this,

@@ -35,7 +35,8 @@ interface UpdateOptions {
   last?: number;
   requireSecret?: boolean;
   reuseAfter?: number;
-  signatureLifetime?: number | null;
+  /** 0: none. */
+  signatureLifetime?: number;
 }
 
 /** Adds `application update`. */
@@ -80,7 +81,7 @@ async function update(this: Command, id: string, options: UpdateOptions): Promis
     events: options.events?.join(),
     requireSecret: options.requireSecret,
     reuseAfterSeconds: options.reuseAfter,
-    signatureLifetimeSeconds: options.signatureLifetime,
+    signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
   };
   await withSession(this, async ({ database, output }) => {
     const application = await updateApplication(database, id, changes);

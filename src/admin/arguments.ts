@@ -17,8 +17,11 @@ export const badgeNumber = (text: string): number => wholeNumber(text, 1, MAX_BA
 /** Parses a duration; 0 is allowed. */
 export const seconds = (text: string): number => wholeNumber(text, 0, MAX_SECONDS);
 
-/** Parses a signature lifetime: `0` and `none` mean that signatures do not expire. */
-export const lifetime = (text: string): number | null => (text === "none" ? null : seconds(text) || null);
+/**
+ * Parses a signature lifetime; 0 and `none` mean that signatures do not expire. The result is 0 then: commander makes an
+ * empty text of an option's value that is null.
+ */
+export const lifetime = (text: string): number => (text === "none" ? 0 : seconds(text));
 
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
@@ -38,14 +41,20 @@ export function eventList(text: string): SubscribableEvent[] {
 
 export const EVENTS_HELP = `the events to send, separated by commas, of ${SUBSCRIBABLE_EVENTS.join(", ")}`;
 
-/** Parses the end of a badge: ISO 8601 with a zone, or `never`. @returns milliseconds; null for no end */
-export function badgeEnd(text: string): number | null {
-  if (text === "never") return null;
+/** Parses the end of a badge: ISO 8601 with a zone, or `never`. */
+export function badgeEnd(text: string): BadgeEnd {
+  if (text === "never") return { expiresAt: null };
   const parsed = badgeEndRequest.shape.expiresAt.safeParse(text);
   if (!parsed.success || parsed.data === null) {
     throw new InvalidArgumentError("Give a date-time with a zone, like 2027-01-31T18:00:00+01:00, or never.");
   }
-  return Date.parse(parsed.data);
+  return { expiresAt: Date.parse(parsed.data) };
+}
+
+/** An object, because commander makes an empty text of an option's value that is null. */
+interface BadgeEnd {
+  /** Milliseconds; null for no end. */
+  expiresAt: number | null;
 }
 
 /** Parses the ID of a user. */

@@ -71,8 +71,8 @@ function addExpire(group: Command): void {
       examples("badge expire 1004831324 --at 2027-01-31T18:00:00+01:00", "badge expire 1004831324 --at never"),
     )
     .action(
-      inSession((session, number: number, { at }: { at: number | null }) =>
-        printStep(session, number, { kind: "set-end", expiresAt: at }),
+      inSession((session, number: number, { at }: { at: ReturnType<typeof badgeEnd> }) =>
+        printStep(session, number, { kind: "set-end", ...at }),
       ),
     );
 }

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { type BadgeStore, toTransition } from "../shared/badge-life/steps.ts";
 import { writeTransitions } from "../shared/storage/badge-transitions.ts";
+import type { Database } from "../shared/storage/d1.ts";
 import { NO_BADGE_YET } from "../shared/storage/high-water.ts";
-import type { Database } from "./platform/database.ts";
 import { requestNoteOfRevocations } from "./untold-revocations.ts";
 
 const READ_CLOCK = "SELECT cast(unixepoch('subsec') * 1000 AS INTEGER) AS now";

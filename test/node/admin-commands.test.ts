@@ -5,13 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { afterAll, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { createAdminProgram, run } from "../../src/admin/program.ts";
+import { createAdminProgram } from "../../src/admin/program.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
+import { runScriptHere } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
@@ -28,24 +29,7 @@ async function admin(words: readonly string[]) {
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Runs a command line in this process, which is much quicker. */
-async function adminHere(words: readonly string[], state: string) {
-  process.env.BADGE_STATE_DIR = join(folder, state);
-  const written = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) {
-    vi.spyOn(process[stream], "write").mockImplementation((part) => {
-      written[stream] += part;
-      return true;
-    });
-  }
-  try {
-    await run(createAdminProgram(), words);
-    return { code: process.exitCode ?? 0, ...written };
-  } finally {
-    vi.restoreAllMocks();
-    process.exitCode = undefined;
-  }
-}
+const adminHere = (words: readonly string[], state: string) => runScriptHere(words, join(folder, state));
 
 async function adminJson(...words: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await adminHere([...words, "--json"], "main");
@@ -137,6 +121,10 @@ describe("the administration script", () => {
       webhookUrl: null,
     });
     expect(await adminJson("webhook", "list", applicationId)).toEqual([]);
+    await adminJson("application", "update", applicationId, "--signature-lifetime", "60");
+    expect(await adminJson("application", "update", applicationId, "--signature-lifetime", "none")).toMatchObject({
+      signatureLifetimeSeconds: null,
+    });
     const [current] = secretList.parse(await adminJson("secret", "list", applicationId));
     const refused = await adminHere(["secret", "retire", applicationId, "--secret", current?.secretId ?? ""], "main");
     expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is the current secret") });
