@@ -152,7 +152,8 @@ export class ServerClient {
    * with the last cursor, at any later time and in any process, for what changed since and nothing else.
    *
    * Apply each page in one transaction that writes its changes, by `id`, and its cursor. Then each change is applied
-   * exactly once, whenever your program dies: a page is either stored with its cursor, or fetched again.
+   * exactly once, whenever your program dies: a page is either stored with its cursor, or fetched again. Where several
+   * programs write the same copy, keep the version of a badge whose `change` is higher.
    *
    * ```ts
    * for await (const { changes, cursor } of server.changes({ cursor: await loadCursor() })) {

@@ -20,7 +20,8 @@ const MAX_REMEMBERED_EVENTS = 10_000;
 
 /**
  * Events come at least once, so sometimes twice. In your server this is a unique column in the table that an event
- * changes.
+ * changes. They also come in any order: of an event about a badge's state, ignore a `data.change` that is lower than the one
+ * you have stored.
  */
 const handled = new Set<string>();
 

@@ -109,7 +109,7 @@ describe("the program of the client's README that keeps a copy of the badges (co
     await server.setBadgeEnd(invitation.badgeId, new Date(0));
     await expectCopyEqualsList();
     expect(readCopy().badges[invitation.badgeId]?.state).toBe("expired");
-  });
+  }, 120_000);
 
   it("starts again when its cursor has expired, without what it knew before", async () => {
     const { badges } = readCopy();

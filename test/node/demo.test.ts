@@ -23,7 +23,7 @@ describe("npm run demo, with the service running", () => {
     service = await startService();
     const state = { BADGE_STATE_DIR: `${service.folder}/state` };
     told = await demo(["--url", service.origin], state);
-  });
+  }, 120_000);
 
   afterAll(async () => {
     await service?.stop();

@@ -72,7 +72,16 @@ describe("the example receiver (contract section 8, from the other side)", () =>
     expect(await printedOf(sent)).toEqual([`badge:created ${sent.id} {"id":"1000000001","userId":"Zoë\\n🚪"}`]);
   });
 
-  it("answers 2xx to an event that it had before, and prints it once", async () => {
+  it("takes every kind of event, such as a suspended badge (contract section 18)", async () => {
+    const id = `evt_${randomBytes(13).toString("hex")}`;
+    const data = { id: "1000000001", userId: "alice", state: "suspended", change: 2 };
+    const text = JSON.stringify({ id, event: "badge:suspended", createdAt: new Date(), data });
+    const sent = webhook({ id, text });
+    expect(await send(sent)).toBe(204);
+    expect(await printedOf(sent)).toEqual([`badge:suspended ${id} ${JSON.stringify(data)}`]);
+  });
+
+  it("responds with 2xx to an event that it had before, and prints it once", async () => {
     const sent = webhook();
     for (const _ of [1, 2, 3]) expect(await send(sent)).toBe(204);
     expect(await send({ ...sent, at: new Date(Date.now() - 60_000) })).toBe(204);

@@ -11,8 +11,8 @@ export function must(holds: boolean, expected: string): asserts holds {
   if (!holds) throw new DemoFailure(`the contract says otherwise: ${expected}`);
 }
 
-/** Credentials, and the header of paging. */
-const SHOWN_HEADERS = ["applicationid", "applicationsecret", "udid", "pagination-cursor"];
+/** Credentials, and the headers of paging and of repeated requests. */
+const SHOWN_HEADERS = ["applicationid", "applicationsecret", "udid", "idempotency-key", "pagination-cursor"];
 const INDENT = "    ";
 
 /** Tells the story on the terminal: each step with what was sent, what came back, and why. */
