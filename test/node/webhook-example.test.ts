@@ -13,7 +13,7 @@ let runs = 0;
 
 /** Runs the JavaScript of the reference as somebody does who copies it. */
 async function runExample(body: string, headers: Record<string, string>): Promise<unknown> {
-  const { description = "" } = openApiDocument(0).webhooks["badge:created"]?.post ?? {};
+  const { description = "" } = openApiDocument(0).tags.find(({ name }) => name === "Webhooks") ?? {};
   const [, code] = /```js\n(.*?)```/s.exec(description) ?? [];
   const module = `
     // ${runs++}: each run is a module of its own.
