@@ -102,11 +102,10 @@ export class DoorControl {
 
   /** What it has, for its terminal. */
   describe(): string {
-    const oldest = Math.min(...[...this.#lists.values()].map(({ list }) => list.issuedAt));
-    const age = Math.round((this.#options.now() - oldest) / 1000);
-    const lists =
-      this.#lists.size === 0 ? "no status lists" : `${this.#lists.size} status lists, the oldest of ${age} s ago`;
-    return `${this.#keys.keys.length} keys, ${lists}`;
+    const issued = [...this.#lists.values()].map(({ list }) => list.issuedAt);
+    const ageSeconds = Math.round((this.#options.now() - Math.min(...issued)) / 1000);
+    const age = issued.length === 0 ? "" : ` (the oldest is ${ageSeconds} s old)`;
+    return `keys: ${this.#keys.keys.length}, status lists: ${issued.length}${age}`;
   }
 
   /** Refreshes again and again until `stop`. Retries after a failure, later each time, and not all doors at one moment. */

@@ -55,6 +55,16 @@ describe("the packed packages run in plain Node", () => {
     expect(outcomes).toEqual(CASES.map(({ expected }) => expected));
   });
 
+  it("the verifier encodes and decodes cards (contract section 20)", () => {
+    const cards = run(`
+      import { cardHex, decodeCard, encodeCard } from "@badge-distribution/verify";
+      const bits = encodeCard("h10301", "8065495");
+      console.log(JSON.stringify([bits, cardHex(bits), decodeCard("h10301", bits)]));
+    `);
+    const decoded = { ok: true, badgeNumber: "8065495", siteCode: 123, cardNumber: 4567 };
+    expect(cards).toEqual(["10111101100010001110101110", "2F623AE", decoded]);
+  });
+
   it("the client verifies a webhook, and names the service's error", () => {
     const webhook = { headers: EXAMPLE_WEBHOOK_HEADERS, body: EXAMPLE_WEBHOOK_BODY, secrets: EXAMPLE_SECRET };
     const result = run(`
@@ -89,7 +99,7 @@ const READERS_PART = `
 /** The package's types say something: each of these lines must be an error. */
 const MISTAKES = `
   import { DeviceClient, ERROR_CODES, type ErrorCode, type ListedBadge, type RefusedBadgeCode, ServerClient, type WebhookEvent } from "@badge-distribution/client";
-  import { verifyBadgeSignature } from "@badge-distribution/verify";
+  import { encodeCard, verifyBadgeSignature } from "@badge-distribution/verify";
   // @ts-expect-error A device client needs a udid.
   new DeviceClient({ baseUrl: "", applicationId: "" });
   // @ts-expect-error A user ID is a string.
@@ -110,6 +120,10 @@ const MISTAKES = `
   export const end = (server: ServerClient) => server.setBadgeEnd("7", undefined);
   // @ts-expect-error The time is required.
   verifyBadgeSignature("", { keys: { keys: [] }, applicationId: "" });
+  // @ts-expect-error Not a policy.
+  verifyBadgeSignature("", { keys: { keys: [] }, applicationId: "", now: 0, missingStatusList: "ignore" });
+  // @ts-expect-error Not a card format.
+  encodeCard("h10305", "1");
   export const codes: readonly ErrorCode[] = ERROR_CODES;
 `;
 

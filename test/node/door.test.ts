@@ -1,0 +1,457 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
+import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
+
+const root = mkdtempSync(join(tmpdir(), "door-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** A minute, an hour and a day, in milliseconds. */
+const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
+
+/** A busy machine takes a while to start a process. */
+const PATIENCE = { timeout: 30_000 };
+
+let now = 0;
+let elapsed = 0;
+let folder = "";
+let service: DoorService;
+const logged: string[] = [];
+
+beforeEach(() => {
+  now = 1_800_000_000_000;
+  elapsed = 0;
+  folder = mkdtempSync(join(root, "test-"));
+  service = new DoorService(() => now);
+  logged.length = 0;
+});
+
+function pass(milliseconds: number): void {
+  now += milliseconds;
+  elapsed += milliseconds;
+}
+
+function openDoor(changes: Partial<DoorOptions> = {}): Promise<DoorControl> {
+  return DoorControl.open({
+    serviceUrl: service.url,
+    applicationId: APPLICATION_ID,
+    file: join(folder, "door.json"),
+    log: (line) => logged.push(line),
+    fetch: service.fetch,
+    now: () => now,
+    elapsed: () => elapsed,
+    ...changes,
+  });
+}
+
+function goDown(): void {
+  service.interfere = () => {
+    throw new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") });
+  };
+}
+
+async function outcome(door: DoorControl, index = 0): Promise<string> {
+  const result = await door.check(service.badgeSignature(index));
+  return result.ok ? "open" : result.reason;
+}
+
+describe("a door that keeps keys and status lists (contract section 14)", () => {
+  it("opens for an active badge, and not for one that was revoked or suspended", async () => {
+    service.statuses.set(1, REVOKED).set(2, SUSPENDED);
+    const door = await openDoor();
+    expect(await door.refresh()).toBe(true);
+    expect(await outcome(door, 0)).toBe("open");
+    expect(await outcome(door, 1)).toBe("revoked");
+    expect(await outcome(door, 2)).toBe("suspended");
+    expect(logged).toEqual([]);
+  });
+
+  it("refuses a badge that was revoked before the service went down, also after a restart without the network", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    expect(await outcome(door, 7)).toBe("open");
+    service.statuses.set(7, REVOKED);
+    pass(30_000);
+    await door.refresh();
+    goDown();
+    expect(await outcome(door, 7)).toBe("revoked");
+    pass(2 * HOUR);
+    expect(await door.refresh()).toBe(false);
+    const restarted = await openDoor();
+    expect(await restarted.refresh()).toBe(false);
+    expect(await outcome(restarted, 7)).toBe("revoked");
+    expect(await outcome(restarted, 8)).toBe("open");
+    expect(logged.at(-1)).toBe("not refreshed: fetch failed: connect ECONNREFUSED");
+  });
+
+  it("opens again for a badge that was resumed", async () => {
+    service.statuses.set(3, SUSPENDED);
+    const door = await openDoor();
+    await door.refresh();
+    expect(await outcome(door, 3)).toBe("suspended");
+    service.statuses.set(3, ACTIVE);
+    pass(30_000);
+    await door.refresh();
+    expect(await outcome(door, 3)).toBe("open");
+  });
+
+  it("opens for nobody once its list has expired, and says so by its policy", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    goDown();
+    pass(DAY + 59_000);
+    expect(await outcome(door)).toBe("open");
+    pass(1000);
+    expect(await outcome(door)).toBe("status-stale");
+    expect(await door.check(service.badgeSignature(0), { staleStatusList: "accept" })).toMatchObject({
+      ok: true,
+      acceptedDespite: "status-stale",
+    });
+  });
+
+  it("opens for nobody without keys, and says what is wrong", async () => {
+    goDown();
+    const door = await openDoor();
+    expect(await door.refresh()).toBe(false);
+    expect(await outcome(door)).toBe("unknown-key");
+    expect(logged).toEqual(["not refreshed: fetch failed: connect ECONNREFUSED"]);
+    expect(door.describe()).toBe("keys: 0, status lists: 0");
+    expect(existsSync(join(folder, "door.json"))).toBe(false);
+  });
+
+  it("verifies the badges of an application without status lists as ever", async () => {
+    service.hasStatusLists = false;
+    const door = await openDoor();
+    expect(await door.refresh()).toBe(true);
+    expect(await outcome(door)).toBe("open");
+    expect(logged).toEqual([]);
+  });
+
+  it("asks for every list until one does not exist, and keeps a list whose turn does not come", async () => {
+    service.statuses.set(1, REVOKED);
+    const door = await openDoor();
+    await door.refresh();
+    const application = `/v1/applications/${APPLICATION_ID}`;
+    expect(service.requested).toEqual([
+      `${application}/jwks.json`,
+      `${application}/status/0`,
+      `${application}/status/1`,
+    ]);
+    const jwt = service.badgeSignature(1);
+    service.hasStatusLists = false;
+    await door.refresh();
+    expect(await door.check(jwt)).toEqual({ ok: false, reason: "revoked" });
+  });
+});
+
+describe("what a door does not let itself be told (contract section 14)", () => {
+  it("keeps its list when an older one is played again, which hides a revocation", async () => {
+    const old = service.statusList();
+    service.statuses.set(4, REVOKED);
+    const door = await openDoor();
+    pass(MINUTE);
+    await door.refresh();
+    service.interfere = (path) => (path.endsWith("/status/0") ? new Response(old) : undefined);
+    expect(await door.refresh()).toBe(false);
+    expect(await outcome(door, 4)).toBe("revoked");
+    expect(logged).toEqual([`${service.listUri} is older than the one before, which stays`]);
+  });
+
+  it.each<[string, () => string, string]>([
+    ["by a stranger's key", () => strangersList(), "bad-signature"],
+    ["for another application's URI", () => otherUri(), "wrong-uri"],
+    ["that is a login page", () => "<!doctype html>", "malformed"],
+  ])("keeps its list when it gets one %s", async (_, list, reason) => {
+    service.statuses.set(4, REVOKED);
+    const door = await openDoor();
+    await door.refresh();
+    service.interfere = (path) => (path.endsWith("/status/0") ? new Response(list()) : undefined);
+    expect(await door.refresh()).toBe(false);
+    expect(await outcome(door, 4)).toBe("revoked");
+    expect(logged).toEqual([`${service.listUri} is refused (${reason}); the one before stays`]);
+  });
+
+  it.each<[string, () => Response]>([
+    ["none", () => Response.json({ keys: [] })],
+    ["a page", () => new Response("<!doctype html>")],
+    ["an error", () => Response.json({ error: "UNAVAILABLE" }, { status: 503 })],
+    ["something that does not exist", () => Response.json({ error: "UNKNOWN_APPLICATION" }, { status: 404 })],
+    ["more than any key set", () => new Response("x".repeat(600_000))],
+  ])("keeps its keys when it gets %s, and refreshes its lists all the same", async (_, response) => {
+    const door = await openDoor();
+    await door.refresh();
+    pass(5 * MINUTE);
+    service.interfere = (path) => (path.endsWith("/jwks.json") ? response() : undefined);
+    service.statuses.set(4, REVOKED);
+    expect(await door.refresh()).toBe(false);
+    expect(await outcome(door, 0)).toBe("open");
+    expect(await outcome(door, 4)).toBe("revoked");
+    expect(logged).toHaveLength(1);
+  });
+
+  it("stops trusting a key that is not published any more", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    const stolen = service.badgeSignature(0);
+    service.keys = [newKey("second")];
+    pass(5 * MINUTE);
+    await door.refresh();
+    expect(await door.check(stolen)).toEqual({ ok: false, reason: "unknown-key" });
+  });
+});
+
+/** The same claims as the service's, and the same key ID. */
+function strangersList(): string {
+  const stranger = new DoorService(() => now);
+  return stranger.statusList();
+}
+
+function otherUri(): string {
+  const other = new DoorService(() => now);
+  other.url = "https://other.example";
+  other.keys = service.keys;
+  return other.statusList();
+}
+
+describe("when a door asks (contract sections 3 and 14)", () => {
+  const keySets = () => service.requested.filter((path) => path.endsWith("/jwks.json")).length;
+
+  it("asks for the key set every five minutes, and for lists each time", async () => {
+    const door = await openDoor();
+    for (let time = 0; time < 10; time++) {
+      await door.refresh();
+      pass(30_000);
+    }
+    expect(keySets()).toBe(1);
+    await door.refresh();
+    expect(keySets()).toBe(2);
+    expect(service.requested.filter((path) => path.endsWith("/status/0"))).toHaveLength(11);
+  });
+
+  it("asks for the key set sooner when a badge or a list has a key it does not know", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    service.keys.push(newKey("second"));
+    expect(await outcome(door)).toBe("unknown-key");
+    await door.refresh();
+    expect(keySets()).toBe(2);
+    expect(await outcome(door)).toBe("open");
+    service.keys.push(newKey("third"));
+    await door.refresh();
+    expect(keySets()).toBe(2);
+    await door.refresh();
+    expect(keySets()).toBe(3);
+    expect(await outcome(door)).toBe("open");
+  });
+
+  it("goes on asking when its clock is set back", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    now -= 365 * DAY;
+    elapsed += 5 * MINUTE;
+    await door.refresh();
+    expect(keySets()).toBe(2);
+  });
+
+  it("joins a refresh that is under way", async () => {
+    const door = await openDoor();
+    expect(await Promise.all([door.refresh(), door.refresh()])).toEqual([true, true]);
+    expect(keySets()).toBe(1);
+  });
+
+  it("runs until it is stopped", async () => {
+    const door = await openDoor();
+    const running = door.run();
+    await expect.poll(() => outcome(door), PATIENCE).toBe("open");
+    door.stop();
+    await running;
+  });
+});
+
+describe("a door's file", () => {
+  const path = () => join(folder, "door.json");
+
+  it("is readable for its owner alone, and nothing is left beside it", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    expect(statSync(path()).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${path()}.new`)).toBe(false);
+  });
+
+  it("is written at once when a badge has ended, and otherwise every ten minutes", async () => {
+    const door = await openDoor();
+    await door.refresh();
+    const first = readFileSync(path(), "utf8");
+    pass(9 * MINUTE);
+    await door.refresh();
+    expect(readFileSync(path(), "utf8")).toBe(first);
+    service.statuses.set(9, REVOKED);
+    await door.refresh();
+    const second = readFileSync(path(), "utf8");
+    expect(second).not.toBe(first);
+    pass(10 * MINUTE);
+    await door.refresh();
+    expect(readFileSync(path(), "utf8")).not.toBe(second);
+  });
+
+  it("survives a crash while it is written", async () => {
+    await (await openDoor()).refresh();
+    writeFileSync(`${path()}.new`, '{"keys":');
+    goDown();
+    expect(await outcome(await openDoor())).toBe("open");
+  });
+
+  it.each([
+    ["is cut off", '{"keys":{"keys":['],
+    ["is of something else", '{"name":"x"}'],
+    ["is of another application", '{"applicationId":"app_other","keys":{"keys":[{}]},"statusLists":{}}'],
+    ["is empty", ""],
+  ])("is ignored, with a word, when it %s", async (_, content) => {
+    writeFileSync(path(), content);
+    const door = await openDoor();
+    expect(logged).toEqual([expect.stringContaining(`${path()} is ignored: `)]);
+    expect(await door.refresh()).toBe(true);
+    expect(await outcome(door)).toBe("open");
+  });
+
+  it("that cannot be written does not keep the door from working", async () => {
+    mkdirSync(`${path()}.new`);
+    chmodSync(`${path()}.new`, 0o500);
+    const door = await openDoor();
+    expect(await door.refresh()).toBe(true);
+    expect(await outcome(door)).toBe("open");
+    expect(logged).toEqual([expect.stringContaining(`${path()} was not written: `)]);
+  });
+
+  it("with a list that was changed by hand is not believed", async () => {
+    service.statuses.set(5, REVOKED);
+    await (await openDoor()).refresh();
+    const [header = "", payload = "", signature = ""] = service.statusList().split(".");
+    const text = Buffer.from(payload, "base64url").toString().replace('"ttl":60', '"ttl":61');
+    const forged = [header, Buffer.from(text).toString("base64url"), signature].join(".");
+    const file = JSON.parse(readFileSync(path(), "utf8"));
+    writeFileSync(path(), JSON.stringify({ ...file, statusLists: { [service.listUri]: forged } }));
+    goDown();
+    expect(await outcome(await openDoor(), 5)).toBe("status-unknown");
+  });
+});
+
+describe("the program src/examples/door.ts", () => {
+  const PROGRAM = new URL("../../src/examples/door.ts", import.meta.url).pathname;
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill();
+  });
+
+  async function withService<T>(work: () => Promise<T>): Promise<T> {
+    const server = createServer(async (request, response) => {
+      const { status, ...other } = await service.fetch(`${service.url}${request.url}`).then(async (reply) => ({
+        status: reply.status,
+        text: await reply.text(),
+      }));
+      response.writeHead(status).end(other.text);
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const address = server.address();
+    service.url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+    try {
+      return await work();
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
+
+  function start(...more: string[]) {
+    const words = [
+      "--service",
+      `${service.url}/`,
+      "--application",
+      APPLICATION_ID,
+      "--file",
+      join(folder, "door.json"),
+    ];
+    const child = spawn(process.execPath, [PROGRAM, ...words, ...more], { stdio: "pipe" });
+    children.push(child);
+    const said = { out: "", err: "" };
+    child.stdout.on("data", (chunk) => (said.out += chunk));
+    child.stderr.on("data", (chunk) => (said.err += chunk));
+    return { child, said };
+  }
+
+  /** What it prints for lines on its standard input. */
+  async function printed(...lines: string[]): Promise<{ out: string; err: string }> {
+    const { child, said } = start();
+    child.stdin.end(lines.map((line) => `${line}\n`).join(""));
+    expect(await once(child, "close")).toEqual([0, null]);
+    return said;
+  }
+
+  it("says what it does with each line and why, and goes on doing so without the service (contract section 14)", async () => {
+    now = Date.now();
+    service.statuses.set(6, REVOKED);
+    const lines = await withService(async () => {
+      const made = [service.badgeSignature(0), service.badgeSignature(6), "not a badge signature"];
+      const said = await printed(...made);
+      expect(said.err).toMatch(/^Ready: keys: 1, status lists: 1 \(the oldest is \d+ s old\)\.\n$/);
+      return { made, out: said.out };
+    });
+    const expected = [
+      "open: badge 1000000000",
+      "closed: revoked: the badge was revoked or replaced",
+      "closed: malformed: this is not a badge signature, or it was damaged",
+      "",
+    ].join("\n");
+    expect(lines.out).toBe(expected);
+    const offline = await printed(...lines.made);
+    expect(offline.out).toBe(expected);
+    expect(offline.err).toContain("ECONNREFUSED");
+  });
+
+  it("takes badge signatures on a port of this computer", async () => {
+    now = Date.now();
+    service.statuses.set(6, REVOKED);
+    await withService(async () => {
+      const { said } = start("--port", "0");
+      await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
+      const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
+      const ask = async (body: string) => {
+        const response = await fetch(url, { method: "POST", body });
+        return { status: response.status, body: await response.json() };
+      };
+      expect(await ask(`${service.badgeSignature(0)}\n`)).toEqual({
+        status: 200,
+        body: { open: true, badgeNumber: "1000000000" },
+      });
+      expect(await ask(service.badgeSignature(6))).toEqual({ status: 403, body: { open: false, reason: "revoked" } });
+      expect(await ask("x".repeat(1_000_000))).toEqual({ status: 403, body: { open: false, reason: "malformed" } });
+    });
+  });
+
+  it.each([
+    [["--application", APPLICATION_ID], "--service is not a URL"],
+    [["--service", "https://badges.example"], "--application is missing"],
+    [["--service", "https://badges.example", "--application", "a", "--max-age", "soon"], "--max-age is not a number"],
+    [["--service", "https://badges.example", "--application", "a", "--port", "70000"], "--port is not a port"],
+  ])("says what is wrong with its options: %j", async (words, problem) => {
+    const child = spawn(process.execPath, [PROGRAM, ...words], { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    child.stderr.on("data", (chunk) => (said += chunk));
+    expect(await once(child, "close")).toEqual([1, null]);
+    expect(said).toContain(problem);
+  });
+
+  it("can be measured: src/examples/door-bench.ts", async () => {
+    const bench = PROGRAM.replace("door.ts", "door-bench.ts");
+    const child = spawn(process.execPath, [bench, "50"], { stdio: ["ignore", "pipe", "inherit"] });
+    let said = "";
+    child.stdout.on("data", (chunk) => (said += chunk));
+    expect(await once(child, "close")).toEqual([0, null]);
+    expect(said).toMatch(/of 50: median \d+\.\d+ ms/);
+  });
+});

@@ -1,0 +1,95 @@
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { deflateSync } from "node:zlib";
+
+/** A stand-in for the service, as a door sees it: a key set and a status list, made by hand. */
+
+export const APPLICATION_ID = "app_0123456789abcdefghjk";
+export const ACTIVE = 0;
+export const REVOKED = 1;
+export const SUSPENDED = 2;
+
+export interface SigningKey {
+  id: string;
+  privateKey: KeyObject;
+  publicKey: KeyObject;
+}
+
+export function newKey(id: string): SigningKey {
+  return { id, ...generateKeyPairSync("ec", { namedCurve: "P-256" }) };
+}
+
+export function signJwt(key: SigningKey, typ: string, claims: object): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const input = `${part({ alg: "ES256", kid: key.id, typ })}.${part(claims)}`;
+  const signature = sign("sha256", Buffer.from(input), { key: key.privateKey, dsaEncoding: "ieee-p1363" });
+  return `${input}.${signature.toString("base64url")}`;
+}
+
+export class DoorService {
+  url = "https://badges.example";
+  keys = [newKey("first")];
+  /** By index. */
+  readonly statuses = new Map<number, number>();
+  statusLifetimeSeconds = 86_400;
+  hasStatusLists = true;
+  /** Throws to take the service away, or responds in another way than it should. */
+  interfere: (path: string) => Response | undefined = () => undefined;
+  readonly requested: string[] = [];
+  /** Milliseconds since 1970-01-01 UTC. */
+  readonly now: () => number;
+
+  constructor(now: () => number = Date.now) {
+    this.now = now;
+  }
+
+  readonly fetch = async (url: string): Promise<Response> => {
+    const path = url.slice(this.url.length);
+    this.requested.push(path);
+    const other = this.interfere(path);
+    if (other !== undefined) return other;
+    const application = `/v1/applications/${APPLICATION_ID}`;
+    if (path === `${application}/jwks.json`) return Response.json(this.keySet());
+    if (path === `${application}/status/0` && this.hasStatusLists) return new Response(this.statusList());
+    return Response.json({ error: "UNKNOWN_STATUSLIST" }, { status: 404 });
+  };
+
+  keySet(): object {
+    return { keys: this.keys.map(({ id, publicKey }) => ({ ...publicKey.export({ format: "jwk" }), kid: id })) };
+  }
+
+  get listUri(): string {
+    return `${this.url}/v1/applications/${APPLICATION_ID}/status/0`;
+  }
+
+  /** By the newest key, with which the service signs its lists. */
+  statusList(): string {
+    const bytes = Buffer.alloc(32_768);
+    for (const [index, status] of this.statuses) {
+      bytes.writeUInt8(bytes.readUInt8(index >> 2) | (status << ((index & 3) * 2)), index >> 2);
+    }
+    const iat = Math.floor(this.now() / 1000);
+    return signJwt(this.newestKey(), "statuslist+jwt", {
+      sub: this.listUri,
+      iat,
+      exp: iat + this.statusLifetimeSeconds,
+      ttl: 60,
+      status_list: { bits: 2, lst: deflateSync(bytes).toString("base64url") },
+    });
+  }
+
+  badgeSignature(idx: number, key = this.newestKey()): string {
+    return signJwt(key, "badge-signature+jwt", {
+      sub: String(1_000_000_000 + idx),
+      aud: APPLICATION_ID,
+      iat: Math.floor(this.now() / 1000),
+      client_signature: "AAAA",
+      ...(this.hasStatusLists ? { status: { status_list: { idx, uri: this.listUri } } } : {}),
+    });
+  }
+
+  private newestKey(): SigningKey {
+    const key = this.keys.at(-1);
+    if (key === undefined) throw new Error("no key");
+    return key;
+  }
+}
