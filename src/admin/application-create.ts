@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { and, eq, notExists, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
 import { newApplicationId } from "../shared/identifiers.ts";
+import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
 import type { NumberRange } from "../shared/number-range.ts";
 import { application, applicationSecret, type SubscribableEvent, sealingKey, signingKey } from "../shared/schema.ts";
 import {
@@ -12,6 +13,7 @@ import {
   eventList,
   lifetime,
   seconds,
+  statusLifetime,
 } from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { defaultRange, explicitRange, overlapLine, selectNeighbour } from "./number-range.ts";
@@ -20,6 +22,7 @@ import type { Database, Orm } from "./platform/database.ts";
 import { newestSealer } from "./sealing-key-newest.ts";
 import { withSession } from "./session.ts";
 import { examples } from "./shell.ts";
+import { checkedStatusList } from "./status-list.ts";
 
 interface CreateOptions {
   name: string;
@@ -31,6 +34,8 @@ interface CreateOptions {
   reuseAfter?: number;
   /** 0: none. */
   signatureLifetime?: number;
+  statusList?: boolean;
+  statusLifetime?: number;
 }
 
 /** Adds `application create`. */
@@ -51,6 +56,12 @@ export function addCreateCommand(group: Command): void {
     .option("--require-secret", "let only callers with the secret create invitations")
     .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests (0)", seconds)
     .option("--signature-lifetime <seconds>", "how long signatures are valid (none: for ever)", lifetime)
+    .option(
+      "--status-list",
+      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
+    )
+    .option("--no-status-list", "publish no status lists (this is so unless --status-list is given)")
+    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list (86400)", statusLifetime)
     .addHelpText(
       "after",
       examples(
@@ -72,6 +83,8 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     requireSecret: options.requireSecret ?? false,
     reuseAfterSeconds: options.reuseAfter ?? 0,
     signatureLifetimeSeconds: options.signatureLifetime || null,
+    statusList: checkedStatusList(options.statusList, this),
+    statusLifetimeSeconds: options.statusLifetime,
   };
   await withSession(
     this,
@@ -116,6 +129,9 @@ export interface NewApplication {
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
+  /** Off unless it is true; the lifetime is a day unless it is given. */
+  statusList?: boolean | undefined;
+  statusLifetimeSeconds?: number | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: string; applicationSecret: string };
 }
@@ -175,7 +191,8 @@ function insertApplication(orm: Orm, wanted: NewApplication, material: Material)
   return orm.insert(application).select(sql`SELECT
     ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
     ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
-    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${(wanted.events ?? DEFAULT_EVENTS).join()}, lower(hex(randomblob(16))), ${createdAt}, NULL
+    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${(wanted.events ?? DEFAULT_EVENTS).join()}, lower(hex(randomblob(16))),
+    ${wanted.statusList ? 1 : 0}, ${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS}, ${createdAt}, NULL
     FROM (${range}) AS range
     WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`);

@@ -20,6 +20,8 @@ export interface ShownApplication {
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
+  statusList: boolean;
+  statusLifetimeSeconds: number;
   createdAt: string | null;
   disabledAt: string | null;
 }
@@ -39,6 +41,8 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     requireSecret,
     reuseAfterSeconds,
     signatureLifetimeSeconds: row.signatureLifetimeSeconds,
+    statusList: row.statusList,
+    statusLifetimeSeconds: row.statusLifetimeSeconds,
     createdAt: isoTime(row.createdAt),
     disabledAt: isoTime(row.disabledAt),
   };
@@ -60,6 +64,7 @@ ${fieldLines({
   "Invitations need the secret": application.requireSecret ? "yes" : "no",
   "Numbers rest for": `${application.reuseAfterSeconds} s`,
   "Signatures are valid for": signatureLifetimeSeconds === null ? "ever" : `${signatureLifetimeSeconds} s`,
+  "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   Created: application.createdAt ?? undefined,
   Disabled: application.disabledAt ?? undefined,
 })}`;

@@ -18,12 +18,14 @@ import {
   eventList,
   lifetime,
   seconds,
+  statusLifetime,
 } from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { overlapLine, overlapsAnother, selectNeighbour } from "./number-range.ts";
 import type { Database } from "./platform/database.ts";
 import { withSession } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
+import { checkedStatusList } from "./status-list.ts";
 import { makeDue } from "./webhook-event.ts";
 
 interface UpdateOptions {
@@ -37,6 +39,8 @@ interface UpdateOptions {
   reuseAfter?: number;
   /** 0: none. */
   signatureLifetime?: number;
+  statusList?: boolean;
+  statusLifetime?: number;
 }
 
 /** Adds `application update`. */
@@ -60,6 +64,12 @@ export function addUpdateCommand(group: Command): void {
     .option("--no-require-secret", "let devices create invitations too")
     .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests", seconds)
     .option("--signature-lifetime <seconds>", "how long signatures are valid; none or 0: for ever", lifetime)
+    .option(
+      "--status-list",
+      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
+    )
+    .option("--no-status-list", "publish no status lists; doors then refuse badges whose signatures name one")
+    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list", statusLifetime)
     .addHelpText(
       "after",
       examples(
@@ -82,6 +92,8 @@ async function update(this: Command, id: string, options: UpdateOptions): Promis
     requireSecret: options.requireSecret,
     reuseAfterSeconds: options.reuseAfter,
     signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
+    statusList: checkedStatusList(options.statusList, this),
+    statusLifetimeSeconds: options.statusLifetime,
   };
   await withSession(this, async ({ database, output }) => {
     const application = await updateApplication(database, id, changes);
@@ -102,6 +114,8 @@ export interface ApplicationChanges {
   requireSecret?: boolean | undefined;
   reuseAfterSeconds?: number | undefined;
   signatureLifetimeSeconds?: number | null | undefined;
+  statusList?: boolean | undefined;
+  statusLifetimeSeconds?: number | undefined;
 }
 
 /**

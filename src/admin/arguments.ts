@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { MAX_BADGE_NUMBER, MAX_USER_ID_CHARACTERS } from "../shared/limits.ts";
+import { MAX_BADGE_NUMBER, MAX_USER_ID_CHARACTERS, MIN_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
 import { badgeEndRequest, userId as userIdSchema } from "../shared/requests.ts";
 import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../shared/webhook-url.ts";
@@ -22,6 +22,9 @@ export const seconds = (text: string): number => wholeNumber(text, 0, MAX_SECOND
  * empty text of an option's value that is null.
  */
 export const lifetime = (text: string): number => (text === "none" ? 0 : seconds(text));
+
+/** Parses a status lifetime. */
+export const statusLifetime = (text: string): number => wholeNumber(text, MIN_STATUS_LIFETIME_SECONDS, MAX_SECONDS);
 
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 

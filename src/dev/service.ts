@@ -38,6 +38,8 @@ export interface ServiceOptions {
   port: number;
   /** The address to serve on; undefined for localhost. */
   host: string | undefined;
+  /** Where others reach it: the addresses of status lists begin with it. */
+  publicUrl: string;
   /** The application that /docs tries its calls with. */
   demoApplicationId: string;
   /** Gets the lines for the terminal. */
@@ -47,10 +49,13 @@ export interface ServiceOptions {
 /**
  * Starts `wrangler dev` in a process group of its own, so that a signal to the group reaches what wrangler starts.
  */
-export function startService(state: LocalState, { port, host, demoApplicationId, show }: ServiceOptions): Service {
+export function startService(
+  state: LocalState,
+  { port, host, publicUrl, demoApplicationId, show }: ServiceOptions,
+): Service {
   const address = ["--port", String(port), ...(host === undefined ? [] : ["--ip", host])];
   const options = [...address, "--persist-to", state.persistTo, "--env-file", state.sealingKeys];
-  const variables = ["--var", `DEMO_APPLICATION_ID:${demoApplicationId}`];
+  const variables = ["--var", `DEMO_APPLICATION_ID:${demoApplicationId}`, "--var", `PUBLIC_URL:${publicUrl}`];
   const quiet = ["--show-interactive-dev-session=false", "--inspector-port", "0"];
   const child = spawn(
     process.execPath,

@@ -48,7 +48,8 @@ async function start(): Promise<void> {
   const { prepareLocalData } = await import("./demo-application.ts");
   const demo = await prepareLocalData(state);
   const origins = originsOf(host, port);
-  const launchHere = () => launch({ port, host, demoApplicationId: demo.applicationId, show }, origins.own);
+  const options = { port, host, publicUrl: origins.printed, demoApplicationId: demo.applicationId, show };
+  const launchHere = () => launch(options, origins.own);
   const first = await launchHere();
   show(welcome(origins, demo, state));
   void driveCron(origins.own);

@@ -68,6 +68,8 @@ export const STATUS_BITS = 2;
 /** How long a door may use a list before it asks for a newer one (`ttl`), and caches may keep it. */
 export const STATUS_LIST_TTL_SECONDS = 60;
 export const DEFAULT_STATUS_LIFETIME_SECONDS = 24 * 3600;
+/** A list that ends sooner would have ended before doors ask for the next. */
+export const MIN_STATUS_LIFETIME_SECONDS = STATUS_LIST_TTL_SECONDS;
 /** Maximum age of a copy that is sent. The contract allows 30 s; the difference is for slow clocks and slow reads. */
 export const STATUS_LIST_CACHE_SECONDS = 20;
 /** A list takes 60 KB at most. */

@@ -10,6 +10,7 @@ const configSchema = z.object({
   compatibility_date: z.string(),
   definedEnvironments: z.array(z.string()).default([]),
   d1_databases: z.array(z.looseObject({ binding: z.string(), database_name: z.string(), database_id: z.string() })),
+  vars: z.looseObject({ PUBLIC_URL: z.string().default("") }),
   queues: z.object({ consumers: z.array(z.object({ queue: z.string() })).default([]) }),
 });
 
@@ -24,6 +25,8 @@ export interface Target {
   database: z.infer<typeof configSchema>["d1_databases"][number];
   /** Names of the queues, including the dead-letter queue. */
   queues: string[];
+  /** As it stands there; empty when it is not set. `npm start` has its own. */
+  publicUrl: string;
 }
 
 /** Reads wrangler.toml. */
@@ -42,6 +45,7 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined):
     compatibilityDate: config.compatibility_date,
     database,
     queues: config.queues.consumers.map(({ queue }) => queue),
+    publicUrl: config.vars.PUBLIC_URL,
   };
 }
 

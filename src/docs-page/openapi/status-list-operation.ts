@@ -9,7 +9,7 @@ const STATUS_ROUTE = { anyOrigin: true };
 export const getStatusList = (): Operation => ({
   operationId: "getStatusList",
   tags: ["Keys"],
-  summary: "Which badges have ended, for doors that are offline",
+  summary: "Which badges have ended, for offline doors",
   description: `An IETF Token Status List (draft-ietf-oauth-status-list), for applications that an administrator has given status lists. A badge signature then has a claim \`status.status_list\` with \`uri\`, the address of its list, and \`idx\`, its index there, which belongs to that badge for ever.
 
 The response is a JWT, ES256 by the key that signs the application's new badges, of type \`statuslist+jwt\`:

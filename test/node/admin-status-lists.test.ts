@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
+import { createAdminProgram, run } from "../../src/admin/program.ts";
+import { assertPublicUrl } from "../../src/admin/status-list.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+
+beforeAll(() => {
+  process.env.BADGE_STATE_DIR = folder;
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function admin(...words: string[]) {
+  const written = { stdout: "", stderr: "" };
+  for (const stream of ["stdout", "stderr"] as const) {
+    vi.spyOn(process[stream], "write").mockImplementation((part) => {
+      written[stream] += part;
+      return true;
+    });
+  }
+  try {
+    await run(createAdminProgram(), words);
+    return { code: process.exitCode ?? 0, ...written };
+  } finally {
+    vi.restoreAllMocks();
+    process.exitCode = undefined;
+  }
+}
+
+const created = z.object({ applicationId: z.string() });
+
+async function create(...words: string[]): Promise<string> {
+  const { code, stdout, stderr } = await admin("application", "create", "--name", "App", ...words, "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return created.parse(JSON.parse(stdout)).applicationId;
+}
+
+const json = async (...words: string[]): Promise<unknown> => JSON.parse((await admin(...words, "--json")).stdout);
+
+describe("status lists in the administration script (contract section 14)", () => {
+  it("are off with a lifetime of a day unless they are asked for, and shown by every command that shows applications", async () => {
+    const plain = await create();
+    const without = await create("--no-status-list", "--status-lifetime", "60");
+    const withLists = await create("--status-list", "--status-lifetime", "3600");
+    expect(await json("application", "show", plain)).toMatchObject({
+      statusList: false,
+      statusLifetimeSeconds: 86_400,
+    });
+    expect(await json("application", "list")).toMatchObject([
+      { applicationId: plain, statusList: false, statusLifetimeSeconds: 86_400 },
+      { applicationId: without, statusList: false, statusLifetimeSeconds: 60 },
+      { applicationId: withLists, statusList: true, statusLifetimeSeconds: 3600 },
+    ]);
+    expect((await admin("application", "show", withLists)).stdout).toMatch(
+      /^ {2}Status lists +yes, valid for 3600 s$/m,
+    );
+    expect((await admin("application", "show", plain)).stdout).toMatch(/^ {2}Status lists +no$/m);
+  });
+
+  it("are turned on and off, and their lifetime changed, each without the other", async () => {
+    const id = await create();
+    const update = (...words: string[]) => json("application", "update", id, ...words);
+    expect(await update("--status-list")).toMatchObject({ statusList: true, statusLifetimeSeconds: 86_400 });
+    expect(await update("--status-lifetime", "900")).toMatchObject({ statusList: true, statusLifetimeSeconds: 900 });
+    expect(await update("--name", "New")).toMatchObject({ statusList: true, statusLifetimeSeconds: 900 });
+    expect(await update("--no-status-list")).toMatchObject({ statusList: false, statusLifetimeSeconds: 900 });
+  });
+
+  it.each(["59", "0", "-1", "1.5", "soon", "none", "1e9"])("refuse the lifetime %s", async (lifetime) => {
+    const { code, stdout, stderr } = await admin(
+      "application",
+      "create",
+      "--name",
+      "App",
+      "--status-lifetime",
+      lifetime,
+    );
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^.*--status-lifetime.*Give a whole number from 60 to \d+;.*\n$/);
+  });
+
+  it.each(["create --name App", "update app_00000000000000000000"])(
+    "are refused by application %s where wrangler.toml has no PUBLIC_URL, before anything is asked",
+    async (command) => {
+      const words = ["application", ...command.split(" "), "--status-list", "--env", "production"];
+      const { code, stdout, stderr } = await admin(...words);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(/^.*set PUBLIC_URL in \[env\.production\.vars\] of wrangler\.toml.*\n$/);
+    },
+  );
+
+  it("need an https URL of the deployed service; locally http will do", () => {
+    expect(() => assertPublicUrl("https://badges.example.com", "production")).not.toThrow();
+    expect(() => assertPublicUrl("http://localhost:8787", undefined)).not.toThrow();
+    for (const text of ["http://badges.example.com", "badges.example.com", "https://badges.example.com/?a"]) {
+      expect(() => assertPublicUrl(text, "production"), text).toThrow("is not an https URL");
+    }
+  });
+});
