@@ -29,6 +29,7 @@ const PURE = [
   "test/client/verify-webhook.test.ts",
   "test/bounded-cache.test.ts",
   "test/invitations/lifecycle.test.ts",
+  "test/proofs/*.test.ts",
   "test/allocator/{group-commit,permutation}.test.ts",
   "test/verify/*.test.ts",
   "test/webhooks/{policy,signature,url-guard}.test.ts",

@@ -122,6 +122,18 @@ export const NEW_KEY_DELAY_SECONDS = 10 * 60;
 /** The same for `key rotate --now`, which allows 30 s; before that, an isolate may not know the key. */
 export const URGENT_KEY_DELAY_SECONDS = 25;
 
+// Proofs of bound badges (contract section 15)
+/** Longest `DPoP` header that is read. A proof has some 700 characters; Workers takes headers of 128 KB in all. */
+export const MAX_PROOF_CHARACTERS = 4096;
+/** A `jti` is required and not remembered, so it needs no least length. */
+export const MAX_JTI_CHARACTERS = 256;
+/** How far `iat` may be from the service's clock, either way, in a proof without a nonce. */
+export const PROOF_WINDOW_SECONDS = 60;
+/** How long a nonce may be used. */
+export const NONCE_LIFETIME_SECONDS = 300;
+/** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
+export const NONCE_CLOCK_SKEW_SECONDS = 10;
+
 // Platform calls
 /** Deadline of a round trip to D1 or an object, retries included (contract section 11). */
 export const PLATFORM_DEADLINE_MILLISECONDS = 10_000;

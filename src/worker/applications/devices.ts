@@ -1,5 +1,6 @@
 import { base64Url, invitationTokenOf } from "../../shared/identifiers.ts";
 import type { Custody } from "../keys/custody.ts";
+import { deriveBytes } from "../keys/derivation.ts";
 import type { Application } from "./registry.ts";
 
 /** 128 bits: with four billion devices in an application the chance that any two collide is about 2^-65. */
@@ -18,23 +19,8 @@ export async function deviceOf(custody: Custody, application: Application, udid:
 }
 
 /**
- * 32 bytes for one purpose, derived under the application's device key, so that they need not be stored. No udid begins with
- * a zero byte, so no device ID reveals a part of them.
- *
- * @param parts the purpose first
- */
-export async function deriveBytes(
-  custody: Custody,
-  application: Application,
-  parts: readonly [purpose: string, ...string[]],
-): Promise<Uint8Array> {
-  const key = await custody.deviceKey(application.id, application.deviceKey);
-  const text = parts.map((part) => `${part.length}:${part}`).join("");
-  return new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(`\0${text}`)));
-}
-
-/**
- * The invitation token of an Idempotency-Key (contract section 12).
+ * The invitation token of an Idempotency-Key (contract section 12): derived under the application's device key, so that
+ * it need not be stored.
  *
  * @param device of whoever calls without the application's secret; null: the application's server
  */
@@ -44,8 +30,7 @@ export async function deriveInvitationToken(
   device: string | null,
   idempotencyKey: string,
 ): Promise<string> {
+  const key = await custody.deviceKey(application.id, application.deviceKey);
   const caller = device === null ? "server" : "device";
-  return invitationTokenOf(
-    await deriveBytes(custody, application, ["invitation-token", caller, device ?? "", idempotencyKey]),
-  );
+  return invitationTokenOf(await deriveBytes(key, "invitation-token", caller, device ?? "", idempotencyKey));
 }

@@ -1,9 +1,9 @@
 import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
 import { createPermutation } from "../allocator/permutation.ts";
-import { deriveBytes } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
+import { deriveBytes } from "../keys/derivation.ts";
 import { log } from "../log.ts";
 
 /**
@@ -43,8 +43,8 @@ export async function indexesOf(
   const name = `${application.id} ${list}`;
   const remembered = known.get(name);
   if (remembered) return remembered;
-  const key = await deriveBytes(custody, application, ["status-list", String(list)]);
-  const indexOf = createPermutation(key, STATUS_LIST_ENTRIES);
+  const deviceKey = await custody.deviceKey(application.id, application.deviceKey);
+  const indexOf = createPermutation(await deriveBytes(deviceKey, "status-list", String(list)), STATUS_LIST_ENTRIES);
   known.set(name, indexOf);
   return indexOf;
 }

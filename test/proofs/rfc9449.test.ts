@@ -1,0 +1,222 @@
+import * as dpop from "dpop";
+import { calculateJwkThumbprint, exportJWK } from "jose";
+import { beforeAll, describe, expect, it } from "vitest";
+import { digestOf } from "../../src/shared/digest.ts";
+import { makeNonce } from "../../src/worker/proofs/nonce.ts";
+import { checkProof, type ProvenCall } from "../../src/worker/proofs/proof.ts";
+import {
+  BODY,
+  CALL,
+  CLAIMS,
+  HEADER,
+  KEY,
+  makeProof,
+  NONCE_KEY,
+  NOW_SECONDS,
+  newKey,
+  OTHER_KEY,
+  outcomeOf,
+  part,
+  signParts,
+  UDID,
+  URL_OF_CALL,
+} from "./support.ts";
+
+describe("a proof by an independent maker (contract section 15: dpop of npm)", () => {
+  let pair: dpop.KeyPair;
+  let call: ProvenCall;
+
+  beforeAll(async () => {
+    pair = await dpop.generateKeyPair("ES256");
+    // It takes `iat` from the clock.
+    call = { ...CALL, now: Date.now() };
+  });
+
+  const make = (changes: { url?: string; method?: string; nonce?: string; udid?: string; body?: string } = {}) =>
+    digestOf(changes.body ?? BODY).then((body_hash) =>
+      dpop.generateProof(
+        pair,
+        changes.url ?? URL_OF_CALL,
+        changes.method ?? "POST",
+        changes.nonce,
+        changes.udid ?? UDID,
+        { body_hash },
+      ),
+    );
+
+  it("is accepted, with the thumbprint and the public members of its key", async () => {
+    const result = await checkProof(await make(), call);
+    const jwk = await exportJWK(pair.publicKey);
+    expect(result).toEqual({
+      ok: true,
+      thumbprint: await dpop.calculateThumbprint(pair.publicKey),
+      jwk,
+    });
+  });
+
+  it("is accepted with a nonce of the service", async () => {
+    const nonce = await makeNonce(NONCE_KEY, call.now);
+    expect(await outcomeOf(await make({ nonce }), call)).toBe("accepted");
+  });
+
+  it.each([
+    ["another URL", { url: "https://badges.example.com/v1/badge/sign" }, "INVALID_PROOF wrong-url"],
+    ["another method", { method: "PATCH" }, "INVALID_PROOF wrong-method"],
+    ["another udid", { udid: "phone-8" }, "INVALID_PROOF wrong-udid"],
+    ["another body", { body: '{"userId":"bob"}' }, "INVALID_PROOF wrong-body"],
+    ["a nonce of its own", { nonce: "1800000000.AAAAAAAAAAAAAAAAAAAAAA" }, "USE_DPOP_NONCE stale-nonce"],
+  ])("is refused for %s", async (_name, changes, expected) => {
+    expect(await outcomeOf(await make(changes), call)).toBe(expected);
+  });
+
+  it.each(["Ed25519", "RS256", "PS256"] as const)("is refused with an %s key", async (algorithm) => {
+    const other = await dpop.generateKeyPair(algorithm);
+    const proof = await dpop.generateProof(other, URL_OF_CALL, "POST", undefined, UDID, { body_hash: CALL.bodyHash });
+    expect(await outcomeOf(proof, call)).toBe("INVALID_PROOF wrong-algorithm");
+  });
+});
+
+describe("the checks of RFC 9449 section 4.3, by their numbers", () => {
+  it("1: there is not more than one DPoP header", async () => {
+    const proof = await makeProof();
+    const headers = new Headers([
+      ["DPoP", proof],
+      ["DPoP", proof],
+    ]);
+    expect(await outcomeOf(headers.get("DPoP") ?? "")).toBe("INVALID_PROOF several-headers");
+  });
+
+  it("2: it is a single well-formed JWT", async () => {
+    const proof = await makeProof();
+    expect(await outcomeOf(proof)).toBe("accepted");
+    for (const other of [`${proof} ${proof}`, `${proof}.`, proof.split(".").slice(0, 2).join(".")]) {
+      expect(await outcomeOf(other)).toBe("INVALID_PROOF malformed-jws");
+    }
+  });
+
+  it.each(["jti", "htm", "htu", "iat", "ath", "body_hash"])("3: it has the claim %s", async (name) => {
+    expect(await outcomeOf(await makeProof({ claims: { [name]: undefined } }))).toBe("INVALID_PROOF malformed-claims");
+  });
+
+  it("4: typ is dpop+jwt", async () => {
+    expect(await outcomeOf(await makeProof({ header: { typ: "JWT" } }))).toBe("INVALID_PROOF wrong-type");
+  });
+
+  it.each(["none", "HS256", "RS256", "ES384", "ES256K"])("5: alg is ES256, not %s", async (alg) => {
+    expect(await outcomeOf(await makeProof({ header: { alg } }))).toBe("INVALID_PROOF wrong-algorithm");
+  });
+
+  it("6: the signature is by the key in jwk", async () => {
+    expect(await outcomeOf(await makeProof({ key: OTHER_KEY }))).toBe("INVALID_PROOF wrong-signature");
+  });
+
+  it("7: jwk contains no private key", async () => {
+    const jwk = { ...KEY.jwk, d: KEY.jwk.x };
+    expect(await outcomeOf(await makeProof({ header: { jwk } }))).toBe("INVALID_PROOF private-key");
+  });
+
+  it("8: htm is the method of the call", async () => {
+    expect(await outcomeOf(await makeProof(), { method: "GET" })).toBe("INVALID_PROOF wrong-method");
+    expect(await outcomeOf(await makeProof({ claims: { htm: "post" } }))).toBe("INVALID_PROOF wrong-method");
+  });
+
+  it("9: htu is the URL of the call, whatever the query and fragment of either", async () => {
+    const urls = [`${URL_OF_CALL}?x=1`];
+    expect(await outcomeOf(await makeProof(), { urls })).toBe("accepted");
+    expect(await outcomeOf(await makeProof({ claims: { htu: `${URL_OF_CALL}?y=2#z` } }), { urls })).toBe("accepted");
+    expect(await outcomeOf(await makeProof(), { urls: [`${URL_OF_CALL}/sign`] })).toBe("INVALID_PROOF wrong-url");
+  });
+
+  it("10: a nonce is one that the service gave, even when iat is fresh", async () => {
+    const good = await makeNonce(NONCE_KEY, CALL.now);
+    expect(await outcomeOf(await makeProof({ claims: { nonce: good } }))).toBe("accepted");
+    for (const nonce of ["", "x", `${good}x`, good.slice(0, -1)]) {
+      expect(await outcomeOf(await makeProof({ claims: { nonce } }))).toBe("USE_DPOP_NONCE stale-nonce");
+    }
+  });
+
+  it("11: without a nonce, iat is at most 60 s from the service's clock, either way", async () => {
+    const at = async (seconds: number) => outcomeOf(await makeProof({ claims: { iat: NOW_SECONDS + seconds } }));
+    for (const seconds of [-60, 0, 60]) expect(await at(seconds)).toBe("accepted");
+    for (const seconds of [-61, 61, -86_400, 1e12]) expect(await at(seconds)).toBe("USE_DPOP_NONCE stale-iat");
+  });
+
+  it("11: with a nonce, a phone whose clock is a day wrong still passes, for 300 s", async () => {
+    for (const day of [-86_400, 86_400]) {
+      const nonce = await makeNonce(NONCE_KEY, CALL.now);
+      const proof = await makeProof({ claims: { iat: NOW_SECONDS + day, nonce } });
+      expect(await outcomeOf(proof, { now: CALL.now + 300_999 })).toBe("accepted");
+      expect(await outcomeOf(proof, { now: CALL.now + 301_000 })).toBe("USE_DPOP_NONCE stale-nonce");
+    }
+  });
+
+  it("12: ath is the hash of the call's udid", async () => {
+    expect(await outcomeOf(await makeProof(), { udid: "phone-8" })).toBe("INVALID_PROOF wrong-udid");
+  });
+
+  it("and our own: body_hash is the hash of the call's body", async () => {
+    const bodyHash = await digestOf(`${BODY} `);
+    expect(await outcomeOf(await makeProof(), { bodyHash })).toBe("INVALID_PROOF wrong-body");
+  });
+});
+
+describe("the examples of RFC 9449", () => {
+  it("ath of the access token of section 7.1", async () => {
+    expect(await digestOf("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU")).toBe(
+      "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo",
+    );
+  });
+
+  it("the thumbprint of the key of section 4.1", async () => {
+    const jwk = {
+      kty: "EC",
+      x: "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",
+      y: "9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA",
+      crv: "P-256",
+    };
+    expect(await calculateJwkThumbprint(jwk)).toBe("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I");
+  });
+});
+
+describe("the thumbprint (RFC 7638)", () => {
+  it("and the reported key depend on the required members alone", async () => {
+    const jwk = { ext: true, key_ops: ["verify"], alg: "ES256", use: "sig", kid: "mine", ...KEY.jwk };
+    const results = [
+      await checkProof(await makeProof(), CALL),
+      await checkProof(await makeProof({ header: { jwk } }), CALL),
+    ];
+    for (const result of results) {
+      expect(result).toEqual({ ok: true, thumbprint: await calculateJwkThumbprint(KEY.jwk), jwk: KEY.jwk });
+    }
+    expect(JSON.stringify(results[1])).toContain(JSON.stringify(KEY.jwk));
+  });
+
+  it("is another for another key", async () => {
+    const key = await newKey();
+    const proof = await makeProof({ header: { jwk: key.jwk }, key });
+    expect(await checkProof(proof, CALL)).toMatchObject({ thumbprint: await calculateJwkThumbprint(key.jwk) });
+  });
+});
+
+it("claims that the profile does not know are ignored, also times of the device's clock", async () => {
+  const claims = { sub: "x", aud: "y", exp: 1, nbf: NOW_SECONDS + 86_400, "https://example.com/x": [{}] };
+  expect(await outcomeOf(await makeProof({ claims }))).toBe("accepted");
+});
+
+it("the last of duplicate members counts, for every check", async () => {
+  const json = JSON.stringify(CLAIMS);
+  const duplicated = (first: string, last: string) => json.replace('"htm":"POST"', `"htm":"${first}","htm":"${last}"`);
+  expect(await outcomeOf(await signParts(part(HEADER), part(duplicated("GET", "POST"))))).toBe("accepted");
+  expect(await outcomeOf(await signParts(part(HEADER), part(duplicated("POST", "GET"))))).toBe(
+    "INVALID_PROOF wrong-method",
+  );
+  // The key that verifies is the key that is reported.
+  const twoKeys = `{"typ":"dpop+jwt","alg":"ES256","jwk":${JSON.stringify(OTHER_KEY.jwk)},"jwk":${JSON.stringify(KEY.jwk)}}`;
+  expect(await checkProof(await signParts(part(twoKeys), part(CLAIMS)), CALL)).toMatchObject({
+    ok: true,
+    jwk: KEY.jwk,
+  });
+  expect(await outcomeOf(await signParts(part(twoKeys), part(CLAIMS), OTHER_KEY))).toBe(
+    "INVALID_PROOF wrong-signature",
+  );
+});
