@@ -26,7 +26,7 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
 const PURE = [
   "test/applications/client-address.test.ts",
   "test/badges/states.test.ts",
-  "test/client/verify-webhook.test.ts",
+  "test/client/{verify-webhook,proofs}.test.ts",
   "test/bounded-cache.test.ts",
   "test/invitations/lifecycle.test.ts",
   "test/proofs/*.test.ts",

@@ -1,5 +1,6 @@
 /** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
 export { DeviceClient, type DeviceClientOptions } from "./device-client.ts";
+export { createDoorResponse, type DoorChallenge } from "./door-response.ts";
 export {
   BadgeServiceError,
   ERROR_CODES,
@@ -24,6 +25,15 @@ export type {
   ValueCounts,
 } from "./overview-types.ts";
 export type { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+export { createProof, type ProvenRequest } from "./proof.ts";
+export {
+  type ProofKey,
+  type PublicJwk,
+  rawSignatureFromDer,
+  type WebCryptoKey,
+  type WebCryptoKeyPair,
+  webCryptoProofKey,
+} from "./proof-key.ts";
 export {
   type ChangesQuery,
   type EventQuery,

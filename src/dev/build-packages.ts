@@ -31,7 +31,7 @@ const PACKAGES: readonly Package[] = [
     folder: "verify",
     description: "Verifies badge signatures offline, at a door or on a server.",
     entry: "index",
-    data: ["vectors.json"],
+    data: ["vectors.json", "vectors-possession.json"],
   },
 ];
 

@@ -4,6 +4,7 @@ import { verifySignedJwt } from "./signed-jwt.ts";
 import type { Expectations, RefusedBadgeSignature, VerificationFailure, VerifiedBadgeSignature } from "./types.ts";
 
 export type {
+  BoundKey,
   Expectations,
   JwkSet,
   RefusedBadgeSignature,
@@ -90,9 +91,9 @@ function readClock(expected: Expectations): Clock {
 }
 
 function verified(claims: BadgeClaims, keyId: string): VerifiedBadgeSignature {
-  const { badgeNumber, issuedAtSeconds, expiresAtSeconds, clientSignature } = claims;
+  const { badgeNumber, issuedAtSeconds, expiresAtSeconds, clientSignature, boundKey } = claims;
   const expiresAt = expiresAtSeconds === null ? null : expiresAtSeconds * 1000;
-  return { ok: true, badgeNumber, issuedAt: issuedAtSeconds * 1000, expiresAt, clientSignature, keyId };
+  return { ok: true, badgeNumber, issuedAt: issuedAtSeconds * 1000, expiresAt, clientSignature, keyId, boundKey };
 }
 
 function refused(reason: VerificationFailure): RefusedBadgeSignature {

@@ -1,7 +1,11 @@
 import { isJsonObject, isWholeNumber, parseJsonObject } from "./encoding.ts";
+import type { BoundKey } from "./types.ts";
 
 /** No sign, no leading zero; 2^53 - 1, the largest badge number, has 16 digits (contract section 1). */
 const BADGE_NUMBER = /^[1-9][0-9]{0,15}$/;
+
+/** 32 octets in base64url, with zero pad bits (RFC 7518 section 6.2.1.2). */
+const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /** The claims of a badge signature (contract section 3). */
 export interface BadgeClaims {
@@ -15,6 +19,8 @@ export interface BadgeClaims {
   clientSignature: string;
   /** Null if the application has no status lists. */
   status: StatusReference | null;
+  /** Null if the badge is not bound (contract section 15). */
+  boundKey: BoundKey | null;
 }
 
 /** Where the badge's status stands (contract section 14). */
@@ -30,7 +36,7 @@ export interface StatusReference {
 export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | null {
   const claims = parseJsonObject(payload);
   if (claims === null) return null;
-  const { sub, aud, iat, nbf, exp, client_signature: clientSignature } = claims;
+  const { sub, aud, iat, nbf, exp, client_signature: clientSignature, cnf } = claims;
   if (!isBadgeNumber(sub)) return null;
   // RFC 7519 section 4.1.3 also allows a list; the service sets a single application.
   if (typeof aud !== "string" || typeof clientSignature !== "string") return null;
@@ -39,6 +45,8 @@ export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | nul
   if (exp !== undefined && !isWholeNumber(exp)) return null;
   const status = parseStatus(claims.status);
   if (status === undefined) return null;
+  const boundKey = cnf === undefined ? null : parseConfirmation(cnf);
+  if (boundKey === undefined) return null;
   return {
     badgeNumber: sub,
     audience: aud,
@@ -47,9 +55,11 @@ export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | nul
     expiresAtSeconds: exp ?? null,
     clientSignature,
     status,
+    boundKey,
   };
 }
 
+/**
 /**
  * The `status` claim (draft-ietf-oauth-status-list section 6.1). Null if there is none; undefined if it is invalid, also
  * where it names only a mechanism that this verifier does not know.
@@ -60,6 +70,21 @@ function parseStatus(status: unknown): StatusReference | null | undefined {
   if (!isJsonObject(reference)) return undefined;
   const { idx, uri } = reference;
   return isWholeNumber(idx) && typeof uri === "string" ? { uri, index: idx } : undefined;
+}
+
+/**
+ * Reads `cnf` (RFC 7800 section 3.2); undefined if it has no P-256 key. A confirmation that is not understood must not
+ * make a bound badge look unbound.
+ */
+function parseConfirmation(cnf: unknown): BoundKey | undefined {
+  const jwk = isJsonObject(cnf) ? cnf.jwk : undefined;
+  if (!isJsonObject(jwk) || jwk.kty !== "EC" || jwk.crv !== "P-256") return undefined;
+  const { x, y } = jwk;
+  return isCoordinate(x) && isCoordinate(y) ? { kty: "EC", crv: "P-256", x, y } : undefined;
+}
+
+function isCoordinate(value: unknown): value is string {
+  return typeof value === "string" && COORDINATE.test(value);
 }
 
 function isBadgeNumber(value: unknown): value is string {

@@ -25,6 +25,12 @@ export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
   return decodeBase64(text.replaceAll("-", "+").replaceAll("_", "/") + padding);
 }
 
+/** Base64url without padding, as in JOSE (RFC 7515 section 2). */
+export function encodeBase64Url(bytes: Uint8Array): string {
+  const base64 = btoa(String.fromCharCode(...bytes));
+  return base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
 /**
  * A JSON object in UTF-8; null for anything else. The last of duplicate members counts: RFC 7515 section 4 allows that or
  * refusing them.

@@ -12,6 +12,7 @@ export {
   splitBadgeNumber,
 } from "../shared/card-formats.ts";
 export {
+  type BoundKey,
   type Expectations,
   type JwkSet,
   type RefusedBadgeSignature,
@@ -22,4 +23,7 @@ export {
   type VerifiedBadgeSignature,
   verifyBadgeSignature,
 } from "./badge-signature.ts";
+export { verifyPossession } from "./possession.ts";
+export { createChallenge, type NewChallenge } from "./possession-challenge.ts";
+export type * from "./possession-types.ts";
 export { readStatusList } from "./status-list.ts";

@@ -38,13 +38,18 @@ async function importSpki(publicKey: string): Promise<CryptoKey | null> {
 async function importFromSet(candidates: readonly unknown[], keyId: string): Promise<CryptoKey | null> {
   for (const candidate of candidates) {
     const point = isJsonObject(candidate) && candidate.kid === keyId ? es256Point(candidate) : null;
-    // Only the public point is imported, so the entry cannot become anything but a P-256 verification key.
-    if (point) {
-      const jwk = { kty: "EC", crv: "P-256", ...point };
-      return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]);
-    }
+    if (point) return await importPoint(point);
   }
   return null;
+}
+
+/**
+ * Imports the public point alone, so that it cannot become anything but a P-256 verification key; null for a point that is
+ * not on the curve.
+ */
+export async function importPoint({ x, y }: { x: string; y: string }): Promise<CryptoKey | null> {
+  const jwk = { kty: "EC", crv: "P-256", x, y };
+  return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]).catch(() => null);
 }
 
 /** The coordinates of a JWK that may verify ES256; null for any other. */

@@ -105,8 +105,18 @@ export interface VerifiedBadgeSignature {
   expiresAt: number | null;
   clientSignature: string;
   keyId: string;
+  /** The key that the badge is bound to, from `cnf` (RFC 7800); null if it is not bound. See `verifyPossession`. */
+  boundKey: BoundKey | null;
   /** What would have been the reason for a refusal; only where `missingStatusList` or `staleStatusList` is `accept`. */
   acceptedDespite?: "status-unknown" | "status-stale";
+}
+
+/** The public key of a phone: a JWK with its required members alone (RFC 7518 section 6.2.1). */
+export interface BoundKey {
+  kty: "EC";
+  crv: "P-256";
+  x: string;
+  y: string;
 }
 
 /** A refusal; `reason` is for logs, not for the person at the door. */

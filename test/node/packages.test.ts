@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
+import { EmbeddedJWK, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   EXAMPLE_BADGE,
@@ -9,6 +10,7 @@ import {
   EXAMPLE_WEBHOOK_BODY,
   EXAMPLE_WEBHOOK_HEADERS,
 } from "../../src/shared/examples.ts";
+import { POSSESSION_CASES } from "../verify/possession-vectors.ts";
 import { CASES } from "../verify/vectors.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -65,6 +67,31 @@ describe("the packed packages run in plain Node", () => {
     expect(cards).toEqual(["10111101100010001110101110", "2F623AE", decoded]);
   });
 
+  it("the verifier decides every published vector of doors that challenge", () => {
+    const outcomes = run(`
+      import { readFileSync } from "node:fs";
+      import { verifyPossession } from "@badge-distribution/verify";
+      const file = new URL(import.meta.resolve("@badge-distribution/verify/vectors-possession.json"));
+      const outcomes = JSON.parse(readFileSync(file)).cases.map(async ({ publicKey, nowSeconds, ...rest }) => {
+        const result = await verifyPossession(rest, { keys: { publicKey }, now: nowSeconds * 1000, ...rest });
+        return result.ok ? "ok" : result.reason;
+      });
+      console.log(JSON.stringify(await Promise.all(outcomes)));
+    `);
+    expect(outcomes).toEqual(POSSESSION_CASES.map(({ expected }) => expected));
+  });
+
+  it("the client makes a proof by a key that is not extractable, which jose verifies", async () => {
+    const proof = run(`
+      import { createProof, webCryptoProofKey } from "@badge-distribution/client";
+      const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
+      const request = { method: "POST", url: "https://badges.example.com/v1/badge", udid: "phone", body: "{}" };
+      console.log(JSON.stringify(await createProof({ key: await webCryptoProofKey(pair), ...request })));
+    `);
+    const { payload } = await jwtVerify(String(proof), EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
+    expect(payload).toMatchObject({ htm: "POST", htu: "https://badges.example.com/v1/badge" });
+  });
+
   it("the client verifies a webhook, and names the service's error", () => {
     const webhook = { headers: EXAMPLE_WEBHOOK_HEADERS, body: EXAMPLE_WEBHOOK_BODY, secrets: EXAMPLE_SECRET };
     const result = run(`
@@ -94,6 +121,8 @@ const READERS_PART = `
   declare function giveAccess(badgeNumber: string, userId: string): Promise<void>;
   declare function removeAccess(badgeNumber: string): Promise<void>;
   declare function openDoor(badgeNumber: string): void;
+  declare const keys: import("@badge-distribution/verify").JwkSet;
+  declare function askPhone(challenge: string): Promise<import("@badge-distribution/verify").PresentedBadge>;
 `;
 
 /** The package's types say something: each of these lines must be an error. */
@@ -155,7 +184,7 @@ describe("the packed packages are typed", () => {
     ],
   ])("and the examples of both README files compile, with %s", (_name, options) => {
     const examples = { ...examplesOf("client"), ...examplesOf("verify") };
-    expect(Object.keys(examples)).toHaveLength(6);
+    expect(Object.keys(examples)).toHaveLength(7);
     expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART, "mistakes.ts": MISTAKES }, options)).toBe("");
   });
 

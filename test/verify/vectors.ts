@@ -141,6 +141,7 @@ export function resultOf({ expected, claims, keyId, acceptedDespite }: Vector): 
     expiresAt: claims.exp === undefined ? null : claims.exp * 1000,
     clientSignature: claims.client_signature,
     keyId,
+    boundKey: null,
     ...(acceptedDespite === undefined ? {} : { acceptedDespite }),
   };
 }

@@ -39,6 +39,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/storage\/webhook/, WEBHOOKS],
   [/worker\/storage\//, COSTS, BADGES, INVITATIONS, WEBHOOKS, RECONCILED],
   [/worker\/applications\/devices/, "applications/devices", KEYS],
+  [/worker\/proofs\//, "proofs/rfc9449 proofs/refusals proofs/nonce proofs/url"],
   [/worker\/(applications|keys)\//, DOOR, KEYS, RECONCILED],
   [/worker\/http\//, DOOR, "http/pages http/unavailable", OPENAPI],
   [/worker\/context/, "webhooks/production", BADGES],
@@ -49,8 +50,10 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/shared\/limits/, "webhooks/policy webhooks/url-guard http/pages", DOOR, WEBHOOKS],
   [/shared\//, KEYS, DOOR, OPENAPI, ADMIN],
   [/docs-page\//, OPENAPI, "node/docs"],
+  [/client\/(proof|possession)/, "client/proofs"],
   [/client\//, "client/verify-webhook client/clients client/errors client/retries"],
-  [/verify\//, "verify/badge-signature node/verify"],
+  [/verify\/possession/, "verify/possession"],
+  [/verify\//, "verify/badge-signature verify/possession node/verify"],
   [/admin\/.*seal/, "node/admin-sealing"],
   [/admin\/output/, "node/output", ADMIN],
   [/admin\//, ADMIN],
@@ -62,7 +65,10 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
 const NOT_MUTATED: readonly (readonly [path: RegExp, reason: string])[] = [
   [/\.d\.ts$/, "only types"],
   [/^src\/shared\/schema\.ts$/, "the migrations make the tables; drizzle-kit compares the two"],
-  [/^src\/dev\/(verify-vectors\/|make-verify-vectors)/, "made the published vectors once; the vectors are tested"],
+  [
+    /^src\/dev\/(verify-vectors\/|make-(verify|possession)-vectors)/,
+    "made the published vectors once; the vectors are tested",
+  ],
   [/^src\/dev\/demo\//, "tells a story to a person; the calls it makes are tested where they are answered"],
   [/^src\/dev\/(openapi-lint|docs-assets)/, "steps of the build, which fails"],
 ];

@@ -1,0 +1,48 @@
+import { encodeBase64Url } from "./encoding.ts";
+
+/** The fixed context: everything that a phone signs for a door begins with it. Another version has another one. */
+const CONTEXT = "badge-possession-v1";
+const DOOR_ID = /^[A-Za-z0-9_-]{1,64}$/;
+/** Context, door, random bits and expiry, each without a dot, so that no two challenges have the same text. */
+const CHALLENGE = /^badge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})$/;
+const RANDOM_BYTES = 32;
+const DEFAULT_LIFETIME_SECONDS = 10;
+/** Also bounds how long a challenge outlives a door's clock that was set back. */
+const MAX_LIFETIME_SECONDS = 60;
+
+/** What a door decides about a challenge. */
+export interface NewChallenge {
+  /** The door's own name: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique among the doors of the application. */
+  doorId: string;
+  /** Milliseconds since 1970-01-01 UTC, by the door's clock: `Date.now()`. */
+  now: number;
+  /** How long the phone may take: whole seconds from 1 to 60. Default 10. */
+  lifetimeSeconds?: number;
+}
+
+/**
+ * Makes a challenge for one phone: ASCII text, which the door sends and keeps until the response has come. Never send one
+ * twice: its 256 random bits are what keeps an old response out.
+ *
+ * @throws RangeError for an argument that is not as described
+ */
+export function createChallenge({ doorId, now, lifetimeSeconds = DEFAULT_LIFETIME_SECONDS }: NewChallenge): string {
+  if (typeof doorId !== "string" || !DOOR_ID.test(doorId)) throw new RangeError("doorId has another form");
+  if (!(Number.isFinite(now) && now >= 1000)) throw new RangeError("now is not a time in milliseconds");
+  if (!(Number.isInteger(lifetimeSeconds) && lifetimeSeconds >= 1 && lifetimeSeconds <= MAX_LIFETIME_SECONDS))
+    throw new RangeError("lifetimeSeconds is not a whole number from 1 to 60");
+  const random = encodeBase64Url(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));
+  return `${CONTEXT}.${doorId}.${random}.${Math.floor(now / 1000) + lifetimeSeconds}`;
+}
+
+/** Whether `challenge` is one of this door; null for anything else. */
+export function readChallenge(challenge: unknown, doorId: string): { expiresAtSeconds: number } | null {
+  const parts = typeof challenge === "string" ? CHALLENGE.exec(challenge) : null;
+  return parts?.[1] === doorId ? { expiresAtSeconds: Number(parts[2]) } : null;
+}
+
+/** Whether the time of a challenge is up, or the door's clock was set back since it was made. */
+export function isChallengeOver(expiresAtSeconds: number, now: number): boolean {
+  const leftSeconds = expiresAtSeconds - Math.floor(now / 1000);
+  return leftSeconds <= 0 || leftSeconds > MAX_LIFETIME_SECONDS;
+}
