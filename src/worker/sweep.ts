@@ -21,7 +21,7 @@ import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 import { reconcileChunk } from "./reconciliation.ts";
 import { createEventPurge, createInvitationPurge } from "./retention.ts";
-import { renewAllEpochs, tickClock } from "./storage/clock.ts";
+import { tickClock } from "./storage/clock.ts";
 import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
 import type { ReadPositions } from "./storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
@@ -146,10 +146,10 @@ async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<bool
 
 /** If D1 was restored to an older state, expires the cursors of every feed (contract section 13). */
 async function checkClock({ db, allocator, now }: Context, done: Done): Promise<boolean> {
-  const sequence = await tickClock(db, now());
-  if (await allocator.noteClock(sequence)) return false;
-  await renewAllEpochs(db);
-  done.restorationsNoticed++;
+  const seen = await allocator.seenClock();
+  const sequence = await tickClock(db, seen, now());
+  if (sequence <= seen) done.restorationsNoticed++;
+  await allocator.noteClock(sequence, seen);
   return false;
 }
 

@@ -1,14 +1,20 @@
+import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reconciliation } from "../../src/shared/schema.ts";
+import { AllocatorClient } from "../../src/worker/allocator/client.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { sweep } from "../../src/worker/sweep.ts";
 import { claim, invite } from "../invitations/support/calls.ts";
 import { ahead, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { orm } from "../invitations/support/storage.ts";
-import { aroundObjectD1 } from "../support/allocator.ts";
+import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { aroundD1 } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
-import { failingTrips, LOST } from "../support/faults.ts";
+import { failingTrips, isAbout, LOST } from "../support/faults.ts";
 import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { copyD1, type D1Copy, Follower, restoreD1 } from "./follower.ts";
@@ -52,6 +58,54 @@ describe("the feed after D1 was restored to an older state (contract section 13)
       await follower.follow();
       expect(follower.restarts).toBe(1);
     }
+  });
+
+  it.each([0, 1, 2, 3])(
+    "earlier cursors expire also when the sweep that notices it dies after %i calls",
+    async (calls) => {
+      const application = await createApplication();
+      await issueTo(application, "phone", "alice");
+      await passMinute();
+      const copy = await copyD1();
+      await passMinute();
+      const follower = new Follower(application);
+      await follower.follow();
+      await restoreD1(copy);
+      let left = calls;
+      const live = <Result>(call: () => Promise<Result>) =>
+        left-- > 0 ? call() : Promise.reject(new Error("the isolate is gone"));
+      const db = new Database(aroundD1(env.DB, (_, send) => live(send)));
+      const allocator = new AllocatorClient(aroundAllocators((_, call) => live(call)));
+      moveClock(MINUTE);
+      await sweep(testContext({ db, allocator }).context);
+      await passMinute();
+      await follower.follow();
+      expect(follower.restarts).toBe(1);
+      await follower.expectExact();
+    },
+  );
+
+  it("two sweeps at once are no restoration: cursors stay", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await passMinute();
+    const follower = new Follower(application);
+    await follower.follow();
+    const second = Promise.withResolvers<void>();
+    const db = new Database(
+      aroundD1(env.DB, async (statements, send) => {
+        const result = await send();
+        if (isAbout(statements, "INSERT INTO clock")) await second.promise;
+        return result;
+      }),
+    );
+    const first = sweep(testContext({ db }).context);
+    await runSweep();
+    second.resolve();
+    await first;
+    await passMinute();
+    expect(await follower.follow()).toEqual([]);
+    expect(follower.restarts).toBe(0);
   });
 
   it("expire at once when the application's own writes show it", async () => {

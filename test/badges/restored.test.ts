@@ -7,6 +7,7 @@ import { allocatorOf, aroundObjectD1, leasesOf, withLedger } from "../support/al
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { freedNumbers } from "../support/ledger.ts";
 import { badgeRows } from "../support/rows.ts";
+import { block, unblock } from "./life-support.ts";
 import { countStatuses, expectDifferent, inParallel, numberOf, passHours, requestQuietly } from "./support.ts";
 
 beforeEach(() => {
@@ -54,6 +55,19 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
     expect(await ask(application, "three")).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
     const [row] = await badgeRows({ id: "app_foreign" }).then((rows) => rows.filter(({ number }) => number === taken));
     expect(row).toMatchObject({ userId: "mallory" });
+  });
+
+  it("stays its owner's when D1 has forgotten the badge and refuses it to a blocked user", async () => {
+    const application = await createApplication({ size: 3 });
+    const number = numberOf(await ask(application, "phone"));
+    await env.DB.prepare("DELETE FROM badge WHERE number = ?1").bind(number).run();
+    await block(application, "alice");
+    expect(await ask(application, "phone")).toMatchObject({ status: 403, body: { error: "BLOCKED_USER" } });
+    const others = await inParallel(3, (place) => requestQuietly(application, `other-${place}`, { userId: "bob" }));
+    expect(countStatuses(others)).toEqual({ 201: 2, 503: 1 });
+    await unblock(application, "alice");
+    const again = await ask(application, "phone");
+    expect([again.status, numberOf(again)]).toEqual([201, number]);
   });
 
   it.each([

@@ -132,7 +132,7 @@ export class Allocations {
         else this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "mismatched" };
       case "blocked":
-        this.#ledger.release(holder, number, Date.now());
+        this.#ledger.releaseUnconfirmed(holder, number, Date.now());
         return { kind: "blocked" };
       case "taken":
         this.#ledger.markTaken(holder, number);
@@ -142,7 +142,7 @@ export class Allocations {
 
   #endLease(holder: string, number: number, isTaken: boolean): void {
     if (isTaken) this.#ledger.markTaken(holder, number);
-    else this.#ledger.release(holder, number, Date.now());
+    else this.#ledger.releaseUnconfirmed(holder, number, Date.now());
   }
 
   /**

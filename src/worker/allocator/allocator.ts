@@ -165,20 +165,15 @@ export class Allocator extends DurableObject<Env> {
     });
   }
 
-  /**
-   * Called on one object only, which remembers D1's clock row (src/worker/storage/clock.ts).
-   *
-   * @param tick identifies the call, so that a repeated one gets the same result
-   * @returns false if D1 was restored to an older state
-   */
-  noteClock(sequence: number, tick: string): boolean {
-    const { sql } = this.ctx.storage;
-    const last = firstRow(sql, "SELECT sequence, tick, is_ahead FROM clock");
-    if (last?.tick === tick) return last.is_ahead === 1;
-    const isAhead = last === undefined || sequence > integer(last.sequence);
-    const write = "INSERT OR REPLACE INTO clock (id, sequence, tick, is_ahead) VALUES (1, ?, ?, ?)";
-    sql.exec(write, sequence, tick, Number(isAhead));
-    return isAhead;
+  /** For the one object that remembers the clock row of D1 (src/worker/storage/clock.ts): the highest sequence number. */
+  seenClock(): number {
+    return integer(firstRow(this.ctx.storage.sql, "SELECT sequence FROM clock_sequence")?.sequence ?? 0);
+  }
+
+  /** @param seen what `seenClock` returned before; a lower sequence number than that takes its place: D1 was restored */
+  noteClock(sequence: number, seen: number): void {
+    const noted = sequence <= seen ? sequence : Math.max(sequence, this.seenClock());
+    this.ctx.storage.sql.exec("INSERT OR REPLACE INTO clock_sequence (id, sequence) VALUES (1, ?)", noted);
   }
 
   /** @returns digests of those invitations that no longer hold their number in the ledger */

@@ -54,9 +54,12 @@ export class AllocatorClient {
     return this.#call(applicationId, async (stub) => await stub.findRevoked(badges));
   }
 
-  noteClock(sequence: number): Promise<boolean> {
-    const tick = crypto.randomUUID();
-    return this.#call(CLOCK_OBJECT, async (stub) => await stub.noteClock(sequence, tick));
+  seenClock(): Promise<number> {
+    return this.#call(CLOCK_OBJECT, async (stub) => await stub.seenClock());
+  }
+
+  async noteClock(sequence: number, seen: number): Promise<void> {
+    await this.#call(CLOCK_OBJECT, async (stub) => await stub.noteClock(sequence, seen));
   }
 
   findReleased(applicationId: string, invitations: { digest: string; number: number }[]): Promise<string[]> {

@@ -30,12 +30,7 @@ export function createTables(sql: SqlStorage): void {
       position INTEGER NOT NULL,
       change INTEGER NOT NULL
     );
-    CREATE TABLE IF NOT EXISTS clock (
-      id INTEGER PRIMARY KEY CHECK (id = 1),
-      sequence INTEGER NOT NULL,
-      tick TEXT NOT NULL,
-      is_ahead INTEGER NOT NULL
-    );
+    CREATE TABLE IF NOT EXISTS clock_sequence (id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL);
   `);
   // Holder key of the user device that claimed the lease's invitation.
   addColumn(sql, "claimed_by TEXT");

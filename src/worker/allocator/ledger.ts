@@ -121,8 +121,14 @@ export class Ledger {
     return true;
   }
 
+  /** The same for a lease that its holder needs no more, unless D1 has ever held it: D1 may have been restored since. */
+  releaseUnconfirmed(holder: string, number: number, freedAt: number): void {
+    const open = this.#first("SELECT 1 FROM lease WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
+    if (open) this.release(holder, number, freedAt);
+  }
+
   /**
-   * Notes that the badge of this lease was revoked, so that `reconcile` can repeat it. Repeated, it does nothing.
+   * Records that the badge of this lease was revoked, so that `reconcile` can repeat it. Repeated, it does nothing.
    *
    * @returns whether that was new
    */

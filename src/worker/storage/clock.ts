@@ -6,6 +6,11 @@ import type { Database } from "./database.ts";
  * number it has seen. If D1's number is not ahead of that, D1 was restored to an older state.
  */
 
+/** Every cursor of every application's feed expires. Before the tick, in its transaction: a crash leaves both or neither. */
+const RENEW_EPOCHS = `
+  UPDATE application SET feed_epoch = lower(hex(randomblob(16)))
+  WHERE coalesce((SELECT sequence FROM clock WHERE id = 1), 0) < ?1`;
+
 const TICK = `
   INSERT INTO clock (id, sequence, ticked_at) VALUES (1, 1, ?1)
   ON CONFLICT (id) DO UPDATE SET sequence = sequence + 1, ticked_at = ?1
@@ -13,13 +18,15 @@ const TICK = `
 
 const sequenceRows = z.tuple([z.object({ sequence: z.number() })]);
 
-/** @returns the new sequence number */
-export async function tickClock(db: Database, now: number): Promise<number> {
-  const { results } = await db.run((_, d1) => d1.prepare(TICK).bind(now).all());
-  return sequenceRows.parse(results)[0].sequence;
-}
-
-/** Expires every cursor of every application's feed. */
-export async function renewAllEpochs(db: Database): Promise<void> {
-  await db.run((_, d1) => d1.prepare("UPDATE application SET feed_epoch = lower(hex(randomblob(16)))").run());
+/**
+ * Increases the sequence number, and expires all cursors when D1 was restored to an older state.
+ *
+ * @param seen a sequence number that was read before this call
+ * @returns the new sequence number; not above `seen` after a restoration
+ */
+export async function tickClock(db: Database, seen: number, now: number): Promise<number> {
+  const [, ticked] = await db.run((_, d1) =>
+    d1.batch([d1.prepare(RENEW_EPOCHS).bind(seen), d1.prepare(TICK).bind(now)]),
+  );
+  return sequenceRows.parse(ticked?.results)[0].sequence;
 }
