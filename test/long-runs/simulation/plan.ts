@@ -1,3 +1,4 @@
+import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/schema.ts";
 import type { Dice } from "../dice.ts";
 
 export interface ApplicationPlan {
@@ -7,6 +8,8 @@ export interface ApplicationPlan {
   lastNumber: number;
   numbersAtFirst: number;
   webhookUrl: string | null;
+  /** What it subscribes to. */
+  events: readonly string[];
   reuseAfterSeconds: number;
   devices: { udid: string; userIds: readonly [string, ...string[]] }[];
 }
@@ -22,6 +25,8 @@ export interface Plan {
   acts: number;
   /** How far a machine's clock may be off, in milliseconds. */
   clockErrorMilliseconds: number;
+  /** Whether D1 is restored to an older state when all is over. */
+  isRestored: boolean;
   /** Milliseconds between two sweeps, at most; the real cron trigger comes every minute, when it comes. */
   sweepMilliseconds: number;
 }
@@ -41,6 +46,7 @@ export function makePlan(dice: Dice): Plan {
     napChance: dice.oneOf([0, 0.05] as const),
     acts: dice.between(2, 4),
     clockErrorMilliseconds: dice.oneOf([0, 0, 400] as const),
+    isRestored: dice.chance(0.3),
     sweepMilliseconds: Math.max(SECOND, dice.oneOf([1, 3] as const) * thinkMilliseconds),
   };
 }
@@ -55,6 +61,7 @@ function planApplication(dice: Dice, place: number): ApplicationPlan {
     lastNumber: firstNumber + size - 1,
     numbersAtFirst: size,
     webhookUrl: dice.chance(0.85) ? `https://receiver-${place}.example.com/hook` : null,
+    events: dice.chance(0.7) ? SUBSCRIBABLE_EVENTS : ["badge:created"],
     reuseAfterSeconds: dice.chance(0.3) ? dice.between(1, 600) : 0,
     devices: Array.from({ length: dice.between(1, 3) }, (_unused, device) => ({
       udid: `device-${device}`,

@@ -1,7 +1,9 @@
 import { Actors } from "./actors/actors.ts";
 import { liveOn } from "./actors/aftermath.ts";
+import { restoreD1 } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
 import type { Breach } from "./invariants/verdict.ts";
+import type { D1Copy } from "./platform/d1.ts";
 import { allSettled } from "./platform/timeline.ts";
 import { World } from "./world.ts";
 
@@ -53,6 +55,7 @@ async function live(world: World): Promise<void> {
   trace.add("seed", `faults: ${faults}`);
   faults.isOn = true;
   receivers.isTroubled = true;
+  const copied = world.plan.isRestored ? copySometime(world) : null;
   await actors.act();
   await liveOn(world);
   trace.add("seed", "from here on nothing fails");
@@ -61,11 +64,45 @@ async function live(world: World): Promise<void> {
   actors.fixEndpoints();
   await drain(world);
   checkAtRest(world);
+  await actors.follow();
+  const copy = copied?.();
+  if (copy) return liveAfterRestoration(world, actors, copy);
   // What they would be answered follows from what is in D1; that it is so, half of the seeds try.
   if (dice.of("reunion").chance(0.5)) return;
   await actors.askAgain();
   await drain(world);
   checkAtRest(world);
+  await actors.follow();
+}
+
+/** @returns gives what D1 held at a moment of the seed's life, once that has come */
+function copySometime({ dice, timeline, plan, d1, trace }: World): () => D1Copy | undefined {
+  let copy: D1Copy | undefined;
+  const own = dice.of("copy");
+  timeline.after(own.below(plan.acts * plan.thinkMilliseconds), () => {
+    trace.add("seed", "D1 is copied");
+    copy = d1.copy();
+  });
+  return () => copy;
+}
+
+/** D1 is restored to the copy, nobody runs `reconcile`, and everybody goes on while things fail again. */
+async function liveAfterRestoration(world: World, actors: Actors, copy: D1Copy): Promise<void> {
+  const { faults, receivers, timeline, isolates, trace } = world;
+  restoreD1(world, copy, actors.followers);
+  faults.isOn = true;
+  receivers.isTroubled = true;
+  await actors.act();
+  trace.add("seed", "from here on nothing fails again");
+  faults.isOn = false;
+  receivers.isTroubled = false;
+  for (let sweeps = 0; sweeps < 2; sweeps++) {
+    await timeline.sleep(MINUTE);
+    await isolates.sweep();
+  }
+  await drain(world);
+  world.life.checkAtRest();
+  await actors.follow();
 }
 
 /** Lets time pass until the life is over or a promise is broken. */
@@ -108,5 +145,10 @@ const leftOver = ({ d1 }: World) =>
       WHERE state = 'held' AND webhook_held_at IS NULL
     UNION ALL
     SELECT 'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'
+    UNION ALL
+    SELECT 'block', user_id, blocked_at + 10000 FROM blocked_user WHERE is_revoking = 1
+    UNION ALL
+    SELECT 'badge', number, expires_at FROM badge
+      WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL
     UNION ALL
     SELECT 'number', digest, 0 FROM invitation WHERE state IN ('revoked', 'expired') AND released_at IS NULL`);

@@ -8,6 +8,7 @@ import { Deliveries } from "./invariants/deliveries.ts";
 import { Holders } from "./invariants/holders.ts";
 import { Invitations } from "./invariants/invitations.ts";
 import { LeaseCheck } from "./invariants/leases.ts";
+import { Life } from "./invariants/life.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Signatures } from "./invariants/signatures.ts";
 import { Verdict } from "./invariants/verdict.ts";
@@ -48,7 +49,7 @@ class Trace {
 
   /** The last lines, oldest first. */
   last(lines: number): string[] {
-    return this.#lines.slice(-lines);
+    return lines === 0 ? [] : this.#lines.slice(-lines);
   }
 
   get digest(): string {
@@ -77,7 +78,10 @@ export class World extends Seeded {
 
   readonly env = env;
   readonly wire = new Wire(this);
-  readonly d1 = new D1Server((changes) => this.rows.see(changes));
+  readonly d1 = new D1Server(this.dice.of("d1"), (changes, lateMilliseconds) => {
+    this.rows.see(changes, lateMilliseconds);
+    this.life.see(changes);
+  });
   readonly isolates = new Isolates(this);
   readonly objects = new ObjectHost(this);
   readonly queue = new QueueServer(this);
@@ -86,6 +90,7 @@ export class World extends Seeded {
   readonly verdict = new Verdict();
   readonly book = new Book();
   readonly rows: Rows = new Rows(this);
+  readonly life: Life = new Life(this);
   readonly leases = new LeaseCheck(this.verdict);
   readonly credentials = new Credentials(this);
   readonly holders = new Holders(this);
@@ -96,6 +101,9 @@ export class World extends Seeded {
   readonly receivers = new Receivers(this);
   readonly administrator = new Administrator(this);
   readonly clients = new Clients(this);
+
+  /** Whether D1 was restored: then what clients were told before need not hold any more. */
+  isRestored = false;
 
   /** Milliseconds by which the next machine's clock is ahead. */
   drawClockError(): number {

@@ -2,6 +2,7 @@ import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import { Device } from "./device.ts";
+import type { Follower } from "./follower.ts";
 import { askEverythingAgain } from "./reunion.ts";
 import { Server } from "./server.ts";
 
@@ -56,6 +57,15 @@ export class Actors {
     for (const { application } of this.#parties) {
       if (dice.of(`endpoint of ${application.id}`).chance(0.5)) administrator.setUrl(application);
     }
+  }
+
+  /** Every copy of the badges that a server keeps by the feed is brought up to date, and is then exact. */
+  async follow(): Promise<void> {
+    for (const follower of this.followers) await follower.followToEnd();
+  }
+
+  get followers(): Follower[] {
+    return this.#parties.flatMap(({ server }) => server.followers);
   }
 
   /** In the end everybody asks once more. */

@@ -21,11 +21,20 @@ export class Administrator {
 
   async create(application: ApplicationPlan): Promise<void> {
     const { d1, timeline, credentials } = this.#world;
-    const { id, firstNumber, lastNumber, webhookUrl, reuseAfterSeconds } = application;
+    const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds } = application;
     const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
-      sealing_version, webhook_url, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?)`;
+      sealing_version, webhook_url, events, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?)`;
     const deviceKey = `device key of ${id}`;
-    const parameters = [id, firstNumber, lastNumber, reuseAfterSeconds, deviceKey, webhookUrl, timeline.now];
+    const parameters = [
+      id,
+      firstNumber,
+      lastNumber,
+      reuseAfterSeconds,
+      deviceKey,
+      webhookUrl,
+      events.join(),
+      timeline.now,
+    ];
     d1.execute([{ sql, parameters }]);
     this.#rotateKey(application);
     const secret = await this.#insertSecret(application, "current");

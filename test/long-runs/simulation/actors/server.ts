@@ -1,12 +1,17 @@
+import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
+import { Follower } from "./follower.ts";
 
 const MAX_PAGE_TRIES = 4;
 const INVITATIONS_AT_ONCE = 3;
+/** Keys are few, so that one is used for several requests. */
+const IDEMPOTENCY_KEYS = ["visit-1", "visit-2"] as const;
+const HOUR = 3_600_000;
 
-/** An application's server: invites, hands tokens to devices, revokes, reads its list. */
+/** An application's server: invites, hands tokens to devices, revokes, ends badges, blocks users, reads lists and changes. */
 export class Server {
   readonly #world: World;
   readonly #dice: Dice;
@@ -14,15 +19,23 @@ export class Server {
   readonly #devices: readonly Device[];
   readonly #tokens: string[] = [];
   readonly #secrets = new Set<string>();
+  /** The first reads at every chance; the second seldom, and then with an old cursor. */
+  readonly followers: readonly [Follower, Follower];
 
   constructor(world: World, application: ApplicationPlan, devices: readonly Device[]) {
     this.#world = world;
     this.#dice = world.dice.of(`server of ${application.id}`);
     this.#application = application;
     this.#devices = devices;
+    const credentials = () => ({ applicationId: application.id, secret: this.#currentSecret() });
+    const follower = (name: string) => new Follower(world, application, name, credentials);
+    this.followers = [follower("eager"), follower("late")];
   }
 
   async act(): Promise<void> {
+    if (this.#dice.chance(0.3)) await this.followers[0].read();
+    if (this.#dice.chance(0.08)) await this.followers[1].follow();
+    if (this.#dice.chance(0.45)) return this.#actOnBadges();
     const what = this.#dice.below(10);
     if (what < 1) return this.#inviteOneDevice();
     if (what < 5 || this.#tokens.length === 0) return this.#invite(this.#someDevices());
@@ -35,12 +48,12 @@ export class Server {
    *
    * @returns the badges, or null when a page could not be had
    */
-  async walk(userId: string | null): Promise<{ id: string; metadata?: Record<string, string> }[] | null> {
+  async walk(userId: string | null): Promise<BadgePage["badges"] | null> {
     const { timeline, rows } = this.#world;
     const { id: applicationId } = this.#application;
     const from = timeline.now;
     const perPage = this.#dice.between(1, 4);
-    const badges: { id: string; metadata?: Record<string, string> }[] = [];
+    const badges: BadgePage["badges"] = [];
     for (let cursor: string | null = null; ; ) {
       const page = await this.#page({ userId, cursor, perPage });
       if (!page) return null;
@@ -65,10 +78,22 @@ export class Server {
   /** @param devices that get the token */
   async #invite(devices: readonly Device[]): Promise<void> {
     const { timeline, plan, clients } = this.#world;
-    const expiresAtTime = timeline.now + this.#dice.between(1, 1000 + 4 * plan.thinkMilliseconds);
+    const soon = () => timeline.now + this.#dice.between(1, 1000 + 4 * plan.thinkMilliseconds);
     const { applicationId, secret } = this.#credentials();
-    const request = { applicationId, secret: this.#dice.chance(0.7) ? secret : null, udid: "server", expiresAtTime };
-    const outcome = await clients.invite(request);
+    const request = {
+      applicationId,
+      secret: this.#dice.chance(0.7) ? secret : null,
+      udid: "server",
+      expiresAtTime: soon(),
+      badgeExpiresAtTime: this.#dice.chance(0.25) ? soon() : null,
+      idempotencyKey: this.#dice.chance(0.3) ? this.#dice.oneOf(IDEMPOTENCY_KEYS) : null,
+    };
+    const first = clients.invite(request);
+    // With a key it may be sent twice at once; what was not answered is sent again.
+    const isRepeated = request.idempotencyKey !== null && this.#dice.chance(0.5);
+    const second = isRepeated ? await clients.invite(request) : null;
+    let outcome = await first;
+    if (outcome.kind !== "granted" && second) outcome = second;
     if (outcome.kind !== "granted") return;
     const { id: token } = outcome.granted;
     this.#tokens.push(token);
@@ -81,6 +106,35 @@ export class Server {
     if (!device) return;
     await Promise.all(Array.from({ length: INVITATIONS_AT_ONCE }, () => this.#invite([device])));
     await device.presentAll();
+  }
+
+  /** Suspends, resumes, revokes, sets ends, blocks and unblocks, sometimes two at once. */
+  async #actOnBadges(): Promise<void> {
+    const both = [this.#endSomething(), ...(this.#dice.chance(0.3) ? [this.#endSomething()] : [])];
+    await Promise.all(both);
+  }
+
+  async #endSomething(): Promise<void> {
+    const { timeline, plan, clients, book } = this.#world;
+    const credentials = this.#credentials();
+    const what = this.#dice.below(12);
+    if (what < 3) {
+      const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
+      const request = { ...credentials, userId, isBlock: what === 0 };
+      const outcome = await clients.block(request);
+      if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.block(request);
+      return;
+    }
+    const number = this.#dice.pick(book.numbersOf(this.#application.id)) ?? this.#application.firstNumber;
+    const moments = [timeline.now - 1, timeline.now + this.#dice.between(1, 2000), timeline.now + HOUR, null] as const;
+    const ends = [...moments, timeline.now + this.#dice.between(1, 4 * plan.thinkMilliseconds)] as const;
+    const kinds = ["suspend", "suspend", "resume", "resume", "revoke"] as const;
+    const step =
+      what < 6
+        ? ({ kind: "set-end", expiresAt: this.#dice.pick(ends) ?? null } as const)
+        : ({ kind: this.#dice.oneOf(kinds) } as const);
+    const outcome = await clients.takeStep({ ...credentials, number, step });
+    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.takeStep({ ...credentials, number, step });
   }
 
   #someDevices(): Device[] {

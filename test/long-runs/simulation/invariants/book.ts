@@ -1,7 +1,10 @@
+import type { UserView } from "../../../../src/worker/badges/block.ts";
 import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
+import type { Step } from "../../../../src/worker/badges/states.ts";
+import type { BadgeView } from "../../../../src/worker/badges/view.ts";
 import type { CreatedInvitation } from "../../../../src/worker/invitations/create.ts";
 import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";
-import type { CallResult } from "../service/door.ts";
+import type { CallResult, Credentials, InvitationTerms } from "../service/door.ts";
 
 /** What a client was told; `lost`: nothing. */
 export type Outcome<Granted> = CallResult<Granted> | { kind: "lost" };
@@ -25,12 +28,17 @@ export interface UserDevice {
 
 export type BadgeAttempt = Attempt<UserDevice & { token: string | null; metadata: string | null }, IssuedBadge>;
 export type InviteAttempt = Attempt<
-  { applicationId: string; udid: string; secret: string | null; expiresAtTime: number },
+  { applicationId: string; udid: string; secret: string | null } & InvitationTerms,
   CreatedInvitation
 >;
 export type RevokeAttempt = Attempt<
   { applicationId: string; udid: string; secret: string | null; token: string },
   RevokedInvitation
+>;
+export type StepAttempt = Attempt<Credentials & { number: number; step: Step }, BadgeView>;
+export type BlockAttempt = Attempt<
+  Credentials & { userId: string; isBlock: boolean },
+  UserView & { revoked: string[] }
 >;
 export type SignAttempt = Attempt<{ applicationId: string; udid: string; base64: string }, string>;
 
@@ -40,6 +48,9 @@ export interface KnownInvitation {
   token: string;
   number: number;
   creatorUdid: string;
+  /** As it was sent, in milliseconds. */
+  sentExpiresAtTime: number;
+  /** When it ends. */
   expiresAtTime: number;
   createdFrom: number;
   createdTo: number;
@@ -52,6 +63,10 @@ export class Book {
   readonly badgeAttempts = new Map<string, BadgeAttempt[]>();
   readonly revokeAttempts: RevokeAttempt[] = [];
   readonly invitations = new Map<string, KnownInvitation>();
+  /** What was asked for with each Idempotency-Key of each caller, as text. */
+  readonly #requestsOfKey = new Map<string, Set<string>>();
+  /** The invitation that was told for it. */
+  readonly #tokenOfKey = new Map<string, string>();
   readonly #demand = new Map<string, number>();
 
   /** Who asked for a number so far, of an application: user devices and invitations. */
@@ -61,6 +76,26 @@ export class Book {
 
   addDemand(applicationId: string): void {
     this.#demand.set(applicationId, this.demandOf(applicationId) + 1);
+  }
+
+  /**
+   * One key and one request get one invitation (contract section 12).
+   *
+   * @param attempt as it begins, then as it ends
+   * @returns whether its outcome is possible
+   */
+  isIdempotent({ request, outcome }: InviteAttempt): boolean {
+    const { applicationId, udid, secret, idempotencyKey, ...body } = request;
+    if (idempotencyKey === null) return true;
+    const key = `${applicationId} ${secret === null ? udid : "server"} ${idempotencyKey}`;
+    const text = JSON.stringify([udid, body]);
+    const requests = this.#requestsOfKey.get(key) ?? new Set();
+    this.#requestsOfKey.set(key, requests.add(text));
+    if (outcome?.kind === "refused" && outcome.reason === "INVALID_IDEMPOTENCYKEY") return requests.size > 1;
+    if (outcome?.kind !== "granted") return true;
+    const told = this.#tokenOfKey.get(`${key} ${text}`) ?? outcome.granted.id;
+    this.#tokenOfKey.set(`${key} ${text}`, told);
+    return told === outcome.granted.id;
   }
 
   addBadgeAttempt(attempt: BadgeAttempt): void {
@@ -86,6 +121,15 @@ export class Book {
   rivalsOf(attempt: Attempt<unknown, unknown>): number {
     const ofUserDevice = [...this.badgeAttempts.values()].find((attempts) => attempts.some((one) => one === attempt));
     return ofUserDevice?.filter((other) => other !== attempt && other.to >= attempt.from).length ?? 0;
+  }
+
+  /** Badge numbers that clients of an application were told, and those that its invitations reserved. */
+  numbersOf(applicationId: string): number[] {
+    const attempts = [...this.badgeAttempts.values()]
+      .flat()
+      .filter((one) => one.request.applicationId === applicationId);
+    const invitations = [...this.invitations.values()].filter((one) => one.applicationId === applicationId);
+    return [...attempts.flatMap((attempt) => grantedNumber(attempt) ?? []), ...invitations.map(({ number }) => number)];
   }
 
   /** Attempts to claim one invitation, by whomever. */

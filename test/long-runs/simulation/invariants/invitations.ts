@@ -35,7 +35,7 @@ export class Invitations {
     if (outcome?.kind !== "granted") return;
     const { number, expiresAt, revokedAt } = outcome.granted;
     this.#end(invitation, { state: "revoked", at: revokedAt });
-    const isSame = number === invitation.number && Date.parse(expiresAt) === invitation.expiresAtTime;
+    const isSame = number === invitation.number && Date.parse(expiresAt) === invitation.sentExpiresAtTime;
     this.#world.verdict.expect(isSame, "a revoked invitation is answered as it was created", outcome);
   }
 
@@ -93,6 +93,11 @@ export class Invitations {
         possible(expiresAtTime <= to + this.#clockDifference);
         this.#end(invitation, { state: "expired" });
         break;
+      // Whether those are true, `life.ts` knows.
+      case "SUSPENDED_BADGE":
+      case "REVOKED_BADGE":
+      case "EXPIRED_BADGE":
+      case "BLOCKED_USER":
       case "UNAVAILABLE":
       case "INTERNAL_ERROR":
       case "INVALID_CREDENTIALS":

@@ -1,3 +1,4 @@
+import type { InvitationTerms } from "../service/door.ts";
 import type { World } from "../world.ts";
 import { type Attempt, type BadgeAttempt, describe, grantedNumber, isUntold } from "./book.ts";
 
@@ -7,12 +8,13 @@ const MAX_LOST_RACES = 5;
 const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
   ...["UNKNOWN_BADGE", "INVALID_CREDENTIALS", "NUMBERS_EXHAUSTED", "UNAVAILABLE", "INTERNAL_ERROR"],
   ...["CLAIMED_INVITATION", "EXPIRED_INVITATION", "REVOKED_INVITATION", "UNKNOWN_INVITATION"],
+  ...["SUSPENDED_BADGE", "REVOKED_BADGE", "EXPIRED_BADGE", "BLOCKED_USER", "ENDED_BADGE", "INVALID_IDEMPOTENCYKEY"],
 ]);
 
 /** Nobody is turned away without need (contract section 6). */
 export function checkAvailability(
-  { verdict, faults, book, plan }: World,
-  attempt: Attempt<{ applicationId: string; expiresAtTime?: number }, unknown>,
+  { verdict, faults, book, plan, isRestored }: World,
+  attempt: Attempt<{ applicationId: string } & Partial<InvitationTerms>, unknown>,
   what: string,
 ): void {
   const { request, outcome, struckBefore } = attempt;
@@ -24,10 +26,16 @@ export function checkAvailability(
   const isExcused = reason !== "UNAVAILABLE" || hasStruck || book.rivalsOf(attempt) >= MAX_LOST_RACES;
   verdict.expect(isExcused, "503 only where the platform failed", what);
   // An invitation whose end comes before its request reaches an isolate, by the clock of that one.
-  const isLate = (request.expiresAtTime ?? Number.POSITIVE_INFINITY) <= attempt.to + plan.clockErrorMilliseconds;
-  const isPossibleReason = POSSIBLE_REASONS.has(reason) || (reason === "INVALID_EXPIRESAT" && isLate);
+  const isLate = (time: number | null | undefined) => (time ?? Infinity) <= attempt.to + plan.clockErrorMilliseconds;
+  const isPossibleReason =
+    POSSIBLE_REASONS.has(reason) ||
+    (reason === "INVALID_EXPIRESAT" && isLate(request.expiresAtTime)) ||
+    (reason === "INVALID_BADGEEXPIRESAT" && isLate(request.badgeExpiresAtTime)) ||
+    // Only after a restoration of D1 does a reader of the feed have to start again.
+    (reason === "EXPIRED_CURSOR" && isRestored);
   verdict.expect(isPossibleReason, "a request is refused for a documented reason", what, reason);
-  if (reason !== "NUMBERS_EXHAUSTED") return;
+  // After a restoration the object keeps numbers for those whom D1 has forgotten.
+  if (reason !== "NUMBERS_EXHAUSTED" || isRestored) return;
   const application = plan.applications.find(({ id }) => id === request.applicationId);
   const isPossible = book.demandOf(request.applicationId) >= (application?.numbersAtFirst ?? 0);
   verdict.expect(isPossible, "numbers run out only when all were asked for", what);

@@ -1,16 +1,35 @@
+import { z } from "zod";
+import { STORED_STATES, type StoredState } from "../../../../src/shared/schema.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
 
-/** A badge that was issued, from the transaction that did it to the one that retired it. */
+/** What a badge was from one transaction of D1 to the next that changed it. Times are milliseconds. */
+export interface Span {
+  from: number;
+  /** Infinity: it still is. */
+  to: number;
+  state: StoredState;
+  expiresAt: number | null;
+  isListed: boolean;
+}
+
+/** A badge that was issued, with all that it was since. */
 export interface IssuedRow {
   applicationId: string;
   userId: string;
   number: number;
-  /** Milliseconds, like `retiredAt`. */
-  issuedAt: number;
-  retiredAt: number;
+  spans: Span[];
 }
+
+/** A D1 call that takes effect later than this may find its lease reclaimed, which is settled after 300 s. */
+const LATE_WRITE_MILLISECONDS = 250_000;
+
+const storedState = z.enum(STORED_STATES);
+
+/** What a badge was at some moment of a time. */
+export const spansDuring = ({ spans }: IssuedRow, from: number, to: number): Span[] =>
+  spans.filter((span) => span.from <= to && span.to >= from);
 
 /** Looks at every change that a transaction of D1 makes, and remembers what was true when. */
 export class Rows {
@@ -20,15 +39,22 @@ export class Rows {
   /** When an event was recorded as delivered, and when it was last made due by an administrator, in milliseconds. */
   readonly deliveredAt = new Map<string, number>();
   readonly releasedAt = new Map<string, number>();
+  /** Numbers that a D1 call wrote minutes after it was sent: their leases may have been reclaimed meanwhile. */
+  readonly writtenLate = new Set<number>();
   /** When the last invitation that had the number ended, in milliseconds. */
   readonly #endedAt = new Map<number, number>();
+  /** Whose each number is, also after a restoration has made D1 forget it. */
+  readonly #owners = new Map<number, string>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  see(changes: readonly Change[]): void {
+  see(changes: readonly Change[], lateMilliseconds = 0): void {
     for (const { table, before, after } of changes) {
+      if (table === "badge" && before === null && lateMilliseconds > LATE_WRITE_MILLISECONDS) {
+        this.writtenLate.add(Number(after?.number));
+      }
       if (table === "badge") this.#seeBadge(before, after);
       if (table === "invitation") this.#seeInvitation(before, after);
       if (table === "webhook_event") this.#seeEvent(before, after);
@@ -39,8 +65,22 @@ export class Rows {
   liveDuring(applicationId: string, from: number, to: number, how: "some" | "all"): IssuedRow[] {
     return [...this.issued.values()].filter((row) => {
       if (row.applicationId !== applicationId) return false;
-      return how === "all" ? row.issuedAt < from && row.retiredAt > to : row.issuedAt <= to && row.retiredAt >= from;
+      const isLive = spansDuring(row, from, to).map(({ isListed }) => isListed);
+      const existed = (row.spans[0]?.from ?? Number.POSITIVE_INFINITY) < from;
+      return how === "all" ? existed && isLive.every(Boolean) : isLive.some(Boolean);
     });
+  }
+
+  /**
+   * D1 was restored: what is there now is what there was, and no more.
+   *
+   * @param isRemembered whether the application's object knows by itself whose a number is; of others nobody does
+   */
+  restored(badges: readonly Row[], isRemembered: (number: number) => boolean): void {
+    this.issued.clear();
+    this.deliveredAt.clear();
+    for (const number of this.#owners.keys()) if (!isRemembered(number)) this.#owners.delete(number);
+    for (const badge of badges) if (badge.position !== null) this.#note(badge);
   }
 
   /**
@@ -61,7 +101,7 @@ export class Rows {
   }
 
   #seeBadge(before: Row | null, after: Row | null): void {
-    const { verdict, timeline } = this.#world;
+    const { verdict } = this.#world;
     const expect = (isKept: boolean, invariant: string) => verdict.expect(isKept, invariant, before, "became", after);
     if (before === null && after !== null) this.#checkRest(after);
     const wasIssued = before !== null && before.issued_at !== null;
@@ -74,20 +114,30 @@ export class Rows {
     expect(!wasIssued || isSame("position"), "a badge keeps its position");
     if (after === null || after.issued_at === null) return;
     const number = Number(after.number);
-    const isLive = after.retired_at === null;
-    const isSound = after.position !== null && isLive === (after.state !== "replaced");
-    expect(isSound, "a badge is issued or replaced");
-    const hasNewChange = before === null || Number(after.change) >= Number(before.change ?? 0);
-    expect(hasNewChange, "a badge's change number never falls");
-    const known = this.issued.get(number);
-    expect(wasIssued || !known, "an issued number is never issued again");
-    this.issued.set(number, {
-      applicationId: String(after.application_id),
-      userId: String(after.user_id),
-      number,
-      issuedAt: known?.issuedAt ?? timeline.now,
-      retiredAt: isLive ? Number.POSITIVE_INFINITY : Math.min(known?.retiredAt ?? timeline.now, timeline.now),
+    const isRetired = after.retired_at !== null;
+    const isSound = after.position !== null && (isRetired || after.state !== "replaced");
+    expect(isSound, "a badge that was replaced is retired");
+    expect(wasIssued || !this.issued.has(number), "an issued number is never issued again");
+    const owner = `${after.device} ${after.user_id}`;
+    expect((this.#owners.get(number) ?? owner) === owner, "a number is never issued to two, whatever is restored");
+    this.#owners.set(number, owner);
+    this.#note(after);
+  }
+
+  #note(badge: Row): void {
+    const { now } = this.#world.timeline;
+    const [applicationId, userId, number] = [String(badge.application_id), String(badge.user_id), Number(badge.number)];
+    const row = this.issued.get(number) ?? { applicationId, userId, number, spans: [] };
+    const last = row.spans.at(-1);
+    if (last) last.to = now;
+    row.spans.push({
+      from: now,
+      to: Number.POSITIVE_INFINITY,
+      state: storedState.parse(badge.state),
+      expiresAt: badge.expires_at === null ? null : Number(badge.expires_at),
+      isListed: badge.ended_at === null,
     });
+    this.issued.set(number, row);
   }
 
   /**

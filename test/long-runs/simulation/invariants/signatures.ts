@@ -25,16 +25,24 @@ export class Signatures {
   }
 
   check(attempt: SignAttempt): void {
-    const { book, verdict } = this.#world;
+    const { book, verdict, life, isRestored } = this.#world;
     const { request, outcome } = attempt;
     const { applicationId, udid } = request;
     const attempts = book.attemptsOfDevice(applicationId, udid);
     const answered = attempts.filter((badge) => grantedNumber(badge) !== null && badge.to < attempt.from);
     const isUnknown = outcome?.kind === "refused" && outcome.reason === "UNKNOWN_BADGE";
-    verdict.expect(!isUnknown || answered.length === 0, "a device that was answered a badge can sign", udid);
-    if (outcome?.kind !== "granted") return;
-    const { sub, aud } = this.#verify(outcome.granted);
+    verdict.expect(
+      !isUnknown || answered.length === 0 || isRestored,
+      "a device that was answered a badge can sign",
+      udid,
+    );
+    const users = attempts.map((badge) => badge.request.userId);
+    const claims = outcome?.kind === "granted" ? this.#verify(outcome.granted) : null;
+    life.checkSignature(attempt, claims && Number(claims.sub), users);
+    if (claims === null) return;
+    const { sub, aud } = claims;
     verdict.expect(aud === applicationId, "a signature names its application", aud);
+    if (isRestored) return;
     const candidates = attempts.filter((badge) => mayBeLast(badge, answered, attempt));
     // Of a request that nobody was answered it is known whose badge it made current, not always which.
     const numbers = candidates.flatMap((badge) => this.#numbersOf(badge));

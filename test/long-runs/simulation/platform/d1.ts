@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { SQLOutputValue } from "node:sqlite";
+import { Dice } from "../../dice.ts";
 import { migrationFiles } from "../../migrations.ts";
 import { standIn } from "../../stand-in.ts";
 import { requireProcess } from "./process.ts";
@@ -19,12 +20,16 @@ const sqlite = new Sqlite(
     .join("\n"),
 );
 
-for (const table of ["badge", "invitation", "webhook_event"]) watch(table);
+for (const table of ["badge", "invitation", "webhook_event", "blocked_user"]) watch(table);
 
 let changes: Change[] = [];
 sqlite.define("changed", (table, before, after) => {
   changes.push({ table: String(table), before: readRow(before), after: readRow(after) });
+  return null;
 });
+
+let dice = new Dice(0);
+sqlite.define("randomblob", (bytes) => Uint8Array.from({ length: Number(bytes) }, () => dice.below(256)));
 
 /** SQLite itself tells of every changed row, whoever changed it. */
 function watch(table: string): void {
@@ -51,22 +56,23 @@ export interface Statement {
 
 /** D1's side: one transaction at a time, in the order in which they arrive. */
 export class D1Server {
-  readonly #watcher: (changes: readonly Change[]) => void;
+  readonly #watcher: (changes: readonly Change[], lateMilliseconds: number) => void;
 
-  /** @param watcher is told of every transaction that changed something */
-  constructor(watcher: (changes: readonly Change[]) => void) {
+  /** @param watcher is told of every transaction that changed something, and how long after it was sent it did */
+  constructor(ownDice: Dice, watcher: (changes: readonly Change[], lateMilliseconds: number) => void) {
+    dice = ownDice;
     this.#watcher = watcher;
     sqlite.clear();
     changes = [];
   }
 
   /** One transaction. @throws Error as D1 words it; then nothing was changed */
-  execute(statements: readonly Statement[]): D1Result[] {
+  execute(statements: readonly Statement[], lateMilliseconds = 0): D1Result[] {
     try {
       const results = sqlite.transaction(() =>
         statements.map(({ sql, parameters }) => toResult(sqlite.run(sql, parameters))),
       );
-      if (changes.length > 0) this.#watcher(changes);
+      if (changes.length > 0) this.#watcher(changes, lateMilliseconds);
       return results;
     } catch (error) {
       throw new Error(`D1_ERROR: ${error instanceof Error ? error.message : "unknown"}`, { cause: error });
@@ -79,6 +85,36 @@ export class D1Server {
   look(sql: string, ...parameters: unknown[]): Row[] {
     return sqlite.run(sql, parameters).rows;
   }
+
+  /** All that the service writes, as D1 would keep it for a restoration. */
+  copy(): D1Copy {
+    return new Map(RESTORED_TABLES.map((table) => [table, this.look(`SELECT * FROM ${table}`)]));
+  }
+
+  /** Time Travel. The service's own rows go back; what only the administrator writes does not matter to it, and stays. */
+  restore(copy: D1Copy): void {
+    sqlite.transaction(() => {
+      for (const [table, rows] of copy) {
+        if (table !== "application") sqlite.run(`DELETE FROM ${table}`);
+        for (const row of rows) putBack(table, row);
+      }
+    });
+    changes = [];
+  }
+}
+
+const RESTORED_TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock", "application"] as const;
+
+export type D1Copy = ReadonlyMap<string, readonly Row[]>;
+
+function putBack(table: string, row: Row): void {
+  if (table === "application") {
+    sqlite.run("UPDATE application SET feed_epoch = ? WHERE id = ?", [row.feed_epoch, row.id]);
+    return;
+  }
+  const columns = Object.keys(row);
+  const sql = `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
+  sqlite.run(sql, Object.values(row));
 }
 
 function toResult({ rows, changes: changed }: { rows: Row[]; changes: number }): D1Result {
@@ -125,11 +161,12 @@ const ERRORS = [
 
 function send(statements: readonly Statement[]): Promise<D1Result[]> {
   const process = requireProcess();
-  const { wire, d1, serviceDice } = process.world;
+  const { wire, d1, serviceDice, timeline } = process.world;
+  const sentAt = timeline.now;
   return wire.call(process, {
     part: "d1",
     what: `D1 ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
-    effect: () => d1.execute(statements),
+    effect: () => d1.execute(statements, timeline.now - sentAt),
     error: () => new Error(serviceDice.oneOf(ERRORS)),
   });
 }

@@ -50,12 +50,9 @@ export class Sqlite {
     }
   }
 
-  /** A function that SQL can call. */
-  define(name: string, call: (...values: SQLOutputValue[]) => void): void {
-    this.#db.function(name, { varargs: true }, (...values) => {
-      call(...values);
-      return null;
-    });
+  /** A function that SQL can call, or calls in place of its own. */
+  define(name: string, call: (...values: SQLOutputValue[]) => SQLInputValue): void {
+    this.#db.function(name, { varargs: true }, call);
   }
 
   columnsOf(sql: string): string[] {

@@ -7,10 +7,15 @@ import {
   requireServer,
 } from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
+import { blockUser, type UserView, unblockUser } from "../../../../src/worker/badges/block.ts";
+import { type ChangePage, decodeFeedCursor, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { type BadgePage, decodeCursor, pageBadges } from "../../../../src/worker/badges/list.ts";
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
+import type { Step } from "../../../../src/worker/badges/states.ts";
+import { changeBadge } from "../../../../src/worker/badges/transitions.ts";
+import type { BadgeView } from "../../../../src/worker/badges/view.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { type CreatedInvitation, createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { type RevokedInvitation, revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
@@ -60,24 +65,70 @@ export interface Credentials {
 }
 
 export function pageCall(
-  { applicationId, secret }: Credentials,
+  credentials: Credentials,
   { userId, cursor, perPage }: { userId: string | null; cursor: string | null; perPage: number },
 ): Call<BadgePage> {
-  return resultOf(async (context) => {
-    await requireServer(context, { applicationId, secret, clientAddress: "a server" });
+  return serverCall(credentials, (context, applicationId) => {
     const after = cursor === null ? 0 : decodeCursor(cursor);
     if (after === null) throw new Refusal("INVALID_CURSOR");
     return pageBadges(context, { applicationId, userId, after, perPage });
   });
 }
 
-export function inviteCall({ expiresAtTime, ...request }: Caller & { expiresAtTime: number }): Call<CreatedInvitation> {
+export function stepCall({ number, step, ...credentials }: Credentials & { number: number; step: Step }) {
+  return serverCall<BadgeView>(credentials, (context, id) => changeBadge(context, id, number, step));
+}
+
+export function blockCall({ userId, isBlock, ...credentials }: Credentials & { userId: string; isBlock: boolean }) {
+  return serverCall<UserView & { revoked: string[] }>(credentials, (context, id) =>
+    isBlock ? blockUser(context, id, userId) : unblockUser(context, id, userId),
+  );
+}
+
+export function changesCall(
+  credentials: Credentials,
+  { cursor, perPage }: { cursor: string | null; perPage: number },
+): Call<ChangePage> {
+  return serverCall(credentials, (context, id) => {
+    const after = cursor === null ? null : decodeFeedCursor(cursor);
+    if (cursor !== null && after === null) throw new Refusal("INVALID_CURSOR");
+    return pageChanges(context, id, after, perPage);
+  });
+}
+
+function serverCall<Granted>(
+  { applicationId, secret }: Credentials,
+  work: (context: Context, applicationId: string) => Promise<Granted>,
+): Call<Granted> {
+  return resultOf(async (context) => {
+    await requireServer(context, { applicationId, secret, clientAddress: "a server" });
+    return work(context, applicationId);
+  });
+}
+
+/** When an invitation ends, and its badge; times are milliseconds. */
+export interface InvitationTerms {
+  expiresAtTime: number;
+  badgeExpiresAtTime: number | null;
+  idempotencyKey: string | null;
+}
+
+export function inviteCall({
+  expiresAtTime,
+  badgeExpiresAtTime,
+  idempotencyKey,
+  ...request
+}: Caller & InvitationTerms): Call<CreatedInvitation> {
   return resultOf(async (context) => {
     const { application, kind } = await identifyCaller(context, presented(request));
     const device = await deviceOf(context.custody, application, request.udid);
-    const expiresAt = new Date(expiresAtTime).toISOString();
-    const badge = { badgeExpiresAt: null, idempotencyKey: null };
-    return createInvitation(context, application, { device, withSecret: kind === "server", expiresAt, ...badge });
+    return createInvitation(context, application, {
+      device,
+      withSecret: kind === "server",
+      expiresAt: new Date(expiresAtTime).toISOString(),
+      badgeExpiresAt: badgeExpiresAtTime === null ? null : new Date(badgeExpiresAtTime).toISOString(),
+      idempotencyKey,
+    });
   });
 }
 

@@ -1,0 +1,37 @@
+import type { D1Copy } from "../platform/d1.ts";
+import type { World } from "../world.ts";
+import type { Follower } from "./follower.ts";
+
+/**
+ * Puts D1 back to an older state, while the objects stay as they are. From then on clients are not held to what they
+ * were told before: badges, revocations and claims are forgotten. What holds all the same: no number gets a second owner
+ * whom its object does not know, positions do not come again, and readers of the feed start again and end with a copy.
+ */
+export function restoreD1(world: World, copy: D1Copy, followers: readonly Follower[]): void {
+  const { d1, rows, life, objects, plan, trace } = world;
+  const [before] = d1.look("SELECT sequence FROM clock");
+  trace.add("seed", "D1 is restored");
+  world.isRestored = true;
+  d1.restore(copy);
+  const [after] = d1.look("SELECT sequence FROM clock");
+  const badges = d1.look("SELECT * FROM badge WHERE position IS NOT NULL");
+  const remembered = new Set(plan.applications.flatMap(({ id }) => numbersKnownTo(objects.get(id))));
+  const inD1 = new Set(badges.map(({ number }) => Number(number)));
+  rows.restored(badges, (number) => remembered.has(number) || inD1.has(number));
+  life.restored(badges, d1.look("SELECT * FROM blocked_user"), (id) => positionSeenBy(objects.get(id)));
+  const isNoticed = Number(after?.sequence ?? 0) < Number(before?.sequence ?? 0);
+  if (isNoticed) for (const follower of followers) follower.expire();
+}
+
+type StoredObject = ReturnType<World["objects"]["get"]>;
+
+/** Numbers whose owner an object knows: a device's lease that is confirmed, an invitation's that is claimed. */
+function numbersKnownTo(object: StoredObject): number[] {
+  const sql = `SELECT number FROM lease WHERE claimed_by IS NOT NULL OR (confirmed = 1 AND holder LIKE 'device:%')`;
+  return object?.sqlite.run(sql).rows.map(({ number }) => Number(number)) ?? [];
+}
+
+function positionSeenBy(object: StoredObject): number {
+  const [row] = object?.sqlite.run("SELECT position FROM high_water").rows ?? [];
+  return Number(row?.position ?? 0);
+}
