@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { pageChanges } from "../../src/worker/badges/changes.ts";
 import { changeBadge } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
@@ -163,6 +164,15 @@ describe("GET /v1/changes (contract section 13)", () => {
       expect((await follower.follow()).map(({ id }) => id)).toEqual([number]);
     }
     await follower.expectExact();
+  });
+
+  it("shows an expiry that was noted, also by a clock that is behind", async () => {
+    const application = await createApplication();
+    const id = await issueTo(application, "phone", "alice");
+    await setEnd(application, id, ahead(-SECOND));
+    const { context } = testContext({ now: () => Date.now() - MINUTE });
+    const { changes } = await pageChanges(context, application.id, null, 10);
+    expect(changes.map(({ state }) => state)).toEqual(["expired"]);
   });
 
   it("skips and repeats nothing while many write", async () => {

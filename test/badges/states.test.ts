@@ -49,6 +49,10 @@ describe("what callers see of a badge (contract section 12)", () => {
     },
   );
 
+  it.each(["active", "suspended"] as const)("is expired once that was noted, also by a clock behind (%s)", (state) => {
+    expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
+  });
+
   it.each(["revoked", "replaced"] as const)("is %s for ever, whatever end it has", (state) => {
     for (const end of ALL_ENDS) expect(stateAt(badge(state, end), NOW)).toBe(state);
   });

@@ -18,9 +18,14 @@ export interface BadgeLife {
   endedAt: number | null;
 }
 
-export function stateAt({ state, expiresAt }: Pick<BadgeLife, "state" | "expiresAt">, now: number): BadgeState {
+/** An expiry that was noted shows by every clock: readers of the feed are not told of it again. */
+export function stateAt(
+  { state, expiresAt, endedAt = null }: Pick<BadgeLife, "state" | "expiresAt"> & Partial<BadgeLife>,
+  now: number,
+): BadgeState {
   const isFinal = state === "revoked" || state === "replaced";
-  return !isFinal && expiresAt !== null && expiresAt <= now ? "expired" : state;
+  const isPast = endedAt !== null || (expiresAt !== null && expiresAt <= now);
+  return !isFinal && isPast ? "expired" : state;
 }
 
 /** `note-expiry` records that a badge has expired. Replacing is not a step: a claim does it in its own transaction. */

@@ -9,17 +9,17 @@ import type { Follower } from "./follower.ts";
  */
 export function restoreD1(world: World, copy: D1Copy, followers: readonly Follower[]): void {
   const { d1, rows, life, objects, plan, trace } = world;
-  const [before] = d1.look("SELECT sequence FROM clock");
   trace.add("seed", "D1 is restored");
   world.isRestored = true;
   d1.restore(copy);
-  const [after] = d1.look("SELECT sequence FROM clock");
+  const [clock] = d1.look("SELECT sequence FROM clock");
   const badges = d1.look("SELECT * FROM badge WHERE position IS NOT NULL");
   const remembered = new Set(plan.applications.flatMap(({ id }) => numbersKnownTo(objects.get(id))));
   const inD1 = new Set(badges.map(({ number }) => Number(number)));
   rows.restored(badges, (number) => remembered.has(number) || inD1.has(number));
   life.restored(badges, d1.look("SELECT * FROM blocked_user"), (id) => positionSeenBy(objects.get(id)));
-  const isNoticed = Number(after?.sequence ?? 0) < Number(before?.sequence ?? 0);
+  // Elsewhere the sweeps before the restoration had failed, and only what is written afterwards can show it.
+  const isNoticed = Number(clock?.sequence ?? 0) < clockSeenBy(objects.get("clock"));
   if (isNoticed) for (const follower of followers) follower.expire();
 }
 
@@ -29,6 +29,11 @@ type StoredObject = ReturnType<World["objects"]["get"]>;
 function numbersKnownTo(object: StoredObject): number[] {
   const sql = `SELECT number FROM lease WHERE claimed_by IS NOT NULL OR (confirmed = 1 AND holder LIKE 'device:%')`;
   return object?.sqlite.run(sql).rows.map(({ number }) => Number(number)) ?? [];
+}
+
+function clockSeenBy(object: StoredObject): number {
+  const [row] = object?.sqlite.run("SELECT sequence FROM clock_sequence").rows ?? [];
+  return Number(row?.sequence ?? 0);
 }
 
 function positionSeenBy(object: StoredObject): number {
