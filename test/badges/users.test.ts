@@ -150,6 +150,18 @@ describe("a block that races (contract section 12)", () => {
     expect(await listedNumbers(application)).toEqual([]);
   });
 
+  it("and ends while a badge is refused costs no number", async () => {
+    const application = await createApplication({ size: 1 });
+    await block(application, "alice");
+    // Between the refused write and the look at what stood in its way.
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "AS is_blocked")) await unblock(application, "alice");
+      return send();
+    });
+    const { status, body } = await requestBadge(application, "phone", { userId: "alice" });
+    expect([status, body.badgeId]).toEqual([201, String(application.firstNumber)]);
+  });
+
   it("revokes more badges than one transaction takes", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");

@@ -112,7 +112,7 @@ export class Allocations {
     return results;
   }
 
-  /** Updates the ledger to match D1's result. @returns null when another number must be tried */
+  /** Updates the ledger to match D1's result. @returns null when it must be tried again */
   #apply({ holder, until }: Allocation, number: number, result: WriteResult): AllocationResult | null {
     switch (result.kind) {
       case "written":
@@ -136,6 +136,8 @@ export class Allocations {
         return { kind: "blocked" };
       case "taken":
         this.#ledger.markTaken(holder, number);
+        return null;
+      case "unhindered":
         return null;
     }
   }

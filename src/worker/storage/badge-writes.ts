@@ -64,7 +64,9 @@ export type WriteResult =
   /** The user is blocked. */
   | { kind: "blocked" }
   /** The leased number belongs to another holder in D1, which never issues a number twice. */
-  | { kind: "taken" };
+  | { kind: "taken" }
+  /** What prevented the write has ended since, as a block does; the same write would succeed now. */
+  | { kind: "unhindered" };
 
 /**
  * One statement per table, whatever the number of rows: they are passed as one JSON parameter, because D1 binds at most
@@ -231,12 +233,14 @@ function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult
       return { kind: "mismatched", isReserved: true, leasedNumberTaken: false };
     }
     if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
-    return known === null ? { kind: "taken" } : { kind: "ended", number: known, leasedNumberTaken: taken !== null };
+    if (known !== null) return { kind: "ended", number: known, leasedNumberTaken: taken !== null };
+    return { kind: taken === null ? "unhindered" : "taken" };
   }
   const { own_number: own, own_event: ownEvent, taken_number: taken } = conflict;
   if (own !== null && ownEvent === write.eventId) return { kind: "written", number: own, eventPending: true };
   if (own !== null) return { kind: "existing", number: own, leasedNumberTaken: taken !== null && taken !== own };
-  return conflict.is_blocked === 1 ? { kind: "blocked" } : { kind: "taken" };
+  if (conflict.is_blocked === 1) return { kind: "blocked" };
+  return { kind: taken === null ? "unhindered" : "taken" };
 }
 
 const SELECT_KNOWN = `

@@ -24,6 +24,11 @@ export class Signatures {
     this.#publicKeys.set(number, publicKey);
   }
 
+  /** D1 was restored: a number that is written again comes with the key of that time. */
+  restored(): void {
+    this.#publicKeys.clear();
+  }
+
   check(attempt: SignAttempt): void {
     const { book, verdict, life, isRestored } = this.#world;
     const { request, outcome } = attempt;
