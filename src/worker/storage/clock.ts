@@ -6,15 +6,15 @@ import type { Database } from "./database.ts";
  * number it has seen. If D1's number is not ahead of that, D1 was restored to an older state.
  */
 
-/** Every cursor of every application's feed expires. Before the tick, in its transaction: a crash leaves both or neither. */
-const RENEW_EPOCHS = `
-  UPDATE application SET feed_epoch = lower(hex(randomblob(16)))
-  WHERE coalesce((SELECT sequence FROM clock WHERE id = 1), 0) < ?1`;
-
 const TICK = `
   INSERT INTO clock (id, sequence, ticked_at) VALUES (1, 1, ?1)
   ON CONFLICT (id) DO UPDATE SET sequence = sequence + 1, ticked_at = ?1
   RETURNING sequence`;
+
+/** Every cursor of every application's feed expires. In the transaction of the tick: a crash leaves both or neither. */
+const RENEW_EPOCHS = `
+  UPDATE application SET feed_epoch = lower(hex(randomblob(16)))
+  FROM clock WHERE clock.id = 1 AND clock.sequence <= ?1`;
 
 const sequenceRows = z.tuple([z.object({ sequence: z.number() })]);
 
@@ -25,8 +25,6 @@ const sequenceRows = z.tuple([z.object({ sequence: z.number() })]);
  * @returns the new sequence number; not above `seen` after a restoration
  */
 export async function tickClock(db: Database, seen: number, now: number): Promise<number> {
-  const [, ticked] = await db.run((_, d1) =>
-    d1.batch([d1.prepare(RENEW_EPOCHS).bind(seen), d1.prepare(TICK).bind(now)]),
-  );
+  const [ticked] = await db.run((_, d1) => d1.batch([d1.prepare(TICK).bind(now), d1.prepare(RENEW_EPOCHS).bind(seen)]));
   return sequenceRows.parse(ticked?.results)[0].sequence;
 }

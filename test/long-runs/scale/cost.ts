@@ -99,7 +99,7 @@ export const COSTS = {
   failedAttempt: { ...BATCH, d1RowsRead: 26, d1RowsWritten: 5, queueOperations: 3, logLines: 1 },
   manyFailedAttempts: { ...BATCH, d1RowsRead: 330, d1RowsWritten: 81, queueOperations: 60, logLines: 20 },
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 11, d1RowsRead: 31, d1RowsWritten: 1, objectCalls: 1 },
+  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 11, d1RowsRead: 33, d1RowsWritten: 1, objectCalls: 2 },
   idleSweepOfApplication: { ...NOTHING, d1RowsRead: 10 },
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
   manyExpiries: {
