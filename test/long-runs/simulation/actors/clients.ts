@@ -1,8 +1,8 @@
-import type { UserView } from "../../../../src/worker/badges/block.ts";
+import type { UserView } from "../../../../src/shared/badge-life/blocks.ts";
+import type { BadgeView } from "../../../../src/shared/badge-life/view.ts";
 import type { ChangePage } from "../../../../src/worker/badges/changes.ts";
 import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
 import type { BadgePage } from "../../../../src/worker/badges/list.ts";
-import type { BadgeView } from "../../../../src/worker/badges/view.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import type { CreatedInvitation } from "../../../../src/worker/invitations/create.ts";
 import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";

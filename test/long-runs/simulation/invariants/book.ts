@@ -1,7 +1,7 @@
-import type { UserView } from "../../../../src/worker/badges/block.ts";
+import type { UserView } from "../../../../src/shared/badge-life/blocks.ts";
+import type { Step } from "../../../../src/shared/badge-life/states.ts";
+import type { BadgeView } from "../../../../src/shared/badge-life/view.ts";
 import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
-import type { Step } from "../../../../src/worker/badges/states.ts";
-import type { BadgeView } from "../../../../src/worker/badges/view.ts";
 import type { CreatedInvitation } from "../../../../src/worker/invitations/create.ts";
 import type { RevokedInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import type { CallResult, Credentials, InvitationTerms } from "../service/door.ts";

@@ -1,5 +1,5 @@
+import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
 import type { EventName } from "../../../../src/shared/schema.ts";
-import type { BadgeState } from "../../../../src/worker/badges/states.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";

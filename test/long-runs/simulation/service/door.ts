@@ -1,3 +1,6 @@
+import { blockUser, type UserView, unblockUser } from "../../../../src/shared/badge-life/blocks.ts";
+import type { Step } from "../../../../src/shared/badge-life/states.ts";
+import type { BadgeView } from "../../../../src/shared/badge-life/view.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import {
   identifyCaller,
@@ -7,15 +10,12 @@ import {
   requireServer,
 } from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
-import { blockUser, type UserView, unblockUser } from "../../../../src/worker/badges/block.ts";
 import { type ChangePage, decodeFeedCursor, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import type { IssuedBadge } from "../../../../src/worker/badges/existing.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { type BadgePage, decodeCursor, pageBadges } from "../../../../src/worker/badges/list.ts";
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
-import type { Step } from "../../../../src/worker/badges/states.ts";
-import { changeBadge } from "../../../../src/worker/badges/transitions.ts";
-import type { BadgeView } from "../../../../src/worker/badges/view.ts";
+import { badgeStore, changeBadge } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { type CreatedInvitation, createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { type RevokedInvitation, revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
@@ -81,7 +81,9 @@ export function stepCall({ number, step, ...credentials }: Credentials & { numbe
 
 export function blockCall({ userId, isBlock, ...credentials }: Credentials & { userId: string; isBlock: boolean }) {
   return serverCall<UserView & { revoked: string[] }>(credentials, (context, id) =>
-    isBlock ? blockUser(context, id, userId) : unblockUser(context, id, userId),
+    isBlock
+      ? blockUser(badgeStore(context), { applicationId: id, userId })
+      : unblockUser(context.db, { applicationId: id, userId }),
   );
 }
 
