@@ -117,6 +117,7 @@ const endedBadge = (number: number, state: BadgeState): UserError =>
   );
 
 function stepText({ id, state, expiresAt }: BadgeView): string {
-  const end = expiresAt === undefined ? "" : `, and ${state === "expired" ? "ended" : "ends"} at ${expiresAt}`;
-  return `Badge ${id} is ${state}${end}.`;
+  const isFinal = state === "revoked" || state === "replaced";
+  if (isFinal || expiresAt === undefined) return `Badge ${id} is ${state}.`;
+  return `Badge ${id} is ${state}, and ${state === "expired" ? "ended" : "ends"} at ${expiresAt}.`;
 }

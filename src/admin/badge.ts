@@ -131,7 +131,7 @@ function badgeText({ number, state, invitation, metadata, ...badge }: ShownBadge
     User: badge.userId ?? undefined,
     Metadata: metadata === null ? undefined : JSON.stringify(metadata),
     Issued: badge.issuedAt ?? undefined,
-    [state === "expired" ? "Ended" : "Ends"]: badge.expiresAt ?? undefined,
+    End: badge.expiresAt ?? undefined,
     "Last change": badge.changedAt ?? undefined,
     Retired: badge.retiredAt ?? undefined,
     "Key ID": badge.keyId ?? undefined,
