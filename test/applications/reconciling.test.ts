@@ -99,7 +99,7 @@ describe("one invocation may ask D1 1,000 things, and each statement of a batch 
   it("a sweep with more to do than that leaves the rest to the next one", async () => {
     const { id } = await createApplication();
     await env.DB.prepare(
-      `WITH RECURSIVE each (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM each WHERE n < 599)
+      `WITH RECURSIVE each (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM each WHERE n < 299)
        INSERT INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version, created_at)
        SELECT 'app_of_many_' || n, 'Many', 8000000000 + n, 8000000000 + n, '', 9, 0 FROM each`,
     ).run();
