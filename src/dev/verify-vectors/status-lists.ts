@@ -226,6 +226,15 @@ function missingVectors(): Vector[] {
       missingStatusList: "accept",
       acceptedDespite: "status-unknown",
     }),
+    ...["toString", "__proto__"].map((uri) =>
+      accept(`a missing list whose uri is ${uri}, which is accepted`, badgeAt(0, uri), {
+        claims: claimsAt(0, uri),
+        ...IN_SET,
+        statusLists: {},
+        missingStatusList: "accept",
+        acceptedDespite: "status-unknown",
+      }),
+    ),
     accept("no lists at all, which is accepted", jwt, {
       claims,
       ...IN_SET,
