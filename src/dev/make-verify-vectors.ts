@@ -8,7 +8,9 @@ import { claimVectors } from "./verify-vectors/refused-claims.ts";
 import { malformedVectors } from "./verify-vectors/refused-forms.ts";
 import { headerVectors } from "./verify-vectors/refused-headers.ts";
 import { badSignatureVectors } from "./verify-vectors/refused-signatures.ts";
-import { statusListEncodings, statusVectors } from "./verify-vectors/status-lists.ts";
+import { statusVectors } from "./verify-vectors/status-badges.ts";
+import { statusListEncodings } from "./verify-vectors/status-encodings.ts";
+import { hostileListVectors } from "./verify-vectors/status-hostile.ts";
 import type { Vector } from "./verify-vectors/vector.ts";
 
 /**
@@ -69,6 +71,7 @@ const made = [
   ...badSignatureVectors(),
   ...claimVectors(),
   ...statusVectors(),
+  ...hostileListVectors(),
 ];
 const vectors = {
   description: DESCRIPTION,
