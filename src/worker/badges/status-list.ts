@@ -12,18 +12,13 @@ import { refuse } from "../applications/authentication.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
-import { findInactive, type InactiveBadges } from "../storage/status-lists.ts";
+import { findInactive } from "../storage/status-lists.ts";
 import { findShared, type ListCopy, share } from "./status-copies.ts";
+import { compress, packEntries } from "./status-entries.ts";
 import { firstPositionOf, indexesOf, listOf, listUri } from "./status-index.ts";
 
 /** `typ` of a status list (draft-ietf-oauth-status-list-20 section 5.1). */
 const STATUS_LIST_TYPE = "statuslist+jwt";
-
-/** Values of a status list (contract section 14; draft-ietf-oauth-status-list-20 section 7.1). An active badge has 0. */
-const INVALID = 1;
-const SUSPENDED = 2;
-
-const ENTRIES_OF_BYTE = 8 / STATUS_BITS;
 
 const encoder = new TextEncoder();
 
@@ -94,27 +89,6 @@ async function build(
   const copy = { jwt: await sign(context, application, { uri, lst, builtAt }), builtAt };
   share(context, uri, copy);
   return copy;
-}
-
-/** Two bits an entry, the first entry in the lowest bits (draft-ietf-oauth-status-list-20 section 4.1). */
-export function packEntries(
-  { ended, paused }: Pick<InactiveBadges, "ended" | "paused">,
-  indexOf: (offset: number) => number,
-): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(STATUS_LIST_ENTRIES / ENTRIES_OF_BYTE);
-  const add = (offset: number, value: number) => {
-    const index = indexOf(offset);
-    const place = Math.floor(index / ENTRIES_OF_BYTE);
-    bytes[place] = (bytes[place] ?? 0) | (value << ((index % ENTRIES_OF_BYTE) * STATUS_BITS));
-  };
-  for (const offset of ended) add(offset, INVALID);
-  for (const offset of paused) add(offset, SUSPENDED);
-  return bytes;
-}
-
-/** zlib (RFC 1950), as the draft requires. */
-export function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
-  return new Response(new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate"))).bytes();
 }
 
 /** By the key that signs new badges: it is in every key set that is still kept (contract section 10). */

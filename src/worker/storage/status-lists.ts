@@ -17,7 +17,7 @@ export interface InactiveBadges {
  * noted yet. INDEXED BY makes the statement fail where it would otherwise read active badges. Parameters: application ID,
  * first position, position after the last, milliseconds.
  */
-const SELECT_INACTIVE = `
+export const SELECT_INACTIVE = `
   WITH inactive AS (
     SELECT position - ?2 AS place, state IN ('revoked', 'replaced') AS is_ended
     FROM badge INDEXED BY badge_status
@@ -40,7 +40,7 @@ const places = z
   .nullable()
   .transform((text) => (text === null ? [] : text.split(",").map(Number)));
 
-const inactiveRow = z.tuple([z.object({ ended: places, paused: places, lastPosition: z.number() })]);
+export const inactiveRow = z.tuple([z.object({ ended: places, paused: places, lastPosition: z.number() })]);
 
 /**
  * @param range positions from `first` up to `end`, which is not in it
