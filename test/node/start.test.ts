@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { originsOf } from "../../src/dev/address.ts";
 import { createLogFilter } from "../../src/dev/service.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
@@ -19,6 +20,9 @@ function withoutRights(): { folder: string; prefix: string[] } {
   const isRoot = process.getuid?.() === 0;
   return { folder, prefix: isRoot ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] : [] };
 }
+
+/** Where it says that it is ready. */
+const originOf = (service: RunningService): string => /is ready: (\S+)/.exec(service.output())?.[1] ?? "";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 
@@ -179,6 +183,23 @@ describe("npm start", () => {
     },
     START_LIMIT_MILLISECONDS,
   );
+
+  it("begins the addresses of status lists with its own (contract section 14)", async () => {
+    const { stdout } = await service.admin("application", "create", "--name", "Lists", "--status-list", "--json");
+    const headers = { applicationid: String(JSON.parse(stdout).applicationId), udid: "phone" };
+    const post = async (path: string, body: object): Promise<unknown> => {
+      const init = { method: "POST", headers, body: JSON.stringify(body) };
+      return (await fetch(`${originOf(service)}${path}`, init)).json();
+    };
+    await post("/v1/badge", { userId: "user" });
+    const { signature } = z.object({ signature: z.string() }).parse(await post("/v1/badge/sign", { base64: "AAAA" }));
+    const claims = JSON.parse(Buffer.from(signature.split(".")[1] ?? "", "base64url").toString());
+    const { uri } = claims.status.status_list;
+    expect(uri).toBe(`${originOf(service)}/v1/applications/${headers.applicationid}/status/0`);
+    const list = await fetch(uri);
+    expect([list.status, list.headers.get("content-type")]).toEqual([200, "application/statuslist+jwt"]);
+    await list.body?.cancel();
+  });
 
   it("ends with one line and a failure when its runtime is killed (contract section 10)", async () => {
     const { below } = processesOf(service);

@@ -18,7 +18,7 @@ const queryModule = z.object({
   inactiveRow: z.custom<z.ZodType<[{ ended: number[]; paused: number[] }]>>((value) => value instanceof z.ZodType),
 });
 
-/** What the lists of one application cost. Bytes are of all its lists, milliseconds and rows of one list. */
+/** What the lists of one application cost. Bytes are of all its lists; milliseconds are of one list, the median. */
 export interface StatusListFigures {
   badges: number;
   endedPercent: number;
@@ -50,7 +50,8 @@ export async function measureStatusLists(badges: number, endedPercent: number): 
   const select = db.prepare(SELECT_INACTIVE);
   const dice = new Dice(1);
   const lists = Math.floor(badges / ENTRIES) + 1;
-  const sum = { bytes: 0, bytesOfLevel9: 0, query: 0, pack: 0, compress: 0 };
+  const sum = { bytes: 0, bytesOfLevel9: 0 };
+  const taken: Record<"query" | "pack" | "compress", number[]> = { query: [], pack: [], compress: [] };
   let rowsRead = 0;
   for (let list = 0; list < lists; list++) {
     const first = list * ENTRIES;
@@ -69,9 +70,9 @@ export async function measureStatusLists(badges: number, endedPercent: number): 
     const compressed = await compress(bytes);
     times.push(performance.now());
     const [start = 0, queried = 0, packed = 0, end = 0] = times;
-    sum.query += queried - start;
-    sum.pack += packed - queried;
-    sum.compress += end - packed;
+    taken.query.push(queried - start);
+    taken.pack.push(packed - queried);
+    taken.compress.push(end - packed);
     sum.bytes += compressed.byteLength;
     sum.bytesOfLevel9 += deflateSync(bytes, { level: 9 }).byteLength;
     rowsRead = Math.max(rowsRead, inactive.ended.length + inactive.paused.length);
@@ -79,9 +80,9 @@ export async function measureStatusLists(badges: number, endedPercent: number): 
   db.close();
   return {
     ...{ badges, endedPercent, lists, rowsRead, bytes: sum.bytes, bytesOfLevel9: sum.bytesOfLevel9 },
-    queryMilliseconds: sum.query / lists,
-    packMilliseconds: sum.pack / lists,
-    compressMilliseconds: sum.compress / lists,
+    queryMilliseconds: median(taken.query),
+    packMilliseconds: median(taken.pack),
+    compressMilliseconds: median(taken.compress),
   };
 }
 
@@ -105,5 +106,7 @@ export async function statusListTable(): Promise<string> {
   }
   return lines.join("\n");
 }
+
+const median = (values: number[]): number => values.toSorted((one, other) => one - other)[values.length >> 1] ?? 0;
 
 const format = (number: number): string => number.toLocaleString("en");
