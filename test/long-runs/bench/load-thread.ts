@@ -6,7 +6,7 @@ import { parentPort } from "node:worker_threads";
 
 /** One HTTP call, ready to be sent. */
 export interface Call {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH";
   path: string;
   headers: Record<string, string>;
   body?: string;

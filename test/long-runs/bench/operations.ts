@@ -37,6 +37,8 @@ export interface Operation {
   name: string;
   /** Whether each call makes a webhook. */
   sendsWebhooks: boolean;
+  /** Whether only the service knows such calls: then no other side is measured. */
+  isServiceOnly?: true;
   /** The next `count` calls of these clients. */
   next(clients: Clients, count: number): Expectation[];
   /** An operation whose results this one needs, as many as it makes calls. */
@@ -220,6 +222,55 @@ const claim: Operation = {
     }),
 };
 
+const stepped = z.object({ id: z.string(), state: z.enum(["active", "suspended"]) });
+
+/** Suspends a badge and resumes it with the next call: each one writes. */
+const suspend: Operation = {
+  name: "suspend or resume",
+  sendsWebhooks: false,
+  isServiceOnly: true,
+  needs: { operation: newBadgeOne, missing: ({ devices }, count) => Math.max(0, Math.ceil(count / 2) - devices.length) },
+  next: (clients, count) =>
+    times(count, (place) => {
+      const { id, secret } = first(clients.applications.withWebhook);
+      // Two calls of one badge lie apart, so the first is answered when the second is sent.
+      const half = Math.ceil(count / 2);
+      const badgeId = clients.devices[place % half]?.badgeId ?? "";
+      const [step, state] = place < half ? ["suspend", "suspended"] : ["resume", "active"];
+      return {
+        call: {
+          method: "PATCH",
+          path: `/v1/badges/${badgeId}/${step}`,
+          headers: { applicationid: id, applicationsecret: secret },
+        },
+        check(response) {
+          const answered = parse(response, 200, stepped);
+          if (answered.id !== badgeId || answered.state !== state) throw new Error(`${step}: ${response.body}`);
+        },
+      };
+    }),
+};
+
+const changesPage = z.object({ changes: z.array(z.object({ id: z.string() })), more: z.boolean() });
+
+const changes: Operation = {
+  name: "changes, page of 100",
+  sendsWebhooks: false,
+  isServiceOnly: true,
+  next: (clients, count) =>
+    times(count, () => {
+      const { id, secret } = first(clients.applications.withWebhook);
+      const headers = { applicationid: id, applicationsecret: secret };
+      return {
+        call: { method: "GET", path: "/v1/changes?per_page=100", headers },
+        check(response) {
+          const ids = new Set(parse(response, 200, changesPage).changes.map((change) => change.id));
+          if (ids.size !== 100) throw new Error(`a page of 100 changes has ${ids.size}`);
+        },
+      };
+    }),
+};
+
 /** In the order in which they are measured and shown. */
 export const OPERATIONS: readonly Operation[] = [
   newBadgeOne,
@@ -232,4 +283,6 @@ export const OPERATIONS: readonly Operation[] = [
   pageOf(1000),
   invite,
   claim,
+  suspend,
+  changes,
 ];
