@@ -6,7 +6,7 @@ import { chart } from "./chart.ts";
 import { LoadGenerator, startReceiver } from "./load.ts";
 import { newClients, OPERATIONS } from "./operations.ts";
 import { OWN_COST_OPERATIONS, OWN_COST_SIDES, OwnCostBench, ownCostTable } from "./own-cost.ts";
-import { summarize, tables, verdict } from "./results.ts";
+import { compared, summarize, tables, verdict } from "./results.ts";
 import { Bench, type Contestant, type Plan } from "./rounds.ts";
 import { type Side, type SideName, withSides } from "./sides.ts";
 
@@ -92,7 +92,7 @@ async function runRounds(side: (name: SideName) => Side): Promise<void> {
     const warning = generatorBusy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
     say(["", tables(operations), "", verdict(operations), busy + warning].join("\n"));
     if (options.json !== undefined) writeJson(options.json, { plan, generatorBusy, operations, measurements });
-    if (options.svg !== undefined) writeFileSync(options.svg, chart(operations));
+    if (options.svg !== undefined) writeFileSync(options.svg, chart(compared(operations)));
   } finally {
     await load.close();
     receiver.close();

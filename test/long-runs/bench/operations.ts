@@ -229,7 +229,10 @@ const suspend: Operation = {
   name: "suspend or resume",
   sendsWebhooks: false,
   isServiceOnly: true,
-  needs: { operation: newBadgeOne, missing: ({ devices }, count) => Math.max(0, Math.ceil(count / 2) - devices.length) },
+  needs: {
+    operation: newBadgeOne,
+    missing: ({ devices }, count) => Math.max(0, Math.ceil(count / 2) - devices.length),
+  },
   next: (clients, count) =>
     times(count, (place) => {
       const { id, secret } = first(clients.applications.withWebhook);

@@ -101,15 +101,20 @@ function compare(ours: Rounds, theirs: Rounds, value: (measurement: Measurement)
 /** What we want to reach; told beside the figures, asserted nowhere. */
 const GOALS = { throughput: 0.9, p99: 1.25, peerThroughput: 1 } as const;
 
+/** Those that other sides serve, too. */
+export const compared = (results: readonly OperationResult[]) =>
+  results.filter(({ throughput }) => throughput.rounds > 0);
+
 /** Tables, at most 80 columns wide. */
-export function tables(results: readonly OperationResult[]): string {
+export function tables(all: readonly OperationResult[]): string {
+  const results = compared(all);
   const row = (width: number, name: string, ...cells: string[]) =>
     [name.padEnd(31), ...cells.map((text) => text.padStart(width))].join("").trimEnd();
   const times = (ratio: number) => ratio.toFixed(2);
   const shown = ({ median, interval: [least, most], isTie }: Ratio) =>
     `${isTie ? "= " : ""}${times(median)} (${times(least)}-${times(most)})`;
   const figure = ({ rps, p50Ms, p99Ms }: ReturnType<typeof medians>) =>
-    `${Math.round(rps)} ${Math.round(p50Ms)}/${Math.round(p99Ms)}`;
+    Number.isNaN(rps) ? "-" : `${Math.round(rps)} ${Math.round(p50Ms)}/${Math.round(p99Ms)}`;
   return [
     row(24, "throughput", "service/floor", "floor/floor"),
     ...results.map(({ name, throughput, noise }) => row(24, name, shown(throughput), shown(noise.throughput))),
@@ -123,7 +128,7 @@ export function tables(results: readonly OperationResult[]): string {
     ),
     "",
     row(16, "requests/s, p50/p99 ms", "service", "floor", "peer"),
-    ...results.map(({ name, service, floor, peer }) => row(16, name, figure(service), figure(floor), figure(peer))),
+    ...all.map(({ name, service, floor, peer }) => row(16, name, figure(service), figure(floor), figure(peer))),
     "",
     "Ratios: median, its 95 % interval in brackets; =: a tie, not to be told from",
     "the floor measured against a second instance of itself.",
@@ -134,7 +139,8 @@ export function tables(results: readonly OperationResult[]): string {
 const LEAST_ROUNDS = 6;
 
 /** What the figures say of the goals, in sentences. */
-export function verdict(results: readonly OperationResult[]): string {
+export function verdict(all: readonly OperationResult[]): string {
+  const results = compared(all);
   if (results.some(({ throughput }) => throughput.rounds < LEAST_ROUNDS)) {
     return `Goals: fewer than ${LEAST_ROUNDS} rounds say nothing; run it without --quick, on a quiet machine.`;
   }

@@ -76,8 +76,9 @@ export class Bench {
       const roundStart = elapsedSeconds();
       if (round > 0 && roundStart + longestRound > this.#plan.limitSeconds) break;
       for (const [place, [operation, count]] of [...counts].entries()) {
-        const start = (round + place) % this.#contestants.length;
-        for (const contestant of [...this.#contestants.slice(start), ...this.#contestants.slice(0, start)]) {
+        const contestants = this.#contestantsOf(operation);
+        const start = (round + place) % contestants.length;
+        for (const contestant of [...contestants.slice(start), ...contestants.slice(0, start)]) {
           const name = `round ${round + 1} of ${this.#plan.rounds}`;
           measurements.push({ round, ...(await this.#measure(name, operation, contestant, count)) });
         }
@@ -91,20 +92,25 @@ export class Bench {
   async profile(operation: Operation): Promise<Map<SideName, string>> {
     const count = PROFILED_MEASUREMENTS * (await this.#warmUp(operation));
     const profiles = new Map<SideName, string>();
-    for (const contestant of this.#contestants) {
+    for (const contestant of this.#contestantsOf(operation)) {
       const work = () => this.#measure("profiling", operation, contestant, count);
       profiles.set(contestant.side.name, await profile(contestant.side, work));
     }
     return profiles;
   }
 
+  #contestantsOf({ isServiceOnly }: Operation): readonly Contestant[] {
+    return isServiceOnly ? this.#contestants.filter(({ side }) => side.name === "service") : this.#contestants;
+  }
+
   /** @returns how many calls a measurement of this operation has, on every side */
   async #warmUp(operation: Operation): Promise<number> {
     const { connections, seconds } = this.#plan;
     let count = connections * LEAST_CALLS_A_CLIENT;
-    for (const contestant of this.#contestants) {
+    for (const contestant of this.#contestantsOf(operation)) {
       const { rps } = await this.#measure("warming up", operation, contestant, TRIAL_CALLS);
-      if (contestant.side.name === "floor") count = Math.max(count, Math.ceil(rps * seconds));
+      const measure = operation.isServiceOnly ? "service" : "floor";
+      if (contestant.side.name === measure) count = Math.max(count, Math.ceil(rps * seconds));
     }
     return count;
   }

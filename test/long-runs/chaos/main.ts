@@ -16,14 +16,14 @@ const options = new Command("npm run chaos --")
 
 await runCommand(async () => {
   say(`seed ${options.seed}`);
-  const { listed, events, deliveries, counts } = await runChaos({
+  const { listed, mirrored, events, deliveries, counts } = await runChaos({
     ...options,
     maxLifeMilliseconds: 4000,
     drains: true,
     say,
   });
   say(
-    `Every promise held: ${listed} badges, ${events} events in ${deliveries} deliveries, ` +
+    `Every promise held: ${listed} badges listed, ${mirrored} in the copy by the feed, ${events} events in ${deliveries} deliveries, ` +
       `${counts.answered} responses, ${counts.lost} lost.`,
   );
 });

@@ -21,6 +21,8 @@ export interface ChaosResult {
   badgesAtKills: number[];
   badges: number;
   listed: number;
+  /** Badges in the copy that was kept by the feed, ended ones too. */
+  mirrored: number;
   events: number;
   deliveries: number;
   /** Calls by outcome. */
@@ -28,9 +30,22 @@ export interface ChaosResult {
 }
 
 const credentials = z.object({ applicationId: z.string(), applicationSecret: z.string() });
-const badgePage = z.object({ badges: z.array(z.object({ id: z.string() })) });
+const badgePage = z.object({ badges: z.array(z.object({ id: z.string(), state: z.literal("suspended").optional() })) });
+const changesPage = z.object({
+  changes: z.array(z.object({ id: z.string(), state: z.string(), change: z.number() })),
+  more: z.boolean(),
+});
 const webhook = z.object({ id: z.string(), data: z.object({ id: z.string() }) });
-const granted = z.object({ id: z.string().optional(), badgeId: z.string().optional() });
+const granted = z.object({
+  id: z.string().optional(),
+  badgeId: z.string().optional(),
+  state: z.string().optional(),
+  error: z.string().optional(),
+});
+
+const STEPS = { suspend: "suspended", resume: "active", revoke: "revoked" } as const;
+/** What a login is answered when a step may have been taken whose response was lost. */
+const ENDED = ["SUSPENDED_BADGE", "REVOKED_BADGE"];
 
 /** `webhook list` lists no more; in a longer run events are not counted. */
 const MAX_LISTED_EVENTS = 10_000;
@@ -63,13 +78,14 @@ export async function runChaos({ kills, seed, say, ...options }: ChaosOptions): 
     }
     await traffic.until(() => wait(1000));
     const listed = await traffic.checkList();
+    const mirrored = await traffic.checkMirror(listed);
     const list = (...filter: string[]) => listEvents(service, application.applicationId, ...filter);
     const events = (await list("--limit", String(MAX_LISTED_EVENTS))).length;
-    if (listed.size < MAX_LISTED_EVENTS && events !== listed.size)
-      throw new Error(`${listed.size} badges are listed, but there are ${events} events`);
-    if (options.drains) await drain(receiver.received, listed, () => list("--state", "pending"));
+    if (mirrored < MAX_LISTED_EVENTS && events !== mirrored)
+      throw new Error(`${mirrored} badges were issued, but there are ${events} events`);
+    if (options.drains) await drain(receiver.received, new Set(listed.keys()), () => list("--state", "pending"));
     const deliveries = [...receiver.received.values()].reduce((sum, count) => sum + count, 0);
-    return { badgesAtKills, badges: badges.size, listed: listed.size, events, deliveries, counts };
+    return { badgesAtKills, badges: badges.size, listed: listed.size, mirrored, events, deliveries, counts };
   } finally {
     await service.stop();
     service.remove();
@@ -126,6 +142,9 @@ interface Client {
   lost: [udid: string, userId: string, token: string | null][];
 }
 
+/** A response that no loss explains. */
+class Contradiction extends Error {}
+
 /** Clients that call at random and hold every response against the earlier ones. */
 class Traffic {
   /** What the service answered, and must still say: number by user device, `udid/userId`. */
@@ -133,6 +152,14 @@ class Traffic {
   readonly counts = { answered: 0, lost: 0 };
   /** Tokens that nobody presented yet. */
   readonly #pending = new Set<string>();
+  /** Badges that have been asked to be revoked, and of each badge the last step that was answered. */
+  readonly #revoked = new Set<string>();
+  readonly #steps = new Map<string, string>();
+  /** Badges of which a step was not answered. */
+  readonly #uncertain = new Set<string>();
+  /** A copy of the badges, kept by the feed: state by number. */
+  readonly #mirror = new Map<string, string>();
+  #feed = { cursor: "", change: 0 };
   readonly #origin: string;
   readonly #headers: { applicationid: string; applicationsecret: string };
   readonly #clients: Client[];
@@ -154,17 +181,73 @@ class Traffic {
     const work = this.#clients.map(async (client) => {
       while (!isOver) await this.#step(client);
     });
-    await Promise.all([ended, ...work]);
+    const following = async () => {
+      while (!isOver) await this.#follow();
+    };
+    await Promise.all([ended, following(), ...work]);
   }
 
-  /** Every badge that was answered is listed under its number, and no number twice. @returns the listed numbers */
-  async checkList(): Promise<Set<string>> {
-    const listed = new Set<string>();
+  /** The copy is exactly what is listed, and has the state of each last step. @returns how many badges it has */
+  async checkMirror(listed: ReadonlyMap<string, string>): Promise<number> {
+    while ((await this.#follow()) !== false);
+    const live = [...this.#mirror].filter(([, state]) => state !== "revoked");
+    const isExact = live.length === listed.size && live.every(([id, state]) => listed.get(id) === state);
+    if (!isExact)
+      throw new Error(`the copy has ${live.length} live badges, ${listed.size} are listed, or states differ`);
+    for (const [id, state] of this.#steps) {
+      if (this.#mirror.get(id) !== state && !this.#revoked.has(id)) {
+        throw new Error(`${id} was answered ${state}, the copy has ${this.#mirror.get(id)}`);
+      }
+    }
+    return this.#mirror.size;
+  }
+
+  /** Reads a page of the feed from where the last one ended. @returns whether more follow; null when none came */
+  async #follow(): Promise<boolean | null> {
+    try {
+      const url = `${this.#origin}/v1/changes?per_page=50${this.#feed.cursor}`;
+      const response = await fetch(url, { headers: this.#headers, signal: AbortSignal.timeout(20_000) });
+      if (response.status !== 200) throw new Error(String(response.status));
+      const { changes, more } = changesPage.parse(await response.json());
+      for (const { id, state, change } of changes) {
+        if (change <= this.#feed.change) throw new Contradiction(`change ${change} comes after ${this.#feed.change}`);
+        this.#feed.change = change;
+        this.#mirror.set(id, state);
+      }
+      this.#feed.cursor = `&cursor=${response.headers.get("pagination-cursor")}`;
+      if (!more) await wait(50);
+      return more;
+    } catch (error) {
+      if (error instanceof Contradiction) throw error;
+      await wait(50);
+      return null;
+    }
+  }
+
+  /** Suspends, resumes or revokes a badge that this client was answered. */
+  async #takeStep({ dice, name }: Client): Promise<void> {
+    const [, number] = dice.pick([...this.badges].filter(([key]) => key.startsWith(name))) ?? [];
+    if (number === undefined || this.#revoked.has(number)) return;
+    const step = dice.oneOf(["suspend", "suspend", "resume", "resume", "revoke"] as const);
+    if (step === "revoke") this.#revoked.add(number);
+    this.#steps.delete(number);
+    this.#uncertain.add(number);
+    const response = await this.#call("PATCH", `/v1/badges/${number}/${step}`, null, {});
+    if (response === null) return;
+    const { status, body } = response;
+    if (status !== 200 || body.state !== STEPS[step]) throw new Error(`${step} of ${number}: ${status} ${body.state}`);
+    this.#steps.set(number, STEPS[step]);
+    this.#uncertain.delete(number);
+  }
+
+  /** Every badge that was answered is listed under its number, and no number twice. @returns the listed states by number */
+  async checkList(): Promise<Map<string, string>> {
+    const listed = new Map<string, string>();
     for (let query = "?per_page=1000"; query !== ""; ) {
       const page = await fetch(`${this.#origin}/v1/badges${query}`, { headers: this.#headers });
-      for (const { id } of badgePage.parse(await page.json()).badges) {
+      for (const { id, state } of badgePage.parse(await page.json()).badges) {
         if (listed.has(id)) throw new Error(`number ${id} is listed twice`);
-        listed.add(id);
+        listed.set(id, state ?? "active");
       }
       const cursor = page.headers.get("pagination-cursor");
       query = cursor === null ? "" : `?per_page=1000&cursor=${cursor}`;
@@ -172,7 +255,8 @@ class Traffic {
     if (new Set(this.badges.values()).size !== this.badges.size)
       throw new Error("two user devices were answered one number");
     for (const [key, number] of this.badges) {
-      if (!listed.has(number)) throw new Error(`${key} was answered ${number}, which is not listed`);
+      const isMissing = !listed.has(number) && !this.#revoked.has(number);
+      if (isMissing) throw new Error(`${key} was answered ${number}, which is not listed`);
     }
     return listed;
   }
@@ -182,6 +266,7 @@ class Traffic {
     const what = dice.next();
     const lost = client.lost.pop();
     if (lost) return this.#badge(client, ...lost);
+    if (what < 0.12) return this.#takeStep(client);
     if (what < 0.5) return this.#badge(client, `${name}-${client.devices++}`, "user", null);
     if (what < 0.65) {
       const known = dice.pick([...this.badges.keys()].filter((key) => key.startsWith(name)));
@@ -205,6 +290,10 @@ class Traffic {
     }
     const { status, body } = response;
     const known = this.badges.get(key);
+    const state = this.#steps.get(known ?? "") ?? "active";
+    const mayHaveEnded = state !== "active" || this.#uncertain.has(known ?? "");
+    if (status === 403 && mayHaveEnded && ENDED.includes(body.error ?? "")) return;
+    if (state !== "active") throw new Error(`${key} logged in with a badge that was ended`);
     if (status !== 201 && status !== 200) throw new Error(`${key}: unexpected status ${status}`);
     const isNew = status === 201 && known !== undefined;
     if (isNew || (known !== undefined && known !== body.badgeId))
