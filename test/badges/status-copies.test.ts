@@ -209,7 +209,7 @@ describe("building a list reads the badges that are not active, and no other (co
       .run();
   }
 
-  it("one row for each that is not active, and two for the last position", async () => {
+  it("one row for each that is not active, by an index that has no other, and a few for the last position", async () => {
     const application = await createApplication({ statusList: true });
     await fill(application, 20_000);
     // Others that no query of this application's may read, the last in every index.
