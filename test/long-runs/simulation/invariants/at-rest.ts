@@ -89,7 +89,12 @@ function checkReplacements(
   verdict.expect(isTold, "every replaced badge is named once by the event of its successor", retired, replaced);
 }
 
-function checkLeases({ verdict, objects, rows }: World, { id }: ApplicationPlan, { badges }: ApplicationRows): void {
+function checkLeases(
+  { verdict, objects, rows }: World,
+  application: ApplicationPlan,
+  { badges }: ApplicationRows,
+): void {
+  const { id } = application;
   const object = objects.get(id);
   verdict.expect(object !== undefined || badges.length === 0, "every badge has a lease", badges);
   if (!object || object.lacksAlarm) return;
@@ -112,7 +117,7 @@ function checkLeases({ verdict, objects, rows }: World, { id }: ApplicationPlan,
   const known = [...leases, ...free].map(({ number }) => number);
   const isOnce = new Set(known).size === known.length;
   verdict.expect(isOnce, "no number is leased or free twice", leases, free);
-  const handedOut = new Set([...known, ...badges.map(({ number }) => number)]);
+  const handedOut = new Set([...known, ...badges.map(({ number }) => number), ...rows.mayBeLost(application)]);
   const isAll = handedOut.size === segments?.used;
   verdict.expect(isAll, "no number is lost", leases, free, segments);
 }

@@ -71,6 +71,11 @@ export class Rows {
     });
   }
 
+  /** Numbers of a range that such a write may have lost: their row is gone again, and no lease brings them back. */
+  mayBeLost({ firstNumber, lastNumber }: { firstNumber: number; lastNumber: number }): number[] {
+    return [...this.writtenLate].filter((number) => number >= firstNumber && number <= lastNumber);
+  }
+
   /**
    * D1 was restored: what is there now is what there was, and no more.
    *
