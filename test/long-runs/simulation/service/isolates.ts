@@ -27,6 +27,9 @@ const MAX_ISOLATES = 2;
 /** Nobody is limited here: the limit is the platform's, and tested where there is HTTP. */
 const unlimited = standIn<RateLimit>("a rate limit", { limit: async () => ({ success: true }) });
 
+/** No door asks for a status list here. */
+const noCache = standIn<Cache>("the data centre's cache", {});
+
 /** What wrangler.toml binds to the Worker and to its objects. */
 export const env: Env = standIn<Env>("the environment", {
   DB: d1Binding,
@@ -117,7 +120,7 @@ export class Isolates {
       statusIndexes: new StatusIndexes(),
       statusLists: new StatusLists(),
       publicUrl: null,
-      edgeCache: caches.default,
+      edgeCache: noCache,
       isLocal: false,
       now: Date.now,
       defer: (work) => {
