@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { and, asc, between, count, eq, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
-import { makeSigningKey, type NewSigningKey } from "../shared/credentials.ts";
-import { currentSigningKey } from "../shared/current-signing-key.ts";
+import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../shared/credentials.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../shared/limits.ts";
 import { application, badge, sealingKey, signingKey } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";

@@ -1,6 +1,5 @@
 import { calculateJwkThumbprint, exportJWK } from "jose";
-import { digestOf } from "./digest.ts";
-import { newApplicationSecret, newSecretId } from "./identifiers.ts";
+import { digestOf, newApplicationSecret, newSecretId } from "./identifiers.ts";
 import { exportDer, type SealLabel, toBase64 } from "./sealing.ts";
 
 /**
@@ -61,4 +60,15 @@ export async function makeSigningKey(sealer: Sealer, applicationId: string): Pro
 export function makeDeviceKey(sealer: Sealer, applicationId: string): Promise<string> {
   const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
   return sealer.seal(label, crypto.getRandomValues(new Uint8Array(DEVICE_KEY_BYTES)));
+}
+
+/**
+ * The key that new badges get (contract section 10): the newest one whose `signsFrom` has passed. An older key never
+ * replaces a newer one, even if its `signsFrom` is later: `key rotate --now` overtakes a scheduled rotation.
+ *
+ * @param keys of one application, oldest first
+ * @param now milliseconds
+ */
+export function currentSigningKey<Key extends { signsFrom: number }>(keys: readonly [Key, ...Key[]], now: number): Key {
+  return keys.findLast(({ signsFrom }) => signsFrom <= now) ?? keys[0];
 }

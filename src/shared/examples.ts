@@ -4,7 +4,7 @@
  * 7515 appendix A.3, so it is obviously no secret.
  */
 
-import { USER_AGENT } from "./user-agent.ts";
+import { USER_AGENT } from "./identifiers.ts";
 
 export const EXAMPLE_APPLICATION_ID = "app_0123456789abcdefghjk";
 export const EXAMPLE_SECRET = "bdss_EXAMPLE_ONLY_0123456789abcdefghijklmnopqrst";

@@ -41,6 +41,18 @@ const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
 /** Whether a text has the form of an application ID. Anything else is refused without a query. */
 export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
 
+/**
+ * SHA-256, base64url: the form in which D1 stores secrets and invitation tokens, which have at least 160 random bits, and
+ * in which a proof names its udid and its body (contract section 15).
+ */
+export async function digestOf(content: string | Uint8Array<ArrayBuffer>): Promise<string> {
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  return base64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+}
+
+/** `User-Agent` of every webhook, by which receivers and their firewalls recognize the sender. */
+export const USER_AGENT = "badge-distribution-service/1.0";
+
 /** Base64 for URLs, without padding (RFC 4648 section 5). */
 export const base64Url = (bytes: Uint8Array): string => base64url.encode(bytes);
 

@@ -85,7 +85,7 @@ export const applicationSecret = sqliteTable(
 
 /**
  * An application's signing keys. New badges get the newest key, the one with the highest `id`, whose `signsFrom` has
- * passed (src/worker/keys/signing-keys.ts); a badge keeps the key it was issued with.
+ * passed (currentSigningKey in credentials.ts); a badge keeps the key it was issued with.
  */
 export const signingKey = sqliteTable(
   "signing_key",

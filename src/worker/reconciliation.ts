@@ -3,7 +3,7 @@ import { findIssuedBadges, listChanges } from "../shared/storage/issued-badges.t
 import { writeSteps } from "./badges/transitions.ts";
 import type { Context } from "./context.ts";
 import { wakeEvents } from "./invitations/end.ts";
-import { endPending } from "./storage/invitations.ts";
+import { endPending } from "./storage/invitation-ends.ts";
 import {
   findEndedInvitations,
   listNumbers,

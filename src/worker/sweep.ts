@@ -1,49 +1,7 @@
-import { revokeAll } from "../shared/badge-life/blocks.ts";
-import {
-  MAX_APPLICATION_WAKE_UPS,
-  MAX_LOGGED_UNREADABLE,
-  MAX_QUEUE_BATCH_MESSAGES,
-  MAX_SWEEP_D1_ROUND_TRIPS,
-  MAX_SWEEP_RECONCILIATIONS,
-  MAX_SWEEP_WAKE_UPS,
-  PLATFORM_DEADLINE_MILLISECONDS,
-  SWEEP_BUDGET_MILLISECONDS,
-  SWEEP_CHUNK_ROWS,
-  WAKE_UP_GRACE_MILLISECONDS,
-} from "../shared/limits.ts";
-import { findUnfinishedBlocks } from "../shared/storage/blocked-users.ts";
-import { type ExpiryCursor, recordExpiries } from "./badges/expiry.ts";
-import { badgeStore } from "./badges/transitions.ts";
+import { MAX_SWEEP_D1_ROUND_TRIPS, SWEEP_BUDGET_MILLISECONDS } from "../shared/limits.ts";
 import type { Context } from "./context.ts";
-import { expireChunk, releaseChunk } from "./invitations/expire.ts";
-import { resealChunk } from "./keys/resealing.ts";
 import { log } from "./log.ts";
-import { withDeadline } from "./platform.ts";
-import { reconcileChunk } from "./reconciliation.ts";
-import { createEventPurge, createInvitationPurge } from "./retention.ts";
-import { tickClock } from "./storage/clock.ts";
-import { findOpenReconciliations, type Reconciliation } from "./storage/reconciliations.ts";
-import type { ReadPositions } from "./storage/sealed-values.ts";
-import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
-
-interface Done {
-  eventsReleased: number;
-  eventsWoken: number;
-  badgesExpired: number;
-  blocksFinished: number;
-  restorationsNoticed: number;
-  invitationsExpired: number;
-  numbersReleased: number;
-  valuesResealed: number;
-  valuesUnreadable: number;
-  chunksReconciled: number;
-  reconciliationsSkipped: number;
-  eventsDeleted: number;
-  invitationsDeleted: number;
-}
-
-/** One chunk of one kind of work. @returns whether there may be more */
-type Part = (context: Context, done: Done) => Promise<boolean>;
+import { createParts, type SweepCounts, type SweepPart } from "./sweep-parts.ts";
 
 /**
  * Does what has become due, and finishes what a crash interrupted: once a minute, in bounded chunks. Everything it does can
@@ -51,7 +9,7 @@ type Part = (context: Context, done: Done) => Promise<boolean>;
  */
 export async function sweep(context: Context): Promise<void> {
   const startedAt = context.now();
-  const done: Done = {
+  const done: SweepCounts = {
     eventsReleased: 0,
     eventsWoken: 0,
     badgesExpired: 0,
@@ -66,20 +24,7 @@ export async function sweep(context: Context): Promise<void> {
     eventsDeleted: 0,
     invitationsDeleted: 0,
   };
-  const parts = {
-    checkClock,
-    expireBadges: expireBadges(),
-    finishBlocks,
-    releaseEvents,
-    wakeEvents,
-    expireInvitations,
-    releaseNumbers: releaseNumbers(),
-    resealValues: resealValues(),
-    reconcile: reconcile(),
-    deleteEvents: deleteEvents(),
-    deleteInvitations: deleteInvitations(),
-  };
-  const isFinished = await runRoundRobin(context, done, new Map(Object.entries(parts)), startedAt);
+  const isFinished = await runRoundRobin(context, done, new Map(Object.entries(createParts())), startedAt);
   const didAnything = Object.values(done).some((count) => count > 0);
   if (!didAnything && isFinished) return;
   log("info", {
@@ -99,8 +44,8 @@ export async function sweep(context: Context): Promise<void> {
  */
 async function runRoundRobin(
   context: Context,
-  done: Done,
-  parts: Map<string, Part>,
+  done: SweepCounts,
+  parts: Map<string, SweepPart>,
   startedAt: number,
 ): Promise<boolean> {
   const tripsBefore = context.db.roundTrips;
@@ -119,130 +64,4 @@ async function runRoundRobin(
     }
   }
   return isFinished;
-}
-
-async function releaseEvents({ db }: Context, done: Done): Promise<boolean> {
-  const released = await releaseHeldEvents(db, SWEEP_CHUNK_ROWS);
-  done.eventsReleased += released;
-  return released > 0;
-}
-
-/** Sends wake-ups for due events: the first one was lost, or the delay was too long for the queue. */
-async function wakeEvents({ db, queue, now }: Context, done: Done): Promise<boolean> {
-  const due = await findDueEvents(db, {
-    now: now(),
-    createdBefore: now() - WAKE_UP_GRACE_MILLISECONDS,
-    perApplication: MAX_APPLICATION_WAKE_UPS,
-    limit: MAX_SWEEP_WAKE_UPS,
-  });
-  for (let start = 0; start < due.length; start += MAX_QUEUE_BATCH_MESSAGES) {
-    const messages = due.slice(start, start + MAX_QUEUE_BATCH_MESSAGES).map((body) => ({ body }));
-    await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
-  }
-  done.eventsWoken += due.length;
-  // The events stay due until they are claimed, so a second chunk would wake them twice.
-  return false;
-}
-
-/** If D1 was restored to an older state, expires the cursors of every feed (contract section 13). */
-async function checkClock({ db, allocator, now }: Context, done: Done): Promise<boolean> {
-  const seen = await allocator.seenClock();
-  const sequence = await tickClock(db, seen, now());
-  if (sequence <= seen) done.restorationsNoticed++;
-  await allocator.noteClock(sequence, seen);
-  return false;
-}
-
-function expireBadges(): Part {
-  let after: ExpiryCursor | null = null;
-  return async (context, done) => {
-    const { recorded, next } = await recordExpiries(context, after);
-    done.badgesExpired += recorded;
-    after = next;
-    return next !== null;
-  };
-}
-
-/** Finishes blocks whose request ended before every badge was revoked. */
-async function finishBlocks(context: Context, done: Done): Promise<boolean> {
-  const before = context.now() - PLATFORM_DEADLINE_MILLISECONDS;
-  for (const user of await findUnfinishedBlocks(context.db, before, SWEEP_CHUNK_ROWS)) {
-    try {
-      await revokeAll(badgeStore(context), user);
-      done.blocksFinished++;
-    } catch (error) {
-      log("warn", { event: "block-left-to-sweep", application: user.applicationId, error });
-    }
-  }
-  return false;
-}
-
-async function expireInvitations(context: Context, done: Done): Promise<boolean> {
-  const { expired, released } = await expireChunk(context);
-  done.invitationsExpired += expired;
-  done.numbersReleased += released;
-  return expired > 0;
-}
-
-function releaseNumbers(): Part {
-  let afterApplicationId = "";
-  return async (context, done) => {
-    const { released, nextCursor } = await releaseChunk(context, afterApplicationId);
-    done.numbersReleased += released;
-    afterApplicationId = nextCursor ?? "";
-    return nextCursor !== null;
-  };
-}
-
-/** An application whose object fails is skipped until the next sweep, so the others do not wait for it. */
-function reconcile(): Part {
-  let waiting: Reconciliation[] | undefined;
-  return async (context, done) => {
-    waiting ??= await findOpenReconciliations(context.db, MAX_SWEEP_RECONCILIATIONS);
-    const current = waiting.shift();
-    if (!current) return false;
-    try {
-      const next = await reconcileChunk(context, current);
-      done.chunksReconciled++;
-      if (next) waiting.unshift(next);
-    } catch (error) {
-      done.reconciliationsSkipped++;
-      log("warn", { event: "reconciliation-skipped", application: current.applicationId, error });
-    }
-    return waiting.length > 0;
-  };
-}
-
-function deleteEvents(): Part {
-  const purge = createEventPurge();
-  return async (context, done) => {
-    const { deleted, isFinished } = await purge(context);
-    done.eventsDeleted += deleted;
-    return !isFinished;
-  };
-}
-
-function deleteInvitations(): Part {
-  const purge = createInvitationPurge();
-  return async (context, done) => {
-    const { deleted, isFinished } = await purge(context);
-    done.invitationsDeleted += deleted;
-    return !isFinished;
-  };
-}
-
-/** A value that cannot be opened is skipped until the next sweep. The log has its IDs, never the value. */
-function resealValues(): Part {
-  let after: ReadPositions | undefined;
-  return async ({ db, sealingKeys }, done) => {
-    const { resealed, unreadable, next } = await resealChunk(db, sealingKeys, after);
-    for (const { value, error } of unreadable.slice(0, Math.max(0, MAX_LOGGED_UNREADABLE - done.valuesUnreadable))) {
-      const { purpose, applicationId: application, id, sealingVersion } = value;
-      log("error", { event: "value-not-resealed", purpose, application, id, sealingVersion, error });
-    }
-    done.valuesResealed += resealed;
-    done.valuesUnreadable += unreadable.length;
-    after = next ?? undefined;
-    return next !== null;
-  };
 }

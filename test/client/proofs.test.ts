@@ -7,7 +7,7 @@ import {
   rawSignatureFromDer,
   webCryptoProofKey,
 } from "../../src/client/index.ts";
-import { digestOf } from "../../src/shared/digest.ts";
+import { digestOf } from "../../src/shared/identifiers.ts";
 import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { makeNonce } from "../../src/worker/proofs/nonce.ts";
 import { checkProof } from "../../src/worker/proofs/proof.ts";

@@ -27,6 +27,7 @@ import type {
   InvitationRequest,
   NewBadge,
 } from "../../src/client/types.ts";
+import type * as overview from "../../src/shared/overview-responses.ts";
 import type { badgeEndRequest, badgeRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
 import type * as responses from "../../src/shared/responses.ts";
 import type { SUBSCRIBABLE_EVENTS } from "../../src/shared/schema.ts";
@@ -50,11 +51,11 @@ export type Checks = [
   Same<Omit<ChangePage, "cursor">, z.infer<typeof responses.changePage>>,
   Same<User, z.infer<typeof responses.userView>>,
   Same<BlockedUser, z.infer<typeof responses.blockedUserView>>,
-  Same<Application, z.infer<typeof responses.applicationView>>,
-  Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof responses.invitationPage>>,
-  Same<Omit<EventPage, "nextCursor">, z.infer<typeof responses.eventPage>>,
-  Same<ReplayedEvent, z.infer<typeof responses.replayedEvent>>,
-  Same<Statistics, z.infer<typeof responses.statistics>>,
+  Same<Application, z.infer<typeof overview.applicationView>>,
+  Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof overview.invitationPage>>,
+  Same<Omit<EventPage, "nextCursor">, z.infer<typeof overview.eventPage>>,
+  Same<ReplayedEvent, z.infer<typeof overview.replayedEvent>>,
+  Same<Statistics, z.infer<typeof overview.statistics>>,
   Same<BadgeCreatedEvent, z.infer<typeof responses.badgeCreated>>,
   Same<BadgeChangedEvent, z.infer<typeof responses.badgeChanged>>,
   Same<InvitationEndedEvent, z.infer<typeof responses.invitationEnded>>,

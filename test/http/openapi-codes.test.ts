@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import { eventPage } from "../../src/shared/responses.ts";
+import { eventPage } from "../../src/shared/overview-responses.ts";
 import { encodeFeedCursor } from "../../src/worker/badges/changes.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
-import * as responses from "../../src/shared/responses.ts";
+import * as responses from "../../src/shared/overview-responses.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

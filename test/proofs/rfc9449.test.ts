@@ -1,7 +1,7 @@
 import * as dpop from "dpop";
 import { calculateJwkThumbprint, exportJWK } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
-import { digestOf } from "../../src/shared/digest.ts";
+import { digestOf } from "../../src/shared/identifiers.ts";
 import { makeNonce } from "../../src/worker/proofs/nonce.ts";
 import { checkProof, type ProvenCall } from "../../src/worker/proofs/proof.ts";
 import {

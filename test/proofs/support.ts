@@ -1,5 +1,5 @@
 import { base64url } from "jose";
-import { digestOf } from "../../src/shared/digest.ts";
+import { digestOf } from "../../src/shared/identifiers.ts";
 import { checkProof, type ProvenCall } from "../../src/worker/proofs/proof.ts";
 
 const encoder = new TextEncoder();

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { digestOf } from "../../src/shared/digest.ts";
+import { digestOf } from "../../src/shared/identifiers.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { endPending } from "../../src/worker/storage/invitations.ts";
+import { endPending } from "../../src/worker/storage/invitation-ends.ts";
 import { sweep } from "../../src/worker/sweep.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";

@@ -1,7 +1,13 @@
 import * as z from "zod";
-import { badgeEndRequest, badgeRequest, invitationRequest, metadata, signRequest } from "../../shared/requests.ts";
 import {
   applicationView,
+  eventPage,
+  invitationPage,
+  replayedEvent,
+  statistics,
+} from "../../shared/overview-responses.ts";
+import { badgeEndRequest, badgeRequest, invitationRequest, metadata, signRequest } from "../../shared/requests.ts";
+import {
   badge,
   badgeChanged,
   badgeCreated,
@@ -10,18 +16,14 @@ import {
   badgeView,
   blockedUserView,
   changePage,
-  eventPage,
   existingBadge,
   health,
   invitation,
   invitationEnded,
-  invitationPage,
   jwkSet,
   newBadge,
   publicJwk,
-  replayedEvent,
   revokedInvitation,
-  statistics,
   userView,
   webhookTest,
 } from "../../shared/responses.ts";

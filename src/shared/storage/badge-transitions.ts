@@ -1,10 +1,9 @@
 import type { D1Database, D1PreparedStatement } from "@cloudflare/workers-types";
 import * as z from "zod";
 import type { StoredState } from "../schema.ts";
-import type { Database } from "./d1.ts";
+import { type Database, writtenIds } from "./d1.ts";
 import { changeOf, type HighWater, lastChange, renewEpochIfRestored } from "./high-water.ts";
 import { isSubscribedTo } from "./subscriptions.ts";
-import { writtenIds } from "./written-ids.ts";
 
 /** The new state of a badge, decided from the row that was read. Times are milliseconds. */
 export interface Transition {

@@ -1,7 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import {
   LEASE_RECLAIM_SECONDS,
-  MIN_ALARM_SECONDS,
   PLATFORM_DEADLINE_MILLISECONDS,
   RESERVATION_DEADLINE_MILLISECONDS,
 } from "../../shared/limits.ts";
@@ -11,7 +10,7 @@ import { Unavailable, withDeadline } from "../platform.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
 import { type Claim, writeClaims } from "../storage/claim-writes.ts";
 import { Database } from "../storage/database.ts";
-import type { EndedInvitation } from "../storage/invitations.ts";
+import type { EndedInvitation } from "../storage/invitation-ends.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { sendWakeUps } from "../webhooks/wake-up.ts";
 import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeases } from "./adoption.ts";
@@ -23,6 +22,7 @@ import { badgeHolder, holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
 import { OwnApplicationId } from "./own-application-id.ts";
 import { RangeWarnings } from "./range-warnings.ts";
+import { ReclaimAlarm } from "./reclaim-alarm.ts";
 import { Settlement } from "./settlement.ts";
 import { firstRow, integer } from "./sql.ts";
 
@@ -65,12 +65,13 @@ export class Allocator extends DurableObject<Env> {
   readonly #applicationId = new OwnApplicationId(this.ctx.storage.sql, this.ctx.id.name);
   readonly #highWater = new HighWaterMark(this.ctx.storage.sql);
   readonly #warnings = new RangeWarnings(this.ctx.storage.sql);
+  readonly #alarm = new ReclaimAlarm(this.ctx.storage, this.#ledger);
   readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
   readonly #allocations = new Allocations(
     this.#ledger,
     {
       write: async (writes) => {
-        await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#ensureAlarm());
+        await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#alarm.ensure());
         const { seen } = this.#highWater;
         const { results, written } = await writeBadges(this.#openDatabase(), this.#applicationId.value, writes, seen);
         this.#highWater.note(written);
@@ -94,7 +95,6 @@ export class Allocator extends DurableObject<Env> {
     },
     (eventIds) => this.#wake(eventIds),
   );
-  #alarmIsSet = false;
 
   issue(rules: AllocationRules, request: IssueRequest, applicationId?: string): Promise<AllocationResult> {
     this.#applicationId.learn(applicationId);
@@ -211,24 +211,7 @@ export class Allocator extends DurableObject<Env> {
       // The runtime retries a failed alarm six times, then drops it (Durable Objects: Alarms). D1 may be down for longer.
       log("warn", { event: "reclaim-postponed", application: this.#applicationId.valueIfKnown, error });
     }
-    this.#alarmIsSet = this.#ledger.finishScan();
-    if (this.#alarmIsSet) await this.#setAlarm();
-  }
-
-  async #ensureAlarm(): Promise<void> {
-    if (this.#alarmIsSet) return;
-    const alarm = await this.ctx.storage.getAlarm();
-    // An alarm further ahead was set by a wrong clock.
-    if (alarm === null || alarm > Date.now() + LEASE_RECLAIM_SECONDS * 1000) await this.#setAlarm();
-    this.#alarmIsSet = true;
-  }
-
-  /** Sets the alarm to when the oldest unconfirmed lease can be settled. */
-  #setAlarm(): Promise<void> {
-    const now = Date.now();
-    const oldest = Math.min(this.#ledger.oldestUnconfirmed() ?? now, now);
-    const at = Math.max(oldest + LEASE_RECLAIM_SECONDS * 1000, now + MIN_ALARM_SECONDS * 1000);
-    return this.ctx.storage.setAlarm(at);
+    await this.#alarm.renew();
   }
 
   #openDatabase(): Database {

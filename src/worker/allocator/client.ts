@@ -1,6 +1,6 @@
 import { retryPlatform } from "../platform.ts";
 import type { Claim } from "../storage/claim-writes.ts";
-import type { EndedInvitation } from "../storage/invitations.ts";
+import type { EndedInvitation } from "../storage/invitation-ends.ts";
 import type { InvitationLeases, KnownBadge } from "./adoption.ts";
 import type { AllocationResult, AllocationRules } from "./allocations.ts";
 import type {

@@ -1,7 +1,7 @@
 import { RECLAIM_CHUNK_LEASES, SKIP_CHUNK_NUMBERS } from "../../shared/limits.ts";
-import { findNumberOwners } from "../storage/badge-writes.ts";
 import type { Database } from "../storage/database.ts";
-import { endPending } from "../storage/invitations.ts";
+import { endPending } from "../storage/invitation-ends.ts";
+import { findNumberOwners } from "../storage/number-owners.ts";
 import { badgeHolder, holderKey } from "./holder.ts";
 import type { Ledger, UnconfirmedLease } from "./ledger.ts";
 

@@ -1,5 +1,4 @@
 import { FREED_CHUNK_NUMBERS } from "../../shared/limits.ts";
-import { randomBelow } from "./random.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
 /** Which freed numbers may be leased now. */
@@ -188,4 +187,18 @@ function wrongAfter({ reuseAfterSeconds, now }: FreedRules): number {
 
 function toFreedNumber({ number, freed_at: freedAt }: Row): FreedNumber {
   return { number: integer(number), freedAt: integer(freedAt) };
+}
+
+const RANDOM_BYTES = 6;
+const RANDOM_VALUES = 256 ** RANDOM_BYTES;
+
+/** A whole number from 0 to `limit - 1` (`limit` up to 2^48), each equally likely, from the platform's secure generator. */
+function randomBelow(limit: number): number {
+  // Values of the last, incomplete run of `limit` would favour small remainders, so they are drawn again.
+  const ceiling = RANDOM_VALUES - (RANDOM_VALUES % limit);
+  for (;;) {
+    const bytes = crypto.getRandomValues(new Uint8Array(RANDOM_BYTES));
+    const value = bytes.reduce((sum, byte) => sum * 256 + byte, 0);
+    if (value < ceiling) return value % limit;
+  }
 }

@@ -1,11 +1,11 @@
-import { digestOf } from "../../shared/digest.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { isApplicationId } from "../../shared/identifiers.ts";
+import { digestOf, isApplicationId } from "../../shared/identifiers.ts";
 import { DENIAL_CACHE_MILLISECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import { hasDigest } from "./credentials.ts";
 import type { Application } from "./registry.ts";
+
+const encoder = new TextEncoder();
 
 /** The credentials that a call presents. */
 export interface Credentials {
@@ -164,4 +164,24 @@ export async function refuse(
 ): Promise<never> {
   const isOver = await refusedCalls.count(clientAddress, now(), refusedCallLimit);
   throw new Refusal(isOver ? "RATE_LIMITED" : code, { applicationId });
+}
+
+/** Whether this is one of the application's live secrets. */
+export async function hasSecret(application: Application, secret: string): Promise<boolean> {
+  return hasDigest(application, await digestOf(secret));
+}
+
+/**
+ * Whether one of the application's live secrets has this digest. All digests are compared, each in constant time.
+ *
+ * @param digest base64url of SHA-256
+ */
+function hasDigest({ secrets }: Application, digest: string): boolean {
+  const presented = encoder.encode(digest);
+  let matches = false;
+  for (const { digest: stored } of secrets) {
+    // Both are base64url of 32 bytes, so the lengths that timingSafeEqual insists on are equal.
+    if (crypto.subtle.timingSafeEqual(presented, encoder.encode(stored))) matches = true;
+  }
+  return matches;
 }

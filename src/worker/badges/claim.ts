@@ -1,9 +1,8 @@
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { badgeEvent } from "../../shared/badge-life/view.ts";
-import { currentSigningKey } from "../../shared/current-signing-key.ts";
-import { digestOf } from "../../shared/digest.ts";
+import { currentSigningKey } from "../../shared/credentials.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { newEventId } from "../../shared/identifiers.ts";
+import { digestOf, newEventId } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application, SigningKey } from "../applications/registry.ts";
 import type { Context } from "../context.ts";

@@ -1,4 +1,4 @@
-import { currentSigningKey } from "../../shared/current-signing-key.ts";
+import { currentSigningKey } from "../../shared/credentials.ts";
 import { newEventId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";

@@ -1,5 +1,5 @@
 import { CompactSign } from "jose";
-import { currentSigningKey } from "../../shared/current-signing-key.ts";
+import { currentSigningKey } from "../../shared/credentials.ts";
 import { base64Url } from "../../shared/identifiers.ts";
 import {
   STATUS_BITS,

@@ -1,7 +1,6 @@
 import type { Context as HonoContext } from "hono";
 import * as authentication from "../applications/authentication.ts";
 import { clientBlock } from "../applications/client-address.ts";
-import { hasSecret } from "../applications/credentials.ts";
 import { deviceOf } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import { retryPlatform } from "../platform.ts";
@@ -100,7 +99,7 @@ async function limitDevice(
   { application, device }: CallingDevice,
   { secret, clientAddress }: authentication.Credentials,
 ): Promise<void> {
-  if (secret !== null && (await hasSecret(application, secret))) return;
+  if (secret !== null && (await authentication.hasSecret(application, secret))) return;
   const { deviceLimit, clientIpLimit } = c.get("context");
   const [byDevice, byClientIp] = await retryPlatform("rate limit", () =>
     Promise.all([

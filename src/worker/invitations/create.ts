@@ -1,5 +1,4 @@
-import { digestOf } from "../../shared/digest.ts";
-import { newInvitationToken } from "../../shared/identifiers.ts";
+import { digestOf, newInvitationToken } from "../../shared/identifiers.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
 import type { ReserveRequest } from "../allocator/allocator.ts";

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { writeExpiry, writeRevocation } from "../storage/invitations.ts";
+import { writeExpiry, writeRevocation } from "../storage/invitation-ends.ts";
 import type { EventId } from "../storage/webhook-events.ts";
 import { sendWakeUps } from "../webhooks/wake-up.ts";
 

@@ -3,7 +3,7 @@ import type { AllocationResult, AllocationRules } from "../allocator/allocations
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
-import { type EndedInvitation, findUnreleased, writeExpiries, writeReleases } from "../storage/invitations.ts";
+import { type EndedInvitation, findUnreleased, writeExpiries, writeReleases } from "../storage/invitation-ends.ts";
 import { wakeEvents } from "./end.ts";
 
 /**

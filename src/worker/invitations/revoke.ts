@@ -1,11 +1,12 @@
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
-import { digestOf } from "../../shared/digest.ts";
+import { digestOf } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { Refusal } from "../refusal.ts";
-import { type EndedInvitation, findInvitation, findInvitationOfNumber, writeReleases } from "../storage/invitations.ts";
+import { type EndedInvitation, writeReleases } from "../storage/invitation-ends.ts";
+import { findInvitation, findInvitationOfNumber } from "../storage/invitations.ts";
 import { expirePending, revokePending } from "./end.ts";
 import { decideRevoke } from "./lifecycle.ts";
 

@@ -1,5 +1,5 @@
 import { calculateJwkThumbprint, compactVerify, importJWK } from "jose";
-import { digestOf } from "../../shared/digest.ts";
+import { digestOf } from "../../shared/identifiers.ts";
 import { PROOF_WINDOW_SECONDS } from "../../shared/limits.ts";
 import { checkNonce } from "./nonce.ts";
 import { type FormFailure, type ProofClaims, type PublicJwk, parseProof } from "./parse.ts";

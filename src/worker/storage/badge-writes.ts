@@ -1,5 +1,5 @@
-import * as z from "zod";
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
+import { writtenIds } from "../../shared/storage/d1.ts";
 import {
   type HighWater,
   highestOf,
@@ -8,8 +8,8 @@ import {
   renewEpochIfRestored,
 } from "../../shared/storage/high-water.ts";
 import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
-import { writtenIds } from "../../shared/storage/written-ids.ts";
 import type { Database } from "./database.ts";
+import { explainSkipped } from "./skipped-writes.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
 
 /** A badge to be written, together with its `badge:created` event. */
@@ -116,35 +116,6 @@ export const INSERT_INVITATIONS = `
   ON CONFLICT DO NOTHING
   RETURNING digest AS written`;
 
-/** Finds the rows that caused writes to be skipped. */
-const SELECT_CONFLICTS = `
-  SELECT row_index, own.number AS own_number, own.event_id AS own_event, taken.number AS taken_number,
-    taken.event_id AS taken_event, taken.invitation AS taken_invitation, known.number AS known_number,
-    known.creator_device IS row ->> 'creatorDevice' AND known.expires_at IS row ->> 'expiresAt'
-      AND known.badge_expires_at IS row ->> 'badgeExpiresAt' AS is_same,
-    NOT ${isNotBlocked("row ->> 'userId'")} AS is_blocked
-  FROM (SELECT key AS row_index, value AS row FROM json_each(?1))
-  LEFT JOIN badge AS own ON own.application_id = ?2 AND own.device = row ->> 'device'
-    AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL AND own.retired_at IS NULL
-  LEFT JOIN badge AS taken ON taken.number = row ->> 'number'
-  LEFT JOIN invitation AS known ON known.digest = row ->> 'invitation'
-  ORDER BY row_index`;
-
-const conflictRows = z.array(
-  z.object({
-    own_number: z.number().nullable(),
-    own_event: z.string().nullable(),
-    taken_number: z.number().nullable(),
-    taken_event: z.string().nullable(),
-    taken_invitation: z.string().nullable(),
-    known_number: z.number().nullable(),
-    is_same: z.number(),
-    is_blocked: z.number(),
-  }),
-);
-
-type Conflict = z.infer<typeof conflictRows>[number];
-
 /**
  * Writes badges with their events, and reservations with their invitations, of one application. One transaction, one
  * round trip. A second round trip explains skipped rows: a repeated write, or a lost race.
@@ -163,12 +134,10 @@ export async function writeBadges(
   const firstOf = new Map(writes.toReversed().map((write) => [keyOf(write), write]));
   const isWritten = (write: BadgeWrite) => written.has(keyOf(write)) && firstOf.get(keyOf(write)) === write;
   const skipped = writes.filter((write) => !isWritten(write));
-  const conflicts = skipped.length === 0 ? [] : await selectConflicts(db, applicationId, skipped);
-  let nextConflict = 0;
+  const explained = await explainSkipped(db, applicationId, skipped);
   const results = writes.map((write): WriteResult => {
-    if (!isWritten(write)) return explain(write, conflicts[nextConflict++]);
     const eventPending = write.kind === "issue" && events.has(write.eventId);
-    return { kind: "written", number: write.number, eventPending };
+    return explained.get(write) ?? { kind: "written", number: write.number, eventPending };
   });
   return { results, written: highest };
 }
@@ -209,75 +178,4 @@ async function insertAll(
     events: writtenIds(eventRows),
     highest: highestOf(badgeRows),
   };
-}
-
-async function selectConflicts(
-  db: Database,
-  applicationId: string,
-  writes: readonly BadgeWrite[],
-): Promise<Conflict[]> {
-  const rows = JSON.stringify(writes);
-  const { results } = await db.run((_, d1) => d1.prepare(SELECT_CONFLICTS).bind(rows, applicationId).all());
-  return conflictRows.parse(results);
-}
-
-function explain(write: BadgeWrite, conflict: Conflict | undefined): WriteResult {
-  if (!conflict) throw new Error("a write was skipped, but nothing conflicts with it");
-  if (write.kind === "reserve") {
-    const { taken_invitation: owner, taken_number: taken, known_number: known } = conflict;
-    if (known !== null && conflict.is_same === 0) {
-      return { kind: "mismatched", isReserved: owner === write.invitation, leasedNumberTaken: taken !== null };
-    }
-    // The invitation was claimed so long ago that it has been deleted (contract section 18).
-    if (known === null && owner === write.invitation) {
-      return { kind: "mismatched", isReserved: true, leasedNumberTaken: false };
-    }
-    if (owner === write.invitation) return { kind: "written", number: write.number, eventPending: false };
-    if (known !== null) return { kind: "ended", number: known, leasedNumberTaken: taken !== null };
-    return { kind: taken === null ? "unhindered" : "taken" };
-  }
-  const { own_number: own, own_event: ownEvent, taken_number: taken } = conflict;
-  if (own !== null && ownEvent === write.eventId) return { kind: "written", number: own, eventPending: true };
-  if (own !== null) return { kind: "existing", number: own, leasedNumberTaken: taken !== null && taken !== own };
-  if (conflict.is_blocked === 1) return { kind: "blocked" };
-  return { kind: taken === null ? "unhindered" : "taken" };
-}
-
-const SELECT_KNOWN = `
-  SELECT badge.number AS number, badge.device AS device, badge.user_id AS user_id, badge.invitation AS invitation,
-    coalesce(invitation.is_repeatable, 0) AS is_repeatable
-  FROM json_each(?1) AS asked JOIN badge ON badge.number = asked.value
-  LEFT JOIN invitation ON invitation.digest = badge.invitation`;
-
-const knownRows = z.array(
-  z.object({
-    number: z.number(),
-    device: z.string().nullable(),
-    user_id: z.string().nullable(),
-    invitation: z.string().nullable(),
-    is_repeatable: z.number(),
-  }),
-);
-
-/** What D1 says of a number that it knows, in any state. */
-export interface NumberOwner {
-  device: string | null;
-  userId: string | null;
-  invitation: string | null;
-  /** Whether the invitation's creator can request it again, by its Idempotency-Key. */
-  isRepeatable: boolean;
-}
-
-/** The numbers that D1 has, in any state, with their owners. */
-export async function findNumberOwners(db: Database, numbers: readonly number[]): Promise<Map<number, NumberOwner>> {
-  const asked = JSON.stringify(numbers);
-  const { results } = await db.run((_, d1) => d1.prepare(SELECT_KNOWN).bind(asked).all());
-  return new Map(
-    knownRows
-      .parse(results)
-      .map(({ number, device, user_id: userId, invitation, is_repeatable }) => [
-        number,
-        { device, userId, invitation, isRepeatable: is_repeatable === 1 },
-      ]),
-  );
 }

@@ -1,4 +1,5 @@
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
+import { writtenIds } from "../../shared/storage/d1.ts";
 import {
   changeOf,
   type HighWater,
@@ -8,7 +9,6 @@ import {
   renewEpochIfRestored,
 } from "../../shared/storage/high-water.ts";
 import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
-import { writtenIds } from "../../shared/storage/written-ids.ts";
 import type { NewBadge } from "./badge-writes.ts";
 import type { Database } from "./database.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";

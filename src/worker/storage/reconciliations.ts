@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNull, lte, type SQL, sql } from "drizzle-o
 import { application, badge, invitation, reconciliation } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
 import type { Database } from "./database.ts";
-import type { EndedInvitation } from "./invitations.ts";
+import type { EndedInvitation } from "./invitation-ends.ts";
 
 export type Reconciliation = typeof reconciliation.$inferSelect & { lastNumber: number };
 

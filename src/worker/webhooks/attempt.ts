@@ -1,10 +1,10 @@
+import { USER_AGENT } from "../../shared/identifiers.ts";
 import {
   DELIVERY_TIMEOUT_MILLISECONDS,
   MAX_RESPONSE_READ_BYTES,
   MAX_STORED_RESPONSE_BYTES,
 } from "../../shared/limits.ts";
 import { parseRetryAfter } from "../../shared/retry-after.ts";
-import { USER_AGENT } from "../../shared/user-agent.ts";
 import { checkWebhookUrl } from "../../shared/webhook-url.ts";
 import type { AttemptOutcome } from "./policy.ts";
 

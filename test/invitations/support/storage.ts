@@ -4,7 +4,7 @@ import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
-import { digestOf } from "../../../src/shared/digest.ts";
+import { digestOf } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { freedRows } from "../../support/ledger.ts";
 

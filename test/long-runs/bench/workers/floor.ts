@@ -4,8 +4,7 @@
  * query builder: what the service costs more than this is its own code. It serves the benchmark's requests and no others.
  */
 
-import { digestOf } from "../../../../src/shared/digest.ts";
-import { base64Url, newEventId, newInvitationToken } from "../../../../src/shared/identifiers.ts";
+import { base64Url, digestOf, newEventId, newInvitationToken } from "../../../../src/shared/identifiers.ts";
 import { ApplicationRegistry, type Application as Loaded } from "../../../../src/worker/applications/registry.ts";
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
 import { Custody } from "../../../../src/worker/keys/custody.ts";

@@ -1,4 +1,4 @@
-import { digestOf } from "../../../../src/shared/digest.ts";
+import { digestOf } from "../../../../src/shared/identifiers.ts";
 import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { signingPair } from "../service/isolates.ts";
