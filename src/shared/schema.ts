@@ -281,7 +281,7 @@ export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
 
 export type EventName = (typeof EVENTS)[number];
 
-/** `exhausted`: all attempts failed. `held`: waits until the endpoint is released. */
+/** Delivery states of an event. `exhausted`: all attempts failed; `held`: waits until the endpoint is released. */
 export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
 export type EventState = (typeof EVENT_STATES)[number];
 

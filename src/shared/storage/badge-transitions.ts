@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { StoredState } from "../schema.ts";
 import { type Database, writtenIds } from "./d1.ts";
 import { changeOf, type HighWater, lastChange, renewEpochIfRestored } from "./high-water.ts";
-import { isSubscribedTo } from "./subscriptions.ts";
+import { insertEventsOf } from "./outbox.ts";
 
 /** The new state of a badge, decided from the row that was read. Times are milliseconds. */
 export interface Transition {
@@ -27,17 +27,15 @@ const IS_AS_READ = `badge.number = row ->> 'number' AND badge.application_id = ?
 const NEW_CHANGE = `row_index + 1 + max(${lastChange("?2")}, ?3)`;
 
 /** Completes the payload with its last member, the change number, which is assigned here. */
-const INSERT_EVENTS = `
-  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-  SELECT ?2, row ->> '$.event.id', row ->> '$.event.name',
-    (row ->> '$.event.payloadUpToChange') || (${NEW_CHANGE}) || '}}',
-    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'changedAt'
-  FROM ${TRANSITIONS}
-  JOIN badge ON ${IS_AS_READ}
-  JOIN application ON application.id = ?2 AND ${isSubscribedTo("row ->> '$.event.name'")}
-  WHERE true
-  ON CONFLICT DO NOTHING
-  RETURNING id AS written`;
+const INSERT_EVENTS = insertEventsOf(
+  {
+    id: "row ->> '$.event.id'",
+    event: "row ->> '$.event.name'",
+    payload: `(row ->> '$.event.payloadUpToChange') || (${NEW_CHANGE}) || '}}'`,
+    createdAt: "row ->> 'changedAt'",
+  },
+  `${TRANSITIONS} JOIN badge ON ${IS_AS_READ}`,
+);
 
 const UPDATE_BADGES = `
   UPDATE badge SET state = row ->> 'state', expires_at = row ->> 'expiresAt', ended_at = row ->> 'endedAt',

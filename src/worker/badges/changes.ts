@@ -1,8 +1,8 @@
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
-import { base64Url } from "../../shared/identifiers.ts";
 import { type Changes, listChanges } from "../../shared/storage/issued-badges.ts";
 import type { Context } from "../context.ts";
+import { decodeCursorText, encodeCursorText } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
 
 /** A position in the feed: after the change of this number. */
@@ -62,18 +62,13 @@ function isExpired(after: FeedCursor, { epoch, lastChange, changedAt }: Changes)
 const CURSOR = /^changes:([0-9a-f]{0,32}):(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15})$/;
 
 export function encodeFeedCursor({ epoch, change, changedAt }: FeedCursor): string {
-  return base64Url(new TextEncoder().encode(`changes:${epoch}:${change}:${changedAt}`));
+  return encodeCursorText(`changes:${epoch}:${change}:${changedAt}`);
 }
 
 /** @returns null for a text that `encodeFeedCursor` cannot have made */
 export function decodeFeedCursor(cursor: string): FeedCursor | null {
-  if (!/^[\w-]+$/.test(cursor)) return null;
-  try {
-    const [, epoch, change, changedAt] = CURSOR.exec(atob(cursor.replaceAll("-", "+").replaceAll("_", "/"))) ?? [];
-    if (epoch === undefined || change === undefined || changedAt === undefined) return null;
-    const decoded = { epoch, change: Number(change), changedAt: Number(changedAt) };
-    return encodeFeedCursor(decoded) === cursor ? decoded : null;
-  } catch {
-    return null;
-  }
+  const [, epoch, change, changedAt] = CURSOR.exec(decodeCursorText(cursor)) ?? [];
+  if (epoch === undefined || change === undefined || changedAt === undefined) return null;
+  const decoded = { epoch, change: Number(change), changedAt: Number(changedAt) };
+  return encodeFeedCursor(decoded) === cursor ? decoded : null;
 }

@@ -1,6 +1,6 @@
 import { parseMetadata } from "../../shared/badge-life/view.ts";
-import { base64Url } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
+import { decodeCursorText, encodeCursorText } from "../cursor.ts";
 import { type ListedBadge, listBadges } from "../storage/badges.ts";
 
 export interface BadgePage {
@@ -47,17 +47,12 @@ const CURSOR = /^after:(0|[1-9]\d{0,15})$/;
 
 /** Opaque to callers: the position after which the next page starts. */
 export function encodeCursor(position: number): string {
-  return base64Url(new TextEncoder().encode(`after:${position}`));
+  return encodeCursorText(`after:${position}`);
 }
 
 /** @returns the position, or null for a text that `encodeCursor` cannot have made */
 export function decodeCursor(cursor: string): number | null {
-  if (!/^[\w-]+$/.test(cursor)) return null;
-  try {
-    const position = CURSOR.exec(atob(cursor.replaceAll("-", "+").replaceAll("_", "/")))?.[1];
-    if (position === undefined || encodeCursor(Number(position)) !== cursor) return null;
-    return Number(position);
-  } catch {
-    return null;
-  }
+  const position = CURSOR.exec(decodeCursorText(cursor))?.[1];
+  if (position === undefined || encodeCursor(Number(position)) !== cursor) return null;
+  return Number(position);
 }

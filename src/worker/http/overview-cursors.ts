@@ -1,4 +1,4 @@
-import { base64Url } from "../../shared/identifiers.ts";
+import { decodeCursorText, encodeCursorText } from "../cursor.ts";
 import type { InvitationCursor } from "../invitations/list.ts";
 
 /** Cursors of the lists that start with the newest row. Opaque to callers. */
@@ -6,16 +6,14 @@ import type { InvitationCursor } from "../invitations/list.ts";
 const INVITATION = /^invitations:(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15})$/;
 const EVENT = /^events:(evt_[0-9a-z]{1,40})$/;
 
-const encode = (text: string): string => base64Url(new TextEncoder().encode(text));
-
 export const encodeInvitationCursor = ({ createdAt, rowid }: InvitationCursor): string =>
-  encode(`invitations:${createdAt}:${rowid}`);
+  encodeCursorText(`invitations:${createdAt}:${rowid}`);
 
-export const encodeEventCursor = (eventId: string): string => encode(`events:${eventId}`);
+export const encodeEventCursor = (eventId: string): string => encodeCursorText(`events:${eventId}`);
 
 /** @returns null for anything that `encodeInvitationCursor` did not make */
 export function decodeInvitationCursor(cursor: string): InvitationCursor | null {
-  const [, createdAt, rowid] = INVITATION.exec(decode(cursor)) ?? [];
+  const [, createdAt, rowid] = INVITATION.exec(decodeCursorText(cursor)) ?? [];
   if (createdAt === undefined || rowid === undefined) return null;
   const decoded = { createdAt: Number(createdAt), rowid: Number(rowid) };
   return encodeInvitationCursor(decoded) === cursor ? decoded : null;
@@ -23,16 +21,6 @@ export function decodeInvitationCursor(cursor: string): InvitationCursor | null 
 
 /** @returns an event ID; null for anything that `encodeEventCursor` did not make */
 export function decodeEventCursor(cursor: string): string | null {
-  const id = EVENT.exec(decode(cursor))?.[1];
+  const id = EVENT.exec(decodeCursorText(cursor))?.[1];
   return id !== undefined && encodeEventCursor(id) === cursor ? id : null;
-}
-
-/** @returns the empty text for what is not base64 for URLs */
-function decode(cursor: string): string {
-  if (!/^[\w-]+$/.test(cursor)) return "";
-  try {
-    return atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));
-  } catch {
-    return "";
-  }
 }

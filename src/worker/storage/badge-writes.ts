@@ -7,7 +7,7 @@ import {
   lastPosition,
   renewEpochIfRestored,
 } from "../../shared/storage/high-water.ts";
-import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
+import { insertEventsOf } from "../../shared/storage/outbox.ts";
 import type { Database } from "./database.ts";
 import { explainSkipped } from "./skipped-writes.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
@@ -85,16 +85,16 @@ export const INSERT_BADGES = `
   RETURNING event_id AS written, position, change`;
 
 /** Outbox rows of the badges just written; none when the application does not subscribe to the event. */
-export const INSERT_EVENTS = `
-  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-  SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
-    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'issuedAt'
-  FROM (SELECT value AS row FROM json_each(?1))
-  JOIN badge ON badge.number = row ->> 'number' AND badge.event_id = row ->> 'eventId'
-  JOIN application ON application.id = ?2 AND ${isSubscribedTo("'badge:created'")}
-  WHERE true
-  ON CONFLICT DO NOTHING
-  RETURNING id AS written`;
+export const INSERT_EVENTS = insertEventsOf(
+  {
+    id: "row ->> 'eventId'",
+    event: "'badge:created'",
+    payload: "row ->> 'payload'",
+    createdAt: "row ->> 'issuedAt'",
+  },
+  `(SELECT value AS row FROM json_each(?1))
+  JOIN badge ON badge.number = row ->> 'number' AND badge.event_id = row ->> 'eventId'`,
+);
 
 /** Skips invitations that D1 has: a repeated write may arrive after its invitation ended. */
 export const INSERT_RESERVATIONS = `

@@ -3,7 +3,7 @@ import { alias, type QueryBuilder } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
 import { badge, STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { lastChange } from "../../shared/storage/high-water.ts";
-import { type Database, queryOf } from "./database.ts";
+import { type Database, type Query, queryOf } from "./database.ts";
 import { highestTurn } from "./turns.ts";
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
@@ -182,38 +182,27 @@ const pageRows = z.array(
 /** Written as in the indexes `badge_page` and `badge_user_page`, so that ended badges are not even read. */
 const isListed = sql`(${badge.endedAt} IS NOT NULL) = 0`;
 
-export const selectPage = queryOf((builder) =>
-  builder
-    .select(pageColumns)
-    .from(badge)
-    .where(
-      and(
-        eq(badge.applicationId, sql.placeholder("applicationId")),
-        isListed,
-        gt(badge.position, sql.placeholder("after")),
-        isNotNull(badge.position),
-      ),
-    )
-    .orderBy(asc(badge.position))
-    .limit(sql.placeholder("limit")),
-);
+/** @param ofUser also limits the page to one user */
+const pageQuery = (ofUser?: SQL): (() => Query) =>
+  queryOf((builder) =>
+    builder
+      .select(pageColumns)
+      .from(badge)
+      .where(
+        and(
+          eq(badge.applicationId, sql.placeholder("applicationId")),
+          ofUser,
+          isListed,
+          gt(badge.position, sql.placeholder("after")),
+          isNotNull(badge.position),
+        ),
+      )
+      .orderBy(asc(badge.position))
+      .limit(sql.placeholder("limit")),
+  );
 
-const selectUserPage = queryOf((builder) =>
-  builder
-    .select(pageColumns)
-    .from(badge)
-    .where(
-      and(
-        eq(badge.applicationId, sql.placeholder("applicationId")),
-        eq(badge.userId, sql.placeholder("userId")),
-        isListed,
-        gt(badge.position, sql.placeholder("after")),
-        isNotNull(badge.position),
-      ),
-    )
-    .orderBy(asc(badge.position))
-    .limit(sql.placeholder("limit")),
-);
+export const selectPage = pageQuery();
+const selectUserPage = pageQuery(eq(badge.userId, sql.placeholder("userId")));
 
 /** Badges that have not ended, after a position, oldest first; of one user when `userId` is issued. One round trip. */
 export async function listBadges(

@@ -8,7 +8,7 @@ import {
   lastPosition,
   renewEpochIfRestored,
 } from "../../shared/storage/high-water.ts";
-import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
+import { insertEventsOf } from "../../shared/storage/outbox.ts";
 import type { NewBadge } from "./badge-writes.ts";
 import type { Database } from "./database.ts";
 import { highestTurn, withTurnSteps } from "./turns.ts";
@@ -60,17 +60,16 @@ export const CLAIM_INVITATIONS = `
   RETURNING claim_event_id AS written`;
 
 /** Runs before the badges change, because their update moves the last change number. */
-const INSERT_REPLACED_EVENTS = `
-  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-  SELECT ?2, row ->> '$.replacedEvent.id', 'badge:replaced',
-    (row ->> '$.replacedEvent.payloadUpToChange') || (${FIRST_CHANGE}) || '}}',
-    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'claimedAt'
-  FROM ${OURS}
-  JOIN badge ON badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL
-  JOIN application ON application.id = ?2 AND ${isSubscribedTo("'badge:replaced'")}
-  WHERE row ->> '$.replacedEvent.id' IS NOT NULL
-  ON CONFLICT DO NOTHING
-  RETURNING id AS written`;
+const INSERT_REPLACED_EVENTS = insertEventsOf(
+  {
+    id: "row ->> '$.replacedEvent.id'",
+    event: "'badge:replaced'",
+    payload: `(row ->> '$.replacedEvent.payloadUpToChange') || (${FIRST_CHANGE}) || '}}'`,
+    createdAt: "row ->> 'claimedAt'",
+  },
+  `${OURS} JOIN badge ON badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL`,
+  "row ->> '$.replacedEvent.id' IS NOT NULL",
+);
 
 /** A revoked badge stays revoked and keeps its change number: nothing that callers see changes. */
 const SUPERSEDE = `
@@ -95,15 +94,15 @@ export const ISSUE_RESERVED = `
   RETURNING position, change`;
 
 /** Outbox rows of the badges just issued; none when the application does not subscribe to the event. */
-export const INSERT_EVENTS = `
-  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-  SELECT ?2, row ->> 'eventId', 'badge:created', row ->> 'payload',
-    iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0, row ->> 'claimedAt'
-  FROM ${OURS}
-  JOIN application ON application.id = ?2 AND ${isSubscribedTo("'badge:created'")}
-  WHERE true
-  ON CONFLICT DO NOTHING
-  RETURNING id AS written`;
+export const INSERT_EVENTS = insertEventsOf(
+  {
+    id: "row ->> 'eventId'",
+    event: "'badge:created'",
+    payload: "row ->> 'payload'",
+    createdAt: "row ->> 'claimedAt'",
+  },
+  OURS,
+);
 
 const SELECT_OURS = `SELECT ours.claim_event_id AS written FROM ${OURS}`;
 

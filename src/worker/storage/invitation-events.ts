@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { eventIdPrefix } from "../../shared/identifiers.ts";
-import { isSubscribedTo } from "../../shared/storage/subscriptions.ts";
+import { isSubscribedTo, NEW_EVENT_STATE } from "../../shared/storage/outbox.ts";
 import type { EventId } from "./webhook-events.ts";
 
 /** The event of a pending invitation that ends now (`?1`). */
@@ -23,7 +23,7 @@ export function insertEndEvents(
     WITH ended AS MATERIALIZED (
       SELECT ending.application_id AS application_id, ending.number AS number, ending.expires_at AS expires_at,
         ${EVENT} AS event, ?2 || lower(hex(randomblob(8))) AS id,
-        iif(application.webhook_held_at IS NULL, 'pending', 'held') AS state
+        ${NEW_EVENT_STATE} AS state
       FROM (${ending}) AS ending
       JOIN application ON application.id = ending.application_id AND ${isSubscribedTo(EVENT)}
     )

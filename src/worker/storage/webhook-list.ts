@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { EVENT_STATES, EVENTS, type EventState } from "../../shared/schema.ts";
+import { EVENT_STATES, EVENTS, type EventName, type EventState } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 /** Events as an application's server sees them (contract section 19). */
@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 /** Times are milliseconds. */
 export interface EventRow {
   id: string;
-  event: (typeof EVENTS)[number];
+  event: EventName;
   payload: string;
   state: EventState;
   attempts: number;
