@@ -1,4 +1,13 @@
 import { base64url } from "jose";
+import * as z from "zod";
+
+/** ID of a device in storage: the keyed hash of its udid (src/worker/applications/devices.ts). */
+export const deviceId = z.string().brand<"DeviceId">();
+export type DeviceId = z.infer<typeof deviceId>;
+
+/** An invitation in storage: the digest of its token. */
+export const invitationDigest = z.string().brand<"InvitationDigest">();
+export type InvitationDigest = z.infer<typeof invitationDigest>;
 
 /** Crockford's base 32 in lower case: no ambiguous letters, and text sorts like the encoded bits. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -40,6 +49,10 @@ const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
 
 /** Whether a text has the form of an application ID. Anything else is refused without a query. */
 export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
+
+/** @param token of an invitation; any text, since nothing but an invitation's token has its digest */
+export const invitationDigestOf = async (token: string): Promise<InvitationDigest> =>
+  invitationDigest.parse(await digestOf(token));
 
 /**
  * SHA-256, base64url: the form in which D1 stores secrets and invitation tokens, which have at least 160 random bits, and

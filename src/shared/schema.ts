@@ -1,5 +1,6 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
 /**
@@ -128,7 +129,7 @@ export const badge = sqliteTable(
     number: integer("number").primaryKey(),
     applicationId: text("application_id").notNull(),
     /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
-    device: text("device"),
+    device: text("device").$type<DeviceId>(),
     userId: text("user_id"),
     /** JSON with the known fields in one order, so that equal metadata is equal text. */
     metadata: text("metadata"),
@@ -140,7 +141,7 @@ export const badge = sqliteTable(
     /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/turns.ts). */
     turn: integer("turn"),
     /** Digest of the invitation token that reserved this number. */
-    invitation: text("invitation"),
+    invitation: text("invitation").$type<InvitationDigest>(),
     issuedAt: integer("issued_at"),
     /** Without expiry, which the clock decides. Meaningless for a reservation. */
     state: text("state", { enum: STORED_STATES }).notNull().default("active"),
@@ -224,12 +225,12 @@ export const invitation = sqliteTable(
   "invitation",
   {
     /** SHA-256 of the invitation token. */
-    digest: text("digest").primaryKey(),
+    digest: text("digest").$type<InvitationDigest>().primaryKey(),
     applicationId: text("application_id").notNull(),
     number: integer("number").notNull(),
     state: text("state", { enum: INVITATION_STATES }).notNull(),
     /** Device ID of its creator. */
-    creatorDevice: text("creator_device").notNull(),
+    creatorDevice: text("creator_device").$type<DeviceId>().notNull(),
     /** Created with the application's secret: only such an invitation replaces a revoked badge. */
     withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
     /** Created with an Idempotency-Key: a caller that did not get the response can request it again. */
@@ -244,7 +245,7 @@ export const invitation = sqliteTable(
     createdAt: integer("created_at").notNull(),
     /** When it was claimed, revoked or found expired. */
     endedAt: integer("ended_at"),
-    claimDevice: text("claim_device"),
+    claimDevice: text("claim_device").$type<DeviceId>(),
     claimUserId: text("claim_user_id"),
     /** ID of the claim's `badge:created` event; a repeated claim recognizes its own earlier try by it. */
     claimEventId: text("claim_event_id"),

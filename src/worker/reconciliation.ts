@@ -1,3 +1,4 @@
+import type { InvitationDigest } from "../shared/identifiers.ts";
 import { RECONCILE_CHUNK_ROWS } from "../shared/limits.ts";
 import { findIssuedBadges, listChanges } from "../shared/storage/issued-badges.ts";
 import { writeSteps } from "./badges/transitions.ts";
@@ -103,7 +104,7 @@ async function endReleased(context: Context, open: Reconciliation): Promise<Chun
 }
 
 /** @returns how many were still pending */
-async function endInvitations(context: Context, digests: readonly string[]): Promise<number> {
+async function endInvitations(context: Context, digests: readonly InvitationDigest[]): Promise<number> {
   const { ended, events } = await endPending(context.db, digests, context.now());
   wakeEvents(context, events);
   return ended.size;

@@ -1,6 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { badgeHolder, holderKey } from "../../src/worker/allocator/holder.ts";
 import { allocatorOf, aroundObjectD1, bindObject, leasesOf, withLedger } from "../support/allocator.ts";
@@ -25,7 +26,7 @@ const rulesOf = ({ firstNumber: first, lastNumber: last }: TestApplication) => (
 });
 
 const requestOf = (device: string, eventId: string) => ({
-  ...{ device, userId: "alice", metadata: null, signingKeyId: 1 },
+  ...{ device: deviceId.parse(device), userId: "alice", metadata: null, signingKeyId: 1 },
   ...{ eventId, issuedAt: Date.now() },
 });
 
@@ -133,9 +134,14 @@ describe("badges that are adopted while an allocation waits for D1 (contract sec
   it("keep their numbers also when the end of an invitation with another number is told late", async () => {
     const application = await createApplication({ size: 10 });
     const stub = allocatorOf(application);
-    const reserved = { number: application.firstNumber + 3, device: null, userId: null, invitation: "digest" };
+    const reserved = {
+      number: application.firstNumber + 3,
+      device: null,
+      userId: null,
+      invitation: invitationDigest.parse("digest"),
+    };
     await stub.adopt([reserved]);
-    const ended = { applicationId: application.id, digest: "digest", endedAt: 1 };
+    const ended = { applicationId: application.id, digest: reserved.invitation, endedAt: 1 };
     await stub.release([{ ...ended, number: reserved.number + 1 }]);
     expect(await leasesOf(application)).toMatchObject([{ number: reserved.number }]);
     await stub.release([ended]);

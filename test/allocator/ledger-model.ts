@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect } from "vitest";
+import { type HolderKey, holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import { freedRows, type LedgerObject } from "../support/ledger.ts";
 
 /**
@@ -24,7 +25,7 @@ export function createModel(first: number, size: number, reuseAfterSeconds: numb
   return { first, size, reuseAfterSeconds, now, held: new Map(), free: [], taken: new Set() };
 }
 
-const HOLDERS = Array.from({ length: 5 }, (_, place) => `holder-${place}`);
+const HOLDERS = Array.from({ length: 5 }, (_, place) => holderKeySchema.parse(`holder-${place}`));
 const RECLAIM_AFTER = 3_600_000;
 
 export function ledgerCommands(): fc.Arbitrary<Iterable<LedgerCommand>> {
@@ -66,7 +67,7 @@ function command(
   };
 }
 
-function lease(holder: string): LedgerCommand {
+function lease(holder: HolderKey): LedgerCommand {
   return command(`lease ${holder}`, async (model, object) => {
     const { first, size, reuseAfterSeconds, now, held } = model;
     const answer = await object.run((ledger) =>
@@ -107,16 +108,16 @@ async function readFreedAt({ free, now }: LedgerModel, object: LedgerObject): Pr
   }
 }
 
-const isHeld = (holder: string) => (model: Readonly<LedgerModel>) => model.held.has(holder);
+const isHeld = (holder: HolderKey) => (model: Readonly<LedgerModel>) => model.held.has(holder);
 
 /** What is held; the commands that need it are only tried then. */
-function heldBy({ held }: LedgerModel, holder: string) {
+function heldBy({ held }: LedgerModel, holder: HolderKey) {
   const mine = held.get(holder);
   if (!mine) throw new Error(`${holder} holds nothing`);
   return mine;
 }
 
-function release(holder: string): LedgerCommand {
+function release(holder: HolderKey): LedgerCommand {
   const act: Parameters<typeof command>[1] = async (model, object) => {
     const { number } = heldBy(model, holder);
     const { now } = model;
@@ -132,7 +133,7 @@ function release(holder: string): LedgerCommand {
   return command(`release ${holder}`, act, isHeld(holder));
 }
 
-function confirm(holder: string): LedgerCommand {
+function confirm(holder: HolderKey): LedgerCommand {
   const act: Parameters<typeof command>[1] = async (model, object) => {
     const mine = heldBy(model, holder);
     await object.run((ledger) => ledger.confirm(holder, mine.number));
@@ -141,7 +142,7 @@ function confirm(holder: string): LedgerCommand {
   return command(`confirm ${holder}`, act, isHeld(holder));
 }
 
-function markTaken(holder: string): LedgerCommand {
+function markTaken(holder: HolderKey): LedgerCommand {
   const act: Parameters<typeof command>[1] = async (model, object) => {
     const { number } = heldBy(model, holder);
     await object.run((ledger) => ledger.markTaken(holder, number));

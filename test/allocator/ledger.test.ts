@@ -1,10 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import type { NumberRange } from "../../src/shared/number-range.ts";
+import { type HolderKey, holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import type { Lease, Ledger } from "../../src/worker/allocator/ledger.ts";
 import { byEffort } from "../support/effort.ts";
 import { createLedgerObject, freedNumbers } from "../support/ledger.ts";
 import { createModel, ledgerCommands } from "./ledger-model.ts";
+
+const key = (holder: string): HolderKey => holderKeySchema.parse(holder);
 
 const NOW = Date.UTC(2026, 8, 1);
 const SECOND = 1000;
@@ -14,7 +17,7 @@ const rangeOf = (first: number, size: number): NumberRange => ({ first, last: fi
 
 /** Leases for `count` new holders, named so. */
 function leaseMany(ledger: Ledger, range: NumberRange, count: number, name: string): number[] {
-  return Array.from({ length: count }, (_, place) => numberOf(ledger.lease(`${name}-${place}`, range, 0, NOW)));
+  return Array.from({ length: count }, (_, place) => numberOf(ledger.lease(key(`${name}-${place}`), range, 0, NOW)));
 }
 
 function numberOf(lease: Lease): number {
@@ -26,7 +29,7 @@ const sorted = (numbers: readonly number[]) => [...numbers].sort((a, b) => a - b
 const allOf = ({ first, last }: NumberRange) => Array.from({ length: last - first + 1 }, (_, place) => first + place);
 
 const holds = (ledger: Ledger, holder: string, number: number): boolean =>
-  ledger.checkClaim(holder, number, "anybody") === "held";
+  ledger.checkClaim(key(holder), number, key("anybody")) === "held";
 
 describe("a holder and its number (contract section 1)", () => {
   const range = rangeOf(5000, 100);
@@ -34,10 +37,10 @@ describe("a holder and its number (contract section 1)", () => {
   it("gives a holder the same number always: later, confirmed, in a grown range, after an eviction", async () => {
     const object = createLedgerObject();
     const ask = (size: number, now: number) =>
-      object.run((ledger) => numberOf(ledger.lease("alice", rangeOf(5000, size), 0, now)));
+      object.run((ledger) => numberOf(ledger.lease(key("alice"), rangeOf(5000, size), 0, now)));
     const number = await ask(100, NOW);
     expect(await ask(100, NOW + HOUR)).toBe(number);
-    await object.run((ledger) => ledger.confirm("alice", number));
+    await object.run((ledger) => ledger.confirm(key("alice"), number));
     expect(await ask(100, NOW - HOUR)).toBe(number);
     expect(await ask(300, NOW)).toBe(number);
     await object.evict();
@@ -56,8 +59,10 @@ describe("a holder and its number (contract section 1)", () => {
     numbers.push(...(await object.run((ledger) => leaseMany(ledger, range, 40, "late"))));
     expect(sorted(numbers)).toEqual(allOf(range));
     expect(numbers).not.toEqual(allOf(range));
-    expect(await object.run((ledger) => ledger.lease("one-more", range, 0, NOW))).toEqual({ kind: "exhausted" });
-    expect(await object.run((ledger) => ledger.lease("early-3", range, 0, NOW))).toMatchObject({ number: numbers[3] });
+    expect(await object.run((ledger) => ledger.lease(key("one-more"), range, 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease(key("early-3"), range, 0, NOW))).toMatchObject({
+      number: numbers[3],
+    });
   });
 
   it("has an order of its own in every object", async () => {
@@ -83,7 +88,7 @@ describe("a holder and its number (contract section 1)", () => {
 /** Every number of the range is leased to `<name>-0`, `<name>-1` and so on, then all are released. */
 function useUpAndRelease(ledger: Ledger, range: NumberRange, name = "old"): number[] {
   const numbers = leaseMany(ledger, range, range.last - range.first + 1, name);
-  for (const place of numbers.keys()) ledger.release(`${name}-${place}`, null, NOW);
+  for (const place of numbers.keys()) ledger.release(key(`${name}-${place}`), null, NOW);
   return numbers;
 }
 
@@ -93,7 +98,7 @@ describe("numbers that were given back (contract section 5)", () => {
     const range = rangeOf(1, 20);
     const freed = await object.run((ledger) => {
       const numbers = leaseMany(ledger, range, 5, "old");
-      for (const place of numbers.keys()) ledger.release(`old-${place}`, null, NOW - 1000 * HOUR);
+      for (const place of numbers.keys()) ledger.release(key(`old-${place}`), null, NOW - 1000 * HOUR);
       return numbers;
     });
     await object.evict();
@@ -112,11 +117,11 @@ describe("numbers that were given back (contract section 5)", () => {
       const drawn = new Map<number, number>();
       for (let draw = 0; draw < draws; draw++) {
         // An attacker who wants number 1 to be the next takes all, and returns number 1 first or last.
-        const mine = allOf(range).map((_, place) => numberOf(ledger.lease(`mine-${place}`, range, 0, NOW)));
+        const mine = allOf(range).map((_, place) => numberOf(ledger.lease(key(`mine-${place}`), range, 0, NOW)));
         const places = [...mine.keys()].sort((one, other) => (mine[one] ?? 0) - (mine[other] ?? 0));
-        for (const place of draw % 2 === 0 ? places : places.reverse()) ledger.release(`mine-${place}`, null, NOW);
-        const number = numberOf(ledger.lease("stranger", range, 0, NOW));
-        ledger.release("stranger", number, NOW);
+        for (const place of draw % 2 === 0 ? places : places.reverse()) ledger.release(key(`mine-${place}`), null, NOW);
+        const number = numberOf(ledger.lease(key("stranger"), range, 0, NOW));
+        ledger.release(key("stranger"), number, NOW);
         drawn.set(number, (drawn.get(number) ?? 0) + 1);
       }
       return allOf(range).map((number) => drawn.get(number) ?? 0);
@@ -135,12 +140,12 @@ describe("numbers that were given back (contract section 5)", () => {
         const later = NOW + HOUR;
         // What was released meanwhile is moved by later leases, a hundred at a time.
         for (let place = 0; place < size / 50; place++) {
-          const number = numberOf(ledger.lease("warm", range, reuseAfterSeconds, later));
-          ledger.release("warm", number, NOW);
+          const number = numberOf(ledger.lease(key("warm"), range, reuseAfterSeconds, later));
+          ledger.release(key("warm"), number, NOW);
         }
         const exec = vi.spyOn(sql, "exec");
-        ledger.release("other", numberOf(ledger.lease("other", range, reuseAfterSeconds, later)), later);
-        ledger.lease("next", range, reuseAfterSeconds, later);
+        ledger.release(key("other"), numberOf(ledger.lease(key("other"), range, reuseAfterSeconds, later)), later);
+        ledger.lease(key("next"), range, reuseAfterSeconds, later);
         const cursors = exec.mock.results.flatMap(({ type, value }) => (type === "return" ? [value] : []));
         exec.mockRestore();
         return {
@@ -168,14 +173,14 @@ describe("numbers that were given back (contract section 5)", () => {
     await object.evict();
     const next = await object.run((ledger) => leaseMany(ledger, range, 400, "new"));
     expect(sorted(next)).toEqual(allOf(range));
-    expect(await object.run((ledger) => ledger.lease("more", range, 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease(key("more"), range, 0, NOW))).toEqual({ kind: "exhausted" });
   });
 
   it("rest for a delay that was made longer after they had rested for the shorter one", async () => {
     const object = createLedgerObject();
     const two = rangeOf(1, 2);
     const lease = (holder: string, delay: number, now: number) =>
-      object.run((ledger) => ledger.lease(holder, two, delay, now));
+      object.run((ledger) => ledger.lease(key(holder), two, delay, now));
     await object.run((ledger) => useUpAndRelease(ledger, two));
     const first = numberOf(await lease("alice", 0, NOW));
     expect(await lease("bob", 60, NOW + 60 * SECOND - 1)).toEqual({ kind: "exhausted" });
@@ -186,13 +191,13 @@ describe("numbers that were given back (contract section 5)", () => {
     const object = createLedgerObject();
     const small = rangeOf(1, 2);
     const answers = await object.run((ledger) => {
-      const number = numberOf(ledger.lease("alice", small, 0, NOW));
+      const number = numberOf(ledger.lease(key("alice"), small, 0, NOW));
       const released = [
-        ledger.release("alice", number, NOW),
-        ledger.release("alice", number, NOW),
-        ledger.release("nobody", number, NOW),
+        ledger.release(key("alice"), number, NOW),
+        ledger.release(key("alice"), number, NOW),
+        ledger.release(key("nobody"), number, NOW),
       ];
-      const leases = ["bob", "carol", "dave"].map((holder) => ledger.lease(holder, small, 0, NOW));
+      const leases = ["bob", "carol", "dave"].map((holder) => ledger.lease(key(holder), small, 0, NOW));
       return { number, released, leases, alice: holds(ledger, "alice", number) };
     });
     expect(answers).toMatchObject({
@@ -206,9 +211,9 @@ describe("numbers that were given back (contract section 5)", () => {
   it("rest for the reuse delay; fresh ones are handed out meanwhile", async () => {
     const object = createLedgerObject();
     const small = rangeOf(1, 2);
-    const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(holder, small, 60, now));
+    const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(key(holder), small, 60, now));
     const number = numberOf(await lease("alice", NOW));
-    await object.run((ledger) => ledger.release("alice", number, NOW));
+    await object.run((ledger) => ledger.release(key("alice"), number, NOW));
     expect(numberOf(await lease("bob", NOW + 60 * SECOND - 1))).not.toBe(number);
     expect(await lease("carol", NOW + 60 * SECOND - 1)).toEqual({ kind: "exhausted" });
     expect(await lease("carol", NOW + 60 * SECOND)).toEqual({ kind: "leased", number });
@@ -218,9 +223,9 @@ describe("numbers that were given back (contract section 5)", () => {
     const object = createLedgerObject();
     const year = 365 * 24 * HOUR;
     const two = rangeOf(1, 2);
-    const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(holder, two, 60, now));
+    const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(key(holder), two, 60, now));
     const numbers = await object.run((ledger) => leaseMany(ledger, two, 2, "old"));
-    await object.run((ledger) => ["old-0", "old-1"].map((holder) => ledger.release(holder, null, NOW + year)));
+    await object.run((ledger) => ["old-0", "old-1"].map((holder) => ledger.release(key(holder), null, NOW + year)));
     expect(await lease("alice", NOW)).toEqual({ kind: "exhausted" });
     expect(await lease("alice", NOW + 60 * SECOND - 1)).toEqual({ kind: "exhausted" });
     const leases = [await lease("alice", NOW + 60 * SECOND), await lease("bob", NOW + 60 * SECOND)];
@@ -231,9 +236,9 @@ describe("numbers that were given back (contract section 5)", () => {
     const object = createLedgerObject();
     const two = rangeOf(1, 2);
     const numbers = await object.run((ledger) => leaseMany(ledger, two, 2, "old"));
-    await object.run((ledger) => ledger.release("old-1", null, NOW));
+    await object.run((ledger) => ledger.release(key("old-1"), null, NOW));
     const leases = await object.run((ledger) =>
-      ["alice", "bob", "alice"].map((holder) => ledger.lease(holder, two, 60, NOW + 1e6 * HOUR)),
+      ["alice", "bob", "alice"].map((holder) => ledger.lease(key(holder), two, 60, NOW + 1e6 * HOUR)),
     );
     expect(leases).toEqual([{ kind: "leased", number: numbers[1] }, { kind: "exhausted" }, leases[0]]);
   });
@@ -242,9 +247,9 @@ describe("numbers that were given back (contract section 5)", () => {
     const object = createLedgerObject();
     const one = rangeOf(7, 1);
     const lease = await object.run((ledger) => {
-      ledger.lease("alice", one, 0, NOW);
-      ledger.release("alice", 7, NOW);
-      return ledger.lease("bob", one, 0, NOW - HOUR);
+      ledger.lease(key("alice"), one, 0, NOW);
+      ledger.release(key("alice"), 7, NOW);
+      return ledger.lease(key("bob"), one, 0, NOW - HOUR);
     });
     expect(lease).toEqual({ kind: "leased", number: 7 });
   });
@@ -259,7 +264,9 @@ describe("a range that grew (contract section 10)", () => {
     const last = await object.run((ledger) => leaseMany(ledger, rangeOf(100, 75), 40, "last"));
     expect(sorted([...before, ...after, ...last])).toEqual(allOf(rangeOf(100, 75)));
     expect(await object.run((ledger) => leaseMany(ledger, rangeOf(100, 75), 20, "before"))).toEqual(before);
-    expect(await object.run((ledger) => ledger.lease("more", rangeOf(100, 75), 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease(key("more"), rangeOf(100, 75), 0, NOW))).toEqual({
+      kind: "exhausted",
+    });
   });
 
   it("does not shrink for a caller that has not heard of it: it gets what it knows, and the others get the rest", async () => {
@@ -269,7 +276,7 @@ describe("a range that grew (contract section 10)", () => {
       const known = allOf(rangeOf(1, 10)).filter((number) => !first.includes(number));
       const unaware = leaseMany(ledger, rangeOf(1, 10), known.length, "unaware");
       expect(sorted(unaware)).toEqual(known);
-      expect(ledger.lease("one-more", rangeOf(1, 10), 0, NOW)).toEqual({ kind: "exhausted" });
+      expect(ledger.lease(key("one-more"), rangeOf(1, 10), 0, NOW)).toEqual({ kind: "exhausted" });
       return [...first, ...unaware, ...leaseMany(ledger, rangeOf(1, 20), 15 - known.length, "rest")];
     });
     expect(sorted(numbers)).toEqual(allOf(rangeOf(1, 20)));
@@ -285,7 +292,7 @@ describe("a range that grew (contract section 10)", () => {
   it("is refused when it starts elsewhere: that is another application's", async () => {
     const object = createLedgerObject();
     await object.run((ledger) => leaseMany(ledger, rangeOf(100, 10), 1, "device"));
-    const lease = object.run((ledger) => ledger.lease("other", rangeOf(90, 20), 0, NOW));
+    const lease = object.run((ledger) => ledger.lease(key("other"), rangeOf(90, 20), 0, NOW));
     await expect(lease).rejects.toThrow("starts at a different number");
   });
 });
@@ -298,15 +305,15 @@ describe("D1 that was restored to before a range grew (contract sections 1 and 1
     const { old, released, issued } = await object.run((ledger) => {
       const old = leaseMany(ledger, short, 10, "old");
       const grown = leaseMany(ledger, long, 12, "grown");
-      for (const [place, number] of [...grown.entries()].slice(4)) ledger.release(`grown-${place}`, number, NOW);
-      for (const [place, number] of [...grown.entries()].slice(0, 4)) ledger.confirm(`grown-${place}`, number);
-      for (const place of [0, 1, 2]) ledger.release(`old-${place}`, null, NOW);
+      for (const [place, number] of [...grown.entries()].slice(4)) ledger.release(key(`grown-${place}`), number, NOW);
+      for (const [place, number] of [...grown.entries()].slice(0, 4)) ledger.confirm(key(`grown-${place}`), number);
+      for (const place of [0, 1, 2]) ledger.release(key(`old-${place}`), null, NOW);
       return { old, released: grown.slice(4), issued: grown.slice(0, 4) };
     });
     await object.evict();
     const next = await object.run((ledger) => leaseMany(ledger, short, 3, "new"));
     expect(sorted(next)).toEqual(sorted(old.slice(0, 3)));
-    expect(await object.run((ledger) => ledger.lease("more", short, 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease(key("more"), short, 0, NOW))).toEqual({ kind: "exhausted" });
     expect(await object.run((ledger) => ledger.countFresh(long))).toBe(8);
     expect(await object.run((ledger) => leaseMany(ledger, short, 4, "grown"))).toEqual(issued);
     // The range grows again: nothing was lost.
@@ -320,7 +327,7 @@ describe("D1 that was restored to before a range grew (contract sections 1 and 1
     await object.run((ledger) => leaseMany(ledger, short, 10, "old"));
     const grown = await object.run((ledger) => {
       const numbers = leaseMany(ledger, long, 6, "grown");
-      for (const place of numbers.keys()) ledger.confirm(`grown-${place}`, numbers[place] ?? 0);
+      for (const place of numbers.keys()) ledger.confirm(key(`grown-${place}`), numbers[place] ?? 0);
       return numbers;
     });
     const middle = rangeOf(100, 20);
@@ -328,7 +335,7 @@ describe("D1 that was restored to before a range grew (contract sections 1 and 1
     const left = 10 - grown.filter(isWithin).length;
     const between = await object.run((ledger) => leaseMany(ledger, middle, left, "between"));
     expect(sorted([...between, ...grown.filter(isWithin)])).toEqual(allOf(rangeOf(110, 10)));
-    expect(await object.run((ledger) => ledger.lease("more", middle, 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease(key("more"), middle, 0, NOW))).toEqual({ kind: "exhausted" });
     const rest = await object.run((ledger) => leaseMany(ledger, long, 14 - left, "rest"));
     expect(sorted([...grown, ...between, ...rest])).toEqual(allOf(rangeOf(110, 20)));
   });
@@ -339,7 +346,7 @@ describe("D1 that was restored to before a range grew (contract sections 1 and 1
       const old = leaseMany(ledger, short, 9, "old");
       const last = leaseMany(ledger, short, 1, "last");
       const [beyond] = leaseMany(ledger, long, 1, "vain");
-      ledger.release("last-0", null, NOW);
+      ledger.release(key("last-0"), null, NOW);
       return { old, last, beyond, again: leaseMany(ledger, short, 1, "vain") };
     });
     expect(numbers.beyond).toBeGreaterThan(short.last);
@@ -355,11 +362,11 @@ describe("how many numbers of a range are left (contract section 10)", () => {
       const left = (delay: number, now: number) => [ledger.countFresh(range), ledger.countReady(range, delay, now)];
       leaseMany(ledger, range, 250, "old");
       const before = left(60, NOW);
-      for (let place = 0; place < 250; place++) ledger.release(`old-${place}`, null, NOW);
+      for (let place = 0; place < 250; place++) ledger.release(key(`old-${place}`), null, NOW);
       const resting = left(60, NOW);
       const unseen = left(60, NOW + 60 * SECOND);
       const seen = [1, 2, 3].map((place) => {
-        ledger.lease(`new-${place}`, range, 60, NOW + 60 * SECOND);
+        ledger.lease(key(`new-${place}`), range, 60, NOW + 60 * SECOND);
         return left(60, NOW + 60 * SECOND);
       });
       return { before, resting, unseen, seen };
@@ -384,19 +391,19 @@ describe("numbers that D1 knows as somebody else's (contract section 1)", () => 
     const object = createLedgerObject();
     const [taken] = await object.run((ledger) => leaseMany(ledger, range, 1, "alice"));
     if (taken === undefined) expect.fail("no number");
-    await object.run((ledger) => ledger.markTaken("alice-0", taken));
-    await object.run((ledger) => ledger.release("alice-0", taken, NOW));
+    await object.run((ledger) => ledger.markTaken(key("alice-0"), taken));
+    await object.run((ledger) => ledger.release(key("alice-0"), taken, NOW));
     await object.evict();
     const others = await object.run((ledger) => leaseMany(ledger, range, 19, "other"));
     expect(sorted([taken, ...others])).toEqual(allOf(range));
-    expect(await object.run((ledger) => ledger.lease("alice-0", range, 0, NOW))).toEqual({ kind: "exhausted" });
+    expect(await object.run((ledger) => ledger.lease(key("alice-0"), range, 0, NOW))).toEqual({ kind: "exhausted" });
   });
 
   it("are not confused with the number that the holder has by now", async () => {
     const object = createLedgerObject();
     const [number] = await object.run((ledger) => leaseMany(ledger, range, 1, "alice"));
     if (number === undefined) expect.fail("no number");
-    await object.run((ledger) => ledger.markTaken("alice-0", number + 1));
+    await object.run((ledger) => ledger.markTaken(key("alice-0"), number + 1));
     expect(await object.run((ledger) => holds(ledger, "alice-0", number))).toBe(true);
   });
 
@@ -405,7 +412,7 @@ describe("numbers that D1 knows as somebody else's (contract section 1)", () => 
     const numbers = await object.run((ledger) => leaseMany(ledger, range, 4, "old"));
     const [taken, kept] = [numbers.slice(0, 2), numbers.slice(2)];
     const fresh = await object.run((ledger) => {
-      for (const place of [0, 1, 2, 3]) ledger.release(`old-${place}`, null, NOW);
+      for (const place of [0, 1, 2, 3]) ledger.release(key(`old-${place}`), null, NOW);
       return ledger.peekFresh(100);
     });
     expect(sorted([...numbers, ...fresh])).toEqual(allOf(range));
@@ -425,14 +432,14 @@ describe("leases whose badge never came", () => {
   it("are found when they are old and unconfirmed, and only then", async () => {
     const object = createLedgerObject();
     const found = await object.run((ledger) => {
-      const confirmed = numberOf(ledger.lease("confirmed", range, 0, NOW - 2 * HOUR));
-      const lost = numberOf(ledger.lease("lost", range, 0, NOW - 2 * HOUR));
-      ledger.lease("asked-again", range, 0, NOW - 2 * HOUR);
-      const wrong = numberOf(ledger.lease("confirmed-with-another-number", range, 0, NOW - HOUR));
-      ledger.lease("young", range, 0, NOW - HOUR + 1);
-      ledger.lease("asked-again", range, 0, NOW - HOUR + 1);
-      ledger.confirm("confirmed", confirmed);
-      ledger.confirm("confirmed-with-another-number", lost);
+      const confirmed = numberOf(ledger.lease(key("confirmed"), range, 0, NOW - 2 * HOUR));
+      const lost = numberOf(ledger.lease(key("lost"), range, 0, NOW - 2 * HOUR));
+      ledger.lease(key("asked-again"), range, 0, NOW - 2 * HOUR);
+      const wrong = numberOf(ledger.lease(key("confirmed-with-another-number"), range, 0, NOW - HOUR));
+      ledger.lease(key("young"), range, 0, NOW - HOUR + 1);
+      ledger.lease(key("asked-again"), range, 0, NOW - HOUR + 1);
+      ledger.confirm(key("confirmed"), confirmed);
+      ledger.confirm(key("confirmed-with-another-number"), lost);
       return { lost, wrong, leases: ledger.unconfirmed(NOW - HOUR, 10), one: ledger.unconfirmed(NOW - HOUR, 1) };
     });
     expect(found.leases).toMatchObject([
@@ -447,8 +454,8 @@ describe("leases whose badge never came", () => {
     const reclaimed = await object.run((ledger, sql) => {
       const numbers = leaseMany(ledger, range, 3, "device");
       const leases = ledger.unconfirmed(NOW, 10);
-      ledger.lease("device-1", range, 0, NOW + 1);
-      ledger.confirm("device-2", numbers[2] ?? 0);
+      ledger.lease(key("device-1"), range, 0, NOW + 1);
+      ledger.confirm(key("device-2"), numbers[2] ?? 0);
       const done = leases.map(({ id }) => ledger.reclaim(id, NOW, NOW + 2));
       const again = leases.map(({ id }) => ledger.reclaim(id, NOW, NOW + 2));
       return { numbers, done, again, free: freedNumbers(sql) };
@@ -461,10 +468,10 @@ describe("leases whose badge never came", () => {
     const object = createLedgerObject();
     const scans = await object.run((ledger) => {
       const numbers = leaseMany(ledger, range, 6, "device");
-      for (const place of [0, 1, 3]) ledger.confirm(`device-${place}`, numbers[place] ?? 0);
+      for (const place of [0, 1, 3]) ledger.confirm(key(`device-${place}`), numbers[place] ?? 0);
       const isOpen = ledger.finishScan();
       const left = ledger.unconfirmed(NOW, 10).map(({ holder }) => holder);
-      for (const place of [2, 4, 5]) ledger.confirm(`device-${place}`, numbers[place] ?? 0);
+      for (const place of [2, 4, 5]) ledger.confirm(key(`device-${place}`), numbers[place] ?? 0);
       const isStillOpen = ledger.finishScan();
       leaseMany(ledger, range, 1, "late");
       return { isOpen, left, isStillOpen, late: ledger.unconfirmed(NOW, 10).map(({ holder }) => holder) };

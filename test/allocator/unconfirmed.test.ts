@@ -1,5 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { sweep } from "../../src/worker/sweep.ts";
 import { inParallel, passHours, requestQuietly } from "../badges/support.ts";
 import { claim, outcome, requestInvitation, revoke } from "../invitations/support/calls.ts";
@@ -168,10 +169,16 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
   /** The same request each time: what the Worker sends, and sends again. */
   function reserve({ id, firstNumber: first, lastNumber: last }: TestApplication, expiresAtTime: number) {
     const expiresAt = new Date(expiresAtTime).toISOString();
-    const invitation = `digest of ${id}`;
+    const invitation = invitationDigest.parse(`digest of ${id}`);
     const ofBadge = { badgeExpiresAt: null, badgeExpiresAtTime: null };
     const times = { expiresAt, expiresAtTime, createdAt: Date.now(), ...ofBadge };
-    const request = { invitation, creatorDevice: "creator", withSecret: false, isRepeatable: false, ...times };
+    const request = {
+      invitation,
+      creatorDevice: deviceId.parse("creator"),
+      withSecret: false,
+      isRepeatable: false,
+      ...times,
+    };
     return allocatorOf({ id }).reserve({ range: { first, last }, reuseAfterSeconds: 0 }, request);
   }
 

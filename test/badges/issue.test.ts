@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { deviceId } from "../../src/shared/identifiers.ts";
 import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -144,7 +145,7 @@ describe("requests that race (contract section 1)", () => {
     const writes = Array.from({ length: 100 }, (_, place): NewBadge => {
       const [number, eventId, issuedAt] = [application.firstNumber + place, `evt_${place}`, Date.now()];
       const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
-      const device = `device-${place}`;
+      const device = deviceId.parse(`device-${place}`);
       return { kind: "issue", number, device, userId, metadata, signingKeyId: 1, eventId, issuedAt, payload };
     });
     // D1's limit for one text, and all of them come as one.

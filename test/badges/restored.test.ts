@@ -2,6 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { SKIP_CHUNK_NUMBERS } from "../../src/shared/limits.ts";
+import { holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import { Ledger } from "../../src/worker/allocator/ledger.ts";
 import { allocatorOf, aroundObjectD1, leasesOf, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -39,14 +40,16 @@ async function leaseInVain(application: TestApplication, udid: string): Promise<
   return lease.number;
 }
 
+const PROBE = holderKeySchema.parse("probe");
+
 describe("a leased number that D1 knows as somebody else's (contract section 1)", () => {
   it("is replaced by another and never leased again", async () => {
     const application = await createApplication({ size: 3 });
     const taken = await withLedger(application, (ledger) => {
       const range = { first: application.firstNumber, last: application.lastNumber };
-      const probe = ledger.lease("probe", range, 0, 0);
+      const probe = ledger.lease(PROBE, range, 0, 0);
       if (probe.kind !== "leased") expect.fail("no number");
-      ledger.release("probe", probe.number, 0);
+      ledger.release(PROBE, probe.number, 0);
       return probe.number;
     });
     await insertForeign([taken]);
@@ -133,8 +136,8 @@ describe("an object that was restored to an older state (contract section 1)", (
     // Freed numbers of that state, some of them issued since: they must be passed over as well.
     await withLedger(application, (ledger) => {
       const range = { first: application.firstNumber, last: application.lastNumber };
-      for (let place = 0; place < 80; place++) ledger.lease(`gone-${place}`, range, 0, 0);
-      for (let place = 0; place < 80; place++) ledger.release(`gone-${place}`, null, 0);
+      for (let place = 0; place < 80; place++) ledger.lease(holderKeySchema.parse(`gone-${place}`), range, 0, 0);
+      for (let place = 0; place < 80; place++) ledger.release(holderKeySchema.parse(`gone-${place}`), null, 0);
     });
     const restore = await withLedger(application, (_, { sql }) => {
       const free = sql.exec("SELECT number, freed_at FROM free ORDER BY id").toArray();
@@ -235,7 +238,7 @@ describe("a lease whose badge never came", () => {
     const range = { first: application.firstNumber, last: application.lastNumber };
     await aroundObjectD1(application, ({ storage }) => async (_, send) => {
       const seen = await send();
-      new Ledger(storage.sql).lease(String(lease?.holder), range, 0, Date.now());
+      new Ledger(storage.sql).lease(holderKeySchema.parse(lease?.holder), range, 0, Date.now());
       return seen;
     });
     await passHours(application, 1);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { deviceId } from "../../src/shared/identifiers.ts";
 import type { InvitationState } from "../../src/shared/schema.ts";
 import { decideClaim, decideRevoke, type Invitation } from "../../src/worker/invitations/lifecycle.ts";
 
@@ -7,14 +8,15 @@ const BEFORE = EXPIRES_AT - 1;
 const AFTER = EXPIRES_AT + 1;
 const ALWAYS = [BEFORE, EXPIRES_AT, AFTER];
 
-const CREATOR = { device: "creator" };
+const CREATOR = { device: deviceId.parse("creator") };
+const ANOTHER = deviceId.parse("another");
 const NO_BADGE = { isBlocked: false, badgeState: null };
-const CLAIMER = { device: "claimer", userId: "alice", ...NO_BADGE };
+const CLAIMER = { device: deviceId.parse("claimer"), userId: "alice", ...NO_BADGE };
 const OTHERS = [
-  { device: "another", userId: "alice" },
-  { device: "claimer", userId: "bob" },
-  { device: "another", userId: "bob" },
-  { device: "creator", userId: "alice" },
+  { device: ANOTHER, userId: "alice" },
+  { device: CLAIMER.device, userId: "bob" },
+  { device: ANOTHER, userId: "bob" },
+  { device: CREATOR.device, userId: "alice" },
 ].map((userDevice) => ({ ...userDevice, ...NO_BADGE }));
 
 function invitation(state: InvitationState): Invitation {
@@ -97,7 +99,7 @@ describe("revoking (contract section 5)", () => {
     for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
       for (const now of ALWAYS) {
         // The claimer is no more than any other device.
-        for (const device of ["another", CLAIMER.device]) {
+        for (const device of [ANOTHER, CLAIMER.device]) {
           const decision = decideRevoke(invitation(state), { kind: "device", device }, now);
           expect(decision).toEqual({ kind: "refuse", code: "UNKNOWN_INVITATION" });
         }

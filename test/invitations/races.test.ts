@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { deviceId } from "../../src/shared/identifiers.ts";
 import { deviceOf } from "../../src/worker/applications/devices.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
@@ -102,7 +103,7 @@ interface Stage {
 async function perform(context: Context, what: Act, stage: Stage): Promise<Outcome> {
   const { application, token, number, devices } = stage;
   const present = async (who: "alice" | "bob", invitationToken: string | null): Promise<Outcome> => {
-    const request = { device: devices[who], userId: who, metadata: null };
+    const request = { device: deviceId.parse(devices[who]), userId: who, metadata: null };
     const badge = await issueBadge(context, application, request, invitationToken);
     return `${badge.kind} ${badge.number === number ? "reserved" : "other"}`;
   };

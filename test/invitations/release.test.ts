@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { deviceId } from "../../src/shared/identifiers.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
@@ -74,7 +75,7 @@ describe("a number goes back exactly once, wherever the service dies (contract s
       const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
       const { number } = await invite(application, ahead(SECOND));
       moveClock(SECOND);
-      const request = { device: "a device", userId: "alice", metadata: null };
+      const request = { device: deviceId.parse("a device"), userId: "alice", metadata: null };
       const died = await runDying(death, async (context) =>
         issueBadge(context, await loaded(context, application), request, null),
       );
@@ -100,7 +101,8 @@ describe("a number goes back exactly once, wherever the service dies (contract s
       return call();
     });
     const expiresAt = ahead(SECOND);
-    const request = { device: "a device", withSecret: false, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
+    const device = deviceId.parse("a device");
+    const request = { device, withSecret: false, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
     const { id, number } = await createInvitation(context, await loaded(context, application), request);
     expect(outcome(await claim(application, "device", "alice", id))).toBe("410 EXPIRED_INVITATION");
     await expectReleased(application, id, number);

@@ -13,12 +13,16 @@ import { type ReconciliationRequest, requestReconciliation, watchReconciliation 
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { readStatistics } from "../../src/admin/stats.ts";
+import { deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { badge, invitation, reconciliation } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;
 let close: () => Promise<void>;
 let applicationId: string;
+
+const DEVICE = deviceId.parse("device-digest");
+const RESERVED = invitationDigest.parse("digest-of-a-token");
 
 type BadgeRow = typeof badge.$inferInsert;
 
@@ -33,7 +37,7 @@ beforeAll(async () => {
   const made = await createApplication(database, { ...plain, range, signatureLifetimeSeconds: null });
   applicationId = made.applicationId;
   const issued = (number: number, text: string | null): BadgeRow => ({
-    ...{ number, applicationId, device: "device-digest", userId: `user-${number}`, metadata: text },
+    ...{ number, applicationId, device: DEVICE, userId: `user-${number}`, metadata: text },
     ...{ signingKeyId: 1, eventId: `evt_${number}`, position: number, turn: number, issuedAt: 1000 },
   });
   const rows: BadgeRow[] = [
@@ -41,7 +45,7 @@ beforeAll(async () => {
     issued(101, metadata("iPhone 17", "26.2")),
     issued(102, metadata("iPhone 16", "26.1")),
     issued(103, null),
-    { number: 110, applicationId, invitation: "digest-of-a-token" },
+    { number: 110, applicationId, invitation: RESERVED },
     { ...issued(120, null), state: "replaced", retiredAt: 2000, endedAt: 2000, change: 121, changedAt: 2000 },
     { ...issued(121, null), state: "suspended", change: 122, changedAt: 3000, expiresAt: 4_102_444_800_000 },
     { ...issued(122, null), state: "revoked", change: 123, changedAt: 4000, endedAt: 4000 },
@@ -49,14 +53,21 @@ beforeAll(async () => {
     // Another application's, as if ranges were not apart.
     { ...issued(300, metadata("Other", "1")), applicationId: "app_other" },
   ];
-  const invited = { applicationId, number: 110, creatorDevice: "device-digest", createdAt: 1 };
+  const invited = { applicationId, number: 110, creatorDevice: DEVICE, createdAt: 1 };
   const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
   await database.run((orm) =>
     orm.batch([
       orm.insert(invitation).values([
-        { digest: "digest-of-a-token", state: "pending", ...invited, ...expiry },
-        { digest: "another", state: "revoked", endedAt: 1, ...invited, ...expiry },
-        { digest: "a-third", state: "expired", endedAt: 1, releasedAt: 2, ...invited, ...expiry },
+        { digest: RESERVED, state: "pending", ...invited, ...expiry },
+        { digest: invitationDigest.parse("another"), state: "revoked", endedAt: 1, ...invited, ...expiry },
+        {
+          digest: invitationDigest.parse("a-third"),
+          state: "expired",
+          endedAt: 1,
+          releasedAt: 2,
+          ...invited,
+          ...expiry,
+        },
       ]),
       ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
@@ -151,14 +162,30 @@ describe("stats", () => {
       range,
       signatureLifetimeSeconds: null,
     });
-    const ended = { applicationId: id, creatorDevice: "device-digest", createdAt: 1, state: "revoked" } as const;
+    const ended = { applicationId: id, creatorDevice: DEVICE, createdAt: 1, state: "revoked" } as const;
     const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
     await database.run((orm) =>
       orm.batch([
-        orm.insert(badge).values({ number: 1, applicationId: id, invitation: "small-reserved" }),
+        orm
+          .insert(badge)
+          .values({ number: 1, applicationId: id, invitation: invitationDigest.parse("small-reserved") }),
         orm.insert(invitation).values([
-          { digest: "small-resting", number: 2, endedAt: Date.now() - 3000_000, releasedAt: 1, ...ended, ...expiry },
-          { digest: "small-rested", number: 3, endedAt: Date.now() - 4000_000, releasedAt: 1, ...ended, ...expiry },
+          {
+            digest: invitationDigest.parse("small-resting"),
+            number: 2,
+            endedAt: Date.now() - 3000_000,
+            releasedAt: 1,
+            ...ended,
+            ...expiry,
+          },
+          {
+            digest: invitationDigest.parse("small-rested"),
+            number: 3,
+            endedAt: Date.now() - 4000_000,
+            releasedAt: 1,
+            ...ended,
+            ...expiry,
+          },
         ]),
       ]),
     );

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type DeviceId, deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type BadgeWrite, type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { findCurrentBadge } from "../../src/worker/storage/badges.ts";
@@ -134,8 +135,11 @@ describe("a device costs the same however many users it has had (contract sectio
   });
 });
 
+const KIOSK = deviceId.parse("kiosk");
+const PHONE = deviceId.parse("phone");
+
 /** What the object writes for one user of a device, at the place of the application's range. */
-const newBadge = ({ firstNumber }: TestApplication, place: number, device: string): NewBadge => ({
+const newBadge = ({ firstNumber }: TestApplication, place: number, device: DeviceId): NewBadge => ({
   kind: "issue",
   number: firstNumber + place,
   device,
@@ -153,7 +157,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
   it("are in the order of their transaction: the last one signs", async () => {
     const application = await createApplication();
     const db = new Database(env.DB);
-    const devices = ["kiosk", "phone", "kiosk", "kiosk"];
+    const devices = [KIOSK, PHONE, KIOSK, KIOSK];
     await writeBadges(
       db,
       application.id,
@@ -161,27 +165,27 @@ describe("badges that one device gets at the same moment (contract section 1)", 
       NO_BADGE_YET,
     );
     expect(await turnsOf(application)).toEqual([1, 1, 2, 3]);
-    const current = (device: string) => findCurrentBadge(db, { applicationId: application.id, device });
-    expect(await current("kiosk")).toMatchObject({ number: application.firstNumber + 3 });
-    expect(await current("phone")).toMatchObject({ number: application.firstNumber + 1 });
+    const current = (device: DeviceId) => findCurrentBadge(db, { applicationId: application.id, device });
+    expect(await current(KIOSK)).toMatchObject({ number: application.firstNumber + 3 });
+    expect(await current(PHONE)).toMatchObject({ number: application.firstNumber + 1 });
   });
 
   it("are in the order of their transaction also when they are claimed", async () => {
     const application = await createApplication();
     const db = new Database(env.DB);
     const places = [0, 1, 2];
-    const invitations = places.map((place) => `invitation-${application.id}-${place}`);
+    const invitations = places.map((place) => invitationDigest.parse(`invitation-${application.id}-${place}`));
     const [expiresAtTime, createdAt] = [Date.now() + 600_000, Date.now()];
     const reservations = invitations.map((invitation, place): BadgeWrite => {
       const number = application.firstNumber + place;
       const ofBadge = { badgeExpiresAt: null, badgeExpiresAtTime: null };
       const times = { expiresAt: new Date(expiresAtTime).toISOString(), expiresAtTime, createdAt, ...ofBadge };
-      const caller = { creatorDevice: "server", withSecret: true, isRepeatable: false };
+      const caller = { creatorDevice: deviceId.parse("server"), withSecret: true, isRepeatable: false };
       return { kind: "reserve", number, invitation, ...caller, ...times };
     });
     await writeBadges(db, application.id, reservations, NO_BADGE_YET);
     const claims = invitations.map((digest, place): Claim => {
-      const { kind: _, issuedAt: claimedAt, ...badge } = newBadge(application, place, "kiosk");
+      const { kind: _, issuedAt: claimedAt, ...badge } = newBadge(application, place, KIOSK);
       return { ...badge, digest, claimedAt, superseded: null, replacedEvent: null, expiresAt: null };
     });
     const { results } = await writeClaims(db, application.id, claims, NO_BADGE_YET);

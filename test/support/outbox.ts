@@ -2,7 +2,7 @@ import { createMessageBatch } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { and, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { newEventId } from "../../src/shared/identifiers.ts";
+import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
@@ -68,7 +68,12 @@ export class Outbox {
     const { context, application } = this;
     const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
-    const issued = await issueBadge(context, known, { device: `device of ${userId}`, userId, metadata }, null);
+    const issued = await issueBadge(
+      context,
+      known,
+      { device: deviceId.parse(`device of ${userId}`), userId, metadata },
+      null,
+    );
     await this.settle();
     const events = await this.events();
     const event = events.find(({ payload }) => JSON.parse(payload).data.id === String(issued.number));

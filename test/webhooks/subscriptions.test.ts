@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { digestOf } from "../../src/shared/identifiers.ts";
+import { invitationDigestOf } from "../../src/shared/identifiers.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { endPending } from "../../src/worker/storage/invitation-ends.ts";
 import { sweep } from "../../src/worker/sweep.ts";
@@ -154,7 +154,7 @@ describe("events of an invitation (contract section 18)", () => {
     const application = await subscriber(ALL);
     const [pending, past] = [await invite(application, ahead(HOUR)), await invite(application, ahead(SECOND))];
     moveClock(SECOND);
-    const digests = [await digestOf(pending.token), await digestOf(past.token)];
+    const digests = [await invitationDigestOf(pending.token), await invitationDigestOf(past.token)];
     for (const _ of [1, 2]) await endPending(new Database(env.DB), digests, Date.now());
     expect((await names(application)).toSorted()).toEqual(["invitation:expired", "invitation:revoked"]);
   });
@@ -169,7 +169,7 @@ describe("events of an invitation (contract section 18)", () => {
       }),
     );
     const { context } = testContext({ db: failing });
-    await expect(endPending(context.db, [await digestOf(token)], Date.now())).rejects.toThrow();
+    await expect(endPending(context.db, [await invitationDigestOf(token)], Date.now())).rejects.toThrow();
     expect(await names(application)).toEqual([]);
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
   });

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { type DeviceId, deviceId, type InvitationDigest, invitationDigest } from "../identifiers.ts";
 import { STORED_STATES, type StoredState } from "../schema.ts";
 import type { Database } from "./d1.ts";
 import { changeOf, lastChange } from "./high-water.ts";
@@ -7,11 +8,11 @@ import { changeOf, lastChange } from "./high-water.ts";
 export interface IssuedBadgeRow {
   number: number;
   applicationId: string;
-  device: string;
+  device: DeviceId;
   userId: string;
   /** JSON text, or null. */
   metadata: string | null;
-  invitation: string | null;
+  invitation: InvitationDigest | null;
   state: StoredState;
   expiresAt: number | null;
   endedAt: number | null;
@@ -31,10 +32,10 @@ const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
   z.object({
     number: z.number(),
     applicationId: z.string(),
-    device: z.string(),
+    device: deviceId,
     userId: z.string(),
     metadata: z.string().nullable(),
-    invitation: z.string().nullable(),
+    invitation: invitationDigest.nullable(),
     state: z.enum(STORED_STATES),
     expiresAt: z.number().nullable(),
     endedAt: z.number().nullable(),

@@ -1,18 +1,19 @@
+import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import { FreedNumbers } from "./freed-numbers.ts";
-import { badgeHolder, holderKey } from "./holder.ts";
+import { badgeHolder, type HolderKey, holderKey, holderKeySchema, invitationOf } from "./holder.ts";
 import { integer } from "./sql.ts";
 
 /** A number's owner as D1 has it. */
 export interface KnownBadge {
   number: number;
-  device: string | null;
+  device: DeviceId | null;
   userId: string | null;
-  invitation: string | null;
+  invitation: InvitationDigest | null;
 }
 
 /** One chunk of leases: those of invitations, without those of devices. */
 export interface InvitationLeases {
-  invitations: string[];
+  invitations: InvitationDigest[];
   /** ID of the chunk's last lease, where the next chunk starts; null when no lease is left. */
   through: number | null;
 }
@@ -49,7 +50,7 @@ export function adoptBadges(sql: SqlStorage, badges: readonly KnownBadge[], now:
 }
 
 /** Unconfirmed numbers of holders that have another number in D1. */
-function findReplaced(sql: SqlStorage, leases: readonly { holder: string; number: number }[]): number[] {
+function findReplaced(sql: SqlStorage, leases: readonly { holder: HolderKey; number: number }[]): number[] {
   return sql
     .exec(
       `SELECT lease.number FROM json_each(?) JOIN lease ON lease.holder = value ->> 'holder'
@@ -60,7 +61,7 @@ function findReplaced(sql: SqlStorage, leases: readonly { holder: string; number
     .map(({ number }) => integer(number));
 }
 
-function claimantOf({ invitation, device, userId }: KnownBadge): string | null {
+function claimantOf({ invitation, device, userId }: KnownBadge): HolderKey | null {
   if (invitation === null || device === null || userId === null) return null;
   return holderKey({ kind: "device", device, userId });
 }
@@ -68,11 +69,9 @@ function claimantOf({ invitation, device, userId }: KnownBadge): string | null {
 /** One chunk of leases after an ID, in the order in which they were made. */
 export function listInvitationLeases(sql: SqlStorage, after: number, limit: number): InvitationLeases {
   const rows = sql.exec("SELECT id, holder FROM lease WHERE id > ? ORDER BY id LIMIT ?", after, limit).toArray();
-  const prefix = holderKey({ kind: "invitation", invitation: "" });
-  const holders = rows.map(({ holder }) => String(holder)).filter((holder) => holder.startsWith(prefix));
   const last = rows.at(-1)?.id;
   return {
-    invitations: holders.map((holder) => holder.slice(prefix.length)),
+    invitations: rows.flatMap(({ holder }) => invitationOf(holderKeySchema.parse(holder)) ?? []),
     through: last == null ? null : Number(last),
   };
 }

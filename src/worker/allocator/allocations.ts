@@ -2,6 +2,7 @@ import { MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import type { BadgeWrite, WriteResult } from "../storage/badge-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
+import type { HolderKey } from "./holder.ts";
 import type { Ledger } from "./ledger.ts";
 
 /** The application's settings that leasing a number depends on. */
@@ -13,7 +14,7 @@ export interface AllocationRules {
 /** A request for a number, and the row to be written for it. */
 export interface Allocation {
   rules: AllocationRules;
-  holder: string;
+  holder: HolderKey;
   /** When the caller gives up, in milliseconds: a result after that is reported as unavailable. */
   until: number;
   write(number: number): BadgeWrite;
@@ -142,7 +143,7 @@ export class Allocations {
     }
   }
 
-  #endLease(holder: string, number: number, isTaken: boolean): void {
+  #endLease(holder: HolderKey, number: number, isTaken: boolean): void {
     if (isTaken) this.#ledger.markTaken(holder, number);
     else this.#ledger.releaseUnconfirmed(holder, number, Date.now());
   }

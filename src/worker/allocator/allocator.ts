@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import {
   LEASE_RECLAIM_SECONDS,
   PLATFORM_DEADLINE_MILLISECONDS,
@@ -18,7 +19,7 @@ import { type AllocationResult, type AllocationRules, Allocations } from "./allo
 import { type ClaimResult, Claims } from "./claims.ts";
 import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
 import { HighWaterMark } from "./high-water-mark.ts";
-import { badgeHolder, holderKey } from "./holder.ts";
+import { badgeHolder, type HolderKey, holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
 import { OwnApplicationId } from "./own-application-id.ts";
 import { RangeWarnings } from "./range-warnings.ts";
@@ -27,7 +28,7 @@ import { Settlement } from "./settlement.ts";
 import { firstRow, integer } from "./sql.ts";
 
 export interface IssueRequest {
-  device: string;
+  device: DeviceId;
   userId: string;
   metadata: string | null;
   signingKeyId: number;
@@ -37,7 +38,7 @@ export interface IssueRequest {
 
 /** A transition, and the holder of the badge's number (holder.ts). */
 export interface HeldTransition extends Transition {
-  holder: string;
+  holder: HolderKey;
 }
 
 export type TransitionResult =
@@ -177,11 +178,11 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /** @returns digests of those invitations that no longer hold their number in the ledger */
-  findReleased(invitations: readonly { digest: string; number: number }[]): string[] {
+  findReleased(invitations: readonly { digest: InvitationDigest; number: number }[]): InvitationDigest[] {
     return invitations
       .filter(({ digest, number }) => {
         const holder = holderKey({ kind: "invitation", invitation: digest });
-        return this.#ledger.checkClaim(holder, number, "") === "released";
+        return this.#ledger.checkClaim(holder, number, null) === "released";
       })
       .map(({ digest }) => digest);
   }

@@ -1,7 +1,7 @@
 import { MAX_GROUP_BADGES } from "../../shared/limits.ts";
 import type { Claim, ClaimWriteResult } from "../storage/claim-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { holderKey } from "./holder.ts";
+import { type HolderKey, holderKey } from "./holder.ts";
 import type { ClaimStanding, Ledger } from "./ledger.ts";
 
 /**
@@ -77,7 +77,7 @@ export class Claims {
 }
 
 /** Holder keys of the invitation and of the user device that claims it. */
-function partiesOf({ digest, device, userId }: Claim): { holder: string; claimant: string } {
+function partiesOf({ digest, device, userId }: Claim): { holder: HolderKey; claimant: HolderKey } {
   return {
     holder: holderKey({ kind: "invitation", invitation: digest }),
     claimant: holderKey({ kind: "device", device, userId }),

@@ -1,3 +1,4 @@
+import type { InvitationDigest } from "../../shared/identifiers.ts";
 import { retryPlatform } from "../platform.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitation-ends.ts";
@@ -62,7 +63,10 @@ export class AllocatorClient {
     await this.#call(CLOCK_OBJECT, async (stub) => await stub.noteClock(sequence, seen));
   }
 
-  findReleased(applicationId: string, invitations: { digest: string; number: number }[]): Promise<string[]> {
+  findReleased(
+    applicationId: string,
+    invitations: { digest: InvitationDigest; number: number }[],
+  ): Promise<InvitationDigest[]> {
     return this.#call(applicationId, async (stub) => await stub.findReleased(invitations));
   }
 

@@ -1,3 +1,4 @@
+import type { InvitationDigest } from "../../shared/identifiers.ts";
 import { RECLAIM_CHUNK_LEASES, SKIP_CHUNK_NUMBERS } from "../../shared/limits.ts";
 import type { Database } from "../storage/database.ts";
 import { endPending } from "../storage/invitation-ends.ts";
@@ -55,7 +56,7 @@ async function settle(
     db,
     leases.map(({ number }) => number),
   );
-  const unreported: { lease: UnconfirmedLease; invitation: string }[] = [];
+  const unreported: { lease: UnconfirmedLease; invitation: InvitationDigest }[] = [];
   let freed = 0;
   for (const lease of leases) {
     const { id, holder, number } = lease;
@@ -77,7 +78,7 @@ async function settle(
 async function endUnreported(
   db: Database,
   ledger: Ledger,
-  unreported: readonly { lease: UnconfirmedLease; invitation: string }[],
+  unreported: readonly { lease: UnconfirmedLease; invitation: InvitationDigest }[],
   before: number,
 ): Promise<number> {
   const now = Date.now();

@@ -1,6 +1,7 @@
 import type { NumberRange } from "../../shared/number-range.ts";
 import { FreedNumbers } from "./freed-numbers.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
+import { type HolderKey, holderKeySchema } from "./holder.ts";
 import { createTables } from "./ledger-tables.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
@@ -11,7 +12,7 @@ export type ClaimStanding = "held" | "released" | "claimed-by-another";
 
 export interface UnconfirmedLease {
   id: number;
-  holder: string;
+  holder: HolderKey;
   number: number;
 }
 
@@ -41,7 +42,7 @@ export class Ledger {
    *
    * @param now milliseconds
    */
-  lease(holder: string, range: NumberRange, reuseAfterSeconds: number, now: number): Lease {
+  lease(holder: HolderKey, range: NumberRange, reuseAfterSeconds: number, now: number): Lease {
     const held = this.#first("SELECT number, confirmed, claimed_by FROM lease WHERE holder = ?", holder);
     const keepsNumber =
       held && (held.confirmed === 1 || held.claimed_by !== null || integer(held.number) <= range.last);
@@ -77,12 +78,12 @@ export class Ledger {
   }
 
   /** Records that D1 has the badge or reservation of this lease, so it is never reclaimed. */
-  confirm(holder: string, number: number): void {
+  confirm(holder: HolderKey, number: number): void {
     this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
   }
 
-  /** Whether a claimant may have an invitation's number. `holder` is the invitation's key. */
-  checkClaim(holder: string, number: number, claimant: string): ClaimStanding {
+  /** Whether a claimant may have the number of `holder`, an invitation. @param claimant null: anybody who is not known */
+  checkClaim(holder: HolderKey, number: number, claimant: HolderKey | null): ClaimStanding {
     const held = this.#first("SELECT number, claimed_by FROM lease WHERE holder = ?", holder);
     if (held?.number !== number) return "released";
     return held.claimed_by === null || held.claimed_by === claimant ? "held" : "claimed-by-another";
@@ -92,7 +93,7 @@ export class Ledger {
    * Records the claimant, so that nobody else gets the number if D1 is restored to before the claim; and that D1 has the
    * number. May be repeated.
    */
-  noteClaim(holder: string, number: number, claimant: string): void {
+  noteClaim(holder: HolderKey, number: number, claimant: HolderKey): void {
     this.#sql.exec(
       "UPDATE lease SET claimed_by = ?, confirmed = 1 WHERE holder = ? AND number = ? AND claimed_by IS NULL",
       claimant,
@@ -110,7 +111,7 @@ export class Ledger {
    * @param freedAt milliseconds; in the past if an invitation's end is noticed late
    * @returns whether a number was freed
    */
-  release(holder: string, number: number | null, freedAt: number): boolean {
+  release(holder: HolderKey, number: number | null, freedAt: number): boolean {
     const released = this.#first(
       "DELETE FROM lease WHERE holder = ?1 AND number = coalesce(?2, number) AND claimed_by IS NULL RETURNING number",
       holder,
@@ -122,7 +123,7 @@ export class Ledger {
   }
 
   /** The same for a lease that its holder needs no more, unless D1 has ever held it: D1 may have been restored since. */
-  releaseUnconfirmed(holder: string, number: number, freedAt: number): void {
+  releaseUnconfirmed(holder: HolderKey, number: number, freedAt: number): void {
     const open = this.#first("SELECT 1 FROM lease WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
     if (open) this.release(holder, number, freedAt);
   }
@@ -132,18 +133,18 @@ export class Ledger {
    *
    * @returns whether that was new
    */
-  noteRevocation(holder: string, number: number, revokedAt: number): boolean {
+  noteRevocation(holder: HolderKey, number: number, revokedAt: number): boolean {
     const note = "UPDATE lease SET revoked_at = ? WHERE holder = ? AND number = ? AND revoked_at IS NULL RETURNING id";
     return this.#first(note, revokedAt, holder, number) !== undefined;
   }
 
-  isRevoked(holder: string, number: number): boolean {
+  isRevoked(holder: HolderKey, number: number): boolean {
     const query = "SELECT 1 FROM lease WHERE holder = ? AND number = ? AND revoked_at IS NOT NULL";
     return this.#first(query, holder, number) !== undefined;
   }
 
   /** Ends a lease of a number that has another owner in D1. The number is not freed: it is never leased again. */
-  markTaken(holder: string, number: number): void {
+  markTaken(holder: HolderKey, number: number): void {
     this.#sql.exec("DELETE FROM lease WHERE holder = ? AND number = ?", holder, number);
   }
 
@@ -157,7 +158,7 @@ export class Ledger {
         limit,
       )
       .toArray()
-      .map((row) => ({ id: integer(row.id), holder: String(row.holder), number: integer(row.number) }));
+      .map((row) => ({ id: integer(row.id), holder: holderKeySchema.parse(row.holder), number: integer(row.number) }));
   }
 
   /** When the oldest unconfirmed lease was last requested, in milliseconds; null when all are confirmed. */

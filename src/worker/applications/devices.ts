@@ -1,4 +1,4 @@
-import { base64Url, invitationTokenOf } from "../../shared/identifiers.ts";
+import { base64Url, type DeviceId, deviceId, invitationTokenOf } from "../../shared/identifiers.ts";
 import type { Custody } from "../keys/custody.ts";
 import { deriveBytes } from "../keys/derivation.ts";
 import type { Application } from "./registry.ts";
@@ -12,10 +12,10 @@ const encoder = new TextEncoder();
  * The ID of a device in storage: HMAC-SHA-256 of its udid under a key that only the Worker can open. Anybody with the
  * udid can get signatures, so a copy of the storage must not reveal it (contract section 9).
  */
-export async function deviceOf(custody: Custody, application: Application, udid: string): Promise<string> {
+export async function deviceOf(custody: Custody, application: Application, udid: string): Promise<DeviceId> {
   const key = await custody.deviceKey(application.id, application.deviceKey);
   const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(udid));
-  return base64Url(new Uint8Array(mac, 0, DEVICE_BYTES));
+  return deviceId.parse(base64Url(new Uint8Array(mac, 0, DEVICE_BYTES)));
 }
 
 /**
@@ -27,7 +27,7 @@ export async function deviceOf(custody: Custody, application: Application, udid:
 export async function deriveInvitationToken(
   custody: Custody,
   application: Application,
-  device: string | null,
+  device: DeviceId | null,
   idempotencyKey: string,
 ): Promise<string> {
   const key = await custody.deviceKey(application.id, application.deviceKey);

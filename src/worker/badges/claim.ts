@@ -2,7 +2,7 @@ import { stateAt } from "../../shared/badge-life/states.ts";
 import { badgeEvent } from "../../shared/badge-life/view.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { digestOf, newEventId } from "../../shared/identifiers.ts";
+import { type DeviceId, type InvitationDigest, invitationDigestOf, newEventId } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application, SigningKey } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
@@ -31,7 +31,7 @@ export async function claimInvitation(
 ): Promise<IssuedBadge> {
   const { db } = context;
   const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
-  const digest = await digestOf(token);
+  const digest = await invitationDigestOf(token);
   // All attempts use the same event ID and signing key: a write whose response was lost is recognized by the event ID, and
   // the response names the key that the badge was issued with.
   const startedAt = context.now();
@@ -99,7 +99,13 @@ async function refuseUnlessEnded(
 function toClaim(
   context: Context,
   request: BadgeRequest,
-  found: { token: string; digest: string; eventId: string; signingKey: SigningKey; invitation: InvitationForDevice },
+  found: {
+    token: string;
+    digest: InvitationDigest;
+    eventId: string;
+    signingKey: SigningKey;
+    invitation: InvitationForDevice;
+  },
 ): Claim {
   const { token, digest, eventId, signingKey, invitation } = found;
   const { device, userId, metadata } = request;
@@ -141,7 +147,7 @@ function created(number: number, { publicKey }: SigningKey): IssuedBadge {
  */
 async function respondToRepeatedClaim(
   context: Context,
-  userDevice: { applicationId: string; device: string; userId: string },
+  userDevice: { applicationId: string; device: DeviceId; userId: string },
   metadata: string | null,
 ): Promise<IssuedBadge> {
   const badge = await findBadge(context.db, userDevice);

@@ -1,11 +1,12 @@
 import { type BadgeLife, type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
+import type { DeviceId } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { recordLogin, type StoredBadge } from "../storage/badges.ts";
 
 export interface BadgeRequest {
   /** Keyed digest of the udid. */
-  device: string;
+  device: DeviceId;
   userId: string;
   /** JSON text with the known fields in one order, or null when none was sent. */
   metadata: string | null;

@@ -1,4 +1,5 @@
 import { CompactSign } from "jose";
+import type { DeviceId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
@@ -22,7 +23,7 @@ const encoder = new TextEncoder();
 export async function signBadge(
   context: Context,
   application: Application,
-  device: string,
+  device: DeviceId,
   clientSignature: string,
 ): Promise<string> {
   const badge = await findCurrentBadge(context.db, { applicationId: application.id, device });

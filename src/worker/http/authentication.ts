@@ -1,4 +1,5 @@
 import type { Context as HonoContext } from "hono";
+import type { DeviceId } from "../../shared/identifiers.ts";
 import * as authentication from "../applications/authentication.ts";
 import { clientBlock } from "../applications/client-address.ts";
 import { deviceOf } from "../applications/devices.ts";
@@ -30,7 +31,7 @@ function readCredentials(c: HonoContext<HttpEnv>): authentication.Credentials {
 export interface CallingDevice {
   application: Application;
   /** The device's ID in storage. */
-  device: string;
+  device: DeviceId;
   /** As it was sent; its form is checked after the body (contract section 2). */
   udid: string;
 }
@@ -71,7 +72,7 @@ export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDe
 
 export interface Revoker {
   application: Application;
-  by: { kind: "server" } | { kind: "device"; device: string };
+  by: { kind: "server" } | { kind: "device"; device: DeviceId };
 }
 
 /** Identifies who revokes an invitation. The form of a udid is not checked: one that created no invitation finds none. */

@@ -1,4 +1,4 @@
-import { digestOf, newInvitationToken } from "../../shared/identifiers.ts";
+import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
 import type { ReserveRequest } from "../allocator/allocator.ts";
@@ -14,7 +14,7 @@ import { retryWithFreedNumbers } from "./expire.ts";
 
 export interface NewInvitation {
   /** Keyed digest of the udid. */
-  device: string;
+  device: DeviceId;
   /** Whether the application's secret was presented. */
   withSecret: boolean;
   /** Both exactly as sent; `badgeExpiresAt` is null if it was not sent. */
@@ -50,7 +50,7 @@ export async function createInvitation(
   const id = isRepeatable
     ? await deriveInvitationToken(context.custody, application, caller, idempotencyKey)
     : newInvitationToken();
-  const invitation = await digestOf(id);
+  const invitation = await invitationDigestOf(id);
   if (isRepeatable) {
     const known = await findInvitation(context.db, application.id, invitation);
     if (known && !isSame(known, request)) throw new Refusal("INVALID_IDEMPOTENCYKEY");

@@ -1,5 +1,6 @@
 import type { BadgeState } from "../../shared/badge-life/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import type { DeviceId } from "../../shared/identifiers.ts";
 import type { InvitationState } from "../../shared/schema.ts";
 
 /**
@@ -11,10 +12,10 @@ export interface Invitation {
   /** Milliseconds. */
   expiresAtTime: number;
   /** Keyed digest of the udid that created it. */
-  creatorDevice: string;
+  creatorDevice: DeviceId;
   /** Created with the application's secret. */
   withSecret: boolean;
-  claimDevice: string | null;
+  claimDevice: DeviceId | null;
   claimUserId: string | null;
 }
 
@@ -35,7 +36,7 @@ export type ClaimDecision =
 
 /** Who presents a token. */
 export interface Claimer {
-  device: string;
+  device: DeviceId;
   userId: string;
   isBlocked: boolean;
   /** State of the user device's badge; null: it has none. */
@@ -76,7 +77,7 @@ export type RevokeDecision =
 /** @param revoker the application's server, or a device, which must have created the invitation */
 export function decideRevoke(
   invitation: Invitation | undefined,
-  revoker: { kind: "server" } | { kind: "device"; device: string },
+  revoker: { kind: "server" } | { kind: "device"; device: DeviceId },
   now: number,
 ): RevokeDecision {
   const isOtherCreator = revoker.kind === "device" && invitation?.creatorDevice !== revoker.device;

@@ -1,5 +1,5 @@
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
-import { digestOf } from "../../shared/identifiers.ts";
+import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
@@ -17,7 +17,7 @@ export interface RevokedInvitation {
   revokedAt: number;
 }
 
-export type Revoker = { kind: "server" } | { kind: "device"; device: string };
+export type Revoker = { kind: "server" } | { kind: "device"; device: DeviceId };
 
 /**
  * Ends a pending invitation and releases its number (contract section 5).
@@ -59,9 +59,14 @@ export async function revokeInvitation(
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
 
-async function digestOfId(context: Context, application: Application, id: string, revoker: Revoker): Promise<string> {
+async function digestOfId(
+  context: Context,
+  application: Application,
+  id: string,
+  revoker: Revoker,
+): Promise<InvitationDigest> {
   const number = revoker.kind === "server" ? parseBadgeNumber(id) : null;
-  if (number === null) return digestOf(id);
+  if (number === null) return invitationDigestOf(id);
   const invitation = await findInvitationOfNumber(context.db, application.id, number);
   if (invitation?.state === "claimed") throw new Refusal("CLAIMED_INVITATION");
   // The number identifies the invitation only while it is reserved.

@@ -1,3 +1,4 @@
+import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
 import { writtenIds } from "../../shared/storage/d1.ts";
 import {
@@ -16,7 +17,7 @@ import { highestTurn, withTurnSteps } from "./turns.ts";
 export interface NewBadge {
   kind: "issue";
   number: number;
-  device: string;
+  device: DeviceId;
   userId: string;
   /** JSON text, or null when the device sent none. */
   metadata: string | null;
@@ -34,8 +35,8 @@ export interface NewReservation {
   kind: "reserve";
   number: number;
   /** Digest of the invitation token. */
-  invitation: string;
-  creatorDevice: string;
+  invitation: InvitationDigest;
+  creatorDevice: DeviceId;
   expiresAt: string;
   /** Milliseconds, like `createdAt`. */
   expiresAtTime: number;

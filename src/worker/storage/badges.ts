@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, gt, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import { alias, type QueryBuilder } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
+import type { DeviceId } from "../../shared/identifiers.ts";
 import { badge, STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { lastChange } from "../../shared/storage/high-water.ts";
 import { type Database, type Query, queryOf } from "./database.ts";
@@ -9,7 +10,7 @@ import { highestTurn } from "./turns.ts";
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
 export interface UserDevice {
   applicationId: string;
-  device: string;
+  device: DeviceId;
   userId: string;
 }
 

@@ -1,3 +1,4 @@
+import type { InvitationDigest } from "../../shared/identifiers.ts";
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
 import { writtenIds } from "../../shared/storage/d1.ts";
 import {
@@ -16,7 +17,7 @@ import { highestTurn, withTurnSteps } from "./turns.ts";
 /** A reserved number to be issued to the user device that claims its invitation, with the `badge:created` event. */
 export interface Claim extends Omit<NewBadge, "kind" | "issuedAt"> {
   /** Digest of the invitation token. */
-  digest: string;
+  digest: InvitationDigest;
   /** The user device's present badge as it was read, which this one supersedes; null: it has none. */
   superseded: { number: number; readChange: number } | null;
   /** The `badge:replaced` event; null when nothing is superseded, or only a revoked badge. */

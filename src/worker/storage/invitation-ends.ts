@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
+import { type InvitationDigest, invitationDigest } from "../../shared/identifiers.ts";
 import { invitation } from "../../shared/schema.ts";
 import { writtenIds } from "../../shared/storage/d1.ts";
 import type { Database } from "./database.ts";
@@ -44,7 +45,7 @@ const EXPIRY: Ending = {
  *
  * @returns the event that was recorded, if the application subscribes to it
  */
-export function writeRevocation(db: Database, digest: string, now: number): Promise<EventId[]> {
+export function writeRevocation(db: Database, digest: InvitationDigest, now: number): Promise<EventId[]> {
   return writeEnd(db, REVOCATION, digest, now);
 }
 
@@ -53,11 +54,16 @@ export function writeRevocation(db: Database, digest: string, now: number): Prom
  *
  * @returns the event that was recorded, if the application subscribes to it
  */
-export function writeExpiry(db: Database, digest: string, now: number): Promise<EventId[]> {
+export function writeExpiry(db: Database, digest: InvitationDigest, now: number): Promise<EventId[]> {
   return writeEnd(db, EXPIRY, digest, now);
 }
 
-async function writeEnd(db: Database, { end, ending }: Ending, digest: string, now: number): Promise<EventId[]> {
+async function writeEnd(
+  db: Database,
+  { end, ending }: Ending,
+  digest: InvitationDigest,
+  now: number,
+): Promise<EventId[]> {
   const [recorded] = await db.run((_, d1) =>
     d1.batch([
       insertEndEvents(d1, now, { ending, parameters: [digest] }),
@@ -87,7 +93,7 @@ const DELETE_RESERVATIONS = `
  */
 export async function endPending(
   db: Database,
-  digests: readonly string[],
+  digests: readonly InvitationDigest[],
   now: number,
 ): Promise<{ ended: Set<string>; events: EventId[] }> {
   const list = JSON.stringify(digests);
@@ -105,7 +111,7 @@ export async function endPending(
 /** A revoked or expired invitation whose number the allocator has not released yet. */
 export interface EndedInvitation {
   applicationId: string;
-  digest: string;
+  digest: InvitationDigest;
   /** The number that it reserved. */
   number: number;
   /** Milliseconds. */
@@ -114,7 +120,7 @@ export interface EndedInvitation {
 
 const endedRows = z.array(
   z
-    .object({ application_id: z.string(), digest: z.string(), number: z.number(), ended_at: z.number() })
+    .object({ application_id: z.string(), digest: invitationDigest, number: z.number(), ended_at: z.number() })
     .transform(({ application_id: applicationId, ended_at: endedAt, ...ended }) => ({
       applicationId,
       endedAt,
@@ -189,7 +195,7 @@ export async function findUnreleased(
 }
 
 /** Records that the allocator has released the numbers. */
-export async function writeReleases(db: Database, digests: readonly string[], now: number): Promise<void> {
+export async function writeReleases(db: Database, digests: readonly InvitationDigest[], now: number): Promise<void> {
   await db.run((orm) =>
     orm
       .update(invitation)

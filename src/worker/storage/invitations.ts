@@ -1,5 +1,6 @@
 import { and, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import type { InvitationDigest } from "../../shared/identifiers.ts";
 import { badge, blockedUser, invitation, type StoredState } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
 import type { UserDevice } from "./badges.ts";
@@ -11,7 +12,7 @@ export type StoredInvitation = typeof invitation.$inferSelect;
 export function findInvitation(
   db: Database,
   applicationId: string,
-  digest: string,
+  digest: InvitationDigest,
 ): Promise<StoredInvitation | undefined> {
   return db.run((orm) =>
     orm
@@ -67,7 +68,7 @@ export const selectInvitationForDevice = prepared((orm) => {
 /** An application's invitation, with what decides whether a user device may claim it. One round trip. */
 export async function findInvitationForDevice(
   db: Database,
-  digest: string,
+  digest: InvitationDigest,
   userDevice: UserDevice,
 ): Promise<InvitationForDevice | undefined> {
   const found = await db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { type DeviceId, deviceId, type InvitationDigest, invitationDigest } from "../../shared/identifiers.ts";
 import type { Database } from "./database.ts";
 
 const SELECT_KNOWN = `
@@ -10,18 +11,18 @@ const SELECT_KNOWN = `
 const knownRows = z.array(
   z.object({
     number: z.number(),
-    device: z.string().nullable(),
+    device: deviceId.nullable(),
     user_id: z.string().nullable(),
-    invitation: z.string().nullable(),
+    invitation: invitationDigest.nullable(),
     is_repeatable: z.number(),
   }),
 );
 
 /** What D1 says of a number that it knows, in any state. */
 export interface NumberOwner {
-  device: string | null;
+  device: DeviceId | null;
   userId: string | null;
-  invitation: string | null;
+  invitation: InvitationDigest | null;
   /** Whether the invitation's creator can request it again, by its Idempotency-Key. */
   isRepeatable: boolean;
 }

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, lte, type SQL, sql } from "drizzle-orm";
+import type { InvitationDigest } from "../../shared/identifiers.ts";
 import { application, badge, invitation, reconciliation } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
 import type { Database } from "./database.ts";
@@ -76,7 +77,10 @@ export function listNumbers(db: Database, { applicationId, lastNumber, through }
 }
 
 /** The invitations among these that are revoked or expired. */
-export async function findEndedInvitations(db: Database, digests: readonly string[]): Promise<EndedInvitation[]> {
+export async function findEndedInvitations(
+  db: Database,
+  digests: readonly InvitationDigest[],
+): Promise<EndedInvitation[]> {
   const rows = await db.run((orm) =>
     orm
       .select({

@@ -82,7 +82,7 @@ function invitationFaults(invitation: InvitationRow, badges: readonly BadgeRow[]
 function reservationFaults({ badges, invitations }: ApplicationRows): string[] {
   const pending = new Set(invitations.filter(({ state }) => state === "pending").map(({ digest }) => digest));
   return badges
-    .filter((row) => isReserved(row) && !pending.has(row.invitation ?? ""))
+    .filter((row) => isReserved(row) && (row.invitation === null || !pending.has(row.invitation)))
     .map(({ number }) => `${number} is reserved without an invitation`);
 }
 

@@ -4,7 +4,7 @@ import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
-import { digestOf } from "../../../src/shared/identifiers.ts";
+import { invitationDigestOf } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { freedRows } from "../../support/ledger.ts";
 
@@ -42,7 +42,7 @@ export async function readInvitation(token: string): Promise<InvitationRow> {
   const [row] = await orm
     .select()
     .from(invitation)
-    .where(eq(invitation.digest, await digestOf(token)));
+    .where(eq(invitation.digest, await invitationDigestOf(token)));
   if (!row) throw new Error("the invitation has no row");
   return row;
 }

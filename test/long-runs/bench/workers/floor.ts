@@ -4,7 +4,15 @@
  * query builder: what the service costs more than this is its own code. It serves the benchmark's requests and no others.
  */
 
-import { base64Url, digestOf, newEventId, newInvitationToken } from "../../../../src/shared/identifiers.ts";
+import {
+  base64Url,
+  type DeviceId,
+  deviceId,
+  digestOf,
+  invitationDigestOf,
+  newEventId,
+  newInvitationToken,
+} from "../../../../src/shared/identifiers.ts";
 import { ApplicationRegistry, type Application as Loaded } from "../../../../src/worker/applications/registry.ts";
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
 import { Custody } from "../../../../src/worker/keys/custody.ts";
@@ -35,7 +43,7 @@ interface Call {
   env: FloorEnv;
   execution: ExecutionContext;
   application: Application;
-  device: string;
+  device: DeviceId;
 }
 
 const CACHE_MILLISECONDS = 20_000;
@@ -51,7 +59,7 @@ export default {
     if (request.method === "GET") return page(request, env, application, searchParams);
     const udid = encoder.encode(request.headers.get("udid") ?? "");
     const digest = await crypto.subtle.sign("HMAC", application.deviceKey, udid);
-    const device = base64Url(new Uint8Array(digest, 0, 16));
+    const device = deviceId.parse(base64Url(new Uint8Array(digest, 0, 16)));
     await Promise.all([
       env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
       env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
@@ -156,7 +164,7 @@ async function invite({ request, env, application, device }: Call): Promise<Resp
   const { expiresAt } = await request.json<{ expiresAt: string }>();
   const id = newInvitationToken();
   const number = await env.ALLOCATOR.getByName(application.id).reserve(application.range, {
-    invitation: await digestOf(id),
+    invitation: await invitationDigestOf(id),
     creatorDevice: device,
     expiresAt,
     expiresAtTime: Date.parse(expiresAt),
@@ -175,7 +183,7 @@ const SELECT_INVITATION = "SELECT number, state FROM invitation WHERE digest = ?
 async function claim(call: Call, body: { userId: string; metadata: string | null; token: string }): Promise<Response> {
   const { env, application, device } = call;
   const { userId, metadata, token } = body;
-  const digest = await digestOf(token);
+  const digest = await invitationDigestOf(token);
   const claimedAt = Date.now();
   const eventId = newEventId(claimedAt);
   const invitation = await env.DB.prepare(SELECT_INVITATION)

@@ -1,14 +1,17 @@
 import { z } from "zod";
+import { deviceId, invitationDigest } from "../../../../src/shared/identifiers.ts";
 import { holderKey } from "../../../../src/worker/allocator/holder.ts";
 import type { Sqlite } from "../platform/sqlite.ts";
 import type { Verdict } from "./verdict.ts";
 
 const writes = z.object({ kind: z.literal("written"), number: z.number() });
 const requests = z.union([
-  z.object({ device: z.string(), userId: z.string() }).transform((device) => ({ kind: "device" as const, ...device })),
-  z.object({ invitation: z.string() }).transform((invitation) => ({ kind: "invitation" as const, ...invitation })),
+  z.object({ device: deviceId, userId: z.string() }).transform((device) => ({ kind: "device" as const, ...device })),
+  z
+    .object({ invitation: invitationDigest })
+    .transform((invitation) => ({ kind: "invitation" as const, ...invitation })),
 ]);
-const releases = z.array(z.object({ digest: z.string() }));
+const releases = z.array(z.object({ digest: invitationDigest }));
 
 /** An allocator that says that D1 has the badge knows it itself: nobody has to look again in an hour. */
 export class LeaseCheck {
