@@ -30,8 +30,8 @@ const requestOf = (device: string, eventId: string) => ({
   ...{ eventId, issuedAt: Date.now() },
 });
 
-describe("an object whose instance was started without its name (contract section 1)", () => {
-  it("issues, reclaims and tells the log its application, from the ID that its first caller passed", async () => {
+describe("an object whose instance was started without a name (contract section 1)", () => {
+  it("issues, reclaims and logs under the application ID that its first caller passed", async () => {
     const application = await createApplication();
     // An object without a name: as an instance that was started by ID string, or by an alarm of long ago.
     const id = env.ALLOCATOR.newUniqueId();
@@ -67,7 +67,7 @@ describe("an object whose instance was started without its name (contract sectio
 });
 
 describe("the wake-ups of a group (contract section 8)", () => {
-  it("are sent by the object in one batch, though no caller waits for its response", async () => {
+  it("are sent by the object in one batch, even when no caller waits for the response", async () => {
     const application = await createApplication(WITH_WEBHOOK);
     const queue = new KeptQueue();
     const sendBatch = vi.spyOn(queue, "sendBatch");
@@ -103,7 +103,7 @@ describe("the wake-ups of a group (contract section 8)", () => {
 });
 
 describe("badges that are adopted while an allocation waits for D1 (contract section 1)", () => {
-  it("keep their numbers: the allocation gives back only the number that it leased itself", async () => {
+  it("keep their numbers: the allocation frees only the number that it leased itself", async () => {
     const application = await createApplication({ size: 10 });
     expect((await requestBadge(application, "device", { userId: "alice" })).status).toBe(201);
     const [badge] = await badgeRows(application);
@@ -131,7 +131,7 @@ describe("badges that are adopted while an allocation waits for D1 (contract sec
     expect(await withLedger(application, (_, { sql }) => freedNumbers(sql))).toEqual([vain?.number]);
   });
 
-  it("keep their numbers also when the end of an invitation with another number is told late", async () => {
+  it("keep their numbers when a late release names the invitation with another number", async () => {
     const application = await createApplication({ size: 10 });
     const stub = allocatorOf(application);
     const reserved = {

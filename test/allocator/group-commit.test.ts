@@ -52,8 +52,8 @@ async function addAll(group: GroupCommit<number, string>, [first, ...others]: re
 
 const numbers = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, place) => first + place);
 
-describe("badges issued at one moment are written together (contract section 1)", () => {
-  it("writes an item that comes alone after one turn of the event loop, with all that came in that turn", async () => {
+describe("badges requested at the same time are written together (contract section 1)", () => {
+  it("writes a single item after one turn of the event loop, with all that arrived in that turn", async () => {
     const writer = createWriter();
     const group = new GroupCommit(10, writer.write);
     void group.add(1);
@@ -64,7 +64,7 @@ describe("badges issued at one moment are written together (contract section 1)"
     expect(writer.groups).toEqual([[1, 2]]);
   });
 
-  it("gathers what comes while a group is being written, and writes it when that is done", async () => {
+  it("collects the items that arrive while a group is being written, and writes them next", async () => {
     const writer = createWriter();
     const group = new GroupCommit(10, writer.write);
     const results = await addAll(group, numbers(1, 4));
@@ -77,7 +77,7 @@ describe("badges issued at one moment are written together (contract section 1)"
     expect(await Promise.all(results)).toEqual(["1", "2", "3", "4"]);
   });
 
-  it("never writes more than the maximum at once, in the order in which items came", async () => {
+  it("never writes more than the maximum at once, in the order of arrival", async () => {
     const writer = createWriter();
     const group = new GroupCommit(3, writer.write);
     const results = await addAll(group, numbers(1, 8));
@@ -89,7 +89,7 @@ describe("badges issued at one moment are written together (contract section 1)"
     expect(await Promise.all(results)).toEqual(numbers(1, 8).map(String));
   });
 
-  it("takes items of the very moment in which a group ends", async () => {
+  it("accepts items at the very moment when a group ends", async () => {
     const writer = createWriter();
     const group = new GroupCommit(10, writer.write);
     const second = group.add(1).then(() => group.add(2));
@@ -102,7 +102,7 @@ describe("badges issued at one moment are written together (contract section 1)"
     expect(await second).toBe("2");
   });
 
-  it("is awake again after it had nothing to do", async () => {
+  it("starts again after it was idle", async () => {
     const writer = createWriter();
     const group = new GroupCommit(10, writer.write);
     for (const item of [1, 2, 3]) {
@@ -117,7 +117,7 @@ describe("badges issued at one moment are written together (contract section 1)"
 });
 
 describe("a group that fails", () => {
-  it("rejects its own items and nobody else's", async () => {
+  it("rejects its own items and no others", async () => {
     const writer = createWriter();
     const group = new GroupCommit(2, writer.write);
     const settled = Promise.allSettled(await addAll(group, numbers(1, 5)));
@@ -136,7 +136,7 @@ describe("a group that fails", () => {
     ]);
   });
 
-  it("leaves the next item as if nothing had happened, also when the writer throws at once", async () => {
+  it("does not affect the next item, even when the writer throws synchronously", async () => {
     const fault = new Error("broken");
     const group = new GroupCommit<number, string>(10, (items) => {
       if (items.includes(1)) throw fault;
@@ -146,7 +146,7 @@ describe("a group that fails", () => {
     expect(await group.add(2)).toBe("2");
   });
 
-  it("rejects an item for which the writer gave no result, instead of leaving it waiting", async () => {
+  it("rejects an item for which the writer returned no result", async () => {
     const writer = createWriter();
     const group = new GroupCommit(10, writer.write);
     const settled = Promise.allSettled(await addAll(group, [0, 1, 2]));
@@ -157,13 +157,13 @@ describe("a group that fails", () => {
   });
 });
 
-describe("whatever comes when", () => {
+describe("items in any order and timing", () => {
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.constant("add" as const) },
     { weight: 2, arbitrary: fc.constantFrom("succeed" as const, "fail" as const, "pause" as const) },
   );
 
-  it("every item is settled with its own result, one group at a time, none left waiting", async () => {
+  it("are all settled with their own results, one group at a time", async () => {
     const steps = fc.array(step, { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(steps, fc.integer({ min: 1, max: 5 }), async (moments, maxItems) => {

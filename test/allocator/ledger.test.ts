@@ -34,7 +34,7 @@ const holds = (ledger: Ledger, holder: string, number: number): boolean =>
 describe("a holder and its number (contract section 1)", () => {
   const range = rangeOf(5000, 100);
 
-  it("gives a holder the same number always: later, confirmed, in a grown range, after an eviction", async () => {
+  it("gives a holder the same number every time: later, confirmed, in a longer range, after an eviction", async () => {
     const object = createLedgerObject();
     const ask = (size: number, now: number) =>
       object.run((ledger) => numberOf(ledger.lease(key("alice"), rangeOf(5000, size), 0, now)));
@@ -52,7 +52,7 @@ describe("a holder and its number (contract section 1)", () => {
     ]);
   });
 
-  it("gives every number of the range once, in no order, then says that it is exhausted", async () => {
+  it("gives every number of the range once, in random order, then reports that it is exhausted", async () => {
     const object = createLedgerObject();
     const numbers = await object.run((ledger) => leaseMany(ledger, range, 60, "early"));
     await object.evict();
@@ -65,7 +65,7 @@ describe("a holder and its number (contract section 1)", () => {
     });
   });
 
-  it("has an order of its own in every object", async () => {
+  it("has a different order in every object", async () => {
     const orders = await Promise.all(
       [createLedgerObject(), createLedgerObject()].map((object) =>
         object.run((ledger) => leaseMany(ledger, range, 20, "device")),
@@ -74,7 +74,7 @@ describe("a holder and its number (contract section 1)", () => {
     expect(orders[0]).not.toEqual(orders[1]);
   });
 
-  it("reaches both ends of the largest range there can be", async () => {
+  it("reaches both ends of the largest possible range", async () => {
     const top = rangeOf(Number.MAX_SAFE_INTEGER - 9, 10);
     const numbers = await createLedgerObject().run((ledger) => leaseMany(ledger, top, 10, "device"));
     expect(sorted(numbers)).toEqual(allOf(top));
@@ -92,8 +92,8 @@ function useUpAndRelease(ledger: Ledger, range: NumberRange, name = "old"): numb
   return numbers;
 }
 
-describe("numbers that were given back (contract section 5)", () => {
-  it("come after all fresh ones, also when they have been free for long", async () => {
+describe("released numbers (contract section 5)", () => {
+  it("are leased after all fresh ones, even if they have been free for long", async () => {
     const object = createLedgerObject();
     const range = rangeOf(1, 20);
     const freed = await object.run((ledger) => {
@@ -107,7 +107,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(sorted(next.slice(15))).toEqual(sorted(freed));
   });
 
-  it("are drawn at random, each as likely as any other, whatever was reserved and revoked before", async () => {
+  it("are drawn at random, all equally likely, whatever was reserved and revoked before", async () => {
     const object = createLedgerObject();
     const size = 8;
     const draws = 4000;
@@ -132,7 +132,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(chiSquared, counts.join(" ")).toBeLessThan(40);
   });
 
-  it("cost the same to release and to draw, be there a few or thousands", async () => {
+  it("cost the same to release and to draw, whether there are a few or thousands", async () => {
     const costOf = (size: number, reuseAfterSeconds: number) =>
       createLedgerObject().run((ledger, sql) => {
         const range = rangeOf(1, size);
@@ -162,7 +162,7 @@ describe("numbers that were given back (contract section 5)", () => {
     }
   });
 
-  it("of an object from before draws were random are kept, and drawn like others", async () => {
+  it("of an object from before draws were random stay, and are drawn like others", async () => {
     const object = createLedgerObject();
     const range = rangeOf(1, 400);
     await object.run((ledger, sql) => {
@@ -176,7 +176,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(await object.run((ledger) => ledger.lease(key("more"), range, 0, NOW))).toEqual({ kind: "exhausted" });
   });
 
-  it("rest for a delay that was made longer after they had rested for the shorter one", async () => {
+  it("rest again when the delay is extended after they had rested for the shorter one", async () => {
     const object = createLedgerObject();
     const two = rangeOf(1, 2);
     const lease = (holder: string, delay: number, now: number) =>
@@ -187,7 +187,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(numberOf(await lease("bob", 60, NOW + 60 * SECOND))).not.toBe(first);
   });
 
-  it("are free once, however often they are given back", async () => {
+  it("are free once, however often they are released", async () => {
     const object = createLedgerObject();
     const small = rangeOf(1, 2);
     const answers = await object.run((ledger) => {
@@ -208,7 +208,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(answers.leases[0]).not.toMatchObject({ number: answers.number });
   });
 
-  it("rest for the reuse delay; fresh ones are handed out meanwhile", async () => {
+  it("rest for the reuse delay, while fresh ones are leased", async () => {
     const object = createLedgerObject();
     const small = rangeOf(1, 2);
     const lease = (holder: string, now: number) => object.run((ledger) => ledger.lease(key(holder), small, 60, now));
@@ -219,7 +219,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(await lease("carol", NOW + 60 * SECOND)).toEqual({ kind: "leased", number });
   });
 
-  it("rest for a whole delay more when the clock jumped back, and no longer than that", async () => {
+  it("rest for one more delay when the clock jumped back, and no longer", async () => {
     const object = createLedgerObject();
     const year = 365 * 24 * HOUR;
     const two = rangeOf(1, 2);
@@ -232,7 +232,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(sorted(leases.map(numberOf))).toEqual(sorted(numbers));
   });
 
-  it("are rested when the clock jumped far ahead, once each", async () => {
+  it("can be leased, once each, when the clock jumped far ahead", async () => {
     const object = createLedgerObject();
     const two = rangeOf(1, 2);
     const numbers = await object.run((ledger) => leaseMany(ledger, two, 2, "old"));
@@ -243,7 +243,7 @@ describe("numbers that were given back (contract section 5)", () => {
     expect(leases).toEqual([{ kind: "leased", number: numbers[1] }, { kind: "exhausted" }, leases[0]]);
   });
 
-  it("need no clock without a delay", async () => {
+  it("do not depend on the clock without a delay", async () => {
     const object = createLedgerObject();
     const one = rangeOf(7, 1);
     const lease = await object.run((ledger) => {
@@ -256,7 +256,7 @@ describe("numbers that were given back (contract section 5)", () => {
 });
 
 describe("a range that grew (contract section 10)", () => {
-  it("keeps the numbers that are out and brings the others, none twice", async () => {
+  it("keeps the leased numbers and adds the others, none twice", async () => {
     const object = createLedgerObject();
     const before = await object.run((ledger) => leaseMany(ledger, rangeOf(100, 30), 20, "before"));
     const after = await object.run((ledger) => leaseMany(ledger, rangeOf(100, 50), 15, "after"));
@@ -269,7 +269,7 @@ describe("a range that grew (contract section 10)", () => {
     });
   });
 
-  it("does not shrink for a caller that has not heard of it: it gets what it knows, and the others get the rest", async () => {
+  it("does not shrink for a caller that knows the shorter one: it gets numbers of that, and others get the rest", async () => {
     const object = createLedgerObject();
     const numbers = await object.run((ledger) => {
       const first = leaseMany(ledger, rangeOf(1, 20), 5, "grown");
@@ -282,14 +282,14 @@ describe("a range that grew (contract section 10)", () => {
     expect(sorted(numbers)).toEqual(allOf(rangeOf(1, 20)));
   });
 
-  it("has an order of its own in each part", async () => {
+  it("has a different order in each segment", async () => {
     const object = createLedgerObject();
     const first = await object.run((ledger) => leaseMany(ledger, rangeOf(0, 40), 40, "first"));
     const second = await object.run((ledger) => leaseMany(ledger, rangeOf(0, 80), 40, "second"));
     expect(second.map((number) => number - 40)).not.toEqual(first);
   });
 
-  it("is refused when it starts elsewhere: that is another application's", async () => {
+  it("is refused when it starts at a different number: it belongs to another application", async () => {
     const object = createLedgerObject();
     await object.run((ledger) => leaseMany(ledger, rangeOf(100, 10), 1, "device"));
     const lease = object.run((ledger) => ledger.lease(key("other"), rangeOf(90, 20), 0, NOW));
@@ -300,7 +300,7 @@ describe("a range that grew (contract section 10)", () => {
 describe("D1 that was restored to before a range grew (contract sections 1 and 10)", () => {
   const [short, long] = [rangeOf(100, 10), rangeOf(100, 30)];
 
-  it("gets no number beyond its range, neither a fresh nor a freed one; holders keep what they were issued", async () => {
+  it("gets no number beyond its range, fresh or freed; holders keep the numbers they were issued", async () => {
     const object = createLedgerObject();
     const { old, released, issued } = await object.run((ledger) => {
       const old = leaseMany(ledger, short, 10, "old");
@@ -355,7 +355,7 @@ describe("D1 that was restored to before a range grew (contract sections 1 and 1
 });
 
 describe("how many numbers of a range are left (contract section 10)", () => {
-  it("counts fresh ones and freed ones that have rested, and says nothing while it has not looked at all", async () => {
+  it("counts fresh and rested numbers, and is unknown while freed numbers are not up to date", async () => {
     const object = createLedgerObject();
     const range = rangeOf(1, 300);
     const counts = await object.run((ledger) => {
@@ -384,10 +384,10 @@ describe("how many numbers of a range are left (contract section 10)", () => {
   });
 });
 
-describe("numbers that D1 knows as somebody else's (contract section 1)", () => {
+describe("numbers that belong to another holder in D1 (contract section 1)", () => {
   const range = rangeOf(1, 20);
 
-  it("never come back once they are marked", async () => {
+  it("are never leased again once they are marked", async () => {
     const object = createLedgerObject();
     const [taken] = await object.run((ledger) => leaseMany(ledger, range, 1, "alice"));
     if (taken === undefined) expect.fail("no number");
@@ -399,7 +399,7 @@ describe("numbers that D1 knows as somebody else's (contract section 1)", () => 
     expect(await object.run((ledger) => ledger.lease(key("alice-0"), range, 0, NOW))).toEqual({ kind: "exhausted" });
   });
 
-  it("are not confused with the number that the holder has by now", async () => {
+  it("are not confused with the number that the holder has now", async () => {
     const object = createLedgerObject();
     const [number] = await object.run((ledger) => leaseMany(ledger, range, 1, "alice"));
     if (number === undefined) expect.fail("no number");
@@ -407,7 +407,7 @@ describe("numbers that D1 knows as somebody else's (contract section 1)", () => 
     expect(await object.run((ledger) => holds(ledger, "alice-0", number))).toBe(true);
   });
 
-  it("are passed over among the free and among the fresh; what lies between is kept", async () => {
+  it("are skipped among freed and fresh numbers; the free numbers in between stay", async () => {
     const object = createLedgerObject();
     const numbers = await object.run((ledger) => leaseMany(ledger, range, 4, "old"));
     const [taken, kept] = [numbers.slice(0, 2), numbers.slice(2)];
@@ -426,7 +426,7 @@ describe("numbers that D1 knows as somebody else's (contract section 1)", () => 
   });
 });
 
-describe("leases whose badge never came", () => {
+describe("leases whose badge was never written (contract section 1)", () => {
   const range = rangeOf(1, 100);
 
   it("are found when they are old and unconfirmed, and only then", async () => {
@@ -449,7 +449,7 @@ describe("leases whose badge never came", () => {
     expect(found.one).toEqual(found.leases.slice(0, 1));
   });
 
-  it("are taken back unless somebody asked for them or confirmed them meanwhile", async () => {
+  it("are reclaimed unless they were requested or confirmed since", async () => {
     const object = createLedgerObject();
     const reclaimed = await object.run((ledger, sql) => {
       const numbers = leaseMany(ledger, range, 3, "device");
@@ -464,7 +464,7 @@ describe("leases whose badge never came", () => {
     expect(reclaimed.free).toEqual([reclaimed.numbers[0]]);
   });
 
-  it("are found by later scans too, however many confirmed ones were passed", async () => {
+  it("are found by later scans, however many confirmed ones lie before them", async () => {
     const object = createLedgerObject();
     const scans = await object.run((ledger) => {
       const numbers = leaseMany(ledger, range, 6, "device");
@@ -485,8 +485,8 @@ describe("leases whose badge never came", () => {
   });
 });
 
-describe("whatever happens in whatever order (contract sections 1 and 5)", () => {
-  it("no number has two holders, none leaves the range, and fresh ones come before freed", {
+describe("any sequence of events (contract sections 1 and 5)", () => {
+  it("leaves no number with two holders or outside the range, and leases fresh numbers before freed ones", {
     timeout: byEffort(60_000, 300_000),
   }, async () => {
     const size = fc.integer({ min: 1, max: 20 });

@@ -7,7 +7,7 @@ const MAX_SIZE = Number.MAX_SAFE_INTEGER;
 
 const COUNTING_KEY = Uint8Array.from({ length: PERMUTATION_KEY_BYTES }, (_, place) => place);
 
-describe("every number of a range comes exactly once (contract section 1)", () => {
+describe("every number of a range is produced exactly once (contract section 1)", () => {
   it("for every size up to 60, every index", () => {
     for (let size = 1; size <= 60; size++) {
       const place = createPermutation(COUNTING_KEY, size);
@@ -17,7 +17,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
   });
 });
 
-describe("an order stays what it is", () => {
+describe("the order for a key never changes", () => {
   // An object remembers how far along its order it is. Were the order of a key to change with a release, numbers that
   // are out already would come again.
   it.each([

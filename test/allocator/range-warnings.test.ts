@@ -27,7 +27,7 @@ async function issueMany(application: TestApplication, count: number): Promise<v
 }
 
 describe("a range that fills up (contract section 10)", () => {
-  it("is warned about once when 90 % and once when 99 % of its numbers are used", async () => {
+  it("causes one warning when 90 % and one when 99 % of its numbers are used", async () => {
     const application = await createApplication({ size: 100 });
     const line = { level: "warn", event: "range-fills-up", application: application.id };
     await issueMany(application, 89);
@@ -43,7 +43,7 @@ describe("a range that fills up (contract section 10)", () => {
     expect(warnings()).toEqual([]);
   });
 
-  it("is not warned about again while numbers come and go about there", async () => {
+  it("causes no second warning while the count hovers around a share", async () => {
     const application = await createApplication({ size: 100 });
     await issueMany(application, 70);
     const invitations = [];
@@ -57,7 +57,7 @@ describe("a range that fills up (contract section 10)", () => {
     expect(warnings()).toEqual([]);
   });
 
-  it("is warned about again after more than twice as many numbers were left", async () => {
+  it("causes another warning after more than twice as many numbers were left", async () => {
     const application = await createApplication({ size: 100 });
     await issueMany(application, 70);
     const invitations = [];
@@ -70,7 +70,7 @@ describe("a range that fills up (contract section 10)", () => {
     expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
   });
 
-  it("is warned about again when it grew and that part fills up, too", async () => {
+  it("causes another warning when it was extended and the new part fills up", async () => {
     const application = await createApplication({ size: 20 });
     await issueMany(application, 18);
     expect(warnings()).toMatchObject([{ usedPercent: 90, left: 2 }]);

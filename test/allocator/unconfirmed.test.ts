@@ -63,8 +63,8 @@ async function ringAlarm(application: TestApplication): Promise<void> {
   if (alarm !== null && alarm <= Date.now()) await runDurableObjectAlarm(allocatorOf(application));
 }
 
-describe("numbers that an outage of D1 has used up (contract sections 1 and 5)", () => {
-  it("are handed out when the range is exhausted otherwise, five minutes later and not before", async () => {
+describe("numbers leased during an outage of D1 (contract sections 1 and 5)", () => {
+  it("are leased again if the range is otherwise exhausted, after five minutes and not before", async () => {
     const application = await createApplication({ size: 3 });
     await inviteInVain(application, 3);
     moveClock(5 * MINUTE - 1);
@@ -76,7 +76,7 @@ describe("numbers that an outage of D1 has used up (contract sections 1 and 5)",
     expect(outcome(await inviteForADay(application))).toBe(EXHAUSTED);
   });
 
-  it("stay with a device that asks again before that", async () => {
+  it("stay with a device that asks again before then", async () => {
     const application = await createApplication({ size: 1 });
     await duringOutage(application, () => ask(application, "device"));
     moveClock(4 * MINUTE);
@@ -86,7 +86,7 @@ describe("numbers that an outage of D1 has used up (contract sections 1 and 5)",
     expect((await ask(application, "device")).status).toBe(201);
   });
 
-  it("are not called exhausted while D1 does not say whose they are", async () => {
+  it("do not count as exhausted while D1 cannot say who owns them", async () => {
     const application = await createApplication({ size: 1 });
     await inviteInVain(application, 1);
     moveClock(5 * MINUTE);
@@ -96,7 +96,7 @@ describe("numbers that an outage of D1 has used up (contract sections 1 and 5)",
     expect((await ask(application, "device")).status).toBe(201);
   });
 
-  it("are looked up once, however many ask at that moment and afterwards", async () => {
+  it("are looked up once, however many requests ask then and afterwards", async () => {
     const application = await createApplication({ size: 2 });
     expect((await ask(application, "first")).status).toBe(201);
     await duringOutage(application, () => ask(application, "gone"));
@@ -122,7 +122,7 @@ describe("numbers that an outage of D1 has used up (contract sections 1 and 5)",
     expect(looks).toBe(0);
   });
 
-  it("are free again an hour after each was leased, with nobody asking", async () => {
+  it("are free again an hour after each was leased, without any request", async () => {
     const application = await createApplication({ size: 100 });
     const startedAt = Date.now();
     await inviteInVain(application, 3);
@@ -139,7 +139,7 @@ describe("numbers that an outage of D1 has used up (contract sections 1 and 5)",
     expect(await alarmOf(application)).toBeNull();
   });
 
-  it("are free within a minute after D1 came back when it was away at their hour", async () => {
+  it("are free within a minute after D1 recovers, if it was down when they were due", async () => {
     const application = await createApplication({ size: 100 });
     await inviteInVain(application, 2);
     moveClock(HOUR);
@@ -151,7 +151,7 @@ describe("numbers that an outage of D1 has used up (contract sections 1 and 5)",
   });
 });
 
-describe("an invitation whose token nobody was told (contract section 5)", () => {
+describe("an invitation whose token was never reported (contract section 5)", () => {
   /** D1 reserves, and its response is lost: the lease is never confirmed. */
   async function reserveUntold(expiresAtTime: number) {
     const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
@@ -195,7 +195,7 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     await expectConsistent(application);
   });
 
-  it("gives its number back also when D1's response to its end was lost", async () => {
+  it("frees its number even when D1's response to its end was lost", async () => {
     const application = await reserveUntold(Date.now() + DAY);
     let lost = 0;
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -209,7 +209,7 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     expect((await expectConsistent(application)).ledger.free).toEqual([application.firstNumber]);
   });
 
-  it("is ended after five minutes when the range is exhausted otherwise", async () => {
+  it("is ended after five minutes if the range is otherwise exhausted", async () => {
     const application = await reserveUntold(Date.now() + DAY);
     expect(outcome(await ask(application, "device"))).toBe(EXHAUSTED);
     moveClock(5 * MINUTE);
@@ -217,7 +217,7 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     expect((await expectConsistent(application)).invitations).toMatchObject([{ state: "revoked" }]);
   });
 
-  it("has expired when its time is over, whoever notices it first", async () => {
+  it("expires at its time, whichever part notices it first", async () => {
     const expiresAtTime = Date.now() + SECOND;
     const application = await reserveUntold(expiresAtTime);
     moveClock(HOUR);
@@ -282,7 +282,7 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     expect((await expectConsistent(application)).ledger.free).toEqual([application.firstNumber]);
   });
 
-  it("is told when the Worker's own retry gets through, and then keeps its number", async () => {
+  it("is reported when the Worker's own retry succeeds, and then keeps its number", async () => {
     const application = await createApplication({ size: 2, ...RECORDED_EVENTS });
     let tries = 0;
     const ALLOCATOR = aroundAllocators(async (_, call) => {
@@ -297,7 +297,7 @@ describe("an invitation whose token nobody was told (contract section 5)", () =>
     expect((await expectConsistent(application)).badges).toMatchObject([{ number: Number(told.body.badgeId) }]);
   });
 
-  it.each(["claimed", "revoked"])("is not one that somebody has %s, whatever the lease says", async (end) => {
+  it.each(["claimed", "revoked"])("does not count as such once it was %s, whatever the lease says", async (end) => {
     const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
     const { body } = await inviteForADay(application);
     const token = String(body.id);

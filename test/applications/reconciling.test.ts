@@ -57,7 +57,7 @@ function failingObjects(failing: readonly TestApplication[], onFailure = () => {
 }
 
 describe("one failing object (contract section 10: reconcile)", () => {
-  it("delays no other application's reconciliation, is logged, and has its turn in a later sweep", async () => {
+  it("delays no other application's reconciliation, is logged, and runs again in a later sweep", async () => {
     const applications = [
       await applicationWithBadge(),
       await applicationWithBadge(),

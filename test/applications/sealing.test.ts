@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 describe("sealing to a public key (contract section 9)", () => {
-  it("gives back what was sealed, in its own place", async () => {
+  it("opens the sealed values again, each in its own row", async () => {
     expect(await open(privateKey, LABEL, sealed)).toEqual(SECRET);
   });
 

@@ -163,7 +163,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     await expectSignature(application, "guest after", later);
   });
 
-  it("never goes back to a key that was made earlier: of two rotations the later one wins", async () => {
+  it("never returns to an earlier key: of two rotations the later one wins", async () => {
     const start = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
     const application = await createApplication();
@@ -190,7 +190,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     await expectSignature(application, "phone", publicKey);
   });
 
-  it("answers the key set to anybody, for five minutes, and 404 for an unknown application", async () => {
+  it("publishes the key set to everybody, cacheable for five minutes, and responds 404 to an unknown application", async () => {
     const application = await createApplication({ disabledAt: Date.now() });
     const { headers } = await call("GET", `/v1/applications/${application.id}/jwks.json`);
     expect(headers.get("Cache-Control")).toBe("public, max-age=300");

@@ -16,7 +16,7 @@ useQuietLog();
 useStandingClock();
 
 describe("GET /v1/changes (contract section 13)", () => {
-  it("has every badge once, in its present state, in the order of the last changes", async () => {
+  it("lists every badge once, in its present state, in the order of its last change", async () => {
     const application = await createApplication();
     const first = await issueTo(application, "phone-1", "alice");
     const second = await issueTo(application, "phone-2", "bob");
@@ -34,7 +34,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     });
   });
 
-  it("always gives a cursor, also with an empty page, and with that only what changed since", async () => {
+  it("returns a cursor with every page, even an empty one; the next page has only later changes", async () => {
     const application = await createApplication();
     const follower = new Follower(application);
     expect(await follower.follow()).toEqual([]);
@@ -45,7 +45,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("says by `more` whether a page follows, whatever the size of the pages", async () => {
+  it("reports in `more` whether a page follows, for every page size", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 6; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -72,7 +72,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     expect(outcome(await call("GET", "/v1/changes", { headers: wrong }))).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("422 for a malformed cursor or page size", async () => {
+  it("responds 422 to a malformed cursor or page size", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const list = await callServer(application, "GET", "/v1/badges?per_page=1");
@@ -92,7 +92,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     expect(outcome(await callServer(application, "GET", `/v1/changes?cursor=${good}`))).toBe("200");
   });
 
-  it("shows each kind of change once, and nothing when nothing changed", async () => {
+  it("shows each kind of change once, and nothing when nothing has changed", async () => {
     const application = await createApplication();
     const follower = new Follower(application);
     const seen = async () => (await follower.follow()).map(({ id, state }) => `${id} ${String(state)}`);
@@ -134,7 +134,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("gives all that changed since to a cursor that was held for long", async () => {
+  it("returns everything that has changed since an old cursor", async () => {
     const application = await createApplication();
     const numbers = [];
     for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -151,7 +151,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("goes by the order of commits, however clocks differ", async () => {
+  it("follows the order of commits, even when clocks differ", async () => {
     const application = await createApplication();
     const numbers = [];
     for (let place = 0; place < 4; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -166,7 +166,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("shows an expiry that was noted, also by a clock that is behind", async () => {
+  it("shows a recorded expiry even if the clock is behind", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await setEnd(application, id, ahead(-SECOND));
@@ -175,7 +175,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     expect(changes.map(({ state }) => state)).toEqual(["expired"]);
   });
 
-  it("skips and repeats nothing while many write", async () => {
+  it("skips and repeats nothing during concurrent writes", async () => {
     const application = await createApplication();
     const numbers = await inParallel(8, (place) => issueTo(application, `phone-${place}`, `user-${place % 3}`));
     const followers = [new Follower(application, 1), new Follower(application, 3), new Follower(application)];
@@ -212,7 +212,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     }
   });
 
-  it("numbers badges of release 1.0 by the order of their issue", async () => {
+  it("numbers badges of release 1.0 in the order in which they were issued", async () => {
     const application = await createApplication();
     await env.DB.prepare(
       `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1999)

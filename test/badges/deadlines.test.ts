@@ -36,7 +36,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect((await refused).headers.get("retry-after")).toBe("2");
   });
 
-  it("makes a badge call fail with 503 after 10 s when it is the call of the object", async () => {
+  it("makes a badge call fail with 503 after 10 s when it is the object's call to D1", async () => {
     const application = await createApplication();
     timers = new StandingTimers();
     let calls = 0;
@@ -61,7 +61,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(outcome(await refused)).toBe("503 UNAVAILABLE");
   });
 
-  it("has 10 s for all of its tries together", async () => {
+  it("has 10 s for all tries together", async () => {
     const application = await createApplication();
     timers = new StandingTimers();
     let tries = 0;
@@ -87,7 +87,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(timers.pending).toBe(0);
   });
 
-  it("does not keep the application's other devices waiting: the next group is written", async () => {
+  it("does not block the application's other devices: the next group is written", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     timers = new StandingTimers();
     const held = new HeldTrips("INSERT INTO badge");
@@ -130,7 +130,7 @@ describe("a badge that D1 writes after the deadline (contract sections 1 and 11)
     },
   );
 
-  it("never becomes a second owner of a number that went to another device meanwhile", async () => {
+  it("never becomes a second owner of a number that another device has got since", async () => {
     const application = await createApplication({ size: 1, webhookUrl: WEBHOOK_URL });
     timers = new StandingTimers();
     const held = new HeldTrips("INSERT INTO badge");

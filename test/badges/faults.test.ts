@@ -34,14 +34,14 @@ async function askUntilAnswered(application: TestApplication, bindings: Partial<
   return answers;
 }
 
-describe("a request that fails half-way, tried again by the client (contract section 1)", () => {
+describe("a request that fails half-way and is retried by the client (contract section 1)", () => {
   const LOOKS = [
     { what: "which application that is", text: 'from "application"' },
     { what: "whether there is a badge", text: 'from "badge"' },
   ];
 
   it.each(LOOKS.flatMap((look) => CASES.map((fault) => ({ ...look, ...fault }))))(
-    "D1 fails $moment it answers $what: $kind.name",
+    "D1 fails $moment it reads $what: $kind.name",
     async ({ text, moment, kind }) => {
       const application = await createApplication({ webhookUrl: WEBHOOK_URL });
       const DB = aroundD1(env.DB, failingTrips(text, kind, moment));
@@ -84,7 +84,7 @@ describe("a request that fails half-way, tried again by the client (contract sec
     },
   );
 
-  it("the queue takes no wake-up: the event stays due, for the sweep", async () => {
+  it("the queue accepts no wake-up: the event stays due until the sweep finds it", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const WEBHOOKS = queueThat(() => {
       throw new Error("Queue is overloaded");
@@ -95,7 +95,7 @@ describe("a request that fails half-way, tried again by the client (contract sec
     expect(await eventRows(application)).toMatchObject([{ state: "pending", dueAt: 0 }]);
   });
 
-  it("D1 is overloaded: nobody adds to it by trying at once", async () => {
+  it("D1 is overloaded: no call is retried at once", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     let trips = 0;
     await aroundObjectD1(application, () => async (_, send) => {
@@ -134,7 +134,7 @@ describe("a request that fails half-way, tried again by the client (contract sec
   }
 });
 
-describe("an object that dies at its work (contract section 1)", () => {
+describe("an object that crashes while it works (contract section 1)", () => {
   it.each([
     { moment: "once the number is leased", statuses: [503, 201, 200] },
     { moment: "once D1 has the badge", statuses: [503, 200, 200] },
@@ -160,7 +160,7 @@ describe("an object that dies at its work (contract section 1)", () => {
     expect(await eventRows(application)).toHaveLength(2);
   });
 
-  it("before the lease is stored leaves nothing behind", async () => {
+  it("leaves nothing behind when it crashes before the lease is stored", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     await aroundObjectD1(application, (state) => (_, send) => {
       state.abort("the object dies");
@@ -172,7 +172,7 @@ describe("an object that dies at its work (contract section 1)", () => {
   });
 });
 
-describe("badge and event come together or not at all (contract section 8)", () => {
+describe("a badge and its event are written together or not at all (contract section 8)", () => {
   it("writes neither when D1 cannot record the event", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     await env.DB.prepare(
@@ -190,8 +190,8 @@ describe("badge and event come together or not at all (contract section 8)", () 
   });
 });
 
-describe("a badge that another request has written meanwhile (contract section 1)", () => {
-  it("is answered like any existing one, with the newest metadata and as the current one", async () => {
+describe("a badge that a concurrent request has written (contract section 1)", () => {
+  it("is returned like any existing badge: with the newest metadata, and as the current one", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const winners: Answer[] = [];
     const DB = aroundD1(env.DB, async (statements, send) => {

@@ -149,7 +149,7 @@ describe("reconcile after D1 was restored (contract section 12)", () => {
 });
 
 describe("a revocation whose first response from D1 was lost", () => {
-  it("is remembered all the same, and repeated by reconcile (contract section 12)", async () => {
+  it("is still recorded, and repeated by reconcile (contract section 12)", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     const copy = await copyD1();
@@ -230,7 +230,7 @@ const ACTS = fc.oneof(
 );
 
 describe("any history of badges and restorations (contract section 13)", () => {
-  it("leaves whoever follows the feed with an exact copy", async () => {
+  it("leaves a follower of the feed with an exact copy", async () => {
     const history = fc.array(ACTS, { minLength: 5, maxLength: 25, size: "max" });
     const property = fc.asyncProperty(history, async (acts) => {
       const application = await createApplication({ size: 1000 });

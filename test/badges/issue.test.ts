@@ -41,7 +41,7 @@ async function listed(application: TestApplication): Promise<unknown> {
 }
 
 describe("a user device and its badge (contract section 1)", () => {
-  it("answers 201 with number and public key first, 200 with the same number ever after", async () => {
+  it("gets 201 with a number and public key first, then always 200 with the same number", async () => {
     const application = await createApplication();
     const first = await requestBadge(application, "device-1", { userId: "alice" });
     expect(first.status).toBe(201);
@@ -55,7 +55,7 @@ describe("a user device and its badge (contract section 1)", () => {
     expect(await listed(application)).toEqual([{ id: badgeId, userId: "alice" }]);
   });
 
-  it("gives every key of application, udid and user a number of its own", async () => {
+  it("gives every combination of application, udid and user its own number", async () => {
     const [one, two] = [await createApplication(), await createApplication()];
     const keys: [TestApplication, string, string][] = [
       [one, "device", "alice"],
@@ -82,7 +82,7 @@ describe("a user device and its badge (contract section 1)", () => {
 });
 
 describe("requests that race (contract section 1)", () => {
-  it("gives 1,000 devices at once 1,000 numbers", { timeout: 180_000 }, async () => {
+  it("gives 1,000 concurrent devices 1,000 numbers", { timeout: 180_000 }, async () => {
     const application = await createApplication();
     // As a phone does: on a busy machine a thousand calls take longer than one call may.
     const ask = async (index: number): Promise<Answer> => {
@@ -98,19 +98,19 @@ describe("requests that race (contract section 1)", () => {
     expect(new Set(rows.map(({ position }) => position))).toEqual(new Set(rows.map((_, place) => place + 1)));
   });
 
-  it("gives one user device one number and one event, however many requests come at once", async () => {
+  it("gives one user device one number and one event, however many requests are concurrent", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     expectOneNumber(await inParallel(200, () => requestQuietly(application, "device", { userId: "alice" })));
     expect(await badgeRows(application)).toHaveLength(1);
     expect(await eventRows(application)).toHaveLength(1);
   });
 
-  it("gives one user device one number below the limit of its requests too", async () => {
+  it("gives one user device one number with the rate limit on, too", async () => {
     const application = await createApplication();
     expectOneNumber(await inParallel(50, () => requestBadge(application, "device", { userId: "alice" })));
   });
 
-  it("gives ten applications at once numbers of their own range, down to the last one", async () => {
+  it("gives ten concurrent applications numbers from their own ranges, down to the last number", async () => {
     const applications = await Promise.all(Array.from({ length: 10 }, () => createApplication({ size: 8 })));
     const answers = await Promise.all(
       applications.map((application) =>
@@ -129,14 +129,14 @@ describe("requests that race (contract section 1)", () => {
     expect(first && (await requestBadge(first, "device-3", { userId: "alice" })).status).toBe(200);
   });
 
-  it("gives the users of one device numbers of their own", async () => {
+  it("gives each user of one device a different number", async () => {
     const application = await createApplication();
     const answers = await inParallel(20, (place) => requestBadge(application, "device", { userId: `user-${place}` }));
     const numbers = expectDifferent(answers, application);
     expect(numbers).toContain(Number(await currentBadge(application, "device")));
   });
 
-  it("writes as many badges at once as a group has, each as large as a request can make it", async () => {
+  it("writes a full group of badges of the largest size that a request allows", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     // Control characters: JSON needs six characters for each, and seven where JSON is inside JSON.
     const longest = "\u0001".repeat(256);
@@ -163,7 +163,7 @@ describe("requests that race (contract section 1)", () => {
 });
 
 describe("the device's current badge (contract section 1)", () => {
-  it("is the one that its last successful request answered", async () => {
+  it("is the badge of its last successful request", async () => {
     const application = await createApplication();
     const ask = async (userId: string) => (await requestBadge(application, "device", { userId })).body.badgeId;
     const [alice, bob] = [await ask("alice"), await ask("bob")];
@@ -178,7 +178,7 @@ describe("the device's current badge (contract section 1)", () => {
     expect(await currentBadge(application, "device")).toBe(bob);
   });
 
-  it("can be found among users whose badges came at one moment", async () => {
+  it("is found among users whose badges were issued at the same time", async () => {
     const application = await createApplication();
     const users = Array.from({ length: 6 }, (_, place) => `user-${place}`);
     const ask = (userId: string) => requestBadge(application, "device", { userId });
@@ -192,7 +192,7 @@ describe("the device's current badge (contract section 1)", () => {
 });
 
 describe("metadata (contract sections 1 and 7)", () => {
-  it("is stored, kept when none is sent, and replaced as a whole when it differs", async () => {
+  it("is stored, stays when none is sent, and is replaced as a whole when it differs", async () => {
     const application = await createApplication();
     const ask = (metadata?: unknown) => requestBadge(application, "device", { userId: "alice", metadata });
     const { body } = await ask({ os: "iOS", deviceModel: "iPhone 18", sdkVersion: "1.0" });
@@ -206,7 +206,7 @@ describe("metadata (contract sections 1 and 7)", () => {
     await isListed({ os: "iOS", osVersion: "27.1" });
   });
 
-  it("comes later where there was none, for that badge only", async () => {
+  it("can be added later, to that badge only", async () => {
     const application = await createApplication();
     for (const userId of ["alice", "bob"]) await requestBadge(application, "device", { userId });
     await requestBadge(application, "device", { userId: "alice", metadata: { os: "Android" } });

@@ -62,7 +62,7 @@ describe("GET /v1/badges/{id} (contract section 12)", () => {
   });
 });
 
-describe("whom the calls of section 12 know, and in which order they refuse", () => {
+describe("the calls of contract section 12 refuse in the contract's order", () => {
   const CALLS = [["GET", ""], ["PATCH", ""], ...STEPS.map((step) => ["PATCH", `/${step}`] as const)] as const;
 
   it.each(CALLS)(
@@ -116,7 +116,7 @@ describe("whom the calls of section 12 know, and in which order they refuse", ()
     },
   );
 
-  it("PATCH /v1/badges/{id}: 400, then 422, then 404, then 409", async () => {
+  it("checks PATCH /v1/badges/{id} in the order 400, 422, 404, 409", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await takeStep(application, id, "revoke");
@@ -144,7 +144,7 @@ describe("whom the calls of section 12 know, and in which order they refuse", ()
     expect(await ask(id, { expiresAt: null })).toBe("409 ENDED_BADGE");
   });
 
-  it("409 ENDED_BADGE for steps that the diagram does not have", async () => {
+  it("responds 409 ENDED_BADGE to steps that the diagram does not have", async () => {
     const application = await createApplication();
     const revoked = await issueTo(application, "phone-1", "alice");
     await takeStep(application, revoked, "revoke");
@@ -167,7 +167,7 @@ describe("whom the calls of section 12 know, and in which order they refuse", ()
     expect(outcome(await takeStep(application, expired, "revoke"))).toBe("200");
   });
 
-  it("405 with Allow for other methods", async () => {
+  it("responds 405 with Allow to other methods", async () => {
     const application = await createApplication();
     for (const path of ["/v1/badges/1/suspend", "/v1/badges/1/resume", "/v1/badges/1/revoke", "/v1/users/a/block"]) {
       const answer = await callServer(application, "GET", path);
@@ -177,7 +177,7 @@ describe("whom the calls of section 12 know, and in which order they refuse", ()
 });
 
 describe("a call that changes nothing (contract section 12)", () => {
-  it("gets the same 200 again, and makes neither a change nor an event", async () => {
+  it("gets the same 200 again, and causes neither a change nor an event", async () => {
     const application = await createApplication({ ...RECORDED_EVENTS, events: ALL_EVENTS });
     const id = await issueTo(application, "phone", "alice");
     const end = ahead(DAY);
@@ -201,7 +201,7 @@ describe("a call that changes nothing (contract section 12)", () => {
 });
 
 describe("device calls on a badge that is not active (contract section 12)", () => {
-  it("403 SUSPENDED_BADGE until it is resumed, 403 REVOKED_BADGE for ever", async () => {
+  it("get 403 SUSPENDED_BADGE until it is resumed, and 403 REVOKED_BADGE permanently", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await takeStep(application, id, "suspend");
@@ -212,7 +212,7 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 REVOKED_BADGE", "403 REVOKED_BADGE"]);
   });
 
-  it("403 EXPIRED_BADGE from the moment of its end on, without a sweep; a later end restores what it was", async () => {
+  it("get 403 EXPIRED_BADGE from its end on, without a sweep; a later end restores its state", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await setEnd(application, id, ahead(HOUR));
@@ -232,7 +232,7 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 SUSPENDED_BADGE", "403 SUSPENDED_BADGE"]);
   });
 
-  it("a past end ends the badge now", async () => {
+  it("get 403 at once after a past end is set", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     const answer = await setEnd(application, id, "0001-01-01T00:00:00Z");
@@ -243,7 +243,7 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(await listedNumbers(application)).toEqual([Number(id)]);
   });
 
-  it("signatures end at the earlier of the lifetime and the badge's end, rounded down", async () => {
+  it("get signatures that end with the lifetime or the badge, whichever is earlier, rounded down", async () => {
     const application = await createApplication({ signatureLifetimeSeconds: 60 });
     const forever = await createApplication();
     const endsOf = async ({ id }: { id: string }) => {
@@ -272,7 +272,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     return { token: String(answer.body.id), id: String(answer.body.badgeId) };
   };
 
-  it("that is revoked: an invitation created with the secret gives a new one, and the old one stays revoked", async () => {
+  it("issues a new badge for a revoked one if the invitation was created with the secret; the old one stays revoked", async () => {
     const application = await createApplication({ ...RECORDED_EVENTS, events: ALL_EVENTS });
     const old = await issueTo(application, "phone", "alice");
     await takeStep(application, old, "revoke");
@@ -296,7 +296,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     for (const number of [old, id]) expect((await getBadge(application, number)).body.state).toBe("revoked");
   });
 
-  it("that is revoked: an invitation created without the secret is refused and not consumed", async () => {
+  it("refuses a revoked badge's owner without consuming an invitation that was created without the secret", async () => {
     const application = await createApplication();
     const old = await issueTo(application, "phone", "alice");
     await takeStep(application, old, "revoke");
@@ -306,7 +306,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     expect((await claim(application, "phone", "bob", token)).status).toBe(201);
   });
 
-  it("that is suspended: refused, also with the secret, and not consumed", async () => {
+  it("refuses a suspended badge's owner without consuming the invitation, even one created with the secret", async () => {
     const application = await createApplication();
     const old = await issueTo(application, "phone", "alice");
     await takeStep(application, old, "suspend");
@@ -316,7 +316,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     }
   });
 
-  it("that has expired: replaced", async () => {
+  it("replaces a badge that has expired", async () => {
     const application = await createApplication();
     const old = await issueTo(application, "phone", "alice");
     await setEnd(application, old, ahead(-1));
@@ -326,7 +326,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
   });
 
-  it("presented again after the badge was revoked: 403, not a badge", async () => {
+  it("responds 403 when its token is presented again after the badge was revoked", async () => {
     const application = await createApplication();
     const { token, id } = await withSecret(application);
     expect((await claim(application, "phone", "alice", token)).status).toBe(201);
@@ -336,7 +336,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
 });
 
 describe("badgeExpiresAt of an invitation (contract section 12)", () => {
-  it("is echoed as sent, and the badge that is claimed ends then", async () => {
+  it("is returned as sent, and is the end of the claimed badge", async () => {
     const application = await createApplication();
     const badgeExpiresAt = "2028-02-29T12:00:00.5+02:00";
     const answer = await requestInvitation(application, { expiresAt: ahead(HOUR), badgeExpiresAt });
@@ -348,7 +348,7 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
     });
   });
 
-  it("ends the invitation when it comes first: 410 EXPIRED_INVITATION", async () => {
+  it("ends the invitation if it is earlier than expiresAt: 410 EXPIRED_INVITATION", async () => {
     const application = await createApplication();
     const times = { expiresAt: ahead(HOUR), badgeExpiresAt: ahead(MINUTE) };
     const one = await requestInvitation(application, times);
@@ -360,7 +360,7 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 EXPIRED_BADGE", "403 EXPIRED_BADGE"]);
   });
 
-  it("must lie ahead, at most 3,650 days: else 422 INVALID_BADGEEXPIRESAT", async () => {
+  it("must be in the future, at most 3,650 days ahead: otherwise 422 INVALID_BADGEEXPIRESAT", async () => {
     const application = await createApplication();
     const ask = async (badgeExpiresAt: unknown, expiresAt: unknown = ahead(HOUR)) =>
       outcome(await requestInvitation(application, { expiresAt, badgeExpiresAt }));
@@ -376,8 +376,8 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
   });
 });
 
-describe("the lists of section 4 in the light of section 12", () => {
-  it("have active and suspended badges: `state` only when suspended, `expiresAt` only when there is one", async () => {
+describe("the lists of contract section 4 with the states of section 12", () => {
+  it("contain active and suspended badges: `state` only if suspended, `expiresAt` only if there is an end", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 6; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -403,7 +403,7 @@ describe("the lists of section 4 in the light of section 12", () => {
     expect((await getBadge(application, replaced)).body.state).toBe("replaced");
   });
 
-  it("shows a badge that is given a later end again, once and in its old place", async () => {
+  it("show a badge again after its end is moved ahead, once and at its old position", async () => {
     const application = await createApplication();
     const first = await issueTo(application, "phone-1", "alice");
     const second = await issueTo(application, "phone-2", "alice");

@@ -33,7 +33,7 @@ function overtakenBy(happens: () => Promise<unknown>) {
 }
 
 describe("steps that race (contract section 12)", () => {
-  it("a suspension that was answered holds for every signature that is asked for afterwards", async () => {
+  it("a suspension applies to every signature requested after its response", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     const signatures = inParallel(20, () => signOn(application, "phone"));
@@ -43,7 +43,7 @@ describe("steps that race (contract section 12)", () => {
     for (const answer of await signatures) expect(["200", "403 SUSPENDED_BADGE"]).toContain(outcome(answer));
   });
 
-  it("a revocation that comes between a claim's look and its write decides the claim", async () => {
+  it("a revocation between a claim's read and its write decides the claim", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     const { token } = await invite(application);
@@ -61,7 +61,7 @@ describe("steps that race (contract section 12)", () => {
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
   });
 
-  it("a revocation and a claim at the same moment leave either order's outcome, never a mix", async () => {
+  it("a concurrent revocation and claim end as if one had come first, never in a mix", async () => {
     const seen = new Set<string>();
     for (let round = 0; round < 12; round++) {
       const application = await createApplication();
@@ -83,7 +83,7 @@ describe("steps that race (contract section 12)", () => {
     expect(seen.size).toBeGreaterThan(0);
   });
 
-  it("a block that comes between a claim's look and its write decides the claim", async () => {
+  it("a block between a claim's read and its write decides the claim", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     let isDone = false;
@@ -98,7 +98,7 @@ describe("steps that race (contract section 12)", () => {
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
   });
 
-  it("a resumption that meets the sweep's note of the expiry is refused", async () => {
+  it("a resumption is refused when the sweep records the expiry first", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await takeStep(application, id, "suspend");
@@ -115,7 +115,7 @@ describe("steps that race (contract section 12)", () => {
     expect((await getBadge(application, id)).body.state).toBe("suspended");
   });
 
-  it("a later end that is set while the sweep notes the expiry wins", async () => {
+  it("a later end wins when it is set while the sweep records the expiry", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await setEnd(application, id, ahead(HOUR));
@@ -135,7 +135,7 @@ describe("steps that race (contract section 12)", () => {
     expect((await getBadge(application, id)).body).toEqual({ id, userId: "alice", state: "active" });
   });
 
-  it("many suspensions and resumptions at once give each change a number of its own", async () => {
+  it("concurrent suspensions and resumptions each get their own change number", async () => {
     const application = await createApplication({ ...RECORDED_EVENTS, events: "badge:suspended,badge:resumed" });
     const numbers = await inParallel(5, (place) => issueTo(application, `phone-${place}`, "alice"));
     const answers = await inParallel(40, (place) =>
@@ -170,7 +170,7 @@ describe("a D1 write that arrives late (contract section 12)", () => {
     expect((await signOn(application, "phone")).status).toBe(200);
   });
 
-  it("of a login's metadata never undoes what a later login said", async () => {
+  it("of a login's metadata never replaces a later login's", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const held = new HeldTrips("SET metadata");
@@ -190,7 +190,7 @@ describe("a D1 write that arrives late (contract section 12)", () => {
     expect(row?.metadata).toBe('{"os":"new"}');
   });
 
-  it("whose response was lost is answered like the call that made it", async () => {
+  it("gets the response of the call that made it when the first response was lost", async () => {
     const application = await createApplication({ ...RECORDED_EVENTS, events: "badge:suspended" });
     const id = await issueTo(application, "phone", "alice");
     const kind = { name: "once", times: 1, error: LOST, isOvercome: true };

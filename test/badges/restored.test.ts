@@ -42,7 +42,7 @@ async function leaseInVain(application: TestApplication, udid: string): Promise<
 
 const PROBE = holderKeySchema.parse("probe");
 
-describe("a leased number that D1 knows as somebody else's (contract section 1)", () => {
+describe("a leased number that belongs to another holder in D1 (contract section 1)", () => {
   it("is replaced by another and never leased again", async () => {
     const application = await createApplication({ size: 3 });
     const taken = await withLedger(application, (ledger) => {
@@ -74,9 +74,9 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
   });
 
   it.each([
-    { isTaken: true, free: 0, fate: "is nobody's here any more" },
-    { isTaken: false, free: 1, fate: "goes back" },
-  ])("leased in vain for a device that D1 knows with another ($isTaken), it $fate", async ({ isTaken, free }) => {
+    { isTaken: true, free: 0, fate: "is never leased again" },
+    { isTaken: false, free: 1, fate: "is freed" },
+  ])("$fate when D1 has another number for the device (leased number taken: $isTaken)", async ({ isTaken, free }) => {
     const application = await createApplication({ size: 3 });
     const { firstNumber: first, lastNumber: last } = application;
     await ask(application, "device");
@@ -103,7 +103,7 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
     expect(await withLedger(application, (_, { sql }) => freedNumbers(sql))).toHaveLength(free);
   });
 
-  it("is passed over together with all that follow: the second number is good, however long the run", async () => {
+  it("is skipped with all taken numbers that follow: the second try succeeds, however many there are", async () => {
     const application = await createApplication({ size: 2 * SKIP_CHUNK_NUMBERS });
     expect((await ask(application, "first")).status).toBe(201);
     const next = await withLedger(application, (ledger) => ledger.peekFresh(SKIP_CHUNK_NUMBERS + 10));
@@ -117,7 +117,7 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
     expect(writes).toBe(2);
   });
 
-  it("is passed over by fifty devices at once, and what lies between is used", async () => {
+  it("is skipped by fifty concurrent devices, and the free numbers in between are used", async () => {
     const application = await createApplication({ size: 2 * SKIP_CHUNK_NUMBERS });
     expect((await ask(application, "first")).status).toBe(201);
     const next = await withLedger(application, (ledger) => ledger.peekFresh(SKIP_CHUNK_NUMBERS + 20));
@@ -130,7 +130,7 @@ describe("a leased number that D1 knows as somebody else's (contract section 1)"
 });
 
 describe("an object that was restored to an older state (contract section 1)", () => {
-  it("leases none of the numbers issued since then, and every device keeps its own", async () => {
+  it("leases none of the numbers issued since then, and every device keeps its own number", async () => {
     const application = await createApplication({ size: 150 });
     const before = await askMany(application, 10, "before");
     // Freed numbers of that state, some of them issued since: they must be passed over as well.
@@ -162,7 +162,7 @@ describe("an object that was restored to an older state (contract section 1)", (
     );
   });
 
-  it("leases the rest of its range to the last number when it lost everything", async () => {
+  it("leases the rest of its range to the last number after it has lost everything", async () => {
     const application = await createApplication({ size: 60 });
     const before = await askMany(application, 45, "before");
     await runInDurableObject(allocatorOf(application), (_, { storage }) => storage.deleteAll());
@@ -174,7 +174,7 @@ describe("an object that was restored to an older state (contract section 1)", (
 });
 
 describe("D1 that was restored to an older state (contract section 1)", () => {
-  it("gives a device that lost its badge the same number again, and nobody else that number", async () => {
+  it("gives a device that lost its badge the same number again, and no other device that number", async () => {
     const application = await createApplication({ size: 20 });
     const answers = await askMany(application, 10, "device");
     const numbers = expectDifferent(answers, application);
@@ -187,8 +187,8 @@ describe("D1 that was restored to an older state (contract section 1)", () => {
   });
 });
 
-describe("a lease whose badge never came", () => {
-  it("is taken back after an hour, and its number is handed out again once there are no fresh ones", async () => {
+describe("a lease whose badge was never written (contract section 1)", () => {
+  it("is settled after an hour, and its number is leased again once no fresh ones are left", async () => {
     const application = await createApplication({ size: 2 });
     const number = await leaseInVain(application, "gone");
     expect(numberOf(await ask(application, "fresh"))).not.toBe(number);
@@ -200,7 +200,7 @@ describe("a lease whose badge never came", () => {
     expect(await ask(application, "gone")).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
   });
 
-  it("is taken back by a later alarm when it was young at the first", async () => {
+  it("is settled by a later alarm if it is too young at the first", async () => {
     const application = await createApplication();
     const number = numberOf(await ask(application, "device"));
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1_800_000 });
@@ -212,7 +212,7 @@ describe("a lease whose badge never came", () => {
     expect(await leasesOf(application)).toMatchObject([{ number }]);
   });
 
-  it("is kept when its badge is in D1 after all: the object died before it heard of it", async () => {
+  it("is confirmed if D1 has its badge: the object crashed before it got the response", async () => {
     const application = await createApplication();
     const number = numberOf(await ask(application, "device"));
     await withLedger(application, (_, { sql }) => sql.exec("UPDATE lease SET confirmed = 0").toArray());
@@ -220,7 +220,7 @@ describe("a lease whose badge never came", () => {
     expect(await leasesOf(application)).toMatchObject([{ number, confirmed: true }]);
   });
 
-  it("is given up when D1 knows the number as somebody else's", async () => {
+  it("ends without freeing the number if that belongs to another holder in D1", async () => {
     const application = await createApplication({ size: 2 });
     const number = await leaseInVain(application, "gone");
     await insertForeign([number]);
@@ -231,7 +231,7 @@ describe("a lease whose badge never came", () => {
     expect(countStatuses([await ask(application, "one-more")])).toEqual({ 503: 1 });
   });
 
-  it("is kept when its holder asks while the alarm looks", async () => {
+  it("stays when its holder requests it while the alarm runs", async () => {
     const application = await createApplication();
     const number = await leaseInVain(application, "device");
     const [lease] = await leasesOf(application);
@@ -246,7 +246,7 @@ describe("a lease whose badge never came", () => {
     expect(numberOf(await ask(application, "device"))).toBe(number);
   });
 
-  it("is taken back later when D1 is away for longer than the platform repeats an alarm", async () => {
+  it("is settled later if D1 is down for longer than the platform retries an alarm", async () => {
     const application = await createApplication();
     await leaseInVain(application, "gone");
     await aroundObjectD1(application, () => () => Promise.reject(new Error("D1_ERROR: D1 is away")));
@@ -257,7 +257,7 @@ describe("a lease whose badge never came", () => {
     expect(await leasesOf(application)).toEqual([]);
   });
 
-  it("is found among many that came to D1, and the alarm rests when all have", async () => {
+  it("is found among many confirmed ones, and no alarm is set once all are confirmed", async () => {
     const application = await createApplication();
     const answers = await askMany(application, 5, "device");
     await leaseInVain(application, "gone");

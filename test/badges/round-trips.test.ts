@@ -77,7 +77,7 @@ async function createKnownApplication(): Promise<TestApplication> {
 
 const NONE: Trips = { worker: 0, object: 0, fromObject: 0, queue: 0 };
 
-describe("what an answer costs, in round trips", () => {
+describe("the round trips of a request", () => {
   it.each([
     {
       name: "an existing badge",
@@ -90,7 +90,7 @@ describe("what an answer costs, in round trips", () => {
       name: "a page of one user",
       request: (application: TestApplication) => pageRequest(application, "/v1/users/alice/badges"),
     },
-  ])("$name: one to D1", async ({ request }) => {
+  ])("makes one round trip to D1: $name", async ({ request }) => {
     const application = await createKnownApplication();
     const trips = await countTrips(application, async (bindings) => {
       expect((await callWith(bindings, request(application))).status).toBe(200);
@@ -98,7 +98,7 @@ describe("what an answer costs, in round trips", () => {
     expect(trips).toEqual({ ...NONE, worker: 1 });
   });
 
-  it("a new badge: one look, one call of the object, one batch, and one wake-up", async () => {
+  it("makes one read, one call of the object, one batch and one wake-up for a new badge", async () => {
     const application = await createKnownApplication();
     const trips = await countTrips(application, async (bindings) => {
       expect((await callWith(bindings, badgeRequest(application, "new", { userId: "bob" }))).status).toBe(201);
@@ -106,7 +106,7 @@ describe("what an answer costs, in round trips", () => {
     expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 1 });
   });
 
-  it("a new badge of an application without webhooks: no wake-up", async () => {
+  it("sends no wake-up for a new badge of an application without webhooks", async () => {
     const application = await createApplication();
     await requestQuietly(application, "device", { userId: "alice" });
     const trips = await countTrips(application, (bindings) =>
@@ -132,7 +132,7 @@ describe("what an answer costs, in round trips", () => {
     expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue });
   });
 
-  it("newer metadata, or another user's turn on the device: one more to D1", async () => {
+  it("makes one more round trip to D1 for new metadata, or when another user of the device logs in", async () => {
     const application = await createKnownApplication();
     const ask = (body: unknown) =>
       countTrips(application, (bindings) => callWith(bindings, badgeRequest(application, "device", body)));
@@ -142,7 +142,7 @@ describe("what an answer costs, in round trips", () => {
     expect(await ask({ userId: "alice" })).toEqual({ ...NONE, worker: 1 });
   });
 
-  it("an isolate that does not know the application: one more to D1", async () => {
+  it("makes one more round trip to D1 when the application is not cached", async () => {
     const application = await createApplication();
     const trips = await countTrips(application, (bindings) =>
       callWith(bindings, badgeRequest(application, "device", { userId: "alice" })),
@@ -153,7 +153,7 @@ describe("what an answer costs, in round trips", () => {
     expect(cold).toEqual({ ...NONE, worker: 2 });
   });
 
-  it("a call that is refused for its form: none", async () => {
+  it("makes none for a malformed request", async () => {
     const application = await createKnownApplication();
     const refused = [badgeRequest(application, "device", {}), badgeRequest({ id: "unknown" }, "device", {})];
     for (const request of refused) {
@@ -162,8 +162,8 @@ describe("what an answer costs, in round trips", () => {
   });
 });
 
-describe("nobody waits for what the answer does not need", () => {
-  it("answers before the queue has taken the wake-up", async () => {
+describe("work that the response does not depend on is not awaited", () => {
+  it("responds before the queue has accepted the wake-up", async () => {
     const application = await createKnownApplication();
     const taken = Promise.withResolvers<void>();
     objectsSendTo(queueThat(() => taken.promise));
@@ -176,7 +176,7 @@ describe("nobody waits for what the answer does not need", () => {
     await waitOnExecutionContext(execution);
   });
 
-  it("writes badges that come while another is written in one batch, and wakes each event once", async () => {
+  it("writes badges requested during another write in one batch, and wakes each event once", async () => {
     const application = await createKnownApplication();
     const count = 30;
     const batches: number[] = [];

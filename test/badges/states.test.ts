@@ -40,7 +40,7 @@ const UNCHANGED: Decision = { kind: "unchanged" };
 /** The decision for a stored state and an end, for every step. */
 const decideAll = (state: BadgeLife["state"], end: End, step: Step) => decide(badge(state, end), step, NOW);
 
-describe("what callers see of a badge (contract section 12)", () => {
+describe("the state of a badge that callers see (contract section 12)", () => {
   it.each(["active", "suspended"] as const)(
     "is %s as stored until its end, and expired from that moment on",
     (state) => {
@@ -49,17 +49,20 @@ describe("what callers see of a badge (contract section 12)", () => {
     },
   );
 
-  it.each(["active", "suspended"] as const)("is expired once that was noted, also by a clock behind (%s)", (state) => {
-    expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
-  });
+  it.each(["active", "suspended"] as const)(
+    "is expired once the expiry is recorded, even if the clock is behind (%s)",
+    (state) => {
+      expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
+    },
+  );
 
-  it.each(["revoked", "replaced"] as const)("is %s for ever, whatever end it has", (state) => {
+  it.each(["revoked", "replaced"] as const)("stays %s, whatever end it has", (state) => {
     for (const end of ALL_ENDS) expect(stateAt(badge(state, end), NOW)).toBe(state);
   });
 });
 
 describe("suspend and resume (contract section 12)", () => {
-  it.each(ENDS_AHEAD)("take an active badge to suspended and back, with the end: %s", (end) => {
+  it.each(ENDS_AHEAD)("suspend an active badge and resume it, with the end: %s", (end) => {
     const { expiresAt } = ENDS[end];
     expect(decideAll("active", end, SUSPEND)).toEqual({
       kind: "changed",
@@ -73,7 +76,7 @@ describe("suspend and resume (contract section 12)", () => {
     });
   });
 
-  it.each(ENDS_AHEAD)("change nothing when the badge is that already, with the end: %s", (end) => {
+  it.each(ENDS_AHEAD)("change nothing when the badge is already in that state, with the end: %s", (end) => {
     expect(decideAll("suspended", end, SUSPEND)).toEqual(UNCHANGED);
     expect(decideAll("active", end, RESUME)).toEqual(UNCHANGED);
   });
@@ -99,7 +102,7 @@ describe("revoke (contract section 12)", () => {
 });
 
 describe("setting an end (contract section 12)", () => {
-  it.each(["active", "suspended"] as const)("of a badge that is %s leaves it so while the end lies ahead", (state) => {
+  it.each(["active", "suspended"] as const)("leaves a badge %s while the end is in the future", (state) => {
     for (const end of ENDS_AHEAD) {
       const given = end === "none" ? LATER : null;
       for (const expiresAt of [LATER, given]) {
@@ -112,17 +115,20 @@ describe("setting an end (contract section 12)", () => {
     }
   });
 
-  it.each(["active", "suspended"] as const)("to a past time or this moment ends a badge that is %s now", (state) => {
-    for (const end of ENDS_AHEAD) {
-      for (const expiresAt of [PAST, NOW]) {
-        expect(decideAll(state, end, setEnd(expiresAt))).toEqual({
-          kind: "changed",
-          next: { state, expiresAt, endedAt: NOW },
-          becomes: "expired",
-        });
+  it.each(["active", "suspended"] as const)(
+    "to a past or the present time ends a badge that is %s at once",
+    (state) => {
+      for (const end of ENDS_AHEAD) {
+        for (const expiresAt of [PAST, NOW]) {
+          expect(decideAll(state, end, setEnd(expiresAt))).toEqual({
+            kind: "changed",
+            next: { state, expiresAt, endedAt: NOW },
+            becomes: "expired",
+          });
+        }
       }
-    }
-  });
+    },
+  );
 
   it.each(["active", "suspended"] as const)(
     "ahead restores an expired badge to %s, and tells so if it was told",
@@ -155,15 +161,15 @@ describe("setting an end (contract section 12)", () => {
     },
   );
 
-  it.each(ALL_ENDS)("to the end that the badge has changes nothing: %s", (end) => {
+  it.each(ALL_ENDS)("to the badge's present end changes nothing: %s", (end) => {
     for (const state of ["active", "suspended"] as const) {
       expect(decideAll(state, end, setEnd(ENDS[end].expiresAt))).toEqual(UNCHANGED);
     }
   });
 });
 
-describe("noting an expiry (contract section 12)", () => {
-  it("ends a badge whose end has passed, once, at its end", () => {
+describe("recording an expiry (contract section 12)", () => {
+  it("ends a badge whose end has passed, once, as of its end", () => {
     for (const state of ["active", "suspended"] as const) {
       for (const end of ["past", "this very moment"] as const) {
         const { expiresAt } = ENDS[end];
@@ -177,15 +183,15 @@ describe("noting an expiry (contract section 12)", () => {
     }
   });
 
-  it("does nothing to a badge that has no end or whose end lies ahead", () => {
+  it("does nothing to a badge without an end or with one in the future", () => {
     for (const state of ["active", "suspended"] as const) {
       for (const end of ENDS_AHEAD) expect(decideAll(state, end, NOTE)).toEqual(UNCHANGED);
     }
   });
 });
 
-describe("badges that have ended for good (contract section 12)", () => {
-  it.each(ALL_ENDS)("take no step but another revocation, which changes nothing, with the end: %s", (end) => {
+describe("badges in a final state (contract section 12)", () => {
+  it.each(ALL_ENDS)("accept no step but another revocation, which changes nothing, with the end: %s", (end) => {
     const steps = [SUSPEND, RESUME, setEnd(null), setEnd(AHEAD), setEnd(PAST), setEnd(ENDS[end].expiresAt)];
     for (const step of steps) {
       expect(decideAll("revoked", end, step)).toEqual(REFUSED);

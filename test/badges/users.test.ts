@@ -37,7 +37,7 @@ async function badgesInEveryState(application: TestApplication) {
 }
 
 describe("blocking a user (contract section 12)", () => {
-  it("revokes every badge that is active, suspended or expired, and tells the numbers of this call alone", async () => {
+  it("revokes every active, suspended or expired badge, and returns only the numbers that this call revoked", async () => {
     const application = await createApplication();
     const { ended, replaced } = await badgesInEveryState(application);
     const other = await issueTo(application, "phone-1", "bob");
@@ -76,7 +76,7 @@ describe("blocking a user (contract section 12)", () => {
     });
   });
 
-  it("goes by the exact user of the one application, seen before or not, whatever characters it has", async () => {
+  it("applies to exactly that user of that application, known or not, whatever characters the ID has", async () => {
     const application = await createApplication();
     const other = await createApplication();
     for (const userId of ["nobody yet", "a/b", "ü%20", "😀"]) {
@@ -90,7 +90,7 @@ describe("blocking a user (contract section 12)", () => {
     expect((await requestBadge(application, "phone", { userId: "Nobody yet" })).status).toBe(201);
   });
 
-  it("is undone by unblock: new badges are possible, revoked ones stay revoked", async () => {
+  it("is undone by unblock: new badges can be issued, revoked ones stay revoked", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await block(application, "alice");
@@ -121,7 +121,7 @@ describe("blocking a user (contract section 12)", () => {
 });
 
 describe("a block that races (contract section 12)", () => {
-  it("with fifty new badges of that user leaves none of them live", async () => {
+  it("with fifty new badges of the user leaves none of them live", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     const blocked = Promise.withResolvers<void>();
@@ -150,7 +150,7 @@ describe("a block that races (contract section 12)", () => {
     expect(await listedNumbers(application)).toEqual([]);
   });
 
-  it("and ends while a badge is refused costs no number", async () => {
+  it("that ends while a badge is refused costs no number", async () => {
     const application = await createApplication({ size: 1 });
     await block(application, "alice");
     // Between the refused write and the look at what stood in its way.
@@ -162,7 +162,7 @@ describe("a block that races (contract section 12)", () => {
     expect([status, body.badgeId]).toEqual([201, String(application.firstNumber)]);
   });
 
-  it("revokes more badges than one transaction takes", async () => {
+  it("revokes more badges than fit into one transaction", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     await env.DB.prepare(
@@ -181,8 +181,8 @@ describe("a block that races (contract section 12)", () => {
   });
 });
 
-describe("a crash between the block and the revocations", () => {
-  it("is finished by the sweep, wherever it comes", async () => {
+describe("a crash between the block and the revocations (contract section 12)", () => {
+  it("is repaired by the sweep, wherever it happens", async () => {
     const deaths = await forEveryDeath(async (death) => {
       const application = await createApplication();
       await issueTo(application, "phone-1", "alice");
@@ -200,7 +200,7 @@ describe("a crash between the block and the revocations", () => {
     expect(deaths).toBeGreaterThanOrEqual(4);
   });
 
-  it("leaves a user alone who was unblocked before the sweep came", async () => {
+  it("does not affect a user who was unblocked before the sweep", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     await runDying({ call: 0, when: "after" }, (context) =>

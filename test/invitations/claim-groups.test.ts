@@ -68,7 +68,7 @@ describe("claims at one moment (contract section 5)", () => {
     expect(await listedNumbers(application)).toHaveLength(21);
   });
 
-  it("of one invitation by several devices: one gets it, all others hear that it was claimed", async () => {
+  it("of one invitation by several devices: one succeeds, all others get CLAIMED_INVITATION", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitation = await invite(application);
     const { answers } = await claimTogether(
@@ -79,7 +79,7 @@ describe("claims at one moment (contract section 5)", () => {
     expect((await expectConsistent(application)).events).toHaveLength(2);
   });
 
-  it("of one invitation by one user device, twice: both are told the number, one as new", async () => {
+  it("of one invitation by one user device, twice: both get the number, one of them as new", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitation = await invite(application);
     const { answers } = await claimTogether(
@@ -162,7 +162,7 @@ describe("a claim that fails half-way, tried again by the client (contract secti
     await expectClaimed(application, claimed);
   });
 
-  it("is told as new to a caller whose repeated call met the first one in a group", async () => {
+  it("is reported as new to a caller whose retry was in one group with the first call", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitation = await invite(application);
     const results: unknown[] = [];

@@ -13,7 +13,7 @@ useQuietLog();
 useStandingClock();
 
 describe("presenting an invitation token (contract section 2)", () => {
-  it("answers 201 with the reserved number first, 200 with the same ever after", async () => {
+  it("responds 201 with the reserved number first, then always 200 with the same number", async () => {
     const application = await createApplication();
     const { token, number } = await invite(application);
     const first = await claim(application, "device", "alice", token);
@@ -43,7 +43,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     expect(await listed()).toMatchObject([{ userId: "alice", metadata: { os: "Android" } }]);
   });
 
-  it("answers 409 to another device, to another user, and even to the creator", async () => {
+  it("responds 409 to another device, to another user, and even to the creator", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     await claim(application, "device", "alice", token);
@@ -52,7 +52,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     expect(outcome(await claim(application, "creator", "carol", token))).toBe("409 CLAIMED_INVITATION");
   });
 
-  it("answers 410 once it is revoked, also after its time", async () => {
+  it("responds 410 once it is revoked, even after its time", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     await revoke(application, token);
@@ -61,7 +61,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     expect(outcome(await claim(application, "device", "alice", token))).toBe("410 REVOKED_INVITATION");
   });
 
-  it("answers 410 from the moment of expiry on, the sweep come by or not", async () => {
+  it("responds 410 from the moment of expiry on, swept or not", async () => {
     const application = await createApplication();
     const unswept = await invite(application, ahead(SECOND));
     const swept = await invite(application, ahead(SECOND));
@@ -78,7 +78,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     }
   });
 
-  it("answers 404 for an unknown token and for another application's, which stays good", async () => {
+  it("responds 404 to an unknown token and to another application's, which stays valid", async () => {
     const application = await createApplication();
     const other = await createApplication();
     const { token } = await invite(application);
@@ -88,7 +88,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     expect(outcome(await claim(application, "device", "alice", token))).toBe("201");
   });
 
-  it.each([[1], [true], [["inv_x"]], [{ id: "inv_x" }]])("answers 422 for %j, which is no text", async (token) => {
+  it.each([[1], [true], [["inv_x"]], [{ id: "inv_x" }]])("responds 422 to %j, which is not a string", async (token) => {
     const application = await createApplication();
     expect(outcome(await claim(application, "device", "alice", token))).toBe("422 INVALID_INVITATIONTOKEN");
   });
@@ -164,7 +164,7 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     return Number(decodeJwt(String(body.signature)).sub);
   }
 
-  it("takes the invitation's number for the old one, which is retired for ever", async () => {
+  it("replaces the old number with the invitation's and retires it permanently", async () => {
     const size = 4;
     const application = await createApplication({ size, ...RECORDED_EVENTS });
     const old = Number((await requestBadge(application, "device", { userId: "alice" })).body.badgeId);
@@ -196,7 +196,7 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     expect(outcome(further)).toBe("503 NUMBERS_EXHAUSTED");
   });
 
-  it("leaves another user's badge on the device alone, and signs with the one answered last", async () => {
+  it("does not change another user's badge on the device, and signs with the one returned last", async () => {
     const application = await createApplication();
     const bobs = Number((await requestBadge(application, "device", { userId: "bob" })).body.badgeId);
     const { token, number } = await invite(application);
@@ -209,7 +209,7 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     expect(await signedNumber(application, "device")).toBe(number);
   });
 
-  it("of two invitations in a row keeps the second; the first token answers with the badge it has now", async () => {
+  it("of two invitations in a row keeps the second; the first token returns the present badge", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const first = await invite(application);
     const second = await invite(application);

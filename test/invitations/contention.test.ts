@@ -47,7 +47,7 @@ function takingNumbers(application: { id: string }): Promise<void> {
   });
 }
 
-describe("a request that loses every race is told so, and no outage is logged (contract section 6)", () => {
+describe("a request that loses every race gets 503, and no outage is logged (contract section 6)", () => {
   it("a claim by a user device that claims others each time", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const wanted = await invite(application);
@@ -66,7 +66,7 @@ describe("a request that loses every race is told so, and no outage is logged (c
     await expectConsistent(application);
   });
 
-  it("a badge and an invitation whose numbers somebody else gets each time", async () => {
+  it("a badge and an invitation whose numbers another holder gets each time", async () => {
     const [one, other] = [await createApplication({ size: 500 }), await createApplication({ size: 500 })];
     await Promise.all([one, other].map(takingNumbers));
     // However long a busy machine takes: it is not the deadline that ends these calls.

@@ -65,7 +65,7 @@ describe("a claim that D1 executes after the deadline (contract sections 2, 5 an
     expect((await expectConsistent(application)).events).toHaveLength(1);
   });
 
-  it("does not take the number from whoever claimed it meanwhile", async () => {
+  it("does not take the number from a device that has claimed it since", async () => {
     const { application, invitation, held } = await claimLate();
     expect(outcome(await claim(application, "other", "bob", invitation.token))).toBe("201");
     await held.letThrough();
@@ -75,7 +75,7 @@ describe("a claim that D1 executes after the deadline (contract sections 2, 5 an
     expect(events).toHaveLength(1);
   });
 
-  it("does not bring back an invitation that was revoked meanwhile, whose number is somebody else's", async () => {
+  it("does not restore an invitation that was revoked since and whose number has another owner", async () => {
     const { application, invitation, held } = await claimLate();
     expect(outcome(await revoke(application, invitation.token))).toBe("200");
     const others = await Promise.all(
@@ -113,7 +113,7 @@ describe("a revocation that D1 executes after the deadline (contract sections 5 
     expect((await expectConsistent(application)).ledger.free).toEqual([invitation.number]);
   });
 
-  it("frees the number with the next sweep when nobody asks again", async () => {
+  it("frees the number in the next sweep when there is no other request", async () => {
     const { application, invitation, held } = await revokeLate();
     await held.letThrough();
     await sweep(testContext().context);
@@ -121,7 +121,7 @@ describe("a revocation that D1 executes after the deadline (contract sections 5 
     expect((await expectConsistent(application)).ledger.free).toEqual([invitation.number]);
   });
 
-  it("does not end a badge that was claimed meanwhile", async () => {
+  it("does not end a badge that has been claimed since", async () => {
     const { application, invitation, held } = await revokeLate();
     expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("201");
     await held.letThrough();
@@ -130,7 +130,7 @@ describe("a revocation that D1 executes after the deadline (contract sections 5 
     await expectConsistent(application);
   });
 
-  it("does not end what is somebody else's since the number went back", async () => {
+  it("does not end the new owner's badge or reservation after the number was released", async () => {
     const { application, invitation, held } = await revokeLate();
     await revoke(application, invitation.token);
     const others: number[] = [];
@@ -145,7 +145,7 @@ describe("a revocation that D1 executes after the deadline (contract sections 5 
 });
 
 describe("a reservation that D1 executes after the deadline (contract sections 5 and 11)", () => {
-  it.each(["before", "after"])("%s the number went to somebody else has no effect that lasts", async (when) => {
+  it.each(["before", "after"])("%s the number got another owner has no lasting effect", async (when) => {
     const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
     timers = new StandingTimers();
     const held = new HeldTrips("INSERT INTO badge");

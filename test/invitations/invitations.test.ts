@@ -13,7 +13,7 @@ useQuietLog();
 useStandingClock();
 
 describe("creating an invitation (contract section 5)", () => {
-  it("answers 201 with the token, the reserved number and expiresAt, and nothing else", async () => {
+  it("responds 201 with the token, the reserved number and expiresAt, and nothing else", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR);
     const { status, body } = await requestInvitation(application, { expiresAt });
@@ -90,7 +90,7 @@ describe("creating an invitation (contract section 5)", () => {
     ["empty", { expiresAt: "" }],
     ["blank", { expiresAt: " \t" }],
     ["absent with the body", undefined],
-  ])("answers UNDEFINED_EXPIRESAT when it is %s", async (_, body) => {
+  ])("responds UNDEFINED_EXPIRESAT when it is %s", async (_, body) => {
     const application = await createApplication();
     expect(outcome(await requestInvitation(application, body))).toBe("422 UNDEFINED_EXPIRESAT");
   });
@@ -195,7 +195,7 @@ async function placesOf(text: string, application: { id: string }): Promise<stri
 }
 
 describe("revoking an invitation (contract section 5)", () => {
-  it("answers id, number, expiresAt and revokedAt to the server, and the same ever after", async () => {
+  it("returns id, number, expiresAt and revokedAt to the server, the same in every response", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR).replace("Z", "000+00:00");
     const { body } = await requestInvitation(application, { expiresAt });
@@ -218,7 +218,7 @@ describe("revoking an invitation (contract section 5)", () => {
     expect(outcome(await revoke(application, token, as("another")))).toBe("404 UNKNOWN_INVITATION");
   });
 
-  it("asks of the server no udid, and does not look at one it sends", async () => {
+  it("requires no udid from the server, and ignores one that it sends", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     expect(outcome(await revoke(application, token, { ...serverHeaders(application), udid: "another" }))).toBe("200");
@@ -237,7 +237,7 @@ describe("revoking an invitation (contract section 5)", () => {
     expect(await send({ applicationid, udid: " " })).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("answers 404 for an unknown token and for another application's, to its server and to its devices", async () => {
+  it("responds 404 to an unknown token and to another application's, for its server and its devices", async () => {
     const application = await createApplication();
     const other = await createApplication();
     const { token } = await invite(application);
@@ -249,7 +249,7 @@ describe("revoking an invitation (contract section 5)", () => {
     expect(outcome(await claim(application, "device", "alice", token))).toBe("201");
   });
 
-  it("answers 409 once it is claimed and leaves the badge alone", async () => {
+  it("responds 409 once it is claimed, and does not change the badge", async () => {
     const application = await createApplication();
     const { token, number } = await invite(application);
     await claim(application, "device", "alice", token);
@@ -259,7 +259,7 @@ describe("revoking an invitation (contract section 5)", () => {
     expect(await listedNumbers(application)).toEqual([number]);
   });
 
-  it("answers 410 from the moment of expiry on, swept or not", async () => {
+  it("responds 410 from the moment of expiry on, swept or not", async () => {
     const application = await createApplication();
     const { token } = await invite(application, ahead(SECOND));
     moveClock(SECOND);

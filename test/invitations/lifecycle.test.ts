@@ -46,7 +46,7 @@ describe("presenting a token (contract section 5)", () => {
     }
   });
 
-  it("answers the claimer again for ever, and nobody else, be it by device or by user", () => {
+  it("always returns the badge to its claimer again, and to no other device or user", () => {
     for (const now of ALWAYS) {
       expect(decideClaim(invitation("claimed"), CLAIMER, now)).toEqual({ kind: "already-claimed" });
       for (const other of OTHERS) {
@@ -95,7 +95,7 @@ describe("revoking (contract section 5)", () => {
     }
   });
 
-  it("tells another device nothing of an invitation, in whatever state it is", () => {
+  it("reveals nothing about an invitation to another device, in any state", () => {
     for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
       for (const now of ALWAYS) {
         // The claimer is no more than any other device.

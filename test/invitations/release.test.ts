@@ -40,7 +40,7 @@ async function nextNumber(application: TestApplication, udid = crypto.randomUUID
   return answer.status === 201 ? Number(answer.body.badgeId) : outcome(answer);
 }
 
-describe("a number goes back exactly once, wherever the service dies (contract section 5)", () => {
+describe("a number is released exactly once, wherever the service crashes (contract section 5)", () => {
   it("between D1's revocation, the release and the note of it", async () => {
     const deaths = await forEveryDeath(async (death) => {
       const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
@@ -88,7 +88,7 @@ describe("a number goes back exactly once, wherever the service dies (contract s
     expect(deaths).toBeGreaterThan(5);
   });
 
-  it("when the invitation ends before the object answers that it was made", async () => {
+  it("when the invitation ends before the object responds that it was created", async () => {
     const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
     let isRepeated = false;
     const context = interceptedContext(async (target, call) => {
@@ -119,7 +119,7 @@ describe("a number goes back exactly once, wherever the service dies (contract s
   }
 });
 
-describe("a claim that dies half-way (contract section 2)", () => {
+describe("a claim that crashes half-way (contract section 2)", () => {
   it("is finished by the next request: one badge, one event, 201 or 200 with the same number", async () => {
     const deaths = await forEveryDeath(async (death) => {
       const application = await createApplication(RECORDED_EVENTS);
@@ -164,7 +164,7 @@ describe("sweeps beside each other (contract section 5)", () => {
   });
 });
 
-describe("a chunk of numbers that were not given back (contract section 5)", () => {
+describe("a chunk of numbers that were not released (contract section 5)", () => {
   it("is followed by more of the same applications, unless their object fails", async () => {
     await sweepNow();
     const application = await createApplication(RECORDED_EVENTS);
@@ -255,7 +255,7 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe(number);
   });
 
-  it("rests from the moment of expiry, not from when the sweep or a request notices it", async () => {
+  it("rests from the moment of expiry, not from when the sweep or a request records it", async () => {
     const application = await createApplication({ reuseAfterSeconds: 60, size: 2 });
     const [swept, unswept] = [await invite(application, ahead(SECOND)), await invite(application, ahead(30 * SECOND))];
     moveClock(29 * SECOND);

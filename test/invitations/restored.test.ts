@@ -89,7 +89,7 @@ async function reconcile({ id: applicationId }: TestApplication, restored: "d1" 
 }
 
 describe("D1 restored to before a revocation (contract section 5)", () => {
-  it("does not let the token claim a number that somebody else has by now", async () => {
+  it("does not let the token claim a number that has another owner by now", async () => {
     const application = await createApplication({ size: 2 });
     const other = await nextNumber(application);
     const { token, number } = await invite(application);
@@ -116,7 +116,7 @@ describe("D1 restored to before a revocation (contract section 5)", () => {
 });
 
 describe("D1 restored to before a claim (contract sections 1 and 5)", () => {
-  it("gives the number to nobody but who claimed it", async () => {
+  it("gives the number only to the user device that claimed it", async () => {
     const application = await createApplication({ size: 3 });
     const { token, number } = await invite(application);
     const before = await readRows(application);
@@ -196,7 +196,7 @@ describe("reconcile, after an object was restored", () => {
     });
   });
 
-  it("takes what D1 knows out of the free numbers, and gives back what ended since", async () => {
+  it("removes D1's numbers from the free ones, and releases those that have ended since", async () => {
     const application = await createApplication({ size: 2 });
     const [first, second] = [await invite(application), await invite(application)];
     await revoke(application, first.token);
@@ -241,7 +241,7 @@ describe("reconcile, after an object was restored", () => {
     expect(await copyObject(application)).toEqual(before);
   });
 
-  it("walks through more than one chunk, and goes on where a sweep has left it", async () => {
+  it("processes more than one chunk, and continues where a sweep stopped", async () => {
     const application = await createApplication({ size: 2000 });
     await env.DB.prepare(
       `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1199)

@@ -41,7 +41,7 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     expect(sweepLines().slice(before)).toEqual([]);
   });
 
-  it("ends an application's invitations although another's object fails, which it comes back to", async () => {
+  it("ends an application's invitations although another's object fails, and later retries that", async () => {
     const applications = [await createApplication(RECORDED_EVENTS), await createApplication(RECORDED_EVENTS)];
     const [failing, sound] = applications.toSorted((one, other) => (one.id < other.id ? -1 : 1));
     if (!failing || !sound) throw new Error("there are two");

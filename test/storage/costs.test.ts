@@ -101,14 +101,14 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
     d1RowsRead: COSTS.idleSweep.d1RowsRead + COSTS.idleSweepOfApplication.d1RowsRead * (await countApplications()),
   });
 
-  it("a sweep that finds nothing reads some rows, and some of each application", async () => {
+  it("a sweep that finds nothing reads a few rows, and a few of each application", async () => {
     const { measure, meter } = await open();
     expect(await measure(() => meter.sweep())).toEqual(await idleSweep());
     await times(5, () => createApplication());
     expect(await measure(() => meter.sweep())).toEqual(await idleSweep());
   });
 
-  it("invitations that end together go back in one step", async () => {
+  it("numbers of invitations that end together are released in one step", async () => {
     const { measure, meter, invite } = await open();
     await measure(() => times(MANY, () => invite(60)));
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 120_000 });
@@ -124,7 +124,7 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
     });
   });
 
-  it("the alarm reads each new lease twice, and asks D1 nothing", async () => {
+  it("the alarm reads each new lease twice and makes no D1 call", async () => {
     const { measure, meter, badge } = await open();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_001 });
     await measure(() => meter.ring());
@@ -135,7 +135,7 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
 });
 
 describe("what a request costs (contract sections 2 to 5)", () => {
-  it("a badge: new, asked for again, with newer metadata, signed with, listed", async () => {
+  it("a badge: new, requested again, with new metadata, signing, listed", async () => {
     const { badge, sign, page, measure } = await open(WITH_WEBHOOK);
     expect(await measure(() => badge("new"))).toEqual(COSTS.newBadgeWithWebhook);
     expect(await measure(() => badge("new"))).toEqual(COSTS.existingBadge);
@@ -146,12 +146,12 @@ describe("what a request costs (contract sections 2 to 5)", () => {
     expect(await measure(() => page())).toEqual(COSTS.pageOf100);
   });
 
-  it("a new badge of an application that hears of none", async () => {
+  it("a new badge of an application that does not subscribe to events", async () => {
     const { badge, measure } = await open();
     expect(await measure(() => badge("new"))).toEqual(COSTS.newBadge);
   });
 
-  it("badges that are issued together write as many rows of D1 each, and fewer of the object", async () => {
+  it("badges issued together write as many D1 rows each, and fewer rows of the object", async () => {
     const { badge, measure } = await open();
     const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS.newBadge;
     const together = await measure(() => times(MANY, (place) => badge(`device-${place}`)));

@@ -170,7 +170,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
     expect(await current(PHONE)).toMatchObject({ number: application.firstNumber + 1 });
   });
 
-  it("are in the order of their transaction also when they are claimed", async () => {
+  it("are in the order of their transaction when they are claimed, too", async () => {
     const application = await createApplication();
     const db = new Database(env.DB);
     const places = [0, 1, 2];
@@ -193,7 +193,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
     expect(await turnsOf(application)).toEqual([1, 2, 3]);
   });
 
-  it("have no order where an earlier version wrote them: then the next login decides", async () => {
+  it("have no order if an earlier version wrote them: the next login decides", async () => {
     for (const turn of [1, 7]) {
       const application = await createApplication();
       const device = new Device(application, "kiosk");

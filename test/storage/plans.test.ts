@@ -139,7 +139,7 @@ describe("every statement finds its rows by an index", () => {
     for (const scan of await scansOf(statements)) expect(scan).toMatch(READ_WHOLE);
   });
 
-  it("in the pages of invitations and events, and in the daily look at what is kept for a time", async () => {
+  it("in the pages of invitations and events, and in the daily retention scan", async () => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
     const statements = new Map<string, Statement>();
     const caller = await createCaller(application, keepIn(statements));
@@ -162,7 +162,7 @@ describe("every statement finds its rows by an index", () => {
     for (const scan of await scansOf(statements)) expect(scan).toMatch(READ_WHOLE);
   });
 
-  it("in what is rare: a full range, an invitation that nobody swept, failures, a dead letter, re-sealing", async () => {
+  it("in rare cases: a full range, an invitation that was not swept, failures, a dead letter, re-sealing", async () => {
     const [application, other] = [
       await createApplication({ size: 1, webhookUrl: "https://hooks.example/badges" }),
       await createApplication({ webhookUrl: "https://hooks.example/badges" }),
@@ -237,7 +237,7 @@ describe("every statement finds its rows by an index", () => {
 const MOST = byEffort(100_000, 1_000_000);
 const format = (number: number): string => new Intl.NumberFormat("en").format(number);
 
-describe("no answer costs more because there are more badges", () => {
+describe("no request costs more when there are more badges", () => {
   it(`reads and writes as many rows with ${format(MOST)} badges as with one thousand`, {
     timeout: 120_000,
   }, async () => {

@@ -50,7 +50,7 @@ function moveToTurnOf(madeAt: number): void {
 }
 
 describe("events (contract section 18)", () => {
-  it("go 30 days after they were made when they were delivered, after 90 when exhausted or held, never while pending", async () => {
+  it("are deleted 30 days after they were made if delivered, after 90 if exhausted or held, never while pending", async () => {
     const application = await silent();
     for (const state of ["pending", "delivered", "exhausted", "held"]) await addEvent(application, state);
     moveClock(30 * DAY);
@@ -70,7 +70,7 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual(["pending"]);
   });
 
-  it("go after EVENT_RETENTION_DAYS, and three times that", async () => {
+  it("are deleted after EVENT_RETENTION_DAYS, or three times as many", async () => {
     const application = await silent();
     for (const state of ["delivered", "exhausted"]) await addEvent(application, state);
     moveClock(2 * DAY + 1);
@@ -83,7 +83,7 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual([]);
   });
 
-  it("go within a day also behind many that stay, and with one sweep when they are the oldest", async () => {
+  it("are deleted within a day behind many that stay, and by one sweep if they are the oldest", async () => {
     const [crowded, quiet] = [await silent(), await silent()];
     const madeAt = Date.now();
     await fill(crowded, 1200, "pending");
@@ -99,7 +99,7 @@ describe("events (contract section 18)", () => {
     expect(await events(crowded)).toHaveLength(1200);
   });
 
-  it("stay when the variable is no number of days, which the log says", async () => {
+  it("stay if the variable is not a number of days, which is logged", async () => {
     const application = await silent();
     await addEvent(application, "delivered");
     moveClock(1000 * DAY);
@@ -130,7 +130,7 @@ async function fill({ id }: TestApplication, count: number, state: string): Prom
 }
 
 describe("invitations (contract section 18)", () => {
-  it("go 365 days after their number was released, whether they were revoked or expired, and never while pending", async () => {
+  it("are deleted 365 days after their number was released, revoked or expired, and never while pending", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     await revokeNow(application);
     await invite(application, ahead(MINUTE));
@@ -153,7 +153,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
   });
 
-  it("go 365 days after their badge ended when they were claimed; the badge stays, and its number is never issued again", async () => {
+  it("are deleted 365 days after their badge ended if claimed; the badge stays, and its number is never reissued", async () => {
     const application = await createApplication({ size: 2 });
     const { token, number } = await invite(application);
     expect((await claim(application, "phone", "alice", token)).status).toBe(201);
@@ -182,7 +182,7 @@ describe("invitations (contract section 18)", () => {
     expect([none.status, none.body]).toEqual([503, { error: "NUMBERS_EXHAUSTED" }]);
   });
 
-  it("go after INVITATION_RETENTION_DAYS", async () => {
+  it("are deleted after INVITATION_RETENTION_DAYS", async () => {
     const application = await createApplication();
     await revokeNow(application);
     moveClock(HOUR);
@@ -192,7 +192,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
   });
 
-  it("that were claimed and are gone leave nothing to an Idempotency-Key: no second invitation has their number", async () => {
+  it("that were claimed and deleted leave their Idempotency-Key unusable: no second invitation gets their number", async () => {
     const application = await createApplication();
     const again = () =>
       callAsServer(application, "POST", "/v1/invitation", {
@@ -212,7 +212,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
   });
 
-  it("go within a day also behind many that stay", async () => {
+  it("are deleted within a day behind many that stay", async () => {
     const application = await createApplication();
     const madeAt = Date.now();
     for (let place = 0; place < 25; place++) {
