@@ -34,7 +34,7 @@ export interface Context extends Isolate {
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
   retention: Retention;
-  /** What the addresses of status lists begin with; null when the deployment has not set it. */
+  /** The start of status lists' URLs; null when the deployment has not set it. */
   publicUrl: string | null;
   /** The cache of this data centre. */
   edgeCache: Cache;

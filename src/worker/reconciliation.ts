@@ -110,7 +110,7 @@ async function endInvitations(context: Context, digests: readonly InvitationDige
   return ended.size;
 }
 
-/** D1 is older: it has badges as live that were revoked since. @returns how many were revoked again */
+/** D1 is older: badges that were revoked since are not revoked there. @returns how many were revoked again */
 async function repeatRevocations(
   context: Context,
   { applicationId }: Reconciliation,

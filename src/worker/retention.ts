@@ -13,9 +13,9 @@ import {
 
 /**
  * Deletes old events and invitations (contract section 18). Every sweep scans the oldest rows of each application, where due
- * rows nearly always are. But rows that must stay may lie before them, and reading all of those every minute would cost more
- * the longer the service runs. So the other rows are scanned once a day: rows made on the same day are scanned in the same
- * minute, the number of that day modulo 1,440.
+ * rows nearly always are. But rows that are kept may come before them, and reading all of those every minute would cost
+ * more the longer the service runs. So the other rows are scanned once a day: rows made on the same day are scanned in the
+ * same minute, the number of that day modulo 1,440.
  */
 
 interface Deleted {
@@ -74,7 +74,7 @@ function createPurge(ruleAt: (context: Context) => PurgeRule, keyAt: (millisecon
   };
 }
 
-/** In random order and from a random time of the day on, so that a sweep that cannot finish misses different rows each time. */
+/** In random order, each day from a random time on, so that sweeps that cannot finish skip different rows each time. */
 async function findRanges(
   { db, now }: Context,
   rule: PurgeRule,

@@ -4,8 +4,8 @@ import { log } from "./log.ts";
 import { createParts, type SweepCounts, type SweepPart } from "./sweep-parts.ts";
 
 /**
- * Does what has become due, and finishes what a crash interrupted: once a minute, in bounded chunks. Everything it does can
- * be repeated, even by two sweeps at once.
+ * Once a minute, does what has become due and finishes what a crash interrupted, in bounded chunks. All of it may be
+ * repeated, even by two sweeps at once.
  */
 export async function sweep(context: Context): Promise<void> {
   const startedAt = context.now();

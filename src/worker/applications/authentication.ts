@@ -82,8 +82,8 @@ export async function requirePublisher(parts: Parts, clientAddress: string, id: 
 }
 
 /**
- * The application whose status lists are requested. Doors go on checking the badges of a disabled application, which keeps
- * its lists as it keeps its keys.
+ * The application whose status lists are requested. A disabled application keeps its lists, as it keeps its keys: doors
+ * still check its badges.
  */
 export async function requireStatusLists(parts: Parts, clientAddress: string, id: string): Promise<Application> {
   const application = await find(parts, clientAddress, id);
@@ -136,8 +136,8 @@ async function find(parts: Parts, clientAddress: string, id: string): Promise<Ap
 }
 
 /**
- * The application at most a second ago. An administrator may just have enabled it or stopped requiring its secret, so a
- * denial needs a recent state; a second bounds how often D1 is asked.
+ * The application as it was at most a second ago. An administrator may just have enabled it or stopped requiring its
+ * secret, so a denial needs a recent state; the second limits how often D1 is queried.
  */
 async function findForDenial(parts: Parts, clientAddress: string, id: string): Promise<Application | undefined> {
   const remembered = parts.registry.recall(id, parts.now(), DENIAL_CACHE_MILLISECONDS);
@@ -145,7 +145,7 @@ async function findForDenial(parts: Parts, clientAddress: string, id: string): P
   return remembered ?? lookUp(parts, clientAddress, id);
 }
 
-/** Asks D1, unless too many calls from the address were refused. */
+/** Queries D1, unless too many calls from the address were refused. */
 function lookUp(
   { registry, refusedCalls, db, now }: Parts,
   clientAddress: string,

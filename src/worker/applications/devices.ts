@@ -19,10 +19,10 @@ export async function deviceOf(custody: Custody, application: Application, udid:
 }
 
 /**
- * The invitation token of an Idempotency-Key (contract section 12): derived under the application's device key, so that
+ * The invitation token for an Idempotency-Key (contract section 12): derived under the application's device key, so that
  * it need not be stored.
  *
- * @param device of whoever calls without the application's secret; null: the application's server
+ * @param device of the caller; null: the caller is the application's server
  */
 export async function deriveInvitationToken(
   custody: Custody,

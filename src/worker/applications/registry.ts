@@ -50,20 +50,20 @@ const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
 /**
  * Applications by ID. An isolate caches each for `APPLICATION_CACHE_SECONDS`, so a disabled application or a removed
  * secret stops working everywhere within that time. Unknown IDs and wrong secrets are cached as long: both are random, so
- * nobody can have presented one before it was created.
+ * no caller can have presented one before it was created.
  */
 export class ApplicationRegistry {
   readonly #cache = new BoundedCache<{ application: Application; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
-  /** When D1 was asked, in milliseconds, by ID. */
+  /** When D1 was last queried, in milliseconds, by ID. */
   readonly #unknown = new BoundedCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
-  /** When D1 was asked, in milliseconds, by ID and digest. */
+  /** When D1 was last queried, in milliseconds, by ID and digest. */
   readonly #wrongSecrets = new BoundedCache<number>(MAX_CACHED_WRONG_SECRETS);
 
   /**
    * The cached application.
    *
    * @param now milliseconds
-   * @returns undefined if D1 has to be asked
+   * @returns undefined if D1 has to be queried
    */
   recall(id: string, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);

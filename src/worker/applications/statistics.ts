@@ -6,7 +6,7 @@ import { Refusal } from "../refusal.ts";
 import { findSettings } from "../storage/settings.ts";
 
 /**
- * Statistics by application. Counting reads all rows of an application, so an isolate keeps what it has counted for
+ * Statistics by application. Counting reads all rows of an application, so an isolate caches the result for
  * `STATISTICS_CACHE_SECONDS`.
  */
 export class CountedStatistics extends BoundedCache<{ statistics: Statistics; at: number }> {

@@ -15,7 +15,7 @@ import { jsonResponse, methodNotAllowed } from "./response.ts";
 
 const END_FIELDS: FieldErrors = { expiresAt: { invalid: "INVALID_EXPIRESAT" } };
 
-/** What an application's server calls to follow and end badges (contract sections 12 and 13). */
+/** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
 export const badgeLifeRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) =>
     jsonResponse(c, await showBadge(c.get("context"), authenticatedApplication(c), requireNumber(c.req.param("id")))),
@@ -59,7 +59,7 @@ async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> 
   return jsonResponse(c, await changeBadge(c.get("context"), authenticatedApplication(c), number, step));
 }
 
-/** `null` is a value here: the badge has no end. */
+/** Unlike in other calls, `null` is a value: the badge has no end. */
 async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
   const body = await readWholeBody(c);
   const isMissing =
@@ -69,7 +69,7 @@ async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
   return { kind: "set-end", expiresAt: expiresAt === null ? null : Date.parse(expiresAt) };
 }
 
-/** What is no badge number is nobody's. */
+/** A text that is not a badge number names no badge. */
 function requireNumber(id: string | undefined): number {
   const number = id === undefined ? null : parseBadgeNumber(id);
   if (number === null) throw new Refusal("UNKNOWN_BADGE");

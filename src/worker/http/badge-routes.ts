@@ -53,7 +53,7 @@ export function requireValidUdid(udid: string): void {
   if (!udidSchema.safeParse(udid).success) throw new Refusal("INVALID_UDID");
 }
 
-/** One text for equal metadata, so that a change shows by comparing. */
+/** Equal metadata gives equal text, so a change is found by comparing. */
 function metadataText(sent: z.infer<typeof metadata>): string {
   return JSON.stringify(sent, [...METADATA_FIELDS]);
 }

@@ -12,7 +12,7 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
   return withoutMissing(await readWholeBody(c));
 }
 
-/** The same with the fields that count as missing, for a call to which null is a value. */
+/** Like `readBody`, but keeps the fields that count as missing: for a call in which null is a value. */
 export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
   const bytes = c.get("body") ?? (await c.req.raw.arrayBuffer());
   if (bytes.byteLength === 0) return {};

@@ -39,8 +39,8 @@ export const docsRoutes = new Hono<HttpEnv>()
   .all("/docs/:file", methodNotAllowed("GET", "HEAD"));
 
 /**
- * The page with the demo application's ID, which it then fills into the calls that it tries. Only local development has
- * one. The ID is public; a secret has no place here.
+ * Adds the ID of the demo application, which only local development has: the page fills it into the calls that it tries.
+ * The ID is public; a secret must not be added.
  */
 function withApplication(page: Response, applicationId: string): Response {
   page.headers.delete("ETag");

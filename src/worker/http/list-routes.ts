@@ -7,7 +7,7 @@ import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
-/** Credentials are judged before anything else: a stranger learns nothing from the form of a request. */
+/** Checks credentials before anything else, so that a stranger learns nothing from how a malformed request is refused. */
 export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
   await requireServer(c);
   await next();
@@ -23,7 +23,7 @@ export function authenticatedApplication(c: HonoContext<HttpEnv>): string {
 export const readPageQuery = zValidator("query", pageQuery, (result) => {
   if (result.success) return;
   const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
-  // The only other possible fault is a repeated cursor.
+  // Otherwise only a repeated cursor can be invalid.
   throw new Refusal(isPerPage ? "INVALID_PER_PAGE" : "INVALID_CURSOR");
 });
 

@@ -16,7 +16,7 @@ import {
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
-/** What a company's own people look at, through their application's server or the console (contract section 19). */
+/** Routes that show a company its settings, invitations, events and counts, also in the console (contract section 19). */
 export const overviewRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplication(c));
@@ -72,7 +72,7 @@ function readCursor<Position>(
   return position;
 }
 
-/** @returns null when none was asked for */
+/** @returns null if the request names no state */
 function readState<State extends string>(c: HonoContext<HttpEnv>, states: readonly State[]): State | null {
   const asked = c.req.queries("state");
   if (asked === undefined) return null;

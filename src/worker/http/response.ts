@@ -25,7 +25,7 @@ const JSON_TYPE = { "Content-Type": "application/json" };
 const JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...JSON_TYPE });
 const ANY_ORIGIN_JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...ANY_ORIGIN_HEADERS, ...JSON_TYPE });
 
-/** Every response is made here or by one of the next two. Callers add headers of their own to it. */
+/** Every response is built by this function or by `otherResponse`. Callers may add headers. */
 export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200): Response {
   const headers = c.get("anyOrigin") ? ANY_ORIGIN_JSON_HEADERS : JSON_HEADERS;
   const response = new Response(JSON.stringify(body), { status, headers });
@@ -55,7 +55,7 @@ export function errorResponse(c: HonoContext<HttpEnv>, code: ErrorCode): Respons
   return response;
 }
 
-/** Lets caches keep the response. Since they hand it to others, it does not carry an ID that its first caller chose. */
+/** Lets caches keep the response. They serve it to other callers, so it does not carry an ID that its first caller chose. */
 export function cacheable(c: HonoContext<HttpEnv>, response: Response, cacheControl: string): Response {
   const requestId = crypto.randomUUID();
   c.set("requestId", requestId);

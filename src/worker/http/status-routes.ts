@@ -9,7 +9,7 @@ import { anyOrigin, cacheable, methodNotAllowed, otherResponse } from "./respons
 
 const PATH = "/v1/applications/:applicationId/status/:n";
 
-/** By which a door learns which badges have ended (contract section 14). */
+/** Routes from which a door learns which badges have ended (contract section 14). */
 export const statusRoutes = new Hono<HttpEnv>()
   .use(PATH, anyOrigin)
   .get(PATH, async (c) => {

@@ -1,9 +1,9 @@
 const encoder = new TextEncoder();
 
 /**
- * 32 bytes for one purpose, derived under a key so that they need not be stored: HMAC-SHA-256 over a zero byte and each
- * part after its length, so no two lists of parts give the same bytes. The first part names the purpose. The application's
- * device key also digests udids; none of them begins with a zero byte.
+ * Derives 32 bytes for one purpose from a key, so that they need not be stored. The input of HMAC-SHA-256 is a zero byte,
+ * then each part with its length before it, so no two lists of parts give the same bytes. The first part names the purpose.
+ * The application's device key also digests udids, none of which begins with a zero byte.
  */
 export async function deriveBytes(key: CryptoKey, ...parts: string[]): Promise<Uint8Array<ArrayBuffer>> {
   const text = parts.map((part) => `${part.length}:${part}`).join("");

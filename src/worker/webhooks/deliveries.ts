@@ -17,16 +17,16 @@ export interface EventView {
   /** The first bytes of the last response. */
   lastResponse: string | null;
   createdAt: string;
-  /** A moment that has passed means at once; null when no attempt follows, or none before something is changed. */
+  /** A time in the past means at once; null when no attempt follows, or none until the endpoint's settings change. */
   nextAttemptAt: string | null;
   deliveredAt: string | null;
   data: Record<string, unknown>;
 }
 
-/** After every event ID: the first page begins here. */
+/** Sorts after every event ID, so the first page starts here. */
 const NEWEST = "evt_~";
 
-/** @returns a page of events, newest first, and the ID after which the next begins; null when nothing follows */
+/** @returns a page of events, newest first, and the ID after which the next page starts; null on the last page */
 export async function pageEvents(
   context: Context,
   applicationId: string,
@@ -55,7 +55,7 @@ function viewEvent(row: EventRow, endpoint: EndpointState | undefined): EventVie
   };
 }
 
-/** A test event is sent to a held endpoint all the same: it is how one finds out whether the endpoint works again. */
+/** A test event is sent even to a held endpoint, because it shows whether the endpoint works again. */
 function isToBeSent({ state, event }: EventRow, endpoint: EndpointState | undefined): boolean {
   if (state !== "pending" || !endpoint || endpoint.disabledAt !== null || endpoint.webhookUrl === null) return false;
   return endpoint.heldAt === null || event === "webhook:test";
