@@ -6,7 +6,7 @@ import type { Database } from "./storage/d1.ts";
 import { type Counts, readCounts } from "./storage/statistics.ts";
 
 export interface ValueCount {
-  /** Null: the device did not say. */
+  /** Null: the device did not send it. */
   value: string | null;
   badges: number;
 }
@@ -16,9 +16,9 @@ export interface Statistics {
   applicationId: string;
   name: string;
   /**
-   * `issued`: numbers of badges in whose place no other came; `retired`: those in whose place one did. `resting`: of
-   * ended invitations that are not released or within the reuse delay. `used`: all that cannot be handed out now.
-   * `usedPercent` is rounded down to a tenth, so it is 100 only when nothing is left.
+   * `issued`: of badges that were not replaced. `retired`: of replaced badges. `resting`: of ended invitations, until the
+   * number is released and the reuse delay has passed. `used`: all that cannot be issued now. `usedPercent` is rounded
+   * down to a tenth, so it is 100 only when nothing is left.
    */
   numbers: {
     size: number;
@@ -41,7 +41,7 @@ export interface Statistics {
   asOf: string;
 }
 
-/** What of an application the statistics need. */
+/** What the statistics need to know about an application. */
 export interface CountedApplication {
   applicationId: string;
   name: string;
@@ -52,7 +52,7 @@ export interface CountedApplication {
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
-/** Counts all that an application has. One round trip, which reads every row. @param now milliseconds */
+/** Counts an application's badges, invitations and events. One round trip, which reads every row. @param now milliseconds */
 export async function countStatistics(
   db: Database,
   { applicationId, name, firstNumber, lastNumber, reuseAfterSeconds }: CountedApplication,
@@ -66,7 +66,7 @@ export async function countStatistics(
     valuesShown: STATISTICS_VALUES_SHOWN,
   });
   const badgesOn = new Map(counts.days.map(({ day, count }) => [day, count]));
-  const days = Array.from({ length: STATISTICS_DAYS }, (_, place) => dayOf(daysFrom + place * DAY_MILLISECONDS));
+  const days = Array.from({ length: STATISTICS_DAYS }, (_, index) => dayOf(daysFrom + index * DAY_MILLISECONDS));
   const field = (values: ValueCount[]) => ({ values, others: counts.numbers.issued - sum(values, "badges") });
   const { deviceModel, os, osVersion, sdkVersion } = counts.fields;
   return {
@@ -96,7 +96,7 @@ function viewNumbers(size: number, { numbers, invitations }: Counts): Statistics
   return { size, issued, reserved, retired, resting, left: size - used, used, usedPercent };
 }
 
-/** States that nothing is in count zero. */
+/** Fills in zero for states without rows. */
 const byState = <States extends Record<string, number>>(
   none: States,
   counts: readonly { state: string; count: number }[],

@@ -2,7 +2,7 @@ import type { StoredState } from "../schema.ts";
 
 /**
  * The life of a badge (contract section 12). Decisions are pure; the write that follows is conditional on the change number
- * that was read, so of two racing calls one writes and the other decides again.
+ * that was read, so of two racing calls one writes and the other reads and decides again.
  */
 
 /** What callers see. Only an active badge opens doors. */
@@ -18,7 +18,7 @@ export interface BadgeLife {
   endedAt: number | null;
 }
 
-/** An expiry that was noted shows by every clock: readers of the feed are not told of it again. */
+/** A recorded expiry counts even if the clock is behind, because the feed does not report it a second time. */
 export function stateAt(
   { state, expiresAt, endedAt = null }: Pick<BadgeLife, "state" | "expiresAt"> & Partial<BadgeLife>,
   now: number,

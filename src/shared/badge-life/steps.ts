@@ -12,10 +12,10 @@ export interface BadgeStore {
   /** Milliseconds. */
   now(): number;
   /**
-   * Takes the same step with several badges of one application, in one transaction. Badges that somebody changed since
-   * they were read, and those that the step does not change, are left as they are.
+   * Applies one step to several badges of one application, in one transaction. Skips badges that changed since they were
+   * read, and badges that the step does not change.
    *
-   * @param now the moment to decide by
+   * @param now the time to decide by
    * @returns numbers of the badges that were changed
    */
   writeSteps(applicationId: string, badges: readonly IssuedBadgeRow[], step: Step, now: number): Promise<number[]>;
@@ -24,7 +24,7 @@ export interface BadgeStore {
 /** A badge as callers see it. */
 type TakenBadge = Omit<IssuedBadgeRow, "state"> & { state: BadgeState };
 
-/** `taken`: now or before, with the badge as it is then. `contended`: others changed it at every try. */
+/** `taken`: by this call or an earlier one, with the resulting badge. `contended`: other calls changed it at every try. */
 export type StepResult =
   | { kind: "taken"; badge: TakenBadge }
   | { kind: "unknown" }
@@ -33,7 +33,7 @@ export type StepResult =
 
 /**
  * Takes one step in the life of a badge (contract section 12). The write is conditional on the change number that was
- * read; when another call came first, this one reads and decides again.
+ * read; if another call came first, this one reads and decides again.
  */
 export async function takeStep(
   store: BadgeStore,
@@ -61,7 +61,7 @@ export async function takeStep(
   return { kind: "contended" };
 }
 
-/** What a step writes, decided from what was read of a badge; null when it changes nothing. */
+/** What a step writes, decided from the badge as it was read; null if the step changes nothing. */
 export function toTransition(badge: IssuedBadgeRow, step: Step, now: number): Transition | null {
   const decision = decide(badge, step, now);
   if (decision.kind !== "changed") return null;
@@ -75,7 +75,7 @@ export function toTransition(badge: IssuedBadgeRow, step: Step, now: number): Tr
   };
 }
 
-/** The event that tells of the state that callers see from then on. */
+/** The event that reports the new state that callers see. */
 const EVENT_OF_STATE = {
   active: "badge:resumed",
   suspended: "badge:suspended",

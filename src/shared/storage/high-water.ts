@@ -7,7 +7,7 @@ import * as z from "zod";
  * order of commits, and a cursor on them skips nothing.
  */
 
-/** The highest position and change number that a party knows of. */
+/** The highest position and change number that the allocator, or a statement, has seen. */
 export interface HighWater {
   position: number;
   change: number;

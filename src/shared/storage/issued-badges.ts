@@ -139,7 +139,7 @@ const feedRows = z.tuple([z.object({ epoch: z.string(), lastChange: z.number(), 
 export interface Changes {
   epoch: string;
   lastChange: number;
-  /** When the change before this page was made; null if that badge has changed again since, or there is none. */
+  /** When the last change before this page was made; null if its badge has changed again since, or there is no such change. */
   changedAt: number | null;
   badges: IssuedBadgeRow[];
 }
