@@ -138,7 +138,7 @@ describe("a block that races (contract section 12)", () => {
         ...(place === 25 && { invitationToken: token }),
       }),
     );
-    await vi.waitFor(() => expect(batches).toBeGreaterThanOrEqual(2));
+    await vi.waitFor(() => expect(batches).toBeGreaterThanOrEqual(2), { timeout: 10_000 });
     expect((await block(application, "alice")).status).toBe(200);
     blocked.resolve();
     const answers = await requests;

@@ -1,5 +1,6 @@
 /** Files of `test/`, without `.test.ts`. */
 const BADGES = "badges/issue badges/round-trips badges/faults";
+const LIFE = "badges/states badges/life badges/users badges/changes badges/feed-restored";
 const RESTORED = "badges/restored badges/faults badges/round-trips";
 const INVITATIONS = "invitations/claim invitations/claim-groups invitations/invitations";
 const RELEASE = "invitations/release";
@@ -18,9 +19,9 @@ const ADMIN =
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/allocator\/adoption/, RECONCILED],
   [/worker\/allocator\/(allocations|comparison)/, RESTORED, RELEASE],
-  [/worker\/allocator\/(allocator|application-id|client)/, "allocator/allocator", RESTORED, RECONCILED, RELEASE],
+  [/worker\/allocator\/(allocator|own-application-id|client)/, "allocator/allocator", RESTORED, RECONCILED, RELEASE],
   [/worker\/allocator\/claims/, INVITATIONS, BADGES, RECONCILED],
-  [/worker\/allocator\/(ledger|fresh-numbers|freed-numbers|random)/, LEDGER, INVITATIONS, RECONCILED, COSTS],
+  [/worker\/allocator\/(ledger|fresh-numbers|freed-numbers)/, LEDGER, INVITATIONS, RECONCILED, COSTS],
   [/worker\/allocator\/permutation/, "allocator/permutation allocator/ledger node/permutation"],
   [/worker\/allocator\/range-warnings/, "allocator/range-warnings"],
   [/worker\/allocator\//, "allocator/group-commit", BADGES, RESTORED],
@@ -33,9 +34,9 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/webhooks\/policy/, "webhooks/policy", WEBHOOKS],
   [/worker\/webhooks\/signature/, "webhooks/signature", WEBHOOKS],
   [/worker\/webhooks\//, WEBHOOKS],
-  [/worker\/storage\/badge-writes/, BADGES, RESTORED, RELEASE],
+  [/worker\/storage\/(badge-writes|skipped-writes|number-owners)/, BADGES, RESTORED, RELEASE],
   [/worker\/storage\/claim-writes/, INVITATIONS, BADGES, RACES, COSTS],
-  [/worker\/storage\/invitations/, INVITATIONS, RELEASE, RACES],
+  [/worker\/storage\/invitation(s|-ends)/, INVITATIONS, RELEASE, RACES],
   [/worker\/storage\/webhook/, WEBHOOKS],
   [/worker\/storage\//, COSTS, BADGES, INVITATIONS, WEBHOOKS, RECONCILED],
   [/worker\/applications\/devices/, "applications/devices", KEYS],
@@ -47,6 +48,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/bounded-cache/, "bounded-cache"],
   [/worker\/sweep/, "invitations/sweep", WEBHOOKS],
   [/worker\//, BADGES, DOOR, WEBHOOKS, RECONCILED],
+  [/shared\/(badge-life|storage)\//, LIFE, BADGES],
   [/shared\/webhook-url/, "webhooks/url-guard", WEBHOOKS],
   [/shared\/card-formats/, "verify/cards"],
   [/shared\/limits/, "webhooks/policy webhooks/url-guard http/pages", DOOR, WEBHOOKS],
