@@ -20,7 +20,10 @@ interface Command {
 interface Language {
   name: string;
   missing: string;
-  /** @returns null where the language, or what the verifier needs of it, is not installed */
+  /**
+   * @param vectors a folder with vectors.json and vectors-possession.json
+   * @returns null where the language, or what the verifier needs of it, is not installed
+   */
   command: (vectors: string) => Command | null;
 }
 
@@ -50,7 +53,7 @@ const GO: Language = {
 
 export const LANGUAGES: readonly Language[] = [PYTHON, GO];
 
-/** Runs the vectors of a file; null where the language is not installed. */
+/** Runs the vectors in a folder; null where the language is not installed. */
 export function runVectors(language: Language, vectors: string): { status: number; output: string } | null {
   const command = language.command(vectors);
   if (command === null) return null;
@@ -79,7 +82,7 @@ function main(name: string | undefined): number {
     console.error(`Name one of ${LANGUAGES.map((each) => each.name).join(", ")}.`);
     return 1;
   }
-  const result = runVectors(language, join(VERIFIERS, "vectors.json"));
+  const result = runVectors(language, VERIFIERS);
   if (result === null) console.error(language.missing);
   else process.stdout.write(result.output);
   return result?.status ?? 1;

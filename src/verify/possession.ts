@@ -35,12 +35,12 @@ export async function verifyPossession(
   if (!badge.ok) return badge;
   const { boundKey } = badge;
   if (boundKey === null) return refused("not-bound");
+  const key = await importPoint(boundKey);
+  if (key === null) return refused("malformed");
   const jws = splitCompactJws(response, MAX_RESPONSE_CHARACTERS);
   if (jws === null) return refused("malformed-response");
   const headerFailure = checkHeader(jws.header);
   if (headerFailure !== null) return refused(headerFailure);
-  const key = await importPoint(boundKey);
-  if (key === null) return refused("malformed");
   if (!(await isEs256Signature(key, jws.signature, jws.signingInput))) return refused("bad-response-signature");
   const failure = await checkResponse(jws, badgeSignature, expected);
   return failure === null ? { ...badge, boundKey } : refused(failure);

@@ -7,25 +7,33 @@ import * as z from "zod";
 import { LANGUAGES, runVectors } from "../../src/dev/verify-in-language.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
-const VECTORS = join(PROJECT, "src/verify/vectors.json");
+const VECTORS = join(PROJECT, "src/verify");
 const folder = mkdtempSync(join(tmpdir(), "verify-languages-"));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const cases = z.array(z.looseObject({ expected: z.string() }));
 const file = z.looseObject({
-  cases: z.array(z.looseObject({ expected: z.string() })),
+  cases,
   cards: z.array(z.looseObject({ hex: z.string() })),
   statusListEncodings: z.array(z.looseObject({ lst: z.string(), statuses: z.record(z.string(), z.int()) })),
 });
-type Vectors = z.infer<typeof file>;
+const possessionFile = z.looseObject({ cases });
+type Vectors = z.infer<typeof file> & { possession: z.infer<typeof possessionFile> };
 
-/** The vectors with one expectation changed, in a file of their own. */
+const readVectors = (name: string): unknown => JSON.parse(readFileSync(join(VECTORS, name), "utf8"));
+
+/** The vectors with one expectation changed, in a folder of their own. */
 function changed(change: (vectors: Vectors) => void): string {
-  const vectors = file.parse(JSON.parse(readFileSync(VECTORS, "utf8")));
+  const vectors = {
+    ...file.parse(readVectors("vectors.json")),
+    possession: possessionFile.parse(readVectors("vectors-possession.json")),
+  };
   change(vectors);
-  const path = join(folder, "changed.json");
-  writeFileSync(path, JSON.stringify(vectors));
-  return path;
+  const { possession, ...others } = vectors;
+  writeFileSync(join(folder, "vectors.json"), JSON.stringify(others));
+  writeFileSync(join(folder, "vectors-possession.json"), JSON.stringify(possession));
+  return folder;
 }
 
 function first<T>([element]: readonly T[]): T {
@@ -39,6 +47,12 @@ const CHANGES: Record<string, (vectors: Vectors) => void> = {
   },
   "a refusal": (vectors) => {
     first(vectors.cases.filter(({ expected }) => expected === "revoked")).expected = "suspended";
+  },
+  "a phone that holds its key": (vectors) => {
+    first(vectors.possession.cases).expected = "bad-response-signature";
+  },
+  "a phone that does not": ({ possession }) => {
+    first(possession.cases.filter(({ expected }) => expected === "wrong-role")).expected = "ok";
   },
   "a card": (vectors) => {
     first(vectors.cards).hex = "0000000";

@@ -140,6 +140,10 @@ export function possessionVectors(published: readonly string[]): PossessionVecto
       { jwk: { ...PHONE_JWK, x: `AA${x}` } },
       { jwk: { ...PHONE_JWK, y: x } },
     ].map((cnf) => vector("malformed", `cnf is ${JSON.stringify(cnf)}`, { badgeSignature: badge({ cnf }) })),
+    vector("malformed", "a key that is not on the curve, and no response", {
+      badgeSignature: badge({ cnf: { jwk: { ...PHONE_JWK, y: x } } }),
+      response: "",
+    }),
   ];
 
   const [header = "", payload = "", signature = ""] = response.split(".");

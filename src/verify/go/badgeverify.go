@@ -1,8 +1,8 @@
-// Package badgeverify verifies badge signatures and status lists of the badge distribution service, offline, and reads and
-// writes card frames.
+// Package badgeverify verifies badge signatures and status lists of the badge distribution service and challenges phones,
+// offline, and reads and writes card frames.
 //
 // Copy this file. It needs Go 1.19 or later and the standard library alone. What is checked, in which order, is specified in
-// the README.md of the TypeScript verifier, whose vectors.json this file passes: go test.
+// the README.md of the TypeScript verifier, whose vectors.json and vectors-possession.json this file passes: go test.
 package badgeverify
 
 import (
@@ -10,6 +10,7 @@ import (
 	"compress/zlib"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -27,14 +28,20 @@ import (
 
 const (
 	maxBadgeSignatureCharacters = 16_384
+	maxResponseCharacters       = 16_384
 	maxStatusListCharacters     = 524_288
 	maxStatusListBytes          = 262_144
+	maxChallengeLifetimeSeconds = 60
+	challengeRandomBytes        = 32
 	statusBits                  = 2
 	maxInteger                  = 1<<53 - 1
 )
 
 // DefaultClockToleranceSeconds is how far the clocks of service and verifier should be allowed to differ.
 const DefaultClockToleranceSeconds = 60
+
+// DefaultChallengeLifetimeSeconds is how long a phone should be allowed to take for its response.
+const DefaultChallengeLifetimeSeconds = 10
 
 // Refused is a refusal; its text is one of the README's reasons.
 type Refused string
@@ -86,7 +93,12 @@ type BadgeSignature struct {
 	KeyID           string
 	// AcceptedDespite is empty, or status-unknown or status-stale where a policy is Accept.
 	AcceptedDespite string
+	// BoundKey is nil if the badge is not bound to a key.
+	BoundKey *BoundKey
 }
+
+// BoundKey is the P-256 public key that a badge is bound to: its coordinates, 32 bytes each, base64url.
+type BoundKey struct{ X, Y string }
 
 // StatusList is a verified status list. Times are seconds since 1970-01-01 UTC.
 type StatusList struct {
@@ -148,6 +160,110 @@ func VerifyBadgeSignature(jwt string, expected Expectations) (*BadgeSignature, e
 		}
 	}
 	return &result, nil
+}
+
+var doorIDPattern = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
+
+var challengePattern = regexp.MustCompile(
+	`\Abadge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})\z`)
+
+// CreateChallenge makes a challenge for one phone, which the door sends and keeps until the response has come.
+//
+// doorID is 1 to 64 characters out of A-Z a-z 0-9 _ -, nowSeconds the time since 1970-01-01 UTC by the door's clock, and
+// lifetimeSeconds from 1 to 60: DefaultChallengeLifetimeSeconds is a good value. Anything else is an error.
+func CreateChallenge(doorID string, nowSeconds float64, lifetimeSeconds int) (string, error) {
+	if !doorIDPattern.MatchString(doorID) {
+		return "", errors.New("doorID has another form")
+	}
+	// The upper limit keeps the expiry within the twelve digits of the form. NaN fails both comparisons.
+	if !(nowSeconds >= 1 && nowSeconds < 1e11) {
+		return "", errors.New("nowSeconds is not a time in seconds")
+	}
+	if lifetimeSeconds < 1 || lifetimeSeconds > maxChallengeLifetimeSeconds {
+		return "", errors.New("lifetimeSeconds is not a number from 1 to 60")
+	}
+	random := make([]byte, challengeRandomBytes)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	text := base64.RawURLEncoding.EncodeToString(random)
+	return fmt.Sprintf("badge-possession-v1.%s.%s.%d", doorID, text, int64(nowSeconds)+int64(lifetimeSeconds)), nil
+}
+
+// PossessionExpectations are what a badge signature and the phone's response must match.
+type PossessionExpectations struct {
+	Expectations
+	// DoorID is the door's own ID, as in CreateChallenge.
+	DoorID string
+	// Challenge is what this door has just sent to this phone.
+	Challenge string
+}
+
+// VerifyPossession verifies a badge signature, and that whoever presents it holds the key that the badge is bound to: the
+// phone has signed this door's challenge together with this badge signature. The result always has a BoundKey.
+//
+// Discard the challenge after one verification, whatever its result. The error is as that of VerifyBadgeSignature.
+func VerifyPossession(badgeSignature, response string, expected PossessionExpectations) (*BadgeSignature, error) {
+	badge, err := VerifyBadgeSignature(badgeSignature, expected.Expectations)
+	if err != nil {
+		return nil, err
+	}
+	if badge.BoundKey == nil {
+		return nil, Refused("not-bound")
+	}
+	key := p256Key(badge.BoundKey.X, badge.BoundKey.Y)
+	if key == nil {
+		return nil, Refused("malformed")
+	}
+	jws, err := splitJWS(response, maxResponseCharacters)
+	if err != nil {
+		return nil, Refused("malformed-response")
+	}
+	if _, isPresent := jws.header["crit"]; isPresent {
+		return nil, Refused("malformed-response")
+	}
+	if jws.header["alg"] != "ES256" {
+		return nil, Refused("wrong-response-algorithm")
+	}
+	if jws.header["typ"] != "door-response+jwt" {
+		return nil, Refused("wrong-response-type")
+	}
+	if !jws.isSignedBy(key) {
+		return nil, Refused("bad-response-signature")
+	}
+	claims, err := parseObject(jws.payload)
+	if err != nil {
+		return nil, Refused("malformed-response")
+	}
+	if err := checkResponse(claims, badgeSignature, expected); err != nil {
+		return nil, err
+	}
+	return badge, nil
+}
+
+func checkResponse(claims map[string]any, badgeSignature string, expected PossessionExpectations) error {
+	// A door signs nothing in this protocol; should it ever, its messages have another role.
+	if claims["role"] != "phone" {
+		return Refused("wrong-role")
+	}
+	own := challengePattern.FindStringSubmatch(expected.Challenge)
+	if own == nil || own[1] != expected.DoorID || claims["challenge"] != expected.Challenge {
+		return Refused("wrong-challenge")
+	}
+	expiry, err := strconv.ParseFloat(own[2], 64)
+	left := expiry - math.Floor(expected.NowSeconds)
+	// Too much time is left when the door's clock was set back.
+	if err != nil || left <= 0 || left > maxChallengeLifetimeSeconds {
+		return Refused("expired-challenge")
+	}
+	if claims["application_id"] != expected.ApplicationID {
+		return Refused("wrong-application")
+	}
+	hash := sha256.Sum256([]byte(badgeSignature))
+	if claims["badge_signature_hash"] != base64.RawURLEncoding.EncodeToString(hash[:]) {
+		return Refused("wrong-badge-signature")
+	}
+	return nil
 }
 
 // ReadStatusList verifies a status list. Its times are checked when it is used, so it can be kept. The error is a Refused.
@@ -303,38 +419,85 @@ func parseBadgeClaims(payload []byte) (*badgeClaims, error) {
 		}
 		claims.status = &statusReference{uri, index}
 	}
+	if value, isPresent := members["cnf"]; isPresent {
+		if claims.BoundKey = parseConfirmation(value); claims.BoundKey == nil {
+			// A confirmation that is not understood must not make a bound badge look unbound.
+			return nil, Refused("malformed")
+		}
+	}
 	return &claims, nil
 }
 
-// verifySignedJWT returns the payload, not parsed, and the key's ID.
-func verifySignedJWT(jwt, kind string, maxCharacters int, keys Keys) ([]byte, string, error) {
-	parts := strings.Split(jwt, ".")
-	if len(jwt) > maxCharacters || len(parts) != 3 {
-		return nil, "", Refused("malformed")
+// parseConfirmation reads `cnf`; nil if it has no P-256 key.
+func parseConfirmation(value any) *BoundKey {
+	confirmation, _ := value.(map[string]any)
+	jwk, _ := confirmation["jwk"].(map[string]any)
+	x, isX := jwk["x"].(string)
+	y, isY := jwk["y"].(string)
+	if jwk["kty"] != "EC" || jwk["crv"] != "P-256" || !isX || !isY || !isCoordinate(x) || !isCoordinate(y) {
+		return nil
+	}
+	return &BoundKey{x, y}
+}
+
+func isCoordinate(text string) bool {
+	value, err := decodeBase64URL(text)
+	return err == nil && len(value) == 32
+}
+
+// compactJWS is not yet verified. The payload is not parsed until it is.
+type compactJWS struct {
+	header             map[string]any
+	payload, signature []byte
+	signingInput       string
+}
+
+func splitJWS(text string, maxCharacters int) (*compactJWS, error) {
+	parts := strings.Split(text, ".")
+	if len(text) > maxCharacters || len(parts) != 3 {
+		return nil, Refused("malformed")
 	}
 	var decoded [3][]byte
 	for index, part := range parts {
 		value, err := decodeBase64URL(part)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		decoded[index] = value
 	}
 	header, err := parseObject(decoded[0])
 	if err != nil {
+		return nil, err
+	}
+	return &compactJWS{header, decoded[1], decoded[2], text[:strings.LastIndexByte(text, '.')]}, nil
+}
+
+func (jws *compactJWS) isSignedBy(key *ecdsa.PublicKey) bool {
+	if len(jws.signature) != 64 {
+		return false
+	}
+	hash := sha256.Sum256([]byte(jws.signingInput))
+	r, s := new(big.Int).SetBytes(jws.signature[:32]), new(big.Int).SetBytes(jws.signature[32:])
+	return ecdsa.Verify(key, hash[:], r, s)
+}
+
+// verifySignedJWT returns the payload, not parsed, and the key's ID.
+func verifySignedJWT(jwt, kind string, maxCharacters int, keys Keys) ([]byte, string, error) {
+	jws, err := splitJWS(jwt, maxCharacters)
+	if err != nil {
 		return nil, "", err
 	}
-	if _, isPresent := header["crit"]; isPresent {
+	if _, isPresent := jws.header["crit"]; isPresent {
 		return nil, "", Refused("malformed")
 	}
 	// Decided before a key is chosen, so that a JWT cannot choose how it is verified.
-	if header["alg"] != "ES256" {
+	if jws.header["alg"] != "ES256" {
 		return nil, "", Refused("wrong-algorithm")
 	}
-	if header["typ"] != kind {
+	if jws.header["typ"] != kind {
 		return nil, "", Refused("wrong-type")
 	}
-	keyID, isText := header["kid"].(string)
+	keyID, isText := jws.header["kid"].(string)
 	if !isText {
 		return nil, "", Refused("malformed")
 	}
@@ -342,16 +505,10 @@ func verifySignedJWT(jwt, kind string, maxCharacters int, keys Keys) ([]byte, st
 	if key == nil {
 		return nil, "", Refused("unknown-key")
 	}
-	signature := decoded[2]
-	if len(signature) != 64 {
+	if !jws.isSignedBy(key) {
 		return nil, "", Refused("bad-signature")
 	}
-	hash := sha256.Sum256([]byte(jwt[:strings.LastIndexByte(jwt, '.')]))
-	r, s := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])
-	if !ecdsa.Verify(key, hash[:], r, s) {
-		return nil, "", Refused("bad-signature")
-	}
-	return decoded[1], keyID, nil
+	return jws.payload, keyID, nil
 }
 
 // trustedKey chooses the key that verifies a JWT; nil if there is none. A single key is used whatever kid says.

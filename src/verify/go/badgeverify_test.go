@@ -3,13 +3,17 @@ package badgeverify
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
-// vectors is ../vectors.json, or the file that VECTORS names.
+// vectors is vectors.json in the folder above, or in the one that VECTORS names.
 type vectors struct {
 	Cases               []testCase
 	StatusListEncodings []struct {
@@ -86,23 +90,37 @@ func (each testCase) want() *BadgeSignature {
 	}
 }
 
+// possessionVectors is vectors-possession.json beside it.
+type possessionVectors struct {
+	TestKeys struct{ Phone struct{ PublicJwk BoundKey } }
+	Cases    []struct {
+		Name, Expected, BadgeSignature, Response, Challenge, DoorID string
+		PublicKey, ApplicationID                                    string
+		NowSeconds, ClockToleranceSeconds                           float64
+	}
+}
+
 func readVectors(t *testing.T) vectors {
-	path := os.Getenv("VECTORS")
-	if path == "" {
-		path = "../vectors.json"
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var read vectors
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	readFile(t, "vectors.json", &read)
 	if len(read.Cases) == 0 || len(read.StatusListEncodings) == 0 || len(read.Cards) == 0 {
 		t.Fatal("no vectors")
 	}
 	return read
+}
+
+func readFile(t *testing.T, name string, into any) {
+	folder := os.Getenv("VECTORS")
+	if folder == "" {
+		folder = ".."
+	}
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func reasonOf(err error) string {
@@ -135,6 +153,65 @@ func TestCases(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases", len(read.Cases))
+}
+
+func TestPossession(t *testing.T) {
+	var read possessionVectors
+	readFile(t, "vectors-possession.json", &read)
+	if len(read.Cases) == 0 {
+		t.Fatal("no vectors")
+	}
+	for _, each := range read.Cases {
+		badge, err := VerifyPossession(each.BadgeSignature, each.Response, PossessionExpectations{
+			Expectations: Expectations{
+				Keys:                  Keys{PublicKey: each.PublicKey},
+				ApplicationID:         each.ApplicationID,
+				NowSeconds:            each.NowSeconds,
+				ClockToleranceSeconds: each.ClockToleranceSeconds,
+			},
+			DoorID:    each.DoorID,
+			Challenge: each.Challenge,
+		})
+		switch {
+		case each.Expected != "ok":
+			if reasonOf(err) != each.Expected {
+				t.Errorf("%s: %s: %v", each.Expected, each.Name, reasonOf(err))
+			}
+		case badge == nil || !reflect.DeepEqual(badge.BoundKey, &read.TestKeys.Phone.PublicJwk):
+			t.Errorf("ok: %s: %+v, %v", each.Name, badge, err)
+		}
+	}
+	t.Logf("%d cases", len(read.Cases))
+}
+
+func TestChallenges(t *testing.T) {
+	form := regexp.MustCompile(`\Abadge-possession-v1\.gate_2-B\.[A-Za-z0-9_-]{43}\.1800000010\z`)
+	made := map[string]bool{}
+	for len(made) < 100 {
+		challenge, err := CreateChallenge("gate_2-B", 1_800_000_000.5, DefaultChallengeLifetimeSeconds)
+		if err != nil || !form.MatchString(challenge) || made[challenge] {
+			t.Fatalf("%q, %v", challenge, err)
+		}
+		made[challenge] = true
+	}
+	if longest, err := CreateChallenge("a", 1_800_000_000, 60); err != nil || !strings.HasSuffix(longest, ".1800000060") {
+		t.Errorf("%q, %v", longest, err)
+	}
+	for _, doorID := range []string{"", "a.b", "a b", "\u00e4", "a\n", strings.Repeat("a", 65)} {
+		if challenge, err := CreateChallenge(doorID, 1_800_000_000, 10); err == nil {
+			t.Errorf("%q for the door %q", challenge, doorID)
+		}
+	}
+	for _, now := range []float64{math.NaN(), math.Inf(1), -1, 0} {
+		if challenge, err := CreateChallenge("a", now, 10); err == nil {
+			t.Errorf("%q at %v", challenge, now)
+		}
+	}
+	for _, lifetime := range []int{-1, 0, 61} {
+		if challenge, err := CreateChallenge("a", 1_800_000_000, lifetime); err == nil {
+			t.Errorf("%q for %d s", challenge, lifetime)
+		}
+	}
 }
 
 func TestStatusListEncodings(t *testing.T) {

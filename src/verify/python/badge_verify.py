@@ -1,17 +1,20 @@
-"""Verifies badge signatures and status lists of the badge distribution service, offline, and reads and writes card frames.
+"""Verifies badge signatures and status lists of the badge distribution service and challenges phones, offline, and reads and
+writes card frames.
 
 Copy this file. It needs Python 3.9 or later and the package `cryptography`, 38 or later (Debian 12: python3-cryptography).
-What is checked, in which order, is specified in the README.md of the TypeScript verifier, whose vectors.json this file
-passes: run_vectors.py.
+What is checked, in which order, is specified in the README.md of the TypeScript verifier, whose vectors.json and
+vectors-possession.json this file passes: run_vectors.py.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import math
 import re
+import secrets
 import zlib
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Union
@@ -22,9 +25,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 MAX_BADGE_SIGNATURE_CHARACTERS = 16_384
+MAX_RESPONSE_CHARACTERS = 16_384
 MAX_STATUS_LIST_CHARACTERS = 524_288
 MAX_STATUS_LIST_BYTES = 262_144
 DEFAULT_CLOCK_TOLERANCE_SECONDS = 60
+DEFAULT_CHALLENGE_LIFETIME_SECONDS = 10
+MAX_CHALLENGE_LIFETIME_SECONDS = 60
+CHALLENGE_RANDOM_BYTES = 32
 STATUS_BITS = 2
 MAX_INTEGER = 2**53 - 1
 
@@ -32,6 +39,8 @@ MAX_INTEGER = 2**53 - 1
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 _BADGE_NUMBER = re.compile(r"[1-9][0-9]{0,15}")
 _BITS = re.compile(r"[01]*")
+_DOOR_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CHALLENGE = re.compile(r"badge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})")
 
 Keys = Union[Mapping[str, Any], str]
 """A JWK Set, as parsed JSON, or one key as base64 of its SPKI DER."""
@@ -46,6 +55,14 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
+class BoundKey:
+    """The P-256 public key that a badge is bound to: its coordinates, 32 bytes each, base64url."""
+
+    x: str
+    y: str
+
+
+@dataclass(frozen=True)
 class BadgeSignature:
     """What the service attests. Times are seconds since 1970-01-01 UTC."""
 
@@ -56,6 +73,8 @@ class BadgeSignature:
     key_id: str
     accepted_despite: Optional[str] = None
     """What would have been the reason for a refusal, where a policy is "accept"."""
+    bound_key: Optional[BoundKey] = None
+    """From `cnf`; None if the badge is not bound to a key."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +130,7 @@ def verify_badge_signature(
     not_before = _whole_number(claims["nbf"]) if "nbf" in claims else 0
     expires_at = _whole_number(claims["exp"]) if "exp" in claims else None
     status = _parse_status(claims["status"]) if "status" in claims else None
+    bound_key = _parse_confirmation(claims["cnf"]) if "cnf" in claims else None
 
     if audience != application_id:
         raise Refused("wrong-audience")
@@ -129,7 +149,76 @@ def verify_badge_signature(
     if status is not None:
         policies = {"status-unknown": missing_status_list, "status-stale": stale_status_list}
         despite = _check_status(status, keys, status_lists or {}, policies, now, clock_tolerance_seconds)
-    return BadgeSignature(number, issued_at, expires_at, signature, key_id, despite)
+    return BadgeSignature(number, issued_at, expires_at, signature, key_id, despite, bound_key)
+
+
+def create_challenge(
+    *, door_id: str, now: float, lifetime_seconds: int = DEFAULT_CHALLENGE_LIFETIME_SECONDS
+) -> str:
+    """Makes a challenge for one phone, which the door sends and keeps until the response has come. `now` is time.time().
+
+    Raises ValueError if `door_id` is not 1 to 64 characters out of A-Z a-z 0-9 _ -, `now` is not a time, or
+    `lifetime_seconds` is not a whole number from 1 to 60.
+    """
+    if not isinstance(door_id, str) or not _DOOR_ID.fullmatch(door_id):
+        raise ValueError("door_id has another form")
+    if isinstance(now, bool) or not isinstance(now, (int, float)) or not 1 <= now < math.inf:
+        raise ValueError("now is not a time in seconds")
+    if type(lifetime_seconds) is not int or not 1 <= lifetime_seconds <= MAX_CHALLENGE_LIFETIME_SECONDS:
+        raise ValueError("lifetime_seconds is not a whole number from 1 to 60")
+    random = _encode_base64url(secrets.token_bytes(CHALLENGE_RANDOM_BYTES))
+    return f"badge-possession-v1.{door_id}.{random}.{math.floor(now) + lifetime_seconds}"
+
+
+def verify_possession(
+    badge_signature: str, response: str, *, door_id: str, challenge: str, **expected: Any
+) -> BadgeSignature:
+    """Verifies a badge signature, and that whoever presents it holds the key that the badge is bound to: the phone has signed
+    this door's `challenge` together with this badge signature.
+
+    Takes everything that verify_badge_signature takes, and makes its checks first. The result always has a `bound_key`.
+    Discard the challenge after one verification, whatever its result.
+
+    Raises Refused, or ValueError as verify_badge_signature does.
+    """
+    badge = verify_badge_signature(badge_signature, **expected)
+    if badge.bound_key is None:
+        raise Refused("not-bound")
+    try:
+        key = _import_point(badge.bound_key.x, badge.bound_key.y)
+    except ValueError:
+        raise Refused("malformed") from None
+    try:
+        jws = _split_jws(response, MAX_RESPONSE_CHARACTERS)
+    except Refused:
+        raise Refused("malformed-response") from None
+    if "crit" in jws.header:
+        raise Refused("malformed-response")
+    if jws.header.get("alg") != "ES256":
+        raise Refused("wrong-response-algorithm")
+    if jws.header.get("typ") != "door-response+jwt":
+        raise Refused("wrong-response-type")
+    if not jws.is_signed_by(key):
+        raise Refused("bad-response-signature")
+    try:
+        claims = _parse_object(jws.payload)
+    except Refused:
+        raise Refused("malformed-response") from None
+    # A door signs nothing in this protocol; should it ever, its messages have another role.
+    if claims.get("role") != "phone":
+        raise Refused("wrong-role")
+    own = _CHALLENGE.fullmatch(challenge) if isinstance(challenge, str) else None
+    if own is None or own[1] != door_id or claims.get("challenge") != challenge:
+        raise Refused("wrong-challenge")
+    # Too much time is left when the door's clock was set back.
+    if not 0 < int(own[2]) - math.floor(expected["now"]) <= MAX_CHALLENGE_LIFETIME_SECONDS:
+        raise Refused("expired-challenge")
+    if claims.get("application_id") != expected["application_id"]:
+        raise Refused("wrong-application")
+    presented = hashlib.sha256(badge_signature.encode("ascii")).digest()
+    if claims.get("badge_signature_hash") != _encode_base64url(presented):
+        raise Refused("wrong-badge-signature")
+    return badge
 
 
 def read_status_list(jwt: str, *, keys: Keys, uri: str) -> StatusList:
@@ -211,23 +300,58 @@ def _parse_status(status: Any) -> tuple[str, int]:
     return reference["uri"], _whole_number(reference.get("idx"))
 
 
-def _verify_signed_jwt(jwt: Any, kind: str, max_characters: int, keys: Keys) -> tuple[bytes, str]:
-    """Returns the payload, not parsed, and the key's ID."""
-    if not isinstance(jwt, str) or len(jwt) > max_characters:
+def _parse_confirmation(cnf: Any) -> BoundKey:
+    """A `cnf` that is not understood must not make a bound badge look unbound. Raises Refused."""
+    jwk = cnf.get("jwk") if isinstance(cnf, dict) else None
+    if not isinstance(jwk, dict) or jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
         raise Refused("malformed")
-    parts = jwt.split(".")
+    x, y = jwk.get("x"), jwk.get("y")
+    if len(_decode_base64url(x)) != 32 or len(_decode_base64url(y)) != 32:
+        raise Refused("malformed")
+    return BoundKey(x, y)
+
+
+@dataclass(frozen=True)
+class _Jws:
+    """A compact JWS, not yet verified. The payload is not parsed until it is."""
+
+    header: dict[str, Any]
+    payload: bytes
+    signature: bytes
+    signing_input: bytes
+
+    def is_signed_by(self, key: ec.EllipticCurvePublicKey) -> bool:
+        if len(self.signature) != 64:
+            return False
+        r, s = int.from_bytes(self.signature[:32], "big"), int.from_bytes(self.signature[32:], "big")
+        try:
+            key.verify(utils.encode_dss_signature(r, s), self.signing_input, ec.ECDSA(hashes.SHA256()))
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _split_jws(jws: Any, max_characters: int) -> _Jws:
+    if not isinstance(jws, str) or len(jws) > max_characters:
+        raise Refused("malformed")
+    parts = jws.split(".")
     if len(parts) != 3:
         raise Refused("malformed")
-    header_bytes, payload, signature = (_decode_base64url(part) for part in parts)
-    header = _parse_object(header_bytes)
-    if "crit" in header:
+    header, payload, signature = (_decode_base64url(part) for part in parts)
+    return _Jws(_parse_object(header), payload, signature, jws[: jws.rindex(".")].encode("ascii"))
+
+
+def _verify_signed_jwt(jwt: Any, kind: str, max_characters: int, keys: Keys) -> tuple[bytes, str]:
+    """Returns the payload, not parsed, and the key's ID."""
+    jws = _split_jws(jwt, max_characters)
+    if "crit" in jws.header:
         raise Refused("malformed")
     # Decided before a key is chosen, so that a JWT cannot choose how it is verified.
-    if header.get("alg") != "ES256":
+    if jws.header.get("alg") != "ES256":
         raise Refused("wrong-algorithm")
-    if header.get("typ") != kind:
+    if jws.header.get("typ") != kind:
         raise Refused("wrong-type")
-    key_id = header.get("kid")
+    key_id = jws.header.get("kid")
     if not isinstance(key_id, str):
         raise Refused("malformed")
     try:
@@ -236,15 +360,9 @@ def _verify_signed_jwt(jwt: Any, kind: str, max_characters: int, keys: Keys) -> 
         key = None
     if key is None:
         raise Refused("unknown-key")
-    if len(signature) != 64:
+    if not jws.is_signed_by(key):
         raise Refused("bad-signature")
-    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
-    signing_input = jwt[: jwt.rindex(".")].encode("ascii")
-    try:
-        key.verify(utils.encode_dss_signature(r, s), signing_input, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        raise Refused("bad-signature") from None
-    return payload, key_id
+    return jws.payload, key_id
 
 
 def _import_spki(public_key: str) -> Optional[ec.EllipticCurvePublicKey]:
@@ -268,13 +386,17 @@ def _import_from_set(keys: Mapping[str, Any], key_id: str) -> Optional[ec.Ellipt
             continue
         if not isinstance(jwk.get("x"), str) or not isinstance(jwk.get("y"), str):
             continue
-        x, y = _decode_base64url(jwk["x"]), _decode_base64url(jwk["y"])
-        if len(x) != 32 or len(y) != 32:
-            return None
-        # Raises ValueError for a point off the curve.
-        point = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), ec.SECP256R1())
-        return point.public_key()
+        return _import_point(jwk["x"], jwk["y"])
     return None
+
+
+def _import_point(x_text: str, y_text: str) -> ec.EllipticCurvePublicKey:
+    """Raises ValueError for a point off the curve, Refused for coordinates of another form."""
+    x, y = _decode_base64url(x_text), _decode_base64url(y_text)
+    if len(x) != 32 or len(y) != 32:
+        raise Refused("malformed")
+    point = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), ec.SECP256R1())
+    return point.public_key()
 
 
 def _decode_base64url(text: Any) -> bytes:
@@ -285,9 +407,13 @@ def _decode_base64url(text: Any) -> bytes:
         value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error:
         raise Refused("malformed") from None
-    if base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii") != text:
+    if _encode_base64url(value) != text:
         raise Refused("malformed")
     return value
+
+
+def _encode_base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def _refuse_constant(name: str) -> Any:

@@ -1,7 +1,12 @@
-"""Runs every test vector through badge_verify.py: python3 run_vectors.py [vectors.json]. Exits non-zero on a difference."""
+"""Runs every test vector through badge_verify.py: python3 run_vectors.py [FOLDER]. Exits non-zero on a difference.
+
+The folder has vectors.json and vectors-possession.json. Default: the one above this.
+"""
 
 import json
+import re
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +62,32 @@ def expectation(case: dict[str, Any]) -> Any:
         "keyId": case["keyId"],
         "acceptedDespite": case.get("acceptedDespite"),
     }
+
+
+def possession_outcome(case: dict[str, Any]) -> Any:
+    """The key that the phone holds, or the reason for the refusal."""
+    try:
+        badge = verifier.verify_possession(
+            case["badgeSignature"],
+            case["response"],
+            door_id=case["doorId"],
+            challenge=case["challenge"],
+            keys=case["publicKey"],
+            application_id=case["applicationId"],
+            now=case["nowSeconds"],
+            clock_tolerance_seconds=case["clockToleranceSeconds"],
+        )
+    except verifier.Refused as refusal:
+        return refusal.reason
+    return badge.bound_key
+
+
+def is_challenge_refused(**mistake: Any) -> bool:
+    try:
+        verifier.create_challenge(**{"door_id": "a", "now": 1_800_000_000.5, **mistake})
+    except ValueError:
+        return True
+    return False
 
 
 def list_failure(case: dict[str, Any]) -> str:
@@ -117,11 +148,38 @@ def checks(vectors: dict[str, Any]) -> Any:
         yield name, verifier.encode_card(number["format"], number["badgeNumber"]), None
 
 
+def possession_checks(vectors: dict[str, Any]) -> Any:
+    phone = vectors["testKeys"]["phone"]["publicJwk"]
+    held = verifier.BoundKey(phone["x"], phone["y"])
+    for case in vectors["cases"]:
+        expected = held if case["expected"] == "ok" else case["expected"]
+        yield f"possession: {case['expected']}: {case['name']}", possession_outcome(case), expected
+
+
+def challenge_checks() -> Any:
+    made = [verifier.create_challenge(door_id="gate_2-B", now=1_800_000_000.5) for _ in range(100)]
+    form = re.compile(r"badge-possession-v1\.gate_2-B\.[A-Za-z0-9_-]{43}\.1800000010")
+    yield "a challenge has its form", [each for each in made if not form.fullmatch(each)], []
+    yield "no challenge comes twice", len(set(made)), len(made)
+    longest = verifier.create_challenge(door_id="a", now=1_800_000_000, lifetime_seconds=60)
+    yield "a challenge lives as long as the door says", longest.rpartition(".")[2], "1800000060"
+    yield "the arguments that the mistakes are made in", is_challenge_refused(), False
+    mistakes: list[dict[str, Any]] = [{"door_id": text} for text in ("", "a.b", "a b", "\u00e4", "a\n", "a" * 65, None)]
+    mistakes += [{"now": time} for time in (float("nan"), float("inf"), -1, 0)]
+    mistakes += [{"lifetime_seconds": seconds} for seconds in (0, 61, 1.5, float("nan"))]
+    for mistake in mistakes:
+        yield f"no challenge is made of a mistake: {mistake}", is_challenge_refused(**mistake), True
+
+
 def main() -> int:
-    default = Path(__file__).parent.parent / "vectors.json"
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
+
+    def read(name: str) -> dict[str, Any]:
+        return json.loads((folder / name).read_text(encoding="utf-8"))
+
     total = differences = 0
-    for name, actual, expected in checks(json.loads(path.read_text(encoding="utf-8"))):
+    every = chain(checks(read("vectors.json")), possession_checks(read("vectors-possession.json")), challenge_checks())
+    for name, actual, expected in every:
         total += 1
         if actual != expected:
             differences += 1
