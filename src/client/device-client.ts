@@ -1,5 +1,7 @@
 import { toBase64 } from "./base64.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
+import type { ProofKey } from "./proof-key.ts";
+import { Prover } from "./prover.ts";
 import { read } from "./reading.ts";
 import { readIssuedBadge, signature } from "./responses.ts";
 import { Transport } from "./transport.ts";
@@ -9,35 +11,53 @@ import type { BadgeRequest, IssuedBadge } from "./types.ts";
 export interface DeviceClientOptions extends ClientOptions {
   /** Identifies the device for good: 1 to 255 printable ASCII characters that nobody else can guess. */
   udid: string;
+  /**
+   * Binds the badge to this key, which opens nothing elsewhere (contract section 15): `webCryptoProofKey`, or a key of the
+   * platform's key store. Keep the key, and pass it from the first `requestBadge` on. Every request that is sent needs a
+   * signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
+   */
+  proofKey?: ProofKey | undefined;
+}
+
+export interface SignOptions extends CallOptions {
+  /** Number of the badge that signs. Default: the one that this client's last `requestBadge` returned. */
+  badgeId?: string | undefined;
 }
 
 /** For apps on devices: gets a badge, and has its signatures made. */
 export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
+  readonly #prover: Prover | null;
+  /** Of the last login; undefined before it, when the service chooses. */
+  #badgeId: string | undefined;
 
-  constructor({ udid, ...options }: DeviceClientOptions) {
+  constructor({ udid, proofKey, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
     this.#udid = udid;
+    this.#prover = proofKey === undefined ? null : new Prover(proofKey, udid, options.now ?? Date.now);
   }
 
   /**
    * Gets the user's badge on this device. Safe to repeat: every call returns the same number. `sign` uses the badge that
-   * was requested last.
+   * was requested last. The call that creates the badge binds it to the `proofKey`.
    *
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked), NoResponseError or the
    *   signal's reason
    */
-  requestBadge(request: BadgeRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
+  async requestBadge(request: BadgeRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
     const { userId, metadata, invitationToken } = request;
-    return this.#transport.call({
+    const badge = await this.#transport.call({
       method: "POST",
       path: "/v1/badge",
       headers: { udid: this.#udid },
       body: { userId, metadata, invitationToken },
+      prover: this.#prover,
       read: ({ status, body }) => readIssuedBadge(status, body),
       signal,
     });
+    this.#badgeId = badge.badgeId;
+    return badge;
   }
 
   /**
@@ -47,13 +67,14 @@ export class DeviceClient {
    * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active), NoResponseError or the signal's reason
    */
-  sign(clientSignature: string | Uint8Array, { signal }: CallOptions = {}): Promise<string> {
+  sign(clientSignature: string | Uint8Array, { badgeId = this.#badgeId, signal }: SignOptions = {}): Promise<string> {
     const base64 = typeof clientSignature === "string" ? clientSignature : toBase64(clientSignature);
     return this.#transport.call({
       method: "POST",
       path: "/v1/badge/sign",
       headers: { udid: this.#udid },
-      body: { base64 },
+      body: { base64, badgeId },
+      prover: this.#prover,
       read: ({ body }) => read(signature, body)?.signature ?? null,
       signal,
     });

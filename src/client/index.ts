@@ -1,5 +1,5 @@
 /** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
-export { DeviceClient, type DeviceClientOptions } from "./device-client.ts";
+export { DeviceClient, type DeviceClientOptions, type SignOptions } from "./device-client.ts";
 export { createDoorResponse, type DoorChallenge } from "./door-response.ts";
 export {
   BadgeServiceError,

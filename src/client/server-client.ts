@@ -118,6 +118,17 @@ export class ServerClient {
   }
 
   /**
+   * Lets a badge move to another key, or get its first one: for 24 hours, the first login of its user device with a proof by
+   * another key binds it to that key. Until then everything works as before. For a phone whose app has lost its key; suspend
+   * or revoke the badge of a phone that was lost.
+   *
+   * @param id the badge number
+   */
+  async rebindBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
+    return this.#change(`/v1/badges/${pathSegment(id)}/rebind`, undefined, responses.badge, signal);
+  }
+
+  /**
    * Sets the end of a badge. A later end restores an expired badge.
    *
    * @param id the badge number

@@ -2,6 +2,7 @@ import { parseRetryAfter } from "../shared/retry-after.ts";
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 import { isObject, parseJson } from "./json.ts";
 import type { CallOptions, CallSignal, ClientOptions, FetchInit, FetchResponse } from "./options.ts";
+import type { Prover } from "./prover.ts";
 import { waitBeforeRetry } from "./retry.ts";
 
 const DEFAULT_MAX_TRIES = 4;
@@ -16,6 +17,8 @@ export interface Call<T> extends CallOptions {
   path: string;
   headers?: Record<string, string>;
   body?: unknown;
+  /** Makes a `DPoP` header for each request that is sent. */
+  prover?: Prover | null;
   /** Reads a 2xx response; null if it is not what the contract says. */
   read: (response: JsonResponse) => T | null;
 }
@@ -25,7 +28,12 @@ export interface JsonResponse {
   headers: FetchResponse["headers"];
   /** Undefined if the body is not JSON. */
   body: unknown;
+  /** The body's `error`; undefined in a success. */
+  error: unknown;
 }
+
+/** A request without what is made for each sending. */
+type PreparedRequest = Omit<FetchInit, "signal">;
 
 /** Sends calls, and repeats them after temporary failures. */
 export class Transport {
@@ -57,6 +65,7 @@ export class Transport {
    * @throws BadgeServiceError for a response that refuses the call or is not the service's
    * @throws NoResponseError if there was no response
    * @throws the signal's reason after it aborted
+   * @throws what the prover throws
    */
   async call<T>(call: Call<T>): Promise<T> {
     const { maxTries, longestWaitSeconds, random } = this.#options;
@@ -78,7 +87,7 @@ export class Transport {
   }
 
   /** @throws TypeError for a value that no header can carry */
-  #requestInit({ method, headers, body }: Call<unknown>): Omit<FetchInit, "signal"> {
+  #requestInit({ method, headers, body }: Call<unknown>): PreparedRequest {
     const all: Record<string, string> = {
       accept: "application/json",
       applicationid: this.#options.applicationId,
@@ -90,21 +99,32 @@ export class Transport {
     return { method, headers: all, redirect: "manual", ...(body !== undefined && { body: JSON.stringify(body) }) };
   }
 
-  async #try<T>(call: Call<T>, init: Omit<FetchInit, "signal">): Promise<T> {
-    const response = await this.#send(`${this.#baseUrl}${call.path}`, init, call.signal);
-    const isSuccess = response.status >= 200 && response.status <= 299;
-    const result = isSuccess ? call.read(response) : null;
+  async #try<T>(call: Call<T>, init: PreparedRequest): Promise<T> {
+    let response = await this.#sendProven(call, init);
+    // Once: that a nonce is refused which was offered a moment ago is nothing that a third proof would change.
+    if (call.prover?.takeNonce(response)) response = await this.#sendProven(call, init);
+    const result = isSuccess(response.status) ? call.read(response) : null;
     if (result !== null) return result;
     throw new BadgeServiceError({
       status: response.status,
-      error: !isSuccess && isObject(response.body) ? response.body.error : undefined,
+      error: response.error,
       requestId: response.headers.get("x-request-id"),
       retryAfterSeconds: parseRetryAfter(response.headers.get("retry-after"), this.#options.now()),
     });
   }
 
+  /** Sends one request, with a proof of its own if the call needs one. */
+  async #sendProven({ path, prover, signal }: Call<unknown>, init: PreparedRequest): Promise<JsonResponse> {
+    const url = `${this.#baseUrl}${path}`;
+    if (!prover) return this.#send(url, init, signal);
+    const dpop = await prover.prove({ ...init, url });
+    // The key may have asked its user.
+    throwIfAborted(signal);
+    return this.#send(url, { ...init, headers: { ...init.headers, dpop } }, signal);
+  }
+
   /** Sends one request. The time limit includes reading the body. */
-  async #send(url: string, init: Omit<FetchInit, "signal">, signal: CallSignal | undefined): Promise<JsonResponse> {
+  async #send(url: string, init: PreparedRequest, signal: CallSignal | undefined): Promise<JsonResponse> {
     // React Native has neither AbortSignal.timeout nor AbortSignal.any.
     const controller = new AbortController();
     const abort = () => controller.abort(signal?.reason);
@@ -113,7 +133,9 @@ export class Transport {
     try {
       const { fetch } = this.#options;
       const response = await fetch(url, { ...init, signal: controller.signal });
-      return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
+      const { status, headers } = response;
+      const body = parseJson(await response.text());
+      return { status, headers, body, error: !isSuccess(status) && isObject(body) ? body.error : undefined };
     } catch (error) {
       throw new NoResponseError(error);
     } finally {
@@ -122,6 +144,8 @@ export class Transport {
     }
   }
 }
+
+const isSuccess = (status: number): boolean => status >= 200 && status <= 299;
 
 function atLeast(least: number, value: number, name: string): number {
   // Negated, so that NaN is refused too: it would make every later comparison false.

@@ -1,5 +1,12 @@
 import { exports } from "cloudflare:workers";
-import { type ClientOptions, DeviceClient, type Fetch, type FetchInit, ServerClient } from "../../src/client/index.ts";
+import {
+  type ClientOptions,
+  DeviceClient,
+  type DeviceClientOptions,
+  type Fetch,
+  type FetchInit,
+  ServerClient,
+} from "../../src/client/index.ts";
 import { signWebhook } from "../../src/worker/webhooks/signature.ts";
 import type { TestApplication } from "../support/application.ts";
 
@@ -8,7 +15,7 @@ export const BASE_URL = "https://badges.example";
 /** The real Worker. */
 export const worker = (url: string, init: FetchInit): Promise<Response> => exports.default.fetch(url, init);
 
-export const device = (application: { id: string }, udid: string, options: Partial<ClientOptions> = {}) =>
+export const device = (application: { id: string }, udid: string, options: Partial<DeviceClientOptions> = {}) =>
   new DeviceClient({ baseUrl: BASE_URL, applicationId: application.id, udid, fetch: worker, ...options });
 
 export const server = ({ id, secret }: TestApplication, options: Partial<ClientOptions> = {}) =>

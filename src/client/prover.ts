@@ -1,0 +1,66 @@
+import { createProof } from "./proof.ts";
+import type { ProofKey } from "./proof-key.ts";
+
+/** For how long the service takes a nonce (contract section 15). */
+const NONCE_LIFETIME_SECONDS = 300;
+
+/** One sending of a call. */
+interface OutgoingRequest {
+  method: string;
+  /** As called. */
+  url: string;
+  /** Exactly what is sent. */
+  body?: string;
+}
+
+/** What is looked at of a response. */
+interface Response {
+  status: number;
+  headers: { get(name: string): string | null };
+  /** The body's `error`, of any type. */
+  error: unknown;
+}
+
+/** Makes the proofs of one device (contract section 15). The service's latest nonce is kept in memory alone. */
+export class Prover {
+  readonly #key: ProofKey;
+  readonly #udid: string;
+  readonly #now: () => number;
+  #nonce: { value: string; takenAt: number } | null = null;
+
+  /** @param now milliseconds since 1970-01-01 UTC, by the device's clock, which may be wrong */
+  constructor(key: ProofKey, udid: string, now: () => number) {
+    this.#key = key;
+    // As it arrives: white space around a header's value is not part of it (RFC 9110 section 5.5).
+    this.#udid = udid.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+    this.#now = now;
+  }
+
+  /**
+   * Makes the value of the `DPoP` header for one sending of a request; sending it again takes another one.
+   *
+   * @throws RangeError if the key's `sign` returns anything but 64 bytes; whatever it throws
+   */
+  prove(request: OutgoingRequest): Promise<string> {
+    const now = this.#now();
+    return createProof({ ...request, key: this.#key, udid: this.#udid, nonce: this.#nonceAt(now), now });
+  }
+
+  /**
+   * Whether the service wants a proof with the nonce that it offers (RFC 9449 section 8), because the device's clock is
+   * wrong or the request took long. The next proof has it.
+   */
+  takeNonce({ status, headers, error }: Response): boolean {
+    const value = headers.get("dpop-nonce");
+    if (status !== 401 || error !== "USE_DPOP_NONCE" || value === null) return false;
+    this.#nonce = { value, takenAt: this.#now() };
+    return true;
+  }
+
+  /** An old nonce would be refused, where the clock may have been set right since. */
+  #nonceAt(now: number): string | undefined {
+    if (this.#nonce === null) return undefined;
+    const ageSeconds = (now - this.#nonce.takenAt) / 1000;
+    return ageSeconds >= 0 && ageSeconds < NONCE_LIFETIME_SECONDS ? this.#nonce.value : undefined;
+  }
+}
