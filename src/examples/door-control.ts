@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  createChallenge,
   type Expectations,
   type JwkSet,
+  type PresentedBadge,
   type RefusedBadgeSignature,
+  type RefusedPossession,
   readStatusList,
   type StatusList,
   type VerifiedBadgeSignature,
+  type VerifiedPossession,
   verifyBadgeSignature,
+  verifyPossession,
 } from "../verify/index.ts";
 import { parseKeySet, readDoorFile, writeDoorFile } from "./door-file.ts";
 
@@ -39,6 +44,9 @@ export interface DoorOptions {
   elapsed?: () => number;
 }
 
+/** What is left to decide beside what the door knows. */
+type OwnExpectations = Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">>;
+
 /** A list in memory, and as it was downloaded. */
 interface KeptList {
   jwt: string;
@@ -61,6 +69,8 @@ export class DoorControl {
   #saved = this.#content();
   #savedAt = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<boolean> | null = null;
+  /** What the phone at this door must respond to. */
+  #challenge: string | null = null;
   readonly #stopped = new AbortController();
 
   private constructor(options: DoorOptions) {
@@ -84,19 +94,46 @@ export class DoorControl {
   }
 
   /** Verifies a badge signature with what the door knows now. */
-  async check(
-    jwt: string,
-    expected: Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">> = {},
-  ): Promise<VerifiedBadgeSignature | RefusedBadgeSignature> {
-    const result = await verifyBadgeSignature(jwt, {
+  async check(jwt: string, expected: OwnExpectations = {}): Promise<VerifiedBadgeSignature | RefusedBadgeSignature> {
+    return this.#noteNewKey(await verifyBadgeSignature(jwt, this.#expectations(expected)));
+  }
+
+  /**
+   * Makes a challenge for the phone at this door, in place of the one before (contract section 15).
+   *
+   * @param doorId see `createChallenge`
+   */
+  challenge(doorId: string): string {
+    this.#challenge = createChallenge({ doorId, now: this.#options.now() });
+    return this.#challenge;
+  }
+
+  /** Verifies a badge signature, and that the phone that presents it holds its key. Each challenge serves once. */
+  async checkPhone(
+    presented: PresentedBadge,
+    doorId: string,
+    expected: OwnExpectations = {},
+  ): Promise<VerifiedPossession | RefusedPossession> {
+    const challenge = this.#challenge ?? "";
+    // Before the first await: of two presentations at one moment, one has the challenge.
+    this.#challenge = null;
+    const all = { ...this.#expectations(expected), doorId, challenge };
+    return this.#noteNewKey(await verifyPossession(presented, all));
+  }
+
+  #expectations(expected: OwnExpectations): Expectations {
+    return {
       ...expected,
       keys: this.#keys,
       applicationId: this.#options.applicationId,
       now: this.#options.now(),
       statusLists: this.#statusLists,
-    });
-    // A new key may have been published; the next refresh looks, whoever made this JWT.
-    if (!result.ok && result.reason === "unknown-key") this.#areKeysDue = true;
+    };
+  }
+
+  /** A new key may have been published; the next refresh looks, whoever made this JWT. */
+  #noteNewKey<T extends { ok: boolean; reason?: string }>(result: T): T {
+    if (result.reason === "unknown-key") this.#areKeysDue = true;
     return result;
   }
 

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import type { VerificationFailure } from "../verify/index.ts";
+import type { PossessionFailure } from "../verify/index.ts";
 import { DoorControl } from "./door-control.ts";
 
 /**
@@ -14,8 +14,10 @@ import { DoorControl } from "./door-control.ts";
  * It goes on without the network by what it keeps in its file. With --port it also takes `POST /` on this computer, whose
  * body is a badge signature: 200 opens, 403 does not.
  *
- * What is left to you: a badge signature can be copied. Give the phone a challenge, and verify with `clientSignature` that
- * it signed this one (README of the verifier, "What is not proven").
+ * A badge signature can be copied. With --challenge it opens only with the phone whose key the badge is bound to (README of
+ * the verifier, "The door's challenge"): the line `challenge`, or `POST /challenge`, gets a challenge for the phone at the
+ * door, which is valid once and for 10 seconds; then comes the badge signature, a space and the phone's response. Send both
+ * to the phone and back as you like: NFC, Bluetooth, a QR code.
  */
 const USAGE = `Usage: node src/examples/door.ts --service URL --application ID [options]
 
@@ -25,11 +27,12 @@ Options:
   --file PATH          keeps keys and status lists for a restart (door.json)
   --port PORT          also take POST / on this computer
   --max-age SECONDS    oldest badge signature that opens (60)
+  --challenge DOOR     open only for a phone that holds its badge's key; DOOR is this door's own ID
   --accept-missing     open where there is no status list
   --accept-stale       open where the status list has expired`;
 
 /** What a person at the terminal reads. */
-const MEANINGS: Record<VerificationFailure, string> = {
+const MEANINGS: Record<PossessionFailure, string> = {
   malformed: "this is not a badge signature, or it was damaged",
   "wrong-algorithm": "signed in another way than the service signs",
   "wrong-type": "another kind of token than a badge signature",
@@ -45,10 +48,21 @@ const MEANINGS: Record<VerificationFailure, string> = {
   revoked: "the badge was revoked or replaced",
   suspended: "the badge is suspended or has expired",
   "status-stale": "the status list has expired, and no newer one could be downloaded",
+  "not-bound": "the badge is not bound to a phone's key",
+  "malformed-response": "this is not a phone's response, or it was damaged",
+  "wrong-response-algorithm": "the phone signs in another way than it should",
+  "wrong-response-type": "another kind of token than a phone's response",
+  "bad-response-signature": "another phone than the badge's: a copied badge signature?",
+  "wrong-role": "not a phone's response",
+  "wrong-challenge": "a response to another challenge: an old one, or another door's?",
+  "expired-challenge": "the response came too late",
+  "wrong-application": "a response for another application",
+  "wrong-badge-signature": "a response for another badge signature",
 };
 
 const START_WAIT_MILLISECONDS = 3000;
-const MAX_REQUEST_CHARACTERS = 16_384;
+/** Of a badge signature, a space and a response. */
+const MAX_REQUEST_CHARACTERS = 2 * 16_384 + 1;
 
 interface Decision {
   open: boolean;
@@ -56,8 +70,15 @@ interface Decision {
   reason?: string;
 }
 
+/** What comes in, a line or the body of a request. */
+interface Desk {
+  /** Null: this door does not challenge. */
+  challenge: (() => string) | null;
+  decide: (presented: string) => Promise<Decision>;
+}
+
 async function main(): Promise<void> {
-  const { service, application, file, port, ...values } = readCommandLine();
+  const { service, application, file, port, challenge: doorId, ...values } = readCommandLine();
   const door = await DoorControl.open({
     serviceUrl: service.replace(/\/+$/, ""),
     applicationId: application,
@@ -70,8 +91,12 @@ async function main(): Promise<void> {
     staleStatusList: values["accept-stale"] ? "accept" : "refuse",
   } as const;
 
-  async function decide(jwt: string): Promise<Decision> {
-    const result = await door.check(jwt, expected);
+  async function decide(presented: string): Promise<Decision> {
+    const [badgeSignature = "", response = ""] = presented.trim().split(/\s+/);
+    const result =
+      doorId === undefined
+        ? await door.check(badgeSignature, expected)
+        : await door.checkPhone({ badgeSignature, response }, doorId, expected);
     if (!result.ok) {
       console.log(`closed: ${result.reason}: ${MEANINGS[result.reason]}`);
       return { open: false, reason: result.reason };
@@ -85,9 +110,11 @@ async function main(): Promise<void> {
   await Promise.race([door.refresh(), sleep(START_WAIT_MILLISECONDS, undefined, { ref: false })]);
   console.error(`Ready: ${door.describe()}.`);
   const running = door.run();
-  if (port !== undefined) await listen(port, decide);
+  const challenge = doorId === undefined ? null : () => door.challenge(doorId);
+  if (port !== undefined) await listen(port, { challenge, decide });
   for await (const line of createInterface({ input: process.stdin })) {
-    if (line.trim() !== "") await decide(line.trim());
+    if (challenge !== null && line.trim() === "challenge") console.log(`challenge: ${challenge()}`);
+    else if (line.trim() !== "") await decide(line);
   }
   // With a port it goes on for ever: a service has no standard input.
   if (port === undefined) door.stop();
@@ -95,17 +122,23 @@ async function main(): Promise<void> {
 }
 
 /** Takes badge signatures from programs on this computer only: there is no TLS. */
-async function listen(port: number, decide: (jwt: string) => Promise<Decision>): Promise<void> {
+async function listen(port: number, { challenge, decide }: Desk): Promise<void> {
+  async function respond(url: string | undefined, presented: string): Promise<[status: number, content: object]> {
+    if (challenge !== null && url === "/challenge") return [200, { challenge: challenge() }];
+    const decision = await decide(presented);
+    return [decision.open ? 200 : 403, decision];
+  }
+
   const server = createServer(async (request, response) => {
     try {
-      let jwt = "";
+      let presented = "";
       for await (const chunk of request) {
         // What is longer is not a badge signature, but is read to its end, so that the response arrives.
-        if (jwt.length <= MAX_REQUEST_CHARACTERS) jwt += chunk;
+        if (presented.length <= MAX_REQUEST_CHARACTERS) presented += chunk;
       }
-      const decision = await decide(jwt.trim());
-      response.writeHead(decision.open ? 200 : 403, { "Content-Type": "application/json" });
-      response.end(`${JSON.stringify(decision)}\n`);
+      const [status, content] = await respond(request.url, presented);
+      response.writeHead(status, { "Content-Type": "application/json" });
+      response.end(`${JSON.stringify(content)}\n`);
     } catch {
       response.destroy();
     }
@@ -124,6 +157,7 @@ function readCommandLine() {
       file: { type: "string", default: "door.json" },
       port: { type: "string" },
       "max-age": { type: "string", default: "60" },
+      challenge: { type: "string" },
       "accept-missing": { type: "boolean", default: false },
       "accept-stale": { type: "boolean", default: false },
     },
@@ -133,6 +167,8 @@ function readCommandLine() {
   if (!URL.canParse(values.service)) throw new Error("--service is not a URL");
   if (values.application === "") throw new Error("--application is missing");
   if (!(maxAgeSeconds >= 0)) throw new Error("--max-age is not a number of seconds");
+  const isDoorId = values.challenge === undefined || /^[A-Za-z0-9_-]{1,64}$/.test(values.challenge);
+  if (!isDoorId) throw new Error("--challenge takes a door's ID: 1 to 64 characters out of A-Z a-z 0-9 _ -");
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
     throw new Error("--port is not a port");
   }

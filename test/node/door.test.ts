@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
 
@@ -146,6 +147,79 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     service.hasStatusLists = false;
     await door.refresh();
     expect(await door.check(jwt)).toEqual({ ok: false, reason: "revoked" });
+  });
+});
+
+async function newPhoneKey(): Promise<ProofKey> {
+  return webCryptoProofKey(
+    await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]),
+  );
+}
+
+/** What a phone with this key presents when it is given a challenge. */
+async function present(key: ProofKey, challenge: string, badgeSignature = service.badgeSignature(0)) {
+  const response = await createDoorResponse({ key, challenge, applicationId: APPLICATION_ID, badgeSignature });
+  return { badgeSignature, response };
+}
+
+describe("a door that challenges the phone (contract section 15)", () => {
+  const DOOR_ID = "lobby-1";
+  let phone: ProofKey;
+  let door: DoorControl;
+
+  beforeEach(async () => {
+    phone = await newPhoneKey();
+    service.boundKey = phone.publicJwk;
+    door = await openDoor();
+    await door.refresh();
+  });
+
+  async function outcomeOf(presented: { badgeSignature: string; response: string }): Promise<string> {
+    const result = await door.checkPhone(presented, DOOR_ID);
+    return result.ok ? "open" : result.reason;
+  }
+
+  it("opens for the phone that holds the badge's key, and for no copy of what it presented", async () => {
+    const presented = await present(phone, door.challenge(DOOR_ID));
+    expect(await outcomeOf(presented)).toBe("open");
+    expect(await outcomeOf(presented)).toBe("wrong-challenge");
+    door.challenge(DOOR_ID);
+    expect(await outcomeOf(presented)).toBe("wrong-challenge");
+    const copied = await present(await newPhoneKey(), door.challenge(DOOR_ID), presented.badgeSignature);
+    expect(await outcomeOf(copied)).toBe("bad-response-signature");
+  });
+
+  it("opens for one of two who present the same response at one moment", async () => {
+    const presented = await present(phone, door.challenge(DOOR_ID));
+    const outcomes = await Promise.all([outcomeOf(presented), outcomeOf(presented)]);
+    expect(outcomes).toEqual(["open", "wrong-challenge"]);
+  });
+
+  it("takes the response to its last challenge alone, for ten seconds, and none to a challenge of another door", async () => {
+    const first = await present(phone, door.challenge(DOOR_ID));
+    const second = await present(phone, door.challenge(DOOR_ID));
+    expect(await outcomeOf(first)).toBe("wrong-challenge");
+    expect(await outcomeOf(second)).toBe("wrong-challenge");
+    const late = await present(phone, door.challenge(DOOR_ID));
+    pass(10_000);
+    expect(await outcomeOf(late)).toBe("expired-challenge");
+    const elsewhere = await present(phone, door.challenge("lobby-2"));
+    expect(await outcomeOf(elsewhere)).toBe("wrong-challenge");
+  });
+
+  it("refuses a revoked badge in the hand of its phone, and a badge that is not bound", async () => {
+    service.statuses.set(3, REVOKED);
+    await door.refresh();
+    expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID), service.badgeSignature(3)))).toBe("revoked");
+    service.boundKey = null;
+    expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID)))).toBe("not-bound");
+  });
+
+  it("looks for a new key of the service when a bound badge is signed with one", async () => {
+    service.keys.push(newKey("second"));
+    expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID)))).toBe("unknown-key");
+    await door.refresh();
+    expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID)))).toBe("open");
   });
 });
 
@@ -433,11 +507,51 @@ describe("the program src/examples/door.ts", () => {
     });
   });
 
+  it("challenges phones with --challenge, on a port and by lines (contract section 15)", async () => {
+    now = Date.now();
+    const phone = await newPhoneKey();
+    service.boundKey = phone.publicJwk;
+    await withService(async () => {
+      const { child, said } = start("--port", "0", "--challenge", "lobby-1");
+      await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
+      const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
+      const post = async (path: string, body = "") => {
+        const response = await fetch(`${url}${path}`, { method: "POST", body });
+        return { status: response.status, body: await response.json() };
+      };
+      const asked = await post("challenge");
+      expect(asked).toEqual({
+        status: 200,
+        body: { challenge: expect.stringMatching(/^badge-possession-v1\.lobby-1\./) },
+      });
+      const { badgeSignature, response } = await present(phone, asked.body.challenge);
+      const open = { status: 200, body: { open: true, badgeNumber: "1000000000" } };
+      expect(await post("", `${badgeSignature} ${response}\n`)).toEqual(open);
+      const refused = { status: 403, body: { open: false, reason: "wrong-challenge" } };
+      expect(await post("", `${badgeSignature} ${response}\n`)).toEqual(refused);
+      expect(await post("", badgeSignature)).toEqual({
+        status: 403,
+        body: { open: false, reason: "malformed-response" },
+      });
+
+      child.stdin.write("challenge\n");
+      await expect.poll(() => said.out, PATIENCE).toMatch(/challenge: \S+\n/);
+      const [, challenge = ""] = /challenge: (\S+)\n/.exec(said.out) ?? [];
+      const shown = await present(phone, challenge);
+      child.stdin.write(`${shown.badgeSignature} ${shown.response}\n`);
+      await expect.poll(() => said.out, PATIENCE).toMatch(/challenge: \S+\nopen: badge 1000000000\n$/);
+    });
+  });
+
   it.each([
     [["--application", APPLICATION_ID], "--service is not a URL"],
     [["--service", "https://badges.example"], "--application is missing"],
     [["--service", "https://badges.example", "--application", "a", "--max-age", "soon"], "--max-age is not a number"],
     [["--service", "https://badges.example", "--application", "a", "--port", "70000"], "--port is not a port"],
+    [
+      ["--service", "https://badges.example", "--application", "a", "--challenge", "a.b"],
+      "--challenge takes a door's ID",
+    ],
   ])("says what is wrong with its options: %j", async (words, problem) => {
     const child = spawn(process.execPath, [PROGRAM, ...words], { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";

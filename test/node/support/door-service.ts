@@ -32,6 +32,8 @@ export class DoorService {
   readonly statuses = new Map<number, number>();
   statusLifetimeSeconds = 86_400;
   hasStatusLists = true;
+  /** The public key that its badges are bound to, as a JWK. */
+  boundKey: object | null = null;
   /** Throws to take the service away, or responds in another way than it should. */
   interfere: (path: string) => Response | undefined = () => undefined;
   readonly requested: string[] = [];
@@ -83,6 +85,7 @@ export class DoorService {
       aud: APPLICATION_ID,
       iat: Math.floor(this.now() / 1000),
       client_signature: "AAAA",
+      ...(this.boundKey === null ? {} : { cnf: { jwk: this.boundKey } }),
       ...(this.hasStatusLists ? { status: { status_list: { idx, uri: this.listUri } } } : {}),
     });
   }
