@@ -1,9 +1,8 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { and, eq, notExists, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
 import { newApplicationId } from "../shared/identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
-import type { NumberRange } from "../shared/number-range.ts";
 import { application, applicationSecret, type SubscribableEvent, sealingKey, signingKey } from "../shared/schema.ts";
 import {
   applicationName,
@@ -13,8 +12,10 @@ import {
   eventList,
   lifetime,
   seconds,
+  siteCode,
   statusLifetime,
 } from "./arguments.ts";
+import { PRESET_FORMATS, type RangeOptions, type WantedNumbers, wantedNumbers } from "./card-range.ts";
 import { UserError } from "./errors.ts";
 import { defaultRange, explicitRange, overlapLine, selectNeighbour } from "./number-range.ts";
 import { bold, fieldLines } from "./output.ts";
@@ -24,12 +25,10 @@ import { withSession } from "./session.ts";
 import { examples } from "./shell.ts";
 import { checkedStatusList } from "./status-list.ts";
 
-interface CreateOptions {
+interface CreateOptions extends RangeOptions {
   name: string;
   webhookUrl?: string;
   events?: SubscribableEvent[];
-  first?: number;
-  last?: number;
   requireSecret?: boolean;
   reuseAfter?: number;
   /** 0: none. */
@@ -46,13 +45,19 @@ export function addCreateCommand(group: Command): void {
     .description(
       "Creates an application and prints its ID and secret.\n\n" +
         "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
-        "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.",
+        "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.\n\n" +
+        "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
+        "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
+        "--last, or the next free block. The format chooses the range and is not kept.",
     )
     .requiredOption("--name <name>", "name for people", applicationName)
     .option("--webhook-url <url>", "where events are sent; https only (http://localhost:PORT locally)")
     .option("--events <list>", EVENTS_HELP, eventList)
     .option("--first <n>", "first badge number of the range", badgeNumber)
     .option("--last <n>", "last badge number of the range", badgeNumber)
+    .addOption(new Option("--format <format>", "choose numbers that fit this card format").choices(PRESET_FORMATS))
+    .option("--facility <code>", "facility code, for h10301 and h10304", siteCode)
+    .option("--company <code>", "company code, for corporate1000", siteCode)
     .option("--require-secret", "let only callers with the secret create invitations")
     .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests (0)", seconds)
     .option("--signature-lifetime <seconds>", "how long signatures are valid (none: for ever)", lifetime)
@@ -67,6 +72,7 @@ export function addCreateCommand(group: Command): void {
       examples(
         "application create --name 'Head office'",
         "application create --name Visitors --first 5000 --last 5999 --json",
+        "application create --name Gate --format h10301 --facility 123",
         "application create --name App --webhook-url https://app.example.com/hooks",
         "application create --name Gym --events badge:created,badge:revoked",
       ),
@@ -79,7 +85,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     name: options.name,
     webhookUrl: checkedWebhookUrl(options.webhookUrl, this) ?? null,
     events: options.events,
-    range: parseRange(options.first, options.last),
+    ...wantedNumbers(options),
     requireSecret: options.requireSecret ?? false,
     reuseAfterSeconds: options.reuseAfter ?? 0,
     signatureLifetimeSeconds: options.signatureLifetime || null,
@@ -96,16 +102,6 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
   );
 }
 
-/** The range of --first and --last; undefined when neither was given. */
-function parseRange(first: number | undefined, last: number | undefined): NumberRange | undefined {
-  if (first === undefined && last === undefined) return undefined;
-  if (first === undefined || last === undefined) {
-    throw new UserError("A range needs both ends: give --first and --last, or neither for the next free block.");
-  }
-  if (first > last) throw new UserError(`--first ${first} is above --last ${last}: swap them.`);
-  return { first, last };
-}
-
 function createdText(created: CreatedApplication): string {
   return `${bold(`Created application "${created.name}".`)}
 
@@ -119,10 +115,8 @@ ${fieldLines({
 Keep the secret now: it is not shown again.`;
 }
 
-export interface NewApplication {
+export interface NewApplication extends WantedNumbers {
   name: string;
-  /** Undefined: the lowest free block of the default size. */
-  range?: NumberRange | undefined;
   webhookUrl: string | null;
   /** Undefined: badge:created alone (contract section 18). */
   events?: readonly SubscribableEvent[] | undefined;
@@ -187,7 +181,7 @@ async function makeMaterial(sealer: Sealer, { credentials }: NewApplication) {
 /** The SELECT lists every column in the order of the table: Drizzle writes the whole column list before it. */
 function insertApplication(orm: Orm, wanted: NewApplication, material: Material) {
   const { applicationId, deviceKey, sealingVersion, createdAt } = material;
-  const range = wanted.range ? explicitRange(wanted.range, applicationId) : defaultRange();
+  const range = wanted.range ? explicitRange(wanted.range, applicationId) : defaultRange(wanted.highestDefault);
   return orm.insert(application).select(sql`SELECT
     ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
     ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
@@ -236,7 +230,11 @@ function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt 
 }
 
 /** Why nothing was inserted. It is read after the fact, so the reason may be gone by now. */
-async function explainRefusal(database: Database, { range }: NewApplication, { sealingVersion }: Material) {
+async function explainRefusal(
+  database: Database,
+  { range, highestDefault }: NewApplication,
+  { sealingVersion }: Material,
+) {
   const [keys, [overlapping]] = await database.run((orm) =>
     orm.batch([
       orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)),
@@ -244,7 +242,10 @@ async function explainRefusal(database: Database, { range }: NewApplication, { s
     ]),
   );
   if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");
-  if (range === undefined) return new UserError("No block of numbers is free: choose a range with --first and --last.");
+  if (range === undefined) {
+    const limit = highestDefault === undefined ? "" : ` up to ${highestDefault}`;
+    return new UserError(`No block of numbers${limit} is free: choose a range with --first and --last.`);
+  }
   if (overlapping === undefined) return new UserError("The range was taken meanwhile: run the command again.");
   return new UserError(overlapLine(range, overlapping));
 }

@@ -1,6 +1,8 @@
 import { eq } from "drizzle-orm";
+import type { CardFormat } from "../shared/card-formats.ts";
 import { isApplicationId } from "../shared/identifiers.ts";
 import { application } from "../shared/schema.ts";
+import { formatsOfRange } from "./card-range.ts";
 import { UserError } from "./errors.ts";
 import { bold, fieldLines, isoTime } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
@@ -12,6 +14,8 @@ export interface ShownApplication {
   name: string;
   firstNumber: number;
   lastNumber: number;
+  /** The card formats that the whole range fits under one facility or company code (contract section 20). */
+  cardFormats: CardFormat[];
   webhookUrl: string | null;
   /** Names of the events that it wants (contract section 18). */
   events: string[];
@@ -35,6 +39,7 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     name,
     firstNumber,
     lastNumber,
+    cardFormats: formatsOfRange({ first: firstNumber, last: lastNumber }),
     webhookUrl,
     events: row.events.split(","),
     webhookHeldAt: isoTime(row.webhookHeldAt),
@@ -58,6 +63,7 @@ ${fieldLines({
   "Application ID": application.applicationId,
   State: shownState(application),
   "Badge numbers": `${firstNumber} to ${lastNumber}`,
+  "Card formats": application.cardFormats.join(", ") || "none holds them all",
   "Webhook URL": webhookUrl ?? "none",
   Events: application.events.join(", "),
   Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,

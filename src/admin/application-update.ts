@@ -50,7 +50,8 @@ export function addUpdateCommand(group: Command): void {
     .summary("change an application")
     .description(
       "Changes an application. Options that are not given leave their values as they are.\n\n" +
-        "A number range can only grow, and only at its end. Setting the webhook URL, even to its present value, sends " +
+        "A number range can only grow, and only at its end; also beyond the card format that it was chosen for, so look at " +
+        "the card formats that are printed. Setting the webhook URL, even to its present value, sends " +
         "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
         "then on.",
     )

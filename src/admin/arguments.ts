@@ -14,6 +14,9 @@ const MAX_NAME_CHARACTERS = 100;
 /** Parses a badge number. */
 export const badgeNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
+/** Parses a facility or company code of a card. Each format has a limit of its own. */
+export const siteCode = (text: string): number => wholeNumber(text, 0, MAX_BADGE_NUMBER);
+
 /** Parses a duration; 0 is allowed. */
 export const seconds = (text: string): number => wholeNumber(text, 0, MAX_SECONDS);
 

@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import { type BadgeState, stateAt } from "../shared/badge-life/states.ts";
 import { badge, invitation, signingKey } from "../shared/schema.ts";
 import { badgeNumber } from "./arguments.ts";
+import { cardsOf, cardText, type ShownCard } from "./badge-cards.ts";
 import { addStepCommands } from "./badge-step.ts";
 import { openBadgeStore } from "./badge-store.ts";
 import { selectNeighbour } from "./number-range.ts";
@@ -28,7 +29,8 @@ function addShow(group: Command): void {
     .summary("show what is known of a badge number")
     .description(
       "Shows the state of a badge (active, suspended, revoked, expired or replaced), when it ends and to whom it belongs; " +
-        "or that its number is reserved by an invitation, free, or in no application's range. A number in no application's range is a result like the others (state: outside, exit code " +
+        "or that its number is reserved by an invitation, free, or in no application's range. Then the number on a card, as " +
+        "hexadecimal and bits, in each format that it fits. A number in no application's range is a result like the others (state: outside, exit code " +
         "0), not an error. Devices are not shown: the service does not keep their udids.",
     )
     .addHelpText("after", examples("badge show 1004831324"))
@@ -63,6 +65,8 @@ export interface ShownBadge {
   eventId: string | null;
   /** The invitation that reserved the number. */
   invitation: { state: string; expiresAt: string } | null;
+  /** The number on a card, in each format that it fits (contract section 20). */
+  cards: ShownCard[];
 }
 
 export async function showBadge(database: Database, number: number): Promise<ShownBadge> {
@@ -90,6 +94,7 @@ export async function showBadge(database: Database, number: number): Promise<Sho
     keyId: key?.kid ?? null,
     eventId: row.eventId,
     invitation: reservedBy && { state: reservedBy.state, expiresAt: reservedBy.expiresAt },
+    cards: cardsOf(number),
   };
 }
 
@@ -109,6 +114,7 @@ async function showUnused(database: Database, number: number): Promise<ShownBadg
     keyId: null,
     eventId: null,
     invitation: null,
+    cards: cardsOf(number),
   };
 }
 
@@ -123,8 +129,8 @@ const STATES: Readonly<Record<ShownBadge["state"], string>> = {
   outside: "in no application's range",
 };
 
-function badgeText({ number, state, invitation, metadata, ...badge }: ShownBadge): string {
-  return fieldLines({
+function badgeText({ number, state, invitation, metadata, cards, ...badge }: ShownBadge): string {
+  const fields = fieldLines({
     "Badge number": number,
     State: STATES[state],
     Application: badge.applicationId ?? undefined,
@@ -138,4 +144,5 @@ function badgeText({ number, state, invitation, metadata, ...badge }: ShownBadge
     "Event ID": badge.eventId ?? undefined,
     Invitation: invitation === null ? undefined : `${invitation.state}, expires ${invitation.expiresAt}`,
   });
+  return `${fields}\n\n${cardText(cards)}`;
 }

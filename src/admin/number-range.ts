@@ -10,8 +10,6 @@ const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
 
 const SIZE = sql.raw(String(DEFAULT_RANGE_SIZE));
 
-const MAX = sql.raw(String(MAX_BADGE_NUMBER));
-
 /**
  * Whether `first`..`last` overlaps a range of another application. Ranges never overlap, so the one that starts highest
  * at or below `last` reaches furthest: if it ends before `first`, all do.
@@ -34,14 +32,16 @@ export function explicitRange(range: NumberRange, except: string): SQL {
 /**
  * A query that returns the lowest free block of the default size, or no row. The lowest one starts at the first default
  * number or is the first block after some range, so only those are tried.
+ *
+ * @param highest the block's last number is not above it
  */
-export function defaultRange(): SQL {
+export function defaultRange(highest = MAX_BADGE_NUMBER): SQL {
   const last = sql`block.first + ${SIZE} - 1`;
   return sql`SELECT block.first AS first_number, ${last} AS last_number
     FROM (SELECT ${FIRST} AS first UNION
       SELECT ${FIRST} + ((last_number - ${FIRST}) / ${SIZE} + 1) * ${SIZE} FROM application
       WHERE last_number >= ${FIRST}) AS block
-    WHERE ${last} <= ${MAX} AND NOT ${overlapsAnother(sql`block.first`, last, "")}
+    WHERE ${last} <= ${sql.raw(String(highest))} AND NOT ${overlapsAnother(sql`block.first`, last, "")}
     ORDER BY block.first LIMIT 1`;
 }
 

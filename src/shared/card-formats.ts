@@ -142,13 +142,18 @@ export function cardNumberRange(
   format: CardFormat,
   siteCode: number | null,
 ): { firstNumber: number; lastNumber: number } | null {
-  const { cardNumber, ...layout }: CardLayout = LAYOUTS[format];
-  if ((siteCode === null) !== (layout.siteCode === null)) return null;
+  const most = maxSiteCode(format);
+  if ((siteCode === null) !== (most === null)) return null;
   const site = siteCode ?? 0;
-  const sites = layout.siteCode === null ? 1 : sizeOf(layout.siteCode);
-  if (!Number.isSafeInteger(site) || site < 0 || site >= sites) return null;
-  const cards = sizeOf(cardNumber);
+  if (!Number.isSafeInteger(site) || site < 0 || site > (most ?? 0)) return null;
+  const cards = sizeOf(LAYOUTS[format].cardNumber);
   return { firstNumber: site * cards + 1, lastNumber: site * cards + cards - 1 };
+}
+
+/** The highest facility or company code; null if the format has none. */
+export function maxSiteCode(format: CardFormat): number | null {
+  const { siteCode }: CardLayout = LAYOUTS[format];
+  return siteCode === null ? null : sizeOf(siteCode) - 1;
 }
 
 /** The bits as one number in hexadecimal, as controllers and card printers show them. */

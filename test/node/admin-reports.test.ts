@@ -95,6 +95,9 @@ describe("badge show", () => {
       keyId: key?.keyId,
       eventId: "evt_100",
       invitation: null,
+      cards: ["h10301", "h10302", "h10304", "corporate1000", "corporate1000_48"].map((format) =>
+        expect.objectContaining({ format, cardNumber: 100 }),
+      ),
     });
   });
 

@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import "../../src/admin/platform/quick-loading.ts";
+import { afterAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { wantedNumbers } from "../../src/admin/card-range.ts";
+import { runScriptHere } from "./support/script.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const admin = (state: string, words: readonly string[]) => runScriptHere(words, join(folder, state));
+
+const createWords = (options: string) => ["application", "create", "--name", "App", ...options.split(" ")];
+
+const created = z.object({ applicationId: z.string(), firstNumber: z.number(), lastNumber: z.number() });
+
+async function create(state: string, options: string) {
+  const { code, stdout, stderr } = await admin(state, [...createWords(options), "--json"]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return created.parse(JSON.parse(stdout));
+}
+
+async function range(state: string, options: string) {
+  const { firstNumber, lastNumber } = await create(state, options);
+  return [firstNumber, lastNumber];
+}
+
+/** The line that a refused command prints. */
+async function refusal(state: string, options: string): Promise<string> {
+  const { code, stdout, stderr } = await admin(state, createWords(options));
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^[^\n]+\n$/);
+  return stderr.trim();
+}
+
+describe("application create --format (contract section 20)", () => {
+  it.each([
+    [{ format: "h10301", facility: 123 }, 8_060_929, 8_126_463],
+    [{ format: "h10301", facility: 0 }, 1, 65_535],
+    [{ format: "h10301", facility: 255 }, 16_711_681, 16_777_215],
+    [{ format: "h10304", facility: 22_602 }, 11_849_957_377, 11_850_481_663],
+    [{ format: "h10304", facility: 65_535 }, 34_359_214_081, 34_359_738_367],
+    [{ format: "corporate1000", company: 1337 }, 1_401_946_113, 1_402_994_687],
+    [{ format: "corporate1000", company: 4095 }, 4_293_918_721, 4_294_967_295],
+    [{ format: "h10301", facility: 9, first: 590_000, last: 590_009 }, 590_000, 590_009],
+    [{ format: "h10301", facility: 10, first: 655_370 }, 655_370, 720_895],
+    [{ format: "h10301", facility: 11, last: 720_900 }, 720_897, 720_900],
+    [{ format: "h10302", first: 1, last: 34_359_738_367 }, 1, 34_359_738_367],
+  ] as const)("%o gives %i to %i: card number 0 is not used", (options, first, last) => {
+    expect(wantedNumbers(options)).toEqual({ range: { first, last } });
+  });
+
+  it("makes an application of that range", async () => {
+    expect(await range("formats", "--format h10301 --facility 123")).toEqual([8_060_929, 8_126_463]);
+    expect(await range("formats", "--format corporate1000 --company 1337 --last 1401946200")).toEqual([
+      1_401_946_113, 1_401_946_200,
+    ]);
+    expect(await range("formats", "--format h10302 --first 5000 --last 5999")).toEqual([5000, 5999]);
+    expect(await range("formats", "--format h10302")).toEqual([1_000_000_000, 1_009_999_999]);
+  });
+
+  it.each([
+    ["--format h10301", "h10301 needs --facility, from 0 to 255."],
+    ["--format h10304", "h10304 needs --facility, from 0 to 65535."],
+    ["--format corporate1000", "corporate1000 needs --company, from 0 to 4095."],
+    [
+      "--format h10301 --company 1",
+      "h10301 has no company code: leave out --company, or choose --format corporate1000.",
+    ],
+    ["--format h10301 --facility 1 --company 1", "h10301 has no company code"],
+    ["--format corporate1000 --company 1 --facility 1", "corporate1000 has no facility code: leave out --facility"],
+    ["--format h10302 --facility 1", "h10302 has no facility code: leave out --facility"],
+    ["--facility 1", "--facility needs a card format: add --format h10301 or h10304."],
+    ["--company 1 --first 1 --last 2", "--company needs a card format: add --format corporate1000."],
+    ["--format h10301 --facility 256", "h10301 has no facility 256: give --facility from 0 to 255."],
+    ["--format h10304 --facility 65536", "h10304 has no facility 65536: give --facility from 0 to 65535."],
+    ["--format corporate1000 --company 4096", "corporate1000 has no company 4096: give --company from 0 to 4095."],
+    ["--format h10301 --facility -1", '"-1" does not fit --facility. Give a whole number from 0'],
+    ["--format h10301 --facility 1.5", '"1.5" does not fit --facility. Give a whole number from 0'],
+    ["--format H10301 --facility 1", '"H10301" does not fit --format. Allowed choices are h10301, h10302, h10304'],
+    ["--format corporate1000_48 --company 1", '"corporate1000_48" does not fit --format.'],
+    [
+      "--format h10301 --facility 1 --first 65536 --last 65600",
+      "Numbers 65536-65600 are not all in h10301 of facility 1, which has 65537-131071.",
+    ],
+    ["--format h10301 --facility 1 --last 131072", "Numbers 65537-131072 are not all in h10301 of facility 1"],
+    ["--format h10301 --facility 1 --last 60000", "Numbers 65537-60000 are not all in h10301 of facility 1"],
+    ["--format h10301 --facility 1 --first 70000 --last 69999", "--first 70000 is above --last 69999: swap them."],
+    ["--format h10302 --first 5", "A range needs both ends"],
+    [
+      "--format h10302 --first 34359738367 --last 34359738368",
+      "Numbers 34359738367-34359738368 are not all in h10302, which has 1-34359738367.",
+    ],
+  ])("%s is refused: %s", async (options, line) => {
+    expect(await refusal("refused", options)).toContain(line);
+  });
+
+  it("names the application whose numbers overlap", async () => {
+    const { applicationId } = await create("overlap", "--format h10301 --facility 5 --last 327690");
+    const line = await refusal("overlap", "--format h10301 --facility 5");
+    expect(line).toContain(`Numbers 327681-393215 overlap application ${applicationId} (327681-327690)`);
+    expect(await range("overlap", "--format h10301 --facility 5 --first 327691")).toEqual([327_691, 393_215]);
+  });
+
+  it("h10302 takes the next default block as long as one fits the format", async () => {
+    await create("full", "--first 1000000000 --last 34339999999");
+    expect(await range("full", "--format h10302")).toEqual([34_340_000_000, 34_349_999_999]);
+    expect(await refusal("full", "--format h10302")).toContain("No block of numbers up to 34359738367 is free");
+    expect(await range("full", "--first 34350000000 --last 34359738367")).toEqual([34_350_000_000, 34_359_738_367]);
+    expect(await range("full", "--reuse-after 0")).toEqual([34_360_000_000, 34_369_999_999]);
+  });
+
+  it("is shown by what the whole range fits, and may be outgrown", async () => {
+    const { applicationId } = await create("growth", "--format h10301 --facility 31 --last 2031700");
+    const formats = async (...words: string[]): Promise<unknown> =>
+      JSON.parse((await admin("growth", [...words, "--json"])).stdout).cardFormats;
+    expect(await formats("application", "show", applicationId)).toContain("h10301");
+    expect(await formats("application", "update", applicationId, "--last", "2097151")).toContain("h10301");
+    expect(await formats("application", "update", applicationId, "--last", "2097152")).not.toContain("h10301");
+    const { stdout } = await admin("growth", ["application", "show", applicationId]);
+    expect(stdout).toMatch(/^ {2}Card formats +h10302, corporate1000_48$/m);
+  });
+});
+
+describe("badge show (contract section 20)", () => {
+  it("prints a number on a card of each format that it fits", async () => {
+    const { stdout } = await admin("show", ["badge", "show", "11850046624", "--json"]);
+    const { cards } = z.object({ cards: z.array(z.unknown()) }).parse(JSON.parse(stdout));
+    const frame = { bits: "0010110000100101000101011100101000000", hex: "0584A2B940" };
+    expect(cards).toEqual([
+      { format: "h10302", siteCode: null, cardNumber: 11_850_046_624, ...frame },
+      { format: "h10304", siteCode: 22_602, cardNumber: 89_248, ...frame },
+      expect.objectContaining({
+        format: "corporate1000_48",
+        siteCode: 1412,
+        cardNumber: 5_332_128,
+        hex: "400584A2B941",
+      }),
+    ]);
+  });
+
+  it("prints it for a person, within 80 columns", async () => {
+    const { stdout } = await admin("show", ["badge", "show", "2031953"]);
+    expect(stdout).toContain("  h10301, 26 bits: site code 31, card number 337\n");
+    expect(stdout).toContain("  10001111100000001010100011\n");
+    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+  });
+
+  it("says so when a number fits none", async () => {
+    const { stdout } = await admin("show", ["badge", "show", "9007199254740991"]);
+    expect(stdout).toContain("The number fits no card format.\n");
+    const { stdout: json } = await admin("show", ["badge", "show", "9007199254740991", "--json"]);
+    expect(JSON.parse(json)).toMatchObject({ state: "outside", cards: [] });
+  });
+});
