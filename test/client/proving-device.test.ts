@@ -2,7 +2,7 @@ import { calculateJwkThumbprint } from "jose";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { DeviceClient, Fetch, ProofKey } from "../../src/client/index.ts";
 import { webCryptoProofKey } from "../../src/client/index.ts";
-import { digestOf } from "../../src/shared/digest.ts";
+import { digestOf } from "../../src/shared/identifiers.ts";
 import { makeNonce } from "../../src/worker/proofs/nonce.ts";
 import { checkProof } from "../../src/worker/proofs/proof.ts";
 import { KEY, NONCE_KEY, UDID } from "../proofs/support.ts";
