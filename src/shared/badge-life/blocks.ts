@@ -32,7 +32,7 @@ export async function unblockUser(db: Database, user: User): Promise<BlockedUser
   return { userId: user.userId, blocked: false, revoked: [] };
 }
 
-/** Revokes every badge of a blocked user, in chunks. @returns the numbers that this call revoked */
+/** Revokes every badge of a blocked user, in chunks. @returns the numbers that this call revoked, in the order of issue */
 export async function revokeAll(store: BadgeStore, user: User): Promise<number[]> {
   const revoked: number[] = [];
   let after = 0;
@@ -40,10 +40,10 @@ export async function revokeAll(store: BadgeStore, user: User): Promise<number[]
     const badges = await findRevocable(store.db, user, after, BLOCK_CHUNK_BADGES);
     const last = badges.at(-1);
     if (!last) break;
-    const changed = await store.writeSteps(user.applicationId, badges, { kind: "revoke" }, store.now());
-    revoked.push(...changed);
+    const changed = new Set(await store.writeSteps(user.applicationId, badges, { kind: "revoke" }, store.now()));
+    revoked.push(...badges.map(({ number }) => number).filter((number) => changed.has(number)));
     // If badges were changed concurrently, the chunk is read again.
-    if (changed.length === badges.length) after = last.position;
+    if (changed.size === badges.length) after = last.position;
   }
   await finishBlock(store.db, user);
   return revoked;
