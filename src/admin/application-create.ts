@@ -5,12 +5,12 @@ import { newApplicationId } from "../shared/identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
 import { application, applicationSecret, type SubscribableEvent, sealingKey, signingKey } from "../shared/schema.ts";
 import {
-  applicationName,
   badgeNumber,
   checkedWebhookUrl,
   EVENTS_HELP,
   eventList,
   lifetime,
+  onOneLine,
   seconds,
   siteCode,
   statusLifetime,
@@ -50,7 +50,7 @@ export function addCreateCommand(group: Command): void {
         "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
         "--last, or the next free block. The format chooses the range and is not kept.",
     )
-    .requiredOption("--name <name>", "name for people", applicationName)
+    .requiredOption("--name <name>", "name for people", onOneLine)
     .option("--webhook-url <url>", "where events are sent; https only (http://localhost:PORT locally)")
     .option("--events <list>", EVENTS_HELP, eventList)
     .option("--first <n>", "first badge number of the range", badgeNumber)

@@ -11,12 +11,12 @@ import {
   unknownApplication,
 } from "./application-record.ts";
 import {
-  applicationName,
   badgeNumber,
   checkedWebhookUrl,
   EVENTS_HELP,
   eventList,
   lifetime,
+  onOneLine,
   seconds,
   statusLifetime,
 } from "./arguments.ts";
@@ -55,7 +55,7 @@ export function addUpdateCommand(group: Command): void {
         "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
         "then on.",
     )
-    .option("--name <name>", "name for people", applicationName)
+    .option("--name <name>", "name for people", onOneLine)
     .option("--webhook-url <url>", 'where events are sent; "" for nowhere')
     .option("--no-webhook-url", "stop sending events")
     .option("--events <list>", EVENTS_HELP, eventList)

@@ -16,7 +16,7 @@ import { addUpdateCommand } from "./application-update.ts";
 import { listSigningKeys, signingKeyTable } from "./key.ts";
 import { shorten, tableLines } from "./output.ts";
 import type { Database } from "./platform/database.ts";
-import { listSecrets, secretTable } from "./secret.ts";
+import { listSecrets, secretTable } from "./secret-list.ts";
 import { inSession, type Session } from "./session.ts";
 import { examples } from "./shell.ts";
 

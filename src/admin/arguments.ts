@@ -74,8 +74,8 @@ export function userId(text: string): string {
   return parsed.data;
 }
 
-/** Parses the name of an application. Only people read it, so anything on one line will do. */
-export function applicationName(text: string): string {
+/** Parses the name of an application or of a person. Only people read it, so anything on one line will do. */
+export function onOneLine(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > MAX_NAME_CHARACTERS || /\p{Cc}/u.test(name)) {
     throw new InvalidArgumentError(`Give one line of 1 to ${MAX_NAME_CHARACTERS} characters.`);

@@ -1,29 +1,39 @@
 import type { Command } from "commander";
 import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
 import { makeSecret, type NewSecret } from "../shared/credentials.ts";
+import { MAX_CONSOLE_SECRETS } from "../shared/limits.ts";
 import { application, applicationSecret, sealingKey } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";
+import { onOneLine } from "./arguments.ts";
+import { type AddedConsoleSecret, addConsoleSecret } from "./console-secret.ts";
 import { UserError } from "./errors.ts";
 import { bold, fieldLines } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
 import { newestSealer } from "./sealing-key-newest.ts";
 import { inSession, type Session, shownCommand } from "./session.ts";
-import { ADMIN, examples } from "./shell.ts";
+import { ADMIN, examples, shellWord } from "./shell.ts";
 
 /** Adds `secret add`. */
 export function addAddCommand(group: Command): void {
   group
     .command("add <id>")
-    .summary("add a second secret and print it")
+    .summary("add a second secret, or one for a person, and print it")
     .description(
       "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
         "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
-        "one is promoted. An application has at most two secrets.",
+        "one is promoted. An application's server has at most two secrets.\n\n" +
+        `With --console it is a secret for a person, to sign in at /console: it may do what the server may, and never ` +
+        `signs webhooks. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
     )
-    .addHelpText("after", examples("secret add app_…", "secret add app_… --json"))
+    .option("--console <name>", "add a secret for the person of this name", onOneLine)
+    .addHelpText("after", examples("secret add app_…", "secret add app_… --console 'Ann Lee'"))
     .action(
       inSession(
-        async (session, id: string) => {
+        async (session, id: string, { console: name }: { console?: string }) => {
+          if (name !== undefined) {
+            const added = await addConsoleSecret(session.database, id, name);
+            return session.output.result(added, () => addedConsoleText(added, session));
+          }
           const added = await addSecret(session.database, id);
           session.output.result(added, () => addedText(added, session));
         },
@@ -95,4 +105,14 @@ ${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Applicat
 
 Keep the secret now: it is not shown again. When the application's server uses it:
   ${shownCommand(session, `secret promote ${applicationId}`)}`;
+}
+
+function addedConsoleText({ applicationId, secretId, applicationSecret, name }: AddedConsoleSecret, session: Session) {
+  return `${bold(`Added a secret for ${name}.`)}
+
+${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Application secret": applicationSecret })}
+
+Keep the secret now: it is not shown again. Whoever has it signs in at /console with it and the application ID.
+When ${name} does not need it any more:
+  ${shownCommand(session, `secret retire ${applicationId} --console ${shellWord(name)}`)}`;
 }

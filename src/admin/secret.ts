@@ -1,12 +1,21 @@
-import type { Command } from "commander";
-import { and, asc, eq, exists } from "drizzle-orm";
+import { type Command, Option } from "commander";
+import { and, eq, exists } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { applicationSecret } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";
+import { onOneLine } from "./arguments.ts";
+import { retireConsoleSecret } from "./console-secret.ts";
 import { UserError } from "./errors.ts";
-import { isoTime, tableLines } from "./output.ts";
-import type { Database, Orm } from "./platform/database.ts";
+import type { Database } from "./platform/database.ts";
 import { addAddCommand } from "./secret-add.ts";
+import {
+  listSecrets,
+  type SecretRow,
+  type ShownSecret,
+  secretTable,
+  selectSecrets,
+  shownSecrets,
+} from "./secret-list.ts";
 import { inSession, type Session, shownCommand } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
 
@@ -17,7 +26,8 @@ export function addSecretCommands(program: Command): void {
     .description(
       "Changes an application's secret without downtime.\n\n" +
         "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
-        "it any more.",
+        "it any more.\n\n" +
+        "Secrets for people are apart from these two: add and retire them with --console.",
     )
     .summary("change an application's secret without downtime");
   addAddCommand(group);
@@ -30,7 +40,7 @@ function addList(group: Command): void {
   group
     .command("list <id>")
     .summary("list an application's secrets")
-    .description("Lists the secrets of an application: their IDs and roles, never their values.")
+    .description("Lists the secrets of an application: their IDs, roles and names, never their values.")
     .addHelpText("after", examples("secret list app_…"))
     .action(
       inSession(async ({ database, output }, id: string) => {
@@ -38,45 +48,6 @@ function addList(group: Command): void {
         output.result(secrets, () => secretTable(secrets));
       }),
     );
-}
-
-/** A secret as the commands print it, without its value. */
-export interface ShownSecret {
-  secretId: string;
-  role: "current" | "added" | "previous";
-  createdAt: string | null;
-}
-
-/** The secrets of an application, oldest first. */
-export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
-  const rows = await readSecrets(database, applicationId);
-  return rows.map(shownSecret);
-}
-
-type SecretRow = typeof applicationSecret.$inferSelect;
-
-async function readSecrets(database: Database, applicationId: string): Promise<SecretRow[]> {
-  await findApplication(database, applicationId);
-  return database.run((orm) => selectSecrets(orm, applicationId));
-}
-
-const selectSecrets = (orm: Orm, applicationId: string) =>
-  orm
-    .select()
-    .from(applicationSecret)
-    .where(eq(applicationSecret.applicationId, applicationId))
-    .orderBy(asc(applicationSecret.createdAt));
-
-const shownSecret = ({ id, role, createdAt }: SecretRow): ShownSecret => ({
-  secretId: id,
-  role,
-  createdAt: isoTime(createdAt),
-});
-
-/** A table of secrets, without their values. */
-export function secretTable(secrets: readonly ShownSecret[]): string {
-  const rows = secrets.map(({ secretId, role, createdAt }) => [secretId, role, createdAt ?? ""]);
-  return tableLines(["SECRET ID", "ROLE", "CREATED"], rows, "There are no secrets.");
 }
 
 function addPromote(group: Command): void {
@@ -102,12 +73,12 @@ function addPromote(group: Command): void {
  * @throws UserError when none was added, or when it is retired meanwhile
  */
 export async function promoteSecret(database: Database, applicationId: string): Promise<ShownSecret[]> {
-  const added = (await readSecrets(database, applicationId)).find(({ role }) => role === "added");
+  const added = (await readServerSecrets(database, applicationId)).find(({ role }) => role === "added");
   if (added === undefined) {
     throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
   }
   const isAdded = and(eq(applicationSecret.id, added.id), eq(applicationSecret.role, "added"));
-  const [, , secrets] = await database.run((orm) => {
+  const [, , ...rows] = await database.run((orm) => {
     const candidate = alias(applicationSecret, "candidate");
     const stillAdded = orm
       .select()
@@ -125,13 +96,18 @@ export async function promoteSecret(database: Database, applicationId: string): 
           ),
         ),
       orm.update(applicationSecret).set({ role: "current" }).where(isAdded),
-      selectSecrets(orm, applicationId),
+      ...selectSecrets(orm, applicationId),
     ]);
   });
-  if (!secrets.some(({ id, role }) => id === added.id && role === "current")) {
+  if (!rows[0].some(({ id, role }) => id === added.id && role === "current")) {
     throw new UserError(`${added.id} was retired meanwhile: see ${ADMIN} secret list ${applicationId}.`);
   }
-  return secrets.map(shownSecret);
+  return shownSecrets(rows);
+}
+
+async function readServerSecrets(database: Database, applicationId: string): Promise<SecretRow[]> {
+  await findApplication(database, applicationId);
+  return database.run((orm) => selectSecrets(orm, applicationId)[0]);
 }
 
 const promotedText = (id: string, session: Session): string =>
@@ -143,13 +119,19 @@ function addRetire(group: Command): void {
     .summary("end the previous secret")
     .description(
       "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
-        "is not to be promoted. The current secret cannot be retired.",
+        "is not to be promoted, with --console the secret of a person. The current secret cannot be retired.",
     )
     .option("--secret <secret-id>", "end this secret, which may be the added one")
-    .addHelpText("after", examples("secret retire app_…", "secret retire app_… --secret sec_…"))
+    .addOption(new Option("--console <name>", "end the secret of this person").argParser(onOneLine).conflicts("secret"))
+    .addHelpText(
+      "after",
+      examples("secret retire app_…", "secret retire app_… --secret sec_…", "secret retire app_… --console 'Ann Lee'"),
+    )
     .action(
-      inSession(async ({ database, output }, id: string, { secret }: { secret?: string }) => {
-        const retired = await retireSecret(database, id, secret);
+      inSession(async ({ database, output }, id: string, options: { secret?: string; console?: string }) => {
+        const { secret, console: name } = options;
+        const retired =
+          name === undefined ? await retireSecret(database, id, secret) : await retireConsoleSecret(database, id, name);
         output.result(retired, () => `Retired ${retired.secretId}.\n\n${secretTable(retired.secrets)}`);
       }),
     );
@@ -165,22 +147,22 @@ export async function retireSecret(
   applicationId: string,
   secretId: string | undefined,
 ): Promise<{ applicationId: string; secretId: string; secrets: ShownSecret[] }> {
-  const secret = chooseRetired(applicationId, await readSecrets(database, applicationId), secretId);
-  const [, secrets] = await database.run((orm) =>
+  const secret = chooseRetired(applicationId, await readServerSecrets(database, applicationId), secretId);
+  const [, ...rows] = await database.run((orm) =>
     orm.batch([
       orm
         .delete(applicationSecret)
         .where(and(eq(applicationSecret.id, secret.id), eq(applicationSecret.role, secret.role))),
-      selectSecrets(orm, applicationId),
+      ...selectSecrets(orm, applicationId),
     ]),
   );
   // Not the number of deleted rows: a repeat after a lost response deletes none.
-  if (secrets.some(({ id }) => id === secret.id)) {
+  if (rows[0].some(({ id }) => id === secret.id)) {
     throw new UserError(
       `${secret.id} is not retired: it was promoted meanwhile, see ${ADMIN} secret list ${applicationId}.`,
     );
   }
-  return { applicationId, secretId: secret.id, secrets: secrets.map(shownSecret) };
+  return { applicationId, secretId: secret.id, secrets: shownSecrets(rows) };
 }
 
 function chooseRetired(applicationId: string, secrets: SecretRow[], secretId: string | undefined): SecretRow {

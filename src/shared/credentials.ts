@@ -35,6 +35,18 @@ export async function makeSecret(
   return { row: { id, digest: await digestOf(secret), sealed, sealingVersion: sealer.version }, secret };
 }
 
+/** A new secret for a person: its row for D1, and the secret itself, which is shown once and never stored. */
+export interface NewConsoleSecret {
+  row: { id: string; digest: string };
+  secret: string;
+}
+
+/** A secret that only authenticates. Nobody needs to open it again, so it is not sealed. */
+export async function makeConsoleSecret(): Promise<NewConsoleSecret> {
+  const secret = newApplicationSecret();
+  return { row: { id: newSecretId(), digest: await digestOf(secret) }, secret };
+}
+
 export interface NewSigningKey {
   kid: string;
   publicKey: string;

@@ -44,6 +44,10 @@ export const BLOCK_CHUNK_BADGES = 500;
 /** How often a claim is decided and written before it fails, if concurrent requests change what it read each time. */
 export const MAX_CLAIM_ATTEMPTS = 5;
 
+// Secrets (contract section 19)
+/** Secrets for people that an application has at most, besides the two of its server. */
+export const MAX_CONSOLE_SECRETS = 50;
+
 // Caches of one isolate
 /** Maximum age of a cached application. Contract section 9 allows 30 s; the difference is for slow clocks. */
 export const APPLICATION_CACHE_SECONDS = 20;

@@ -59,7 +59,7 @@ export const application = sqliteTable(
 );
 
 /**
- * At most two live secrets per application: the `current` one, and beside it an `added` one (before promotion) or the
+ * At most two live secrets per application's server: the `current` one, and beside it an `added` one (before promotion) or the
  * `previous` one (after it).
  */
 export const applicationSecret = sqliteTable(
@@ -82,6 +82,26 @@ export const applicationSecret = sqliteTable(
     uniqueIndex("application_secret_role").on(table.applicationId, table.role),
     index("application_secret_sealing_version").on(table.sealingVersion),
   ],
+);
+
+/**
+ * Secrets for people, who use them at `/console` (contract section 19). They authenticate server calls and never key a
+ * webhook, so only their digests are stored, and a sealing key can be removed without them.
+ */
+export const consoleSecret = sqliteTable(
+  "console_secret",
+  {
+    applicationId: text("application_id")
+      .notNull()
+      .references(() => application.id),
+    /** Whose secret it is; unique within the application. */
+    name: text("name").notNull(),
+    id: text("id").notNull(),
+    /** SHA-256 of the secret. */
+    digest: text("digest").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.applicationId, table.name] })],
 );
 
 /**
@@ -344,11 +364,16 @@ export const reconciliation = sqliteTable(
 
 export const applicationRelations = relations(application, ({ many }) => ({
   secrets: many(applicationSecret),
+  consoleSecrets: many(consoleSecret),
   signingKeys: many(signingKey),
 }));
 
 export const applicationSecretRelations = relations(applicationSecret, ({ one }) => ({
   application: one(application, { fields: [applicationSecret.applicationId], references: [application.id] }),
+}));
+
+export const consoleSecretRelations = relations(consoleSecret, ({ one }) => ({
+  application: one(application, { fields: [consoleSecret.applicationId], references: [application.id] }),
 }));
 
 export const signingKeyRelations = relations(signingKey, ({ one }) => ({

@@ -128,6 +128,14 @@ describe("the administration script", () => {
     const [current] = secretList.parse(await adminJson("secret", "list", applicationId));
     const refused = await adminHere(["secret", "retire", applicationId, "--secret", current?.secretId ?? ""], "main");
     expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is the current secret") });
+    const person = await adminHere(["secret", "add", applicationId, "--console", "Ann Lee"], "main");
+    expect(person.stdout).toMatch(/bdss_[\w-]{43}/);
+    expect(person.stdout).toContain(`npm run -s admin -- secret retire ${applicationId} --console 'Ann Lee'`);
+    expect((await adminHere(["secret", "list", applicationId], "main")).stdout).toMatch(/ console .* Ann Lee\n/);
+    const retired = await adminJson("secret", "retire", applicationId, "--console", "Ann Lee");
+    expect(Object.keys(jsonObject.parse(retired))).toEqual(["applicationId", "secretId", "secrets"]);
+    const unknown = await adminHere(["secret", "retire", applicationId, "--console", "Ann Lee"], "main");
+    expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("see npm run -s admin") });
   });
 
   it("removes a sealing key once, and what a run that died left of it (contract section 10)", async () => {
@@ -167,6 +175,8 @@ describe("a user error is one line on standard error, and nothing on standard ou
     [["application", "create", "--name", "X", "--first", "9", "--last", "8"], "--first 9 is above --last 8"],
     [["application", "create", "--name", "X", "--last", "1e3"], "Give a whole number from 1 to 9007199254740991"],
     [["application", "create", "--name", " "], "Give one line of 1 to 100 characters"],
+    [["secret", "add", "app_1", "--console", "two\nlines"], "Give one line of 1 to 100 characters"],
+    [["secret", "retire", "app_1", "--console", "Ann", "--secret", "sec_1"], "cannot be used with option '--secret"],
     [["application", "create", "--name", "X", "--webhook-url", "http://a.example.com"], "does not start with https://"],
     [["application", "create", "--name", "X", "--webhook-url", "https://10.0.0.1"], "is an IP address"],
     [["application", "update", "app_1", "--env", "production", "--webhook-url", "http://localhost:1"], "on localhost"],

@@ -6,15 +6,17 @@ import { eq, sql } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application-create.ts";
+import { addConsoleSecret, retireConsoleSecret } from "../../src/admin/console-secret.ts";
 import { listSigningKeys, rotateSigningKey } from "../../src/admin/key.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { listSecrets, promoteSecret, retireSecret } from "../../src/admin/secret.ts";
+import { promoteSecret, retireSecret } from "../../src/admin/secret.ts";
 import { addSecret } from "../../src/admin/secret-add.ts";
+import { listSecrets } from "../../src/admin/secret-list.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { applicationSecret, badge, signingKey } from "../../src/shared/schema.ts";
+import { applicationSecret, badge, consoleSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptBefore } from "./support/interrupted.ts";
 
@@ -139,12 +141,13 @@ describe("secrets", () => {
   it("are nowhere in the data", async () => {
     const { applicationId, applicationSecret: first } = await create();
     const { applicationSecret: second } = await addSecret(database, applicationId);
+    const { applicationSecret: third } = await addConsoleSecret(database, applicationId, "Ann");
     const files = readdirSync(join(folder, "v3"), { recursive: true, withFileTypes: true }).filter((each) =>
       each.isFile(),
     );
     const data = Buffer.concat(files.map(({ parentPath, name }) => readFileSync(join(parentPath, name))));
     expect(data.includes(applicationId)).toBe(true);
-    for (const secret of [first, second]) {
+    for (const secret of [first, second, third]) {
       const random = Buffer.from(secret.slice("bdss_".length), "base64url");
       const forms = [secret, random.toString("base64url"), random.toString("base64"), random.toString("hex")];
       for (const form of forms) expect(data.includes(form)).toBe(false);
@@ -152,6 +155,81 @@ describe("secrets", () => {
       expect(data.includes(Buffer.from(secret).toString("hex"))).toBe(false);
       expect(data.includes(Buffer.from(secret).toString("base64"))).toBe(false);
     }
+  });
+});
+
+describe("secrets for people (contract section 19)", () => {
+  it("are added and retired by name, beside the two of the server, which do not count them", async () => {
+    const { applicationId } = await create();
+    const roles = async () => (await listSecrets(database, applicationId)).map(({ role, name }) => name ?? role);
+    const ann = await addConsoleSecret(database, applicationId, "Ann Lee");
+    expect(ann).toEqual({
+      applicationId,
+      secretId: expect.stringMatching(/^sec_/),
+      applicationSecret: expect.stringMatching(/^bdss_[\w-]{43}$/),
+      role: "console",
+      name: "Ann Lee",
+    });
+    await addSecret(database, applicationId);
+    const bob = await addConsoleSecret(database, applicationId, "Bob");
+    expect(bob.applicationSecret).not.toBe(ann.applicationSecret);
+    expect(await roles()).toEqual(["current", "added", "Ann Lee", "Bob"]);
+    await expect(addConsoleSecret(database, applicationId, "Bob")).rejects.toThrow('has a secret for "Bob" already');
+    await promoteSecret(database, applicationId);
+    expect((await retireConsoleSecret(database, applicationId, "Ann Lee")).secretId).toBe(ann.secretId);
+    expect(await roles()).toEqual(["previous", "current", "Bob"]);
+    await expect(retireConsoleSecret(database, applicationId, "Ann Lee")).rejects.toThrow('no secret for "Ann Lee"');
+    await retireSecret(database, applicationId, undefined);
+    expect(await roles()).toEqual(["current", "Bob"]);
+    await expect(retireSecret(database, applicationId, bob.secretId)).rejects.toThrow("has no secret");
+  });
+
+  it("are at most 50, whoever adds at once, and of each name one", async () => {
+    const { applicationId } = await create();
+    const added = (name: string) => addConsoleSecret(database, applicationId, name).then(() => true, String);
+    const rows = Array.from({ length: 48 }, (_, place) => ({
+      name: `Person ${place}`,
+      id: `sec_${place}`,
+      digest: "",
+    }));
+    for (const row of rows) {
+      await database.run((orm) => orm.insert(consoleSecret).values({ ...row, applicationId, createdAt: 0 }));
+    }
+    const one = await Promise.all([1, 2, 3].map(() => added("Last but one")));
+    expect(one.filter((result) => result === true)).toHaveLength(1);
+    const last = await Promise.all(["A", "B", "C"].map(added));
+    expect(last.filter((result) => result === true)).toHaveLength(1);
+    expect(last.find((result) => result !== true)).toContain("has 50 secrets for people, which is the most");
+    expect((await listSecrets(database, applicationId)).filter(({ role }) => role === "console")).toHaveLength(50);
+    await addSecret(database, applicationId);
+    const { applicationId: other } = await create();
+    await addConsoleSecret(database, other, "A");
+  });
+
+  it("are stored as digests alone, so that no sealing key opens them (contract section 9)", async () => {
+    const { applicationId } = await create();
+    const { applicationSecret: secret, secretId: id } = await addConsoleSecret(database, applicationId, "Ann");
+    const rows = await database.run((orm) =>
+      orm.select().from(consoleSecret).where(eq(consoleSecret.applicationId, applicationId)),
+    );
+    const digest = createHash("sha256").update(secret).digest("base64url");
+    expect(rows).toEqual([{ applicationId, name: "Ann", id, digest, createdAt: expect.any(Number) }]);
+  });
+
+  it("given to a name while its old one is retired stay", async () => {
+    const { applicationId } = await create();
+    await addConsoleSecret(database, applicationId, "Ann");
+    let again = "";
+    const other = interruptBefore(3, database, async () => {
+      await retireConsoleSecret(database, applicationId, "Ann");
+      again = (await addConsoleSecret(database, applicationId, "Ann")).secretId;
+    });
+    await retireConsoleSecret(other.database, applicationId, "Ann");
+    expect(other.wasInterrupted()).toBe(true);
+    expect(await listSecrets(database, applicationId)).toMatchObject([
+      { role: "current" },
+      { role: "console", secretId: again },
+    ]);
   });
 });
 

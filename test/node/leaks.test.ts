@@ -45,6 +45,8 @@ async function tellTheWholeStory(): Promise<void> {
   secrets.set("application secret", applicationSecret);
   const added = credentialsSchema.parse(await admin("secret", "add", applicationId));
   secrets.set("added secret", added.applicationSecret);
+  const ofPerson = credentialsSchema.parse(await admin("secret", "add", applicationId, "--console", "Ann"));
+  secrets.set("secret of a person", ofPerson.applicationSecret);
   await admin("key", "rotate", applicationId);
   const device = (name: string) => {
     const udid = `udid-${name}-${crypto.randomUUID()}`;
@@ -64,7 +66,10 @@ async function tellTheWholeStory(): Promise<void> {
   });
   expect(revocation.status).toBe(200);
   secrets.set("revoked invitation token", String(revoked.id));
-  expect((await fetch(`${service.origin}/v1/badges`, { headers: credentials })).status).toBe(200);
+  for (const { applicationSecret: applicationsecret } of [{ applicationSecret }, ofPerson]) {
+    const headers = { ...credentials, applicationsecret };
+    expect((await fetch(`${service.origin}/v1/badges`, { headers })).status).toBe(200);
+  }
   await post("/v1/badge", { ...alice, applicationsecret: "bdss_wrong" }, "not JSON", 400);
   await untilDelivered();
   secrets.set("webhook signature", String(deliveries[0]?.headers.signature));
@@ -142,7 +147,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
         .map((place) => `${name} in ${place.name}`),
     );
     expect(found).toEqual([]);
-    expect(secrets.size).toBe(9);
+    expect(secrets.size).toBe(10);
   });
 
   it("holds no private key in the clear", () => {

@@ -129,6 +129,16 @@ describe("a database of release 1.0.0", () => {
     expect(indexed.all().map((row) => ({ ...row }))).toEqual([{ number: 6 }, { number: 4 }]);
   });
 
+  it("has no secrets for people, and at most one of each name in an application (contract section 19)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    expect(db.prepare("SELECT * FROM console_secret").all()).toEqual([]);
+    const insert = db.prepare("INSERT INTO console_secret VALUES (?, 'Ann', ?, 'digest', 1)");
+    insert.run("app_1", "sec_1");
+    insert.run("app_2", "sec_2");
+    expect(() => insert.run("app_1", "sec_3")).toThrow("UNIQUE");
+  });
+
   it("gets signing keys that sign already: from when they were made, never from a time to come", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");

@@ -5,8 +5,8 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { drizzle } from "drizzle-orm/d1";
 import { Webhook } from "standardwebhooks";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { makeSecret } from "../../src/shared/credentials.ts";
-import { applicationSecret } from "../../src/shared/schema.ts";
+import { makeConsoleSecret, makeSecret } from "../../src/shared/credentials.ts";
+import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
@@ -132,6 +132,18 @@ describe("two live secrets overlap, so a receiver can change from one to the oth
       expectSigned(received, [outbox.application.secret, other]);
     },
   );
+
+  it("and a secret for a person makes no signature (contract section 19)", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const { row } = await makeConsoleSecret();
+    const added = { ...row, applicationId: outbox.application.id, name: "Ann", createdAt: 1 };
+    await drizzle(env.DB).insert(consoleSecret).values(added);
+    await outbox.deliver(await outbox.issue());
+    const [received] = endpoint.received;
+    if (received === undefined) throw new Error("nothing came");
+    expectSigned(received, [outbox.application.secret]);
+  });
 });
 
 describe("an event is sent until one attempt succeeds (contract section 8: at least once)", () => {

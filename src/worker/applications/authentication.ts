@@ -176,10 +176,10 @@ export async function hasSecret(application: Application, secret: string): Promi
  *
  * @param digest base64url of SHA-256
  */
-function hasDigest({ secrets }: Application, digest: string): boolean {
+function hasDigest({ secretDigests }: Application, digest: string): boolean {
   const presented = encoder.encode(digest);
   let matches = false;
-  for (const { digest: stored } of secrets) {
+  for (const stored of secretDigests) {
     // Both are base64url of 32 bytes, so the lengths that timingSafeEqual insists on are equal.
     if (crypto.subtle.timingSafeEqual(presented, encoder.encode(stored))) matches = true;
   }

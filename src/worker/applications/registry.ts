@@ -21,13 +21,6 @@ export interface SigningKey extends Sealed {
   signsFrom: number;
 }
 
-export interface ApplicationSecret extends Sealed {
-  id: string;
-  role: "current" | "added" | "previous";
-  /** SHA-256 of the secret, base64url. */
-  digest: string;
-}
-
 /** What requests need to know about an application. */
 export interface Application {
   id: string;
@@ -40,7 +33,8 @@ export interface Application {
   statusList: boolean;
   statusLifetimeSeconds: number;
   deviceKey: Sealed;
-  secrets: readonly ApplicationSecret[];
+  /** SHA-256 of each live secret, of its server and of people (contract sections 9 and 19), base64url. */
+  secretDigests: readonly string[];
   /** Oldest first. */
   signingKeys: readonly [SigningKey, ...SigningKey[]];
 }
@@ -121,7 +115,11 @@ const selectApplication = prepared((orm) =>
   orm.query.application
     .findFirst({
       where: eq(application.id, sql.placeholder("id")),
-      with: { secrets: true, signingKeys: { orderBy: (key, { asc }) => asc(key.id) } },
+      with: {
+        secrets: { columns: { digest: true } },
+        consoleSecrets: { columns: { digest: true } },
+        signingKeys: { orderBy: (key, { asc }) => asc(key.id) },
+      },
     })
     .prepare(),
 );
@@ -142,7 +140,7 @@ async function load(db: Database, id: string): Promise<Application | undefined> 
     statusList: row.statusList,
     statusLifetimeSeconds: row.statusLifetimeSeconds,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
-    secrets: row.secrets,
+    secretDigests: [...row.secrets, ...row.consoleSecrets].map(({ digest }) => digest),
     signingKeys: [firstKey, ...laterKeys],
   };
 }

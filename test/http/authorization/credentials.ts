@@ -1,8 +1,9 @@
 import { env } from "cloudflare:workers";
+import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { makeSecret } from "../../../src/shared/credentials.ts";
-import { applicationSecret } from "../../../src/shared/schema.ts";
+import { makeConsoleSecret, makeSecret } from "../../../src/shared/credentials.ts";
+import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
@@ -235,6 +236,36 @@ describe("what an administrator changes (contract section 9)", () => {
     forgetApplications();
     expect(await outcomes(old, invitation)).toEqual(DEVICE_ONLY);
     expect(await outcomes(young, invitation)).toEqual(GRANTED);
+  });
+
+  it("a secret for a person works at once as the server's does, in its own application, and stops when it is retired (contract section 19)", async () => {
+    const { application, invitation } = await tenant();
+    const server = { ...serverHeaders(application), udid: CREATOR };
+    expect(await outcomes(server, invitation)).toEqual(GRANTED);
+    const { row, secret } = await makeConsoleSecret();
+    const added = { ...row, applicationId: application.id, name: "Ann", createdAt: Date.now() };
+    await drizzle(env.DB).insert(consoleSecret).values(added);
+    const person = { ...server, applicationsecret: secret };
+    for (const headers of [person, server]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
+    const other = await createApplication();
+    const elsewhere = await call("GET", "/v1/badges", { headers: { ...person, applicationid: other.id } });
+    expect(outcome(elsewhere)).toBe(NO_CREDENTIALS);
+    await drizzle(env.DB).delete(consoleSecret).where(eq(consoleSecret.id, row.id));
+    forgetApplications();
+    expect(await outcomes(person, invitation)).toEqual(DEVICE_ONLY);
+    expect(await outcomes(server, invitation)).toEqual(GRANTED);
+  });
+
+  it("a secret for a person is compared like the server's: one character of the digest decides (contract sections 9 and 19)", async () => {
+    const application = await createApplication();
+    const { row, secret } = await makeConsoleSecret();
+    for (const position of [0, 21, 42]) {
+      const digest = `${row.digest.slice(0, position)}${row.digest[position] === "A" ? "B" : "A"}${row.digest.slice(position + 1)}`;
+      const values = { ...row, digest, applicationId: application.id, name: `Ann ${position}`, createdAt: 0 };
+      await drizzle(env.DB).insert(consoleSecret).values(values);
+    }
+    const headers = { applicationid: application.id, applicationsecret: secret };
+    expect(outcome(await call("GET", "/v1/badges", { headers }))).toBe(NO_CREDENTIALS);
   });
 
   it("a secret is required once isolates have forgotten that none was, and not required a second later", async () => {
