@@ -54,6 +54,7 @@ export const badgeFields = {
   state: oneOf(...BADGE_STATES),
   metadata: optional(metadata),
   expiresAt: optional(text),
+  keyThumbprint: optional(text),
 };
 
 export const badge = object<Badge>(badgeFields);

@@ -65,6 +65,8 @@ export interface Badge {
   metadata?: Metadata | undefined;
   /** When the badge ends or ended: ISO 8601, UTC. Absent: it has no end. */
   expiresAt?: string | undefined;
+  /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+  keyThumbprint?: string | undefined;
 }
 
 /** A badge after its last change (contract section 13). */

@@ -38,6 +38,7 @@ const badgeCreated = object<BadgeCreatedEvent>({
     id: text,
     userId: text,
     metadata: optional(metadata),
+    keyThumbprint: optional(text),
     invitationId: optional(text),
     replacedBadgeId: optional(text),
   }),

@@ -18,6 +18,8 @@ export interface BadgeCreatedEvent extends EventFields {
     id: string;
     userId: string;
     metadata?: Metadata | undefined;
+    /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+    keyThumbprint?: string | undefined;
     /** The `id` of the claimed invitation, if there was one. */
     invitationId?: string | undefined;
     /** The number that this user device had before its invitation. It is retired for good: remove its access. */

@@ -5,6 +5,8 @@ const TABLE = {
   INVALID_JSON: { status: 400 },
   INVALID_APPLICATIONID: { status: 401 },
   INVALID_CREDENTIALS: { status: 401 },
+  INVALID_PROOF: { status: 401, challenge: 'DPoP error="invalid_dpop_proof", algs="ES256"' },
+  USE_DPOP_NONCE: { status: 401, challenge: 'DPoP error="use_dpop_nonce", algs="ES256"' },
   SUSPENDED_BADGE: { status: 403 },
   REVOKED_BADGE: { status: 403 },
   EXPIRED_BADGE: { status: 403 },
@@ -43,7 +45,7 @@ const TABLE = {
   NOT_IMPLEMENTED: { status: 501 },
   NUMBERS_EXHAUSTED: { status: 503 },
   UNAVAILABLE: { status: 503, retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
-} as const satisfies Record<string, { status: number; retryAfterSeconds?: number }>;
+} as const satisfies Record<string, { status: number; retryAfterSeconds?: number; challenge?: string }>;
 
 /** Why a request is refused, as callers and the log read it. */
 export type ErrorCode = keyof typeof TABLE;
@@ -57,6 +59,8 @@ export interface PublicError {
   status: (typeof TABLE)[ErrorCode]["status"];
   /** Seconds, for the `Retry-After` header. */
   retryAfterSeconds?: number;
+  /** The `WWW-Authenticate` header (RFC 9449 section 7.1). */
+  challenge?: string;
 }
 
 export const PUBLIC_ERRORS: Readonly<Record<ErrorCode, PublicError>> = TABLE;

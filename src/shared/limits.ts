@@ -41,6 +41,8 @@ export const MAX_BADGE_DAYS = 3650;
 export const MAX_STEP_ATTEMPTS = 25;
 /** Badges of a blocked user that one transaction revokes. */
 export const BLOCK_CHUNK_BADGES = 500;
+/** The same for a login that binds a badge to a key. */
+export const MAX_LOGIN_ATTEMPTS = 5;
 /** How often a claim is decided and written before it fails, if concurrent requests change what it read each time. */
 export const MAX_CLAIM_ATTEMPTS = 5;
 
@@ -135,6 +137,8 @@ export const MAX_JTI_CHARACTERS = 256;
 export const PROOF_WINDOW_SECONDS = 60;
 /** How long a nonce may be used. */
 export const NONCE_LIFETIME_SECONDS = 300;
+/** How long another key may take the place of a badge's after `rebind`. */
+export const REBIND_WINDOW_HOURS = 24;
 /** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
 export const NONCE_CLOCK_SKEW_SECONDS = 10;
 

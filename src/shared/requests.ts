@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
+import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
 import {
   DEFAULT_PER_PAGE,
   MAX_BADGE_DAYS,
@@ -92,6 +92,11 @@ export const signRequest = z.object({
       description: `The signature that the client made: standard base64 with padding (RFC 4648 section 4), at most ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded. The building defines what it signs and how.`,
       examples: [EXAMPLE_CLIENT_SIGNATURE],
     }),
+  badgeId: z
+    .unknown()
+    .transform((value) => (typeof value === "string" ? value : ""))
+    .meta({ type: "string", description: "The badge that is to sign.", examples: [EXAMPLE_BADGE] })
+    .optional(),
 });
 
 function decodedBytes(base64: string): number {

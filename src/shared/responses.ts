@@ -4,6 +4,7 @@ import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,
   EXAMPLE_JWK,
+  EXAMPLE_KEY_THUMBPRINT,
   EXAMPLE_OTHER_BADGE,
   EXAMPLE_PUBLIC_KEY,
   EXAMPLE_SIGNATURE,
@@ -125,6 +126,16 @@ export const eventCreatedAt = time.meta({
   examples: ["2027-01-15T08:00:00.500Z"],
 });
 
+const keyThumbprint = z
+  .string()
+  .regex(/^[\w-]{43}$/)
+  .meta({
+    description:
+      "RFC 7638 thumbprint (SHA-256, base64url) of the key that the badge is bound to; absent: it is not bound.",
+    examples: [EXAMPLE_KEY_THUMBPRINT],
+  })
+  .optional();
+
 export const badgeCreated = z.object({
   id: eventId,
   event: z.literal("badge:created").meta({ description: "The event's kind.", examples: ["badge:created"] }),
@@ -134,6 +145,7 @@ export const badgeCreated = z.object({
       id: badgeNumber,
       userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
       metadata: metadata.optional(),
+      keyThumbprint,
       invitationId: z
         .string()
         .meta({ description: "The `id` of the invitation that was claimed, if one was.", examples: [EXAMPLE_TOKEN] })
@@ -172,6 +184,7 @@ const badgeViewFields = {
       examples: ["2027-01-22T23:00:00.000Z"],
     })
     .optional(),
+  keyThumbprint,
 };
 
 /** Contract section 12. */

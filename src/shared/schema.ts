@@ -47,6 +47,10 @@ export const application = sqliteTable(
     statusList: integer("status_list", { mode: "boolean" }).notNull().default(false),
     /** How long a door may go on without a newer status list. */
     statusLifetimeSeconds: integer("status_lifetime_seconds").notNull().default(DEFAULT_STATUS_LIFETIME_SECONDS),
+    /** Whether device calls need a proof, and badges a key (contract section 15). */
+    requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
+    /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
+    bindUntil: integer("bind_until"),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
@@ -172,6 +176,13 @@ export const badge = sqliteTable(
     /** When another badge superseded this one as the badge of its user device. */
     retiredAt: integer("retired_at"),
     /**
+     * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null: it is not bound. The key itself
+     * comes with each proof.
+     */
+    keyThumbprint: text("key_thumbprint"),
+    /** Until when another key may take the place of that one; null: none may. */
+    rebindUntil: integer("rebind_until"),
+    /**
      * Number of the badge's last change (contract section 13), higher than all earlier ones of its application. Null for
      * badges of release 1.0 that have not changed since; their position is used instead.
      */
@@ -179,15 +190,21 @@ export const badge = sqliteTable(
     changedAt: integer("changed_at"),
   },
   (table) => [
-    // One badge per user device (issue path); the current badge of a device that has had one user (sign).
+    // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
+    // first, so that a device's unbound badge is found however many bound ones it has. Every statement that issues a badge
+    // makes sure itself that a user device does not get one of each kind.
     uniqueIndex("badge_user_device")
-      .on(table.applicationId, table.device, table.userId)
+      .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.userId)
       .where(sql`position IS NOT NULL AND retired_at IS NULL`),
-    // The current badge of a device that has had several users. The first badge of a device has turn 1, so most new badges
-    // write no row of this index.
+    // The current badge of a device that has had several users, and its current unbound one. The first badge of a device has
+    // turn 1, so most new badges write no row of this index.
     index("badge_device_turn")
-      .on(table.applicationId, table.device, table.turn)
+      .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.turn)
       .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
+    // A device's current badge of one key (sign). Unbound badges write no row of it.
+    index("badge_device_key")
+      .on(table.applicationId, table.device, table.keyThumbprint, table.turn)
+      .where(sql`position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL`),
     // GET /v1/badges, without reading ended badges; the application's last position, of live and of ended badges.
     index("badge_page")
       .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.position)

@@ -1,11 +1,16 @@
 import type { ErrorCode } from "../shared/error-table.ts";
+import type { ProofFailure } from "./proofs/proof.ts";
 
-/** What is logged about a refusal and not sent. */
 interface RefusalDetails {
-  /** `contended`: concurrent calls changed the same rows at every attempt. Nothing failed. */
-  detail?: "contended";
-  /** ID of the application whose secret was wrong or missing. */
+  /**
+   * Logged and not sent. `contended`: concurrent calls changed the same rows at every attempt; nothing failed. `no-proof`: one
+   * is required. Others: what is wrong with the proof.
+   */
+  detail?: "contended" | "no-proof" | ProofFailure;
+  /** ID of the application whose secret was wrong or missing; logged and not sent. */
   applicationId?: string | undefined;
+  /** For the proof of the next call; sent as `DPoP-Nonce`. */
+  nonce?: string | undefined;
 }
 
 /** A request is refused; nothing was changed. */
@@ -13,12 +18,14 @@ export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly detail: RefusalDetails["detail"];
   readonly applicationId: string | undefined;
+  readonly nonce: string | undefined;
 
-  constructor(code: ErrorCode, { detail, applicationId }: RefusalDetails = {}) {
+  constructor(code: ErrorCode, { detail, applicationId, nonce }: RefusalDetails = {}) {
     super(code);
     this.name = "Refusal";
     this.code = code;
     this.detail = detail;
     this.applicationId = applicationId;
+    this.nonce = nonce;
   }
 }

@@ -10,7 +10,7 @@ const ALWAYS = [BEFORE, EXPIRES_AT, AFTER];
 
 const CREATOR = { device: deviceId.parse("creator") };
 const ANOTHER = deviceId.parse("another");
-const NO_BADGE = { isBlocked: false, badgeState: null };
+const NO_BADGE = { isBlocked: false, badgeState: null, hasKey: true };
 const CLAIMER = { device: deviceId.parse("claimer"), userId: "alice", ...NO_BADGE };
 const OTHERS = [
   { device: ANOTHER, userId: "alice" },

@@ -103,7 +103,7 @@ interface Stage {
 async function perform(context: Context, what: Act, stage: Stage): Promise<Outcome> {
   const { application, token, number, devices } = stage;
   const present = async (who: "alice" | "bob", invitationToken: string | null): Promise<Outcome> => {
-    const request = { device: deviceId.parse(devices[who]), userId: who, metadata: null };
+    const request = { device: deviceId.parse(devices[who]), userId: who, metadata: null, keyThumbprint: null };
     const badge = await issueBadge(context, application, request, invitationToken);
     return `${badge.kind} ${badge.number === number ? "reserved" : "other"}`;
   };

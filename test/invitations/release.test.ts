@@ -75,7 +75,7 @@ describe("a number is released exactly once, wherever the service crashes (contr
       const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
       const { number } = await invite(application, ahead(SECOND));
       moveClock(SECOND);
-      const request = { device: deviceId.parse("a device"), userId: "alice", metadata: null };
+      const request = { device: deviceId.parse("a device"), userId: "alice", metadata: null, keyThumbprint: null };
       const died = await runDying(death, async (context) =>
         issueBadge(context, await loaded(context, application), request, null),
       );
@@ -130,8 +130,9 @@ describe("a claim that crashes half-way (contract section 2)", () => {
       const { badges } = await readRows(application);
       const device = badges.find((row) => row.number === old)?.device;
       if (typeof device !== "string") throw new Error("an issued badge has a device");
+      const own = { device, userId: "somebody", metadata: null, keyThumbprint: null };
       const died = await runDying(death, async (dying) =>
-        issueBadge(dying, await loaded(context, application), { device, userId: "somebody", metadata: null }, token),
+        issueBadge(dying, await loaded(context, application), own, token),
       );
       const answer = await requestBadge(application, "device", request);
       expect([200, 201]).toContain(answer.status);

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type DeviceId, deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type BadgeWrite, type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
-import { findCurrentBadge } from "../../src/worker/storage/badges.ts";
 import { type Claim, writeClaims } from "../../src/worker/storage/claim-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { findSigningBadge } from "../../src/worker/storage/device-badges.ts";
 import type { Cost } from "../long-runs/scale/cost.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { serverHeaders } from "../support/http.ts";
@@ -122,15 +122,15 @@ describe("a device costs the same however many users it has had (contract sectio
       expect(d1RoundTrips, kind).toBe(one?.d1RoundTrips);
     }
     expect(Object.fromEntries(Object.entries(afterOne).map(([kind, cost]) => [kind, cost.d1RowsRead]))).toEqual({
-      login: 4,
-      signature: 3,
-      "newer metadata": 6,
-      "new user": 18,
-      "login of another user": 5,
-      "signature among several": 2,
-      "metadata among several": 5,
-      claim: 25,
-      "claim that replaces a badge": 38,
+      login: 7,
+      signature: 5,
+      "newer metadata": 9,
+      "new user": 21,
+      "login of another user": 9,
+      "signature among several": 4,
+      "metadata among several": 8,
+      claim: 30,
+      "claim that replaces a badge": 41,
     });
   });
 });
@@ -165,7 +165,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
       NO_BADGE_YET,
     );
     expect(await turnsOf(application)).toEqual([1, 1, 2, 3]);
-    const current = (device: DeviceId) => findCurrentBadge(db, { applicationId: application.id, device });
+    const current = (device: DeviceId) => findSigningBadge(db, { applicationId: application.id, device }, null, null);
     expect(await current(KIOSK)).toMatchObject({ number: application.firstNumber + 3 });
     expect(await current(PHONE)).toMatchObject({ number: application.firstNumber + 1 });
   });

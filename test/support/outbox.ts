@@ -68,12 +68,8 @@ export class Outbox {
     const { context, application } = this;
     const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
-    const issued = await issueBadge(
-      context,
-      known,
-      { device: deviceId.parse(`device of ${userId}`), userId, metadata },
-      null,
-    );
+    const device = deviceId.parse(`device of ${userId}`);
+    const issued = await issueBadge(context, known, { device, userId, metadata, keyThumbprint: null }, null);
     await this.settle();
     const events = await this.events();
     const event = events.find(({ payload }) => JSON.parse(payload).data.id === String(issued.number));

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
+import { EXAMPLE_BADGE, EXAMPLE_KEY_THUMBPRINT, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { userId } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
@@ -14,6 +14,7 @@ const SERVER_ROUTE = { anyOrigin: false };
 const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
 const SUSPENDED = { ...ACTIVE, state: "suspended" };
 const REVOKED = { ...ACTIVE, state: "revoked" };
+const BOUND = { ...ACTIVE, keyThumbprint: EXAMPLE_KEY_THUMBPRINT };
 const ENDING = { ...ACTIVE, expiresAt: "2027-01-22T23:00:00.000Z" };
 
 const BADGE_ID: Parameter = {
@@ -90,11 +91,13 @@ export const setBadgeEnd = (): Operation => ({
   },
 });
 
+const CHANGES_NOTHING = "A call that changes nothing gets the same response and sends no event.";
+
 const step = (operationId: string, summary: string, description: string, badge: Json): Operation => ({
   operationId,
   tags: ["Badges"],
   summary,
-  description: `${description} A call that changes nothing gets the same response and sends no event.`,
+  description,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
   responses: {
@@ -104,17 +107,25 @@ const step = (operationId: string, summary: string, description: string, badge: 
 });
 
 export const suspendBadge = (): Operation =>
-  step("suspendBadge", "Suspend a badge", "The badge opens no door until it is resumed.", SUSPENDED);
+  step("suspendBadge", "Suspend a badge", `The badge opens no door until it is resumed. ${CHANGES_NOTHING}`, SUSPENDED);
 
 export const resumeBadge = (): Operation =>
-  step("resumeBadge", "Resume a badge", "A suspended badge is active again.", ACTIVE);
+  step("resumeBadge", "Resume a badge", `A suspended badge is active again. ${CHANGES_NOTHING}`, ACTIVE);
 
 export const revokeBadge = (): Operation =>
   step(
     "revokeBadge",
     "Revoke a badge",
-    "Final: logging in does not bring the badge back. An invitation that was created with the secret gives the user device another one.",
+    `Final: logging in does not bring the badge back. An invitation that was created with the secret gives the user device another one. ${CHANGES_NOTHING}`,
     REVOKED,
+  );
+
+export const rebindBadge = (): Operation =>
+  step(
+    "rebindBadge",
+    "Let a badge be bound to another key",
+    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key, and only that key is accepted from then on. Until then everything works as before. This is how a badge gets its first key, too. It is not for a lost phone: whoever knows its `udid` and user could come first, so suspend or revoke that badge.",
+    BOUND,
   );
 
 export const getUser = (): Operation => ({
@@ -170,7 +181,7 @@ export const listChanges = (): Operation => ({
   operationId: "listChanges",
   tags: ["Badges"],
   summary: "Follow all changes of badges",
-  description: `What a server polls, or reads after an outage, to keep a copy of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change: issue, state, \`expiresAt\`, metadata.
+  description: `What a server polls, or reads after an outage, to keep a copy of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change: issue, state, \`expiresAt\`, metadata, key.
 
 1. Call without a cursor. Store each item over the one with the same \`id\`, and store the \`pagination-cursor\` header in the same transaction.
 2. While \`more\` is true, call again with that cursor. When it is false, the copy is complete.

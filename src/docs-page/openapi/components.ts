@@ -1,6 +1,9 @@
+import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID, EXAMPLE_SECRET, EXAMPLE_UDID } from "../../shared/examples.ts";
 import {
+  MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
+  NONCE_LIFETIME_SECONDS,
   PUBLIC_CACHE_SECONDS,
   RATE_LIMIT_WINDOW_SECONDS,
   STATUS_LIST_TTL_SECONDS,
@@ -64,6 +67,18 @@ export const HEADERS: Record<string, Header> = {
     schema: RETRY_AFTER_SCHEMA,
     example: "2",
   },
+  WwwAuthenticate: {
+    description: "What is wrong with the proof (RFC 9449). Comes with `INVALID_PROOF` and `USE_DPOP_NONCE`.",
+    required: false,
+    schema: { type: "string", enum: Object.values(PUBLIC_ERRORS).flatMap(({ challenge }) => challenge ?? []) },
+    example: PUBLIC_ERRORS.USE_DPOP_NONCE.challenge ?? "",
+  },
+  DpopNonce: {
+    description: `The \`nonce\` of the next proof; it may be used as often as needed for ${NONCE_LIFETIME_SECONDS} s. Comes with \`USE_DPOP_NONCE\`.`,
+    required: false,
+    schema: { type: "string", pattern: "^[A-Za-z0-9._-]+$" },
+    example: "1800000000.jq0Qd0yXb1m2Z3c4V5b6Nw",
+  },
 };
 
 /** The three headers that identify the caller. */
@@ -112,6 +127,16 @@ export function credentialParameters(security: Operation["security"]): Parameter
       example,
     }));
 }
+
+/** The header with a device's proof. */
+export const PROOF_PARAMETER: Parameter = {
+  name: "DPoP",
+  in: "header",
+  description:
+    "A proof of possession (RFC 9449) for exactly this request; see the guide. Needed for a badge that is bound to a key, and by applications that require proofs. Blank counts as missing.",
+  required: false,
+  schema: { type: "string", maxLength: MAX_PROOF_CHARACTERS },
+};
 
 /** A device calls: it has no secret. */
 export const BY_DEVICE = [{ applicationid: [], udid: [] }];

@@ -8,7 +8,7 @@ import {
   EXAMPLE_SIGNATURE_HEADER,
   EXAMPLE_TOKEN,
 } from "../../shared/examples.ts";
-import { BY_DEVICE, credentialParameters } from "./components.ts";
+import { BY_DEVICE, credentialParameters, PROOF_PARAMETER } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
@@ -41,11 +41,15 @@ The application's server can suspend or revoke a badge, give it an end, and bloc
 
 The claim and the new badge are one transaction: a failed request does not use up the invitation, and if two devices race for a token, one gets the badge and the other 409.
 
+### With a key of the device
+
+A request with a proof in \`DPoP\` that gets 201 **binds** the new badge to the key of the proof. From then on this call and \`POST /v1/badge/sign\` need a proof by the same key for it; any other call gets 401 \`INVALID_PROOF\`. A badge that exists is not bound by a proof, unless the application's server has called \`PATCH /v1/badges/{id}/rebind\` or an administrator lets first proofs bind badges. A claim that would replace a bound badge needs its key, unless the invitation was created with the application's secret. A lost 201 is repeated with the same key and gets 200.
+
 ### What is checked first
 
-If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the invitation, then the state of badge and user. A missing application ID is 422 here, and 401 on the other routes.`,
+If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the proof (\`INVALID_PROOF\`, \`USE_DPOP_NONCE\`), then the invitation, then the key of the badge (\`INVALID_PROOF\`), then the state of badge and user. A blocked user who presents an unclaimed token gets 403 \`BLOCKED_USER\` before the key is looked at. A missing application ID is 422 here, and 401 on the other routes.`,
   security: BY_DEVICE,
-  parameters: credentialParameters(BY_DEVICE),
+  parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER],
   requestBody: {
     description: "The user who has logged in. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
@@ -70,6 +74,8 @@ If several things are wrong, the first in this order is reported: application ID
     ...errorResponses(DEVICE_ROUTE, [
       "INVALID_JSON",
       "INVALID_APPLICATIONID",
+      "INVALID_PROOF",
+      "USE_DPOP_NONCE",
       "SUSPENDED_BADGE",
       "REVOKED_BADGE",
       "EXPIRED_BADGE",
@@ -106,26 +112,32 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_HEADER)}
 ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 \`\`\`
 
-* \`sub\`: badge number, of the device's current badge
+* \`sub\`: badge number
 * \`aud\`: application ID
 * \`iat\`: when it was signed, in seconds since 1970-01-01 UTC
 * \`exp\`: the earlier of the end of the signature's lifetime, if an administrator has set one for the application, and the end of the badge, if it has one; absent if there is neither
 * \`client_signature\`: the \`base64\` of the request, unchanged
+* \`cnf\`, if the badge is bound to a key: \`cnf.jwk\` is that key (RFC 7800), so a door can have the phone prove, offline, that it holds it
 * \`status\`, if the application has status lists: \`status_list.uri\` and \`status_list.idx\` say where a door finds out whether the badge has ended since
 
 **What it proves: which badge presented which client signature, and when. The service does not verify the client signature**, whose content each building defines. If you rely on it, verify both: the JWT with the application's key, and \`client_signature\` with the key that the building expects.
 
 A verifier requires \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anything else, then the signature, then \`aud\`, then the times. Without \`exp\` it decides by \`iat\` whether the signature is too old. The service keeps no signatures; each call makes a new one.
 
+**Which badge signs.** Without a proof: the device's current badge, which its last successful \`POST /v1/badge\` returned; if that is bound to a key, 401 \`INVALID_PROOF\`. With a proof: of the device's badges that are bound to its key, the one that was returned last; if there is none, the unbound badge that was returned last; if the device has only badges of other keys, 401 \`INVALID_PROOF\`. With \`badgeId\`: exactly that badge of this device, or a refusal: 404 \`UNKNOWN_BADGE\` for anything else, also for a value that is no badge number. Null and blank count as missing.
+
 A badge that is not active signs nothing: 403 \`SUSPENDED_BADGE\`, \`REVOKED_BADGE\` or \`EXPIRED_BADGE\`. Signatures that were made before stay valid until their \`exp\`, because doors verify offline.
 
 A missing application ID is 401 here.`,
   security: BY_DEVICE,
-  parameters: credentialParameters(BY_DEVICE),
+  parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER],
   requestBody: {
     description: "The client's signature. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
-    content: json(schemaRef("SignRequest"), { "A client signature": { base64: EXAMPLE_CLIENT_SIGNATURE } }),
+    content: json(schemaRef("SignRequest"), {
+      "A client signature": { base64: EXAMPLE_CLIENT_SIGNATURE },
+      "For one badge of the device": { base64: EXAMPLE_CLIENT_SIGNATURE, badgeId: EXAMPLE_BADGE },
+    }),
   },
   responses: {
     "200": {
@@ -136,6 +148,8 @@ A missing application ID is 401 here.`,
     ...errorResponses(DEVICE_ROUTE, [
       "INVALID_JSON",
       "INVALID_APPLICATIONID",
+      "INVALID_PROOF",
+      "USE_DPOP_NONCE",
       "SUSPENDED_BADGE",
       "REVOKED_BADGE",
       "EXPIRED_BADGE",

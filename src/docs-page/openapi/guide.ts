@@ -12,16 +12,18 @@ import {
   MAX_INVITATION_DAYS,
   MAX_METADATA_CHARACTERS,
   MAX_PER_PAGE,
+  MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
   REFUSED_CALLS_PER_MINUTE,
 } from "../../shared/limits.ts";
 import { MEANINGS } from "./meanings.ts";
 import { describeError } from "./parts.ts";
+import { PROOF_GUIDE } from "./proof-guide.ts";
 
 /** The introduction of the reference, in Markdown. */
 export function guide(): string {
-  return [START, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
+  return [START, PROOF_GUIDE, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
 }
 
 const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a copy of them, and receive a webhook for every new badge.
@@ -81,7 +83,8 @@ const LIMITS = `# Limits
 | \`expiresAt\` of a badge | any time, or null, at most ${MAX_DATE_TIME_CHARACTERS} characters |
 | \`Idempotency-Key\` | 1 to ${MAX_IDEMPOTENCY_KEY_CHARACTERS} printable ASCII characters |
 | \`per_page\` | ${DEFAULT_PER_PAGE} by default, at most ${format(MAX_PER_PAGE)} |
-| calls by one device of an application | ${DEVICE_CALLS_PER_MINUTE} a minute |
+| \`DPoP\` | ${format(MAX_PROOF_CHARACTERS)} characters |
+| calls by one device of an application; with valid proofs, by each key of it | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | device calls of an application from one address | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
 | calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
@@ -121,6 +124,16 @@ const DECISIONS: readonly [string, string, string][] = [
     "Two users on one device?",
     "Two badges; signing uses the one that was requested last.",
     "Logging in never moves a number to another user.",
+  ],
+  [
+    "Which badge signs on a device with several keys?",
+    "The last one of the key that is proved, else the last one without a key, else none. `badgeId` names one.",
+    "Nobody who merely knows the `udid` can move a bound badge aside.",
+  ],
+  [
+    "A `badgeId` that is no badge number?",
+    "404 `UNKNOWN_BADGE`, also when it is no string; null and blank count as missing.",
+    "It is no badge of this device, like any other number.",
   ],
   [
     "Are numbers unique per application?",

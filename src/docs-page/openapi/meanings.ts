@@ -10,6 +10,8 @@ import {
   MAX_METADATA_CHARACTERS,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
+  NONCE_LIFETIME_SECONDS,
+  PROOF_WINDOW_SECONDS,
   REFUSED_CALLS_PER_MINUTE,
   UNAVAILABLE_RETRY_SECONDS,
 } from "../../shared/limits.ts";
@@ -38,6 +40,16 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy:
       "Check both: the response does not reveal which one is wrong. While a secret is being changed, use the new one. Do not retry unchanged.",
   },
+  INVALID_PROOF: {
+    meaning:
+      "The `DPoP` header is not a valid proof for exactly this request; or it is missing though the badge is bound to a key, or the application requires proofs; or the badge is bound to another key, or to none though the application requires proofs.",
+    remedy:
+      "Make a proof for this request with the badge's key. If the key is lost, ask whoever runs the application. Do not retry unchanged.",
+  },
+  USE_DPOP_NONCE: {
+    meaning: `Nothing is wrong with the proof but its age: its \`nonce\` is not one that the service gave at most ${NONCE_LIFETIME_SECONDS} s ago or, without a \`nonce\`, its \`iat\` is more than ${PROOF_WINDOW_SECONDS} s from the service's clock.`,
+    remedy: "Send the request again with a new proof whose `nonce` is the response's `DPoP-Nonce`.",
+  },
   SUSPENDED_BADGE: {
     meaning: "The badge is suspended for now.",
     remedy: "Tell the user to ask whoever runs the application. It may be resumed.",
@@ -62,7 +74,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   UNKNOWN_APPLICATION: { meaning: "No application has this ID.", remedy: "Check the application ID." },
   UNKNOWN_BADGE: {
     meaning:
-      "The device has no badge of the application yet. In a server's call: the application has issued no badge with this number.",
+      "The device has no badge of the application yet, or `badgeId` is not a badge of this device. In a server's call: the application has issued no badge with this number.",
     remedy:
       "On a device, call `POST /v1/badge` for the logged-in user, then sign again. On a server, check the number.",
   },

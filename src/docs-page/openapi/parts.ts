@@ -56,11 +56,13 @@ export function errorResponses(route: RouteHeaders, codes: readonly ErrorCode[])
 
 function errorResponse(codes: readonly ErrorCode[], headers: Headers): ResponseObject {
   const waits = codes.filter((code) => PUBLIC_ERRORS[code].retryAfterSeconds !== undefined);
+  const proof = codes.some((code) => PUBLIC_ERRORS[code].challenge !== undefined);
   const retryAfter = waits.length === codes.length ? "RetryAfter" : "RetryAfterSometimes";
   return {
     description: codes.map(describeError).join("\n\n"),
     headers: {
       ...headers,
+      ...(proof && { "WWW-Authenticate": headerRef("WwwAuthenticate"), "DPoP-Nonce": headerRef("DpopNonce") }),
       ...(waits.length > 0 && { "Retry-After": headerRef(retryAfter) }),
       ...(codes.includes("METHOD_NOT_ALLOWED") && { Allow: headerRef("Allow") }),
     },

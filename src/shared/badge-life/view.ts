@@ -11,6 +11,7 @@ export interface BadgeView {
   state: BadgeState;
   metadata?: Record<string, string>;
   expiresAt?: string;
+  keyThumbprint?: string;
 }
 
 /** @returns null if the text is not a badge number (contract section 1) */
@@ -32,6 +33,7 @@ interface SeenBadge {
   state: BadgeState;
   metadata: string | null;
   expiresAt: number | null;
+  keyThumbprint: string | null;
 }
 
 export function viewBadge(badge: SeenBadge): BadgeView {
@@ -42,6 +44,7 @@ export function viewBadge(badge: SeenBadge): BadgeView {
     state: badge.state,
     ...(metadata && { metadata }),
     ...(badge.expiresAt !== null && { expiresAt: new Date(badge.expiresAt).toISOString() }),
+    ...(badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint }),
   };
 }
 

@@ -91,3 +91,25 @@ export async function writeTransitions(
     events: [...writtenIds(inserted)],
   };
 }
+
+const OPEN_REBIND_WINDOW = `
+  UPDATE badge SET rebind_until = ?4
+  WHERE badge.number = ?1 AND badge.application_id = ?2 AND ${changeOf("badge")} = ?3
+  RETURNING number`;
+
+/**
+ * Lets another key take the place of a badge's, unless the badge has changed since it was read. One round trip.
+ *
+ * @param until milliseconds
+ * @returns whether it was written
+ */
+export async function writeRebindWindow(
+  db: Database,
+  { number, applicationId, change }: { number: number; applicationId: string; change: number },
+  until: number,
+): Promise<boolean> {
+  const { results } = await db.run((_, d1) =>
+    d1.prepare(OPEN_REBIND_WINDOW).bind(number, applicationId, change, until).all(),
+  );
+  return results.length > 0;
+}

@@ -16,6 +16,8 @@ export interface IssuedBadgeRow {
   state: StoredState;
   expiresAt: number | null;
   endedAt: number | null;
+  /** Of the key that it is bound to; null: it is not bound. */
+  keyThumbprint: string | null;
   position: number;
   /** Number of its last change within the application. */
   change: number;
@@ -25,7 +27,7 @@ export interface IssuedBadgeRow {
 const COLUMNS = `
   badge.number AS number, badge.application_id AS applicationId, badge.device AS device, badge.user_id AS userId,
   badge.metadata AS metadata, badge.invitation AS invitation, badge.state AS state, badge.expires_at AS expiresAt,
-  badge.ended_at AS endedAt, badge.position AS position, ${changeOf("badge")} AS change,
+  badge.ended_at AS endedAt, badge.key_thumbprint AS keyThumbprint, badge.position AS position, ${changeOf("badge")} AS change,
   coalesce(badge.changed_at, badge.issued_at) AS changedAt`;
 
 const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
@@ -39,6 +41,7 @@ const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
     state: z.enum(STORED_STATES),
     expiresAt: z.number().nullable(),
     endedAt: z.number().nullable(),
+    keyThumbprint: z.string().nullable(),
     position: z.number(),
     change: z.number(),
     changedAt: z.number(),

@@ -34,6 +34,8 @@ export interface IssueRequest {
   signingKeyId: number;
   eventId: string;
   issuedAt: number;
+  /** See `NewBadge`. */
+  keyThumbprint?: string | null;
 }
 
 /** A transition, and the holder of the badge's number (holder.ts). */
@@ -101,12 +103,20 @@ export class Allocator extends DurableObject<Env> {
     this.#applicationId.learn(applicationId);
     const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
     const write = (number: number): BadgeWrite => {
-      const { eventId, userId, metadata, issuedAt } = request;
-      const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
+      const { eventId, userId, metadata, issuedAt, keyThumbprint = null } = request;
+      const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata, keyThumbprint });
       return { kind: "issue", number, ...request, payload };
     };
     // If the badge is written after the caller has given up, the device's next request finds it.
     return orUnavailable(this.#allocations.allocate({ rules, holder, write, until: Number.POSITIVE_INFINITY }));
+  }
+
+  /**
+   * The same for a badge that is to be bound to a key. An object of an earlier release, which would issue it unbound, does not
+   * have this method, so during a deployment the call fails and is repeated.
+   */
+  issueBound(rules: AllocationRules, request: IssueRequest, applicationId?: string): Promise<AllocationResult> {
+    return this.issue(rules, request, applicationId);
   }
 
   /**
@@ -125,6 +135,11 @@ export class Allocator extends DurableObject<Env> {
   claim(claim: Claim, applicationId?: string): Promise<ClaimResult> {
     this.#applicationId.learn(applicationId);
     return orUnavailable(this.#claims.claim(claim));
+  }
+
+  /** The same for a badge that is to be bound to a key; see `issueBound`. */
+  claimBound(claim: Claim, applicationId?: string): Promise<ClaimResult> {
+    return this.claim(claim, applicationId);
   }
 
   /** Writes badge transitions. The ledger records revocations too, in case D1 is restored to an older state. */

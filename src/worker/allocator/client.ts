@@ -28,7 +28,11 @@ export class AllocatorClient {
   }
 
   issue(applicationId: string, rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
-    return this.#call(applicationId, async (stub) => await stub.issue(rules, request, applicationId));
+    return this.#call(applicationId, async (stub) =>
+      request.keyThumbprint == null
+        ? await stub.issue(rules, request, applicationId)
+        : await stub.issueBound(rules, request, applicationId),
+    );
   }
 
   reserve(applicationId: string, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
@@ -36,7 +40,11 @@ export class AllocatorClient {
   }
 
   claim(applicationId: string, claim: Claim): Promise<ClaimResult> {
-    return this.#call(applicationId, async (stub) => await stub.claim(claim, applicationId));
+    return this.#call(applicationId, async (stub) =>
+      claim.keyThumbprint == null
+        ? await stub.claim(claim, applicationId)
+        : await stub.claimBound(claim, applicationId),
+    );
   }
 
   async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {

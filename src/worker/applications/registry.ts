@@ -2,6 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import { isApplicationId } from "../../shared/identifiers.ts";
 import {
   APPLICATION_CACHE_SECONDS,
+  DENIAL_CACHE_MILLISECONDS,
   MAX_CACHED_APPLICATIONS,
   MAX_CACHED_UNKNOWN_APPLICATIONS,
   MAX_CACHED_WRONG_SECRETS,
@@ -32,6 +33,10 @@ export interface Application {
   /** Whether it has status lists (contract section 14). */
   statusList: boolean;
   statusLifetimeSeconds: number;
+  /** Whether device calls need a proof, and badges a key (contract section 15). */
+  requireProof: boolean;
+  /** Until when the first proof of a login binds an unbound badge, in milliseconds; null: never. */
+  bindUntil: number | null;
   deviceKey: Sealed;
   /** SHA-256 of each live secret, of its server and of people (contract sections 9 and 19), base64url. */
   secretDigests: readonly string[];
@@ -92,6 +97,12 @@ export class ApplicationRegistry {
     return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
   }
 
+  /** The application at most a second ago: a denial needs a recent state, and a second bounds how often D1 is asked. */
+  async findForDenial(db: Database, id: string, now: number): Promise<Application | undefined> {
+    const remembered = this.recall(id, now, DENIAL_CACHE_MILLISECONDS);
+    return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
+  }
+
   /** Loads the application from D1 and caches it: an administrator may just have changed what the cache denies. */
   async findFresh(db: Database, id: string, now: number): Promise<Application | undefined> {
     const loaded = await load(db, id);
@@ -139,6 +150,8 @@ async function load(db: Database, id: string): Promise<Application | undefined> 
     signatureLifetimeSeconds: row.signatureLifetimeSeconds,
     statusList: row.statusList,
     statusLifetimeSeconds: row.statusLifetimeSeconds,
+    requireProof: row.requireProof,
+    bindUntil: row.bindUntil,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secretDigests: [...row.secrets, ...row.consoleSecrets].map(({ digest }) => digest),
     signingKeys: [firstKey, ...laterKeys],

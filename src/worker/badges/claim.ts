@@ -2,7 +2,7 @@ import { stateAt } from "../../shared/badge-life/states.ts";
 import { badgeEvent } from "../../shared/badge-life/view.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { type DeviceId, type InvitationDigest, invitationDigestOf, newEventId } from "../../shared/identifiers.ts";
+import { type InvitationDigest, invitationDigestOf, newEventId } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application, SigningKey } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
@@ -10,11 +10,12 @@ import { expirePending } from "../invitations/end.ts";
 import { decideClaim } from "../invitations/lifecycle.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { findBadge } from "../storage/badges.ts";
 import type { Claim } from "../storage/claim-writes.ts";
+import { findBadge } from "../storage/device-badges.ts";
 import { findInvitation, findInvitationForDevice, type InvitationForDevice } from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
-import { type BadgeRequest, type IssuedBadge, respondWithExisting } from "./existing.ts";
+import { mayBind, mayUseNow } from "./binding.ts";
+import { type BadgeRequest, type IssuedBadge, respondWithExisting, userDeviceOf } from "./existing.ts";
 
 /**
  * Issues an invitation's number to a user device. The write is conditional on what was read; if a concurrent request changed
@@ -30,7 +31,7 @@ export async function claimInvitation(
   token: string,
 ): Promise<IssuedBadge> {
   const { db } = context;
-  const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
+  const userDevice = userDeviceOf(application, request);
   const digest = await invitationDigestOf(token);
   // All attempts use the same event ID and signing key: a write whose response was lost is recognized by the event ID, and
   // the response names the key that the badge was issued with.
@@ -47,6 +48,7 @@ export async function claimInvitation(
       userId: request.userId,
       isBlocked: invitation?.isBlocked ?? false,
       badgeState: own ? stateAt(own, now) : null,
+      hasKey: !own || (await mayReplace(context, application, own, request.keyThumbprint)),
     };
     const decision = decideClaim(invitation, claimer, now);
     if (decision.kind === "refuse" || !invitation) {
@@ -57,7 +59,7 @@ export async function claimInvitation(
       continue;
     }
     if (isOurs) return created(invitation.number, signingKey);
-    if (decision.kind === "already-claimed") return respondToRepeatedClaim(context, userDevice, request.metadata);
+    if (decision.kind === "already-claimed") return respondToRepeatedClaim(context, application, request);
     const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
     if (await writeClaim(context, application.id, claim)) return created(invitation.number, signingKey);
   }
@@ -96,6 +98,17 @@ async function refuseUnlessEnded(
   throw new Refusal(code);
 }
 
+/** A key that could log in with a badge may replace it by a claim. */
+async function mayReplace(
+  context: Context,
+  application: Application,
+  own: NonNullable<InvitationForDevice["badge"]>,
+  thumbprint: string | null,
+): Promise<boolean> {
+  const couldBind = mayBind(own, thumbprint, application, context.now());
+  return couldBind || mayUseNow(context, application, own, thumbprint);
+}
+
 function toClaim(
   context: Context,
   request: BadgeRequest,
@@ -108,7 +121,7 @@ function toClaim(
   },
 ): Claim {
   const { token, digest, eventId, signingKey, invitation } = found;
-  const { device, userId, metadata } = request;
+  const { device, userId, metadata, keyThumbprint } = request;
   const { number, badge: own, badgeExpiresAtTime } = invitation;
   const claimedAt = context.now();
   // A revoked badge stays revoked when another one supersedes it, so no event reports it as replaced.
@@ -122,6 +135,7 @@ function toClaim(
       number,
       userId,
       metadata,
+      keyThumbprint,
       invitationId: token,
       replacedNumber: replaced?.number ?? null,
     }),
@@ -131,6 +145,7 @@ function toClaim(
     userId,
     metadata,
     signingKeyId: signingKey.id,
+    keyThumbprint,
     expiresAt: badgeExpiresAtTime,
     superseded: own && { number: own.number, readChange: own.change },
     replacedEvent: replaced && badgeEvent("badge:replaced", claimedAt, { ...replaced, userId, state: "replaced" }),
@@ -147,10 +162,10 @@ function created(number: number, { publicKey }: SigningKey): IssuedBadge {
  */
 async function respondToRepeatedClaim(
   context: Context,
-  userDevice: { applicationId: string; device: DeviceId; userId: string },
-  metadata: string | null,
+  application: Application,
+  request: BadgeRequest,
 ): Promise<IssuedBadge> {
-  const badge = await findBadge(context.db, userDevice);
+  const badge = await findBadge(context.db, userDeviceOf(application, request));
   if (!badge) throw new Refusal("CLAIMED_INVITATION");
-  return respondWithExisting(context, badge, metadata);
+  return respondWithExisting(context, application, request, badge);
 }

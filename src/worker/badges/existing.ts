@@ -1,8 +1,12 @@
 import { type BadgeLife, type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
+import { MAX_LOGIN_ATTEMPTS } from "../../shared/limits.ts";
+import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import { recordLogin, type StoredBadge } from "../storage/badges.ts";
+import { findBadge, type StoredBadge, type UserDevice } from "../storage/device-badges.ts";
+import { bindBadge, recordLogin } from "../storage/logins.ts";
+import { mayBind, mayUseNow } from "./binding.ts";
 
 export interface BadgeRequest {
   /** Keyed digest of the udid. */
@@ -10,7 +14,15 @@ export interface BadgeRequest {
   userId: string;
   /** JSON text with the known fields in one order, or null when none was sent. */
   metadata: string | null;
+  /** Of the key that the device proved to hold; null: none. */
+  keyThumbprint: string | null;
 }
+
+export const userDeviceOf = ({ id }: Application, { device, userId }: BadgeRequest): UserDevice => ({
+  applicationId: id,
+  device,
+  userId,
+});
 
 /** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
 export type IssuedBadge = { kind: "created"; number: number; publicKey: string } | { kind: "existing"; number: number };
@@ -35,23 +47,46 @@ const REFUSED_STATES = {
 } as const satisfies Record<BadgeState, string | null>;
 
 /**
- * Logs in with an existing badge: it becomes the device's current one, and new metadata replaces the stored one.
+ * Logs in with an existing badge: it becomes the device's current one, and new metadata replaces the stored one. While the
+ * badge may be bound to another key, a login with that key binds it; if a concurrent call came first, this one reads and
+ * decides again.
  *
- * @param metadata JSON text as sent; null: keep the stored one
- * @throws Refusal unless the badge is active
+ * @throws Refusal INVALID_PROOF if it is bound to another key, or by its state unless it is active
  */
 export async function respondWithExisting(
   context: Context,
-  badge: StoredBadge,
-  metadata: string | null,
+  application: Application,
+  request: BadgeRequest,
+  found: StoredBadge,
 ): Promise<IssuedBadge> {
+  let badge: StoredBadge | undefined = found;
+  for (let attempt = 0; badge && attempt < MAX_LOGIN_ATTEMPTS; attempt++) {
+    if (await logIn(context, application, request, badge)) return { kind: "existing", number: badge.number };
+    badge = await findBadge(context.db, userDeviceOf(application, request));
+  }
+  throw new Refusal("UNAVAILABLE", { detail: "contended" });
+}
+
+/** @returns false if the badge was to be bound and has changed since it was read */
+async function logIn(
+  context: Context,
+  application: Application,
+  { keyThumbprint, ...request }: BadgeRequest,
+  badge: StoredBadge,
+): Promise<boolean> {
+  const { db } = context;
   const now = context.now();
+  const binds = mayBind(badge, keyThumbprint, application, now);
+  if (!binds && !(await mayUseNow(context, application, badge, keyThumbprint))) throw new Refusal("INVALID_PROOF");
   requireActive(badge, now);
   const isCurrent = badge.currentNumber === badge.number;
-  const newMetadata = metadata === badge.metadata ? null : metadata;
-  if (!isCurrent || newMetadata !== null) {
-    const login = { metadata: newMetadata, readMetadata: badge.metadata, isCurrent };
-    await recordLogin(context.db, badge.number, login, now);
+  const metadata = request.metadata === badge.metadata ? null : request.metadata;
+  if (binds) {
+    const login = { isCurrent, metadata, readChange: badge.change };
+    return bindBadge(db, badge.number, keyThumbprint, login, now);
   }
-  return { kind: "existing", number: badge.number };
+  if (!isCurrent || metadata !== null) {
+    await recordLogin(db, badge.number, { isCurrent, metadata, readMetadata: badge.metadata }, now);
+  }
+  return true;
 }

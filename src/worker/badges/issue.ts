@@ -5,9 +5,9 @@ import type { Context } from "../context.ts";
 import { retryWithFreedNumbers } from "../invitations/expire.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { findBadge, type UserDevice } from "../storage/badges.ts";
+import { findBadge } from "../storage/device-badges.ts";
 import { claimInvitation } from "./claim.ts";
-import { type BadgeRequest, type IssuedBadge, respondWithExisting } from "./existing.ts";
+import { type BadgeRequest, type IssuedBadge, respondWithExisting, userDeviceOf } from "./existing.ts";
 
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
@@ -22,31 +22,24 @@ export async function issueBadge(
   invitationToken: string | null,
 ): Promise<IssuedBadge> {
   if (invitationToken !== null) return claimInvitation(context, application, request, invitationToken);
-  const userDevice = { applicationId: application.id, device: request.device, userId: request.userId };
-  const existing = await findBadge(context.db, userDevice);
-  if (existing) return respondWithExisting(context, existing, request.metadata);
-  return issueNew(context, application, userDevice, request.metadata);
+  const existing = await findBadge(context.db, userDeviceOf(application, request));
+  return existing
+    ? respondWithExisting(context, application, request, existing)
+    : issueNew(context, application, request);
 }
 
-async function issueNew(
-  context: Context,
-  application: Application,
-  userDevice: UserDevice,
-  metadata: string | null,
-): Promise<IssuedBadge> {
+async function issueNew(context: Context, application: Application, request: BadgeRequest): Promise<IssuedBadge> {
   const issuedAt = context.now();
   const { id: signingKeyId, publicKey } = currentSigningKey(application.signingKeys, issuedAt);
   const eventId = newEventId(issuedAt);
-  const { device, userId } = userDevice;
-  const request = { device, userId, metadata, signingKeyId, eventId, issuedAt };
   const result = await retryWithFreedNumbers(context, application, (rules) =>
-    context.allocator.issue(application.id, rules, request),
+    context.allocator.issue(application.id, rules, { ...request, signingKeyId, eventId, issuedAt }),
   );
   switch (result.kind) {
     case "written":
       return { kind: "created", number: result.number, publicKey };
     case "existing":
-      return respondAfterRace(context, userDevice, metadata);
+      return respondAfterRace(context, application, request);
     case "exhausted":
       throw new Refusal("NUMBERS_EXHAUSTED");
     case "blocked":
@@ -63,10 +56,10 @@ async function issueNew(
 /** A concurrent request of the same user device issued the badge first. */
 async function respondAfterRace(
   context: Context,
-  userDevice: UserDevice,
-  metadata: string | null,
+  application: Application,
+  request: BadgeRequest,
 ): Promise<IssuedBadge> {
-  const badge = await findBadge(context.db, userDevice);
+  const badge = await findBadge(context.db, userDeviceOf(application, request));
   if (!badge) throw new Refusal("UNAVAILABLE", { detail: "contended" });
-  return respondWithExisting(context, badge, metadata);
+  return respondWithExisting(context, application, request, badge);
 }

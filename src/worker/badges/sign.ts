@@ -3,7 +3,8 @@ import type { DeviceId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import { findCurrentBadge } from "../storage/badges.ts";
+import { findSigningBadge } from "../storage/device-badges.ts";
+import { mayUseNow, type ProvenKey } from "./binding.ts";
 import { requireActive } from "./existing.ts";
 import { statusClaim } from "./status-index.ts";
 
@@ -12,22 +13,36 @@ export const SIGNATURE_TYPE = "badge-signature+jwt";
 
 const encoder = new TextEncoder();
 
+/** What a device asks the service to sign. */
+export interface SignRequest {
+  /** Keyed digest of the udid. */
+  device: DeviceId;
+  /** The request's base64 text, unchanged. */
+  clientSignature: string;
+  /** The badge that is to sign; null: the device's current one, or that of the key. */
+  badgeNumber: number | null;
+  /** Null: the device proved none. */
+  key: ProvenKey | null;
+}
+
 /**
  * Attests which badge presented which client signature, and when (contract section 3). The client signature itself is not
- * verified: the building defines it.
+ * verified: the building defines it. The signature of a bound badge names its key, so a door can ask the phone to prove that
+ * it holds it (RFC 7800 section 3.2).
  *
- * @param clientSignature the request's base64 text, unchanged
  * @returns a compact JWS, ES256, by the key that the badge was issued with
  * @throws Refusal
  */
 export async function signBadge(
   context: Context,
   application: Application,
-  device: DeviceId,
-  clientSignature: string,
+  { device, clientSignature, badgeNumber, key: provenKey }: SignRequest,
 ): Promise<string> {
-  const badge = await findCurrentBadge(context.db, { applicationId: application.id, device });
+  const thumbprint = provenKey?.thumbprint ?? null;
+  const ofDevice = { applicationId: application.id, device };
+  const badge = await findSigningBadge(context.db, ofDevice, thumbprint, badgeNumber);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
+  if (!(await mayUseNow(context, application, badge, thumbprint))) throw new Refusal("INVALID_PROOF");
   const now = context.now();
   requireActive(badge, now);
   const key = await signingKeyOf(context, application, badge.signingKeyId);
@@ -43,6 +58,7 @@ export async function signBadge(
     iat: issuedAt,
     ...(expiresAt !== null && { exp: expiresAt }),
     ...(await statusClaim(context, application, badge.position)),
+    ...(badge.keyThumbprint !== null && provenKey !== null && { cnf: { jwk: provenKey.jwk } }),
   };
   return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })

@@ -1,5 +1,6 @@
+import { openRebinding } from "../../shared/badge-life/rebinding.ts";
 import { type Step, stateAt } from "../../shared/badge-life/states.ts";
-import { type BadgeStore, takeStep, toTransition } from "../../shared/badge-life/steps.ts";
+import { type BadgeStore, type StepResult, takeStep, toTransition } from "../../shared/badge-life/steps.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import { findIssuedBadge, type IssuedBadgeRow } from "../../shared/storage/issued-badges.ts";
 import type { HeldTransition } from "../allocator/allocator.ts";
@@ -28,7 +29,19 @@ export async function changeBadge(
   number: number,
   step: Step,
 ): Promise<BadgeView> {
-  const result = await takeStep(badgeStore(context), applicationId, number, step);
+  return viewResult(await takeStep(badgeStore(context), applicationId, number, step));
+}
+
+/**
+ * Lets the user device bind the badge to another key (contract section 15).
+ *
+ * @throws Refusal
+ */
+export async function rebindBadge(context: Context, applicationId: string, number: number): Promise<BadgeView> {
+  return viewResult(await openRebinding(context, applicationId, number));
+}
+
+function viewResult(result: StepResult): BadgeView {
   switch (result.kind) {
     case "taken":
       return viewBadge(result.badge);

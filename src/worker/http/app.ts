@@ -63,7 +63,9 @@ function handleException(error: Error, c: HonoContext<HttpEnv>): Response {
   if (error instanceof Refusal) {
     if (error.applicationId !== undefined) c.set("application", error.applicationId);
     if (error.detail !== undefined) c.set("detail", error.detail);
-    return errorResponse(c, error.code);
+    const response = errorResponse(c, error.code);
+    if (error.nonce !== undefined) response.headers.set("DPoP-Nonce", error.nonce);
+    return response;
   }
   // Hono throws for a URL it cannot route, such as a malformed percent-encoding.
   if (error instanceof HTTPException && error.status < 500) return errorResponse(c, "NOT_FOUND");

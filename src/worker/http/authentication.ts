@@ -7,6 +7,7 @@ import type { Application } from "../applications/registry.ts";
 import { retryPlatform } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
+import { type CheckedProof, checkProofOfCall } from "./proof.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
@@ -53,6 +54,35 @@ export async function requireDevice(
   return caller;
 }
 
+/** A device that calls with a proof, or without one. */
+export interface ProvingDevice extends CallingDevice {
+  /** Null: the call has no proof. */
+  proof: CheckedProof | null;
+}
+
+/**
+ * Identifies the caller of a badge call, checks its proof, and applies the rate limits. What is wrong with a proof is reported
+ * later, by `requireKey`: after the body's faults (contract section 15).
+ */
+export async function requireProvingDevice(
+  c: HonoContext<HttpEnv>,
+  missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
+): Promise<ProvingDevice> {
+  const text = header(c, "dpop");
+  if (text === null) return { ...(await requireDevice(c, missing)), proof: null };
+  const credentials = readCredentials(c);
+  const application = await authentication.requireApplication(c.get("context"), credentials, missing);
+  c.set("application", application.id);
+  const caller = await identifyDevice(c, application);
+  const { deviceLimit, clientIpLimit } = c.get("context");
+  const isLimited = !(await isServer(application, credentials));
+  // Before the proof, whose check takes more time than the rest of the call.
+  if (isLimited) await applyLimits([clientIpLimit, clientIpKey(application, credentials)]);
+  const proof = await checkProofOfCall(c, text, caller);
+  if (isLimited) await applyLimits([deviceLimit, deviceKey(caller, proof)]);
+  return { ...caller, proof };
+}
+
 /** Identifies an application's server by its secret. */
 export async function requireServer(c: HonoContext<HttpEnv>): Promise<Application> {
   const application = await authentication.requireServer(c.get("context"), readCredentials(c));
@@ -97,16 +127,36 @@ async function identifyDevice(c: HonoContext<HttpEnv>, application: Application)
  */
 async function limitDevice(
   c: HonoContext<HttpEnv>,
-  { application, device }: CallingDevice,
-  { secret, clientAddress }: authentication.Credentials,
+  caller: CallingDevice,
+  credentials: authentication.Credentials,
 ): Promise<void> {
-  if (secret !== null && (await authentication.hasSecret(application, secret))) return;
+  const { application } = caller;
+  if (await isServer(application, credentials)) return;
   const { deviceLimit, clientIpLimit } = c.get("context");
-  const [byDevice, byClientIp] = await retryPlatform("rate limit", () =>
-    Promise.all([
-      deviceLimit.limit({ key: `${application.id}:${device}` }),
-      clientIpLimit.limit({ key: `${application.id}:${clientBlock(clientAddress)}` }),
-    ]),
+  await applyLimits([deviceLimit, deviceKey(caller, null)], [clientIpLimit, clientIpKey(application, credentials)]);
+}
+
+async function isServer(application: Application, { secret }: authentication.Credentials): Promise<boolean> {
+  return secret !== null && (await authentication.hasSecret(application, secret));
+}
+
+/**
+ * Calls with a valid proof are counted by its key, so a stranger with the udid cannot lock its owner out (contract section
+ * 15). Proofs that are only not fresh are counted apart from them: a stranger may have recorded one.
+ */
+function deviceKey({ application, device }: CallingDevice, proof: CheckedProof | null): string {
+  const key = `${application.id}:${device}`;
+  if (proof === null || proof.thumbprint === null) return key;
+  return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale`;
+}
+
+const clientIpKey = ({ id }: Application, { clientAddress }: authentication.Credentials): string =>
+  `${id}:${clientBlock(clientAddress)}`;
+
+/** @throws Refusal RATE_LIMITED */
+async function applyLimits(...limits: [limit: RateLimit, key: string][]): Promise<void> {
+  const outcomes = await retryPlatform("rate limit", () =>
+    Promise.all(limits.map(([limit, key]) => limit.limit({ key }))),
   );
-  if (!byDevice.success || !byClientIp.success) throw new Refusal("RATE_LIMITED");
+  if (outcomes.some(({ success }) => !success)) throw new Refusal("RATE_LIMITED");
 }

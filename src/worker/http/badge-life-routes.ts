@@ -1,12 +1,12 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { blockUser, showUser, unblockUser } from "../../shared/badge-life/blocks.ts";
 import type { Step } from "../../shared/badge-life/states.ts";
-import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { badgeEndRequest, userId as userIdSchema } from "../../shared/requests.ts";
 import type { User } from "../../shared/storage/blocked-users.ts";
 import { decodeFeedCursor, pageChanges } from "../badges/changes.ts";
-import { badgeStore, changeBadge, showBadge } from "../badges/transitions.ts";
+import { badgeStore, changeBadge, rebindBadge, showBadge } from "../badges/transitions.ts";
 import { Refusal } from "../refusal.ts";
+import { requireBadgeNumber } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
@@ -18,7 +18,10 @@ const END_FIELDS: FieldErrors = { expiresAt: { invalid: "INVALID_EXPIRESAT" } };
 /** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
 export const badgeLifeRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) =>
-    jsonResponse(c, await showBadge(c.get("context"), authenticatedApplication(c), requireNumber(c.req.param("id")))),
+    jsonResponse(
+      c,
+      await showBadge(c.get("context"), authenticatedApplication(c), requireBadgeNumber(c.req.param("id") ?? "")),
+    ),
   )
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => takeStep(c, await readEnd(c)))
   .all("/v1/badges/:id", methodNotAllowed("GET", "HEAD", "PATCH"))
@@ -29,6 +32,12 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .all("/v1/badges/:id/resume", methodNotAllowed("PATCH"))
   .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => takeStep(c, { kind: "revoke" }))
   .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
+
+  .patch("/v1/badges/:id/rebind", limitBody, authenticateServer, async (c) => {
+    const number = requireBadgeNumber(c.req.param("id"));
+    return jsonResponse(c, await rebindBadge(c.get("context"), authenticatedApplication(c), number));
+  })
+  .all("/v1/badges/:id/rebind", methodNotAllowed("PATCH"))
 
   .get("/v1/users/:id", authenticateServer, async (c) =>
     jsonResponse(c, await showUser(c.get("context").db, userOf(c, c.req.param("id") ?? ""))),
@@ -55,7 +64,7 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
 
 async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
-  const number = requireNumber(c.req.param("id"));
+  const number = requireBadgeNumber(c.req.param("id") ?? "");
   return jsonResponse(c, await changeBadge(c.get("context"), authenticatedApplication(c), number, step));
 }
 
@@ -67,13 +76,6 @@ async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
   if (isMissing) throw new Refusal("UNDEFINED_EXPIRESAT");
   const { expiresAt } = parseBody(badgeEndRequest, body, END_FIELDS);
   return { kind: "set-end", expiresAt: expiresAt === null ? null : Date.parse(expiresAt) };
-}
-
-/** A text that is not a badge number names no badge. */
-function requireNumber(id: string | undefined): number {
-  const number = id === undefined ? null : parseBadgeNumber(id);
-  if (number === null) throw new Refusal("UNKNOWN_BADGE");
-  return number;
 }
 
 const userOf = (c: HonoContext<HttpEnv>, userId: string): User => ({

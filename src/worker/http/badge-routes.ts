@@ -1,13 +1,15 @@
 import { Hono } from "hono";
 import type { z } from "zod";
+import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { METADATA_FIELDS } from "../../shared/metadata-fields.ts";
 import { badgeRequest, type metadata, signRequest, udid as udidSchema } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
-import { requireDevice } from "./authentication.ts";
+import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
+import { requireKey } from "./proof.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
 
@@ -25,13 +27,19 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .use("/v1/badge/sign", anyOrigin)
 
   .post("/v1/badge", limitBody, async (c) => {
-    const { application, device, udid } = await requireDevice(c, "UNDEFINED_APPLICATIONID");
+    const caller = await requireProvingDevice(c, "UNDEFINED_APPLICATIONID");
     const body = await readBody(c);
     requireFields(body, BADGE_FIELDS);
-    requireValidUdid(udid);
+    requireValidUdid(caller.udid);
     const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
-    const request = { device, userId, metadata: metadata ? metadataText(metadata) : null };
-    const badge = await issueBadge(c.get("context"), application, request, invitationToken ?? null);
+    const key = await requireKey(c, caller);
+    const request = {
+      device: caller.device,
+      userId,
+      metadata: metadata ? metadataText(metadata) : null,
+      keyThumbprint: key?.thumbprint ?? null,
+    };
+    const badge = await issueBadge(c.get("context"), caller.application, request, invitationToken ?? null);
     const badgeId = String(badge.number);
     return badge.kind === "created"
       ? jsonResponse(c, { badgeId, publicKey: badge.publicKey }, 201)
@@ -40,14 +48,24 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))
 
   .post("/v1/badge/sign", limitBody, async (c) => {
-    const { application, device, udid } = await requireDevice(c, "INVALID_APPLICATIONID");
+    const caller = await requireProvingDevice(c, "INVALID_APPLICATIONID");
     const body = await readBody(c);
     requireFields(body, SIGN_FIELDS);
-    requireValidUdid(udid);
-    const { base64 } = parseBody(signRequest, body, SIGN_FIELDS);
-    return jsonResponse(c, { signature: await signBadge(c.get("context"), application, device, base64) });
+    requireValidUdid(caller.udid);
+    const { base64, badgeId } = parseBody(signRequest, body, SIGN_FIELDS);
+    const key = await requireKey(c, caller);
+    const badgeNumber = badgeId === undefined ? null : requireBadgeNumber(badgeId);
+    const request = { device: caller.device, clientSignature: base64, badgeNumber, key };
+    return jsonResponse(c, { signature: await signBadge(c.get("context"), caller.application, request) });
   })
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
+
+/** What is no badge number is nobody's. */
+export function requireBadgeNumber(text: string): number {
+  const number = parseBadgeNumber(text);
+  if (number === null) throw new Refusal("UNKNOWN_BADGE");
+  return number;
+}
 
 export function requireValidUdid(udid: string): void {
   if (!udidSchema.safeParse(udid).success) throw new Refusal("INVALID_UDID");

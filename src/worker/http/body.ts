@@ -14,17 +14,26 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
 
 /** Like `readBody`, but keeps the fields that count as missing: for a call in which null is a value. */
 export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
-  const bytes = c.get("body") ?? (await c.req.raw.arrayBuffer());
+  const bytes = await readBytes(c);
   if (bytes.byteLength === 0) return {};
   const body = parseJson(bytes);
   if (!isObject(body)) throw new Refusal("INVALID_JSON");
   return body;
 }
 
+/** The body as it was received; none counts as no bytes. It may be read again. */
+export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<ArrayBuffer>> {
+  const known = c.get("body");
+  if (known) return known;
+  const bytes = new Uint8Array(await c.req.raw.arrayBuffer());
+  c.set("body", bytes);
+  return bytes;
+}
+
 /** JSON is UTF-8 (RFC 8259 section 8.1); malformed bytes are refused. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-function parseJson(bytes: ArrayBuffer | Uint8Array): unknown {
+function parseJson(bytes: Uint8Array): unknown {
   try {
     const text = utf8.decode(bytes);
     return text.trim() === "" ? {} : JSON.parse(text);

@@ -14,8 +14,8 @@ export interface HttpEnv {
     context: Context;
     /** Set on routes that a web page of any origin may call. */
     anyOrigin?: true;
-    /** The body, if it had to be read to know its length. */
-    body?: Uint8Array;
+    /** The body, once it was read. */
+    body?: Uint8Array<ArrayBuffer>;
     /** For the log line of the request. */
     application?: string;
     code?: ErrorCode;

@@ -21,11 +21,10 @@ export const overviewRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplication(c));
     if (!settings) throw new Refusal("INVALID_CREDENTIALS");
-    const { applicationId, name, firstNumber, lastNumber, requireSecret, statusList, webhookUrl } = settings;
-    // Bound badges are not there yet, so no application can require a proof.
-    const proof = { requireProof: false };
+    const { applicationId, name, firstNumber, lastNumber, requireSecret, requireProof, statusList, webhookUrl } =
+      settings;
     return jsonResponse(c, {
-      ...{ applicationId, name, firstNumber, lastNumber, requireSecret, ...proof, statusList, webhookUrl },
+      ...{ applicationId, name, firstNumber, lastNumber, requireSecret, requireProof, statusList, webhookUrl },
     });
   })
   .all("/v1/application", methodNotAllowed("GET", "HEAD"))

@@ -30,7 +30,7 @@ async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>): 
  *
  * @returns null if the body is longer; the rest is then drained
  */
-async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array | null> {
+async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | null> {
   const reader = body.getReader();
   const chunks: Uint8Array[] = [];
   let length = 0;

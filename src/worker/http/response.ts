@@ -16,7 +16,7 @@ const COMMON_HEADERS = {
 
 const ANY_ORIGIN_HEADERS = {
   "Access-Control-Allow-Origin": "*",
-  "Access-Control-Expose-Headers": "x-request-id,retry-after",
+  "Access-Control-Expose-Headers": "x-request-id,retry-after,dpop-nonce,www-authenticate",
 };
 
 const JSON_TYPE = { "Content-Type": "application/json" };
@@ -48,10 +48,11 @@ export function otherResponse(
 }
 
 export function errorResponse(c: HonoContext<HttpEnv>, code: ErrorCode): Response {
-  const { status, retryAfterSeconds } = PUBLIC_ERRORS[code];
+  const { status, retryAfterSeconds, challenge } = PUBLIC_ERRORS[code];
   c.set("code", code);
   const response = jsonResponse(c, { error: code }, status);
   if (retryAfterSeconds !== undefined) response.headers.set("Retry-After", String(retryAfterSeconds));
+  if (challenge !== undefined) response.headers.set("WWW-Authenticate", challenge);
   return response;
 }
 
@@ -69,7 +70,7 @@ const ONE_DAY_SECONDS = 24 * 3600;
 const PREFLIGHT_HEADERS = Object.entries({
   ...ANY_ORIGIN_HEADERS,
   "Access-Control-Allow-Methods": "GET,POST",
-  "Access-Control-Allow-Headers": "applicationid,udid,content-type,x-request-id",
+  "Access-Control-Allow-Headers": "applicationid,udid,content-type,x-request-id,dpop",
   "Access-Control-Max-Age": String(ONE_DAY_SECONDS),
 });
 

@@ -41,6 +41,8 @@ export interface Claimer {
   isBlocked: boolean;
   /** State of the user device's badge; null: it has none. */
   badgeState: BadgeState | null;
+  /** Whether that badge's key was proved, or none is needed (contract section 15). */
+  hasKey: boolean;
 }
 
 /** Decides what happens when a token is presented (contract sections 5 and 12). */
@@ -60,9 +62,10 @@ export function decideClaim(invitation: Invitation | undefined, claimer: Claimer
   }
 }
 
-/** Only an invitation created with the application's secret replaces a revoked badge. */
-function decideForClaimer({ withSecret }: Invitation, { isBlocked, badgeState }: Claimer): ClaimDecision {
+/** Only an invitation created with the application's secret replaces a revoked badge, or one without its key. */
+function decideForClaimer({ withSecret }: Invitation, { isBlocked, badgeState, hasKey }: Claimer): ClaimDecision {
   if (isBlocked) return { kind: "refuse", code: "BLOCKED_USER" };
+  if (!hasKey && !withSecret) return { kind: "refuse", code: "INVALID_PROOF" };
   if (badgeState === "suspended") return { kind: "refuse", code: "SUSPENDED_BADGE" };
   if (badgeState === "revoked" && !withSecret) return { kind: "refuse", code: "REVOKED_BADGE" };
   return { kind: "claim" };

@@ -35,6 +35,8 @@ export interface RefusedProof {
   ok: false;
   reason: ProofFailure;
   code: (typeof PROOF_FAILURE_CODES)[ProofFailure];
+  /** Of the key, if nothing is wrong but that the proof is not fresh. */
+  thumbprint: string | null;
 }
 
 /** Why a proof was refused, in the order of the checks: those of RFC 9449 section 4.3, and `wrong-body`. */
@@ -80,9 +82,11 @@ export async function checkProof(proof: string, call: ProvenCall): Promise<Accep
   const parsed = parseProof(proof);
   if (typeof parsed === "string") return refused(parsed);
   const { jwk, claims } = parsed;
-  const failure =
-    (await checkSignature(proof, jwk)) ?? (await checkClaims(claims, call)) ?? (await checkFreshness(claims, call));
-  return failure === null ? { ok: true, thumbprint: await calculateJwkThumbprint(jwk), jwk } : refused(failure);
+  const failure = (await checkSignature(proof, jwk)) ?? (await checkClaims(claims, call));
+  if (failure !== null) return refused(failure);
+  const thumbprint = await calculateJwkThumbprint(jwk);
+  const staleness = await checkFreshness(claims, call);
+  return staleness === null ? { ok: true, thumbprint, jwk } : { ...refused(staleness), thumbprint };
 }
 
 async function checkSignature(proof: string, jwk: PublicJwk): Promise<ProofFailure | null> {
@@ -110,5 +114,5 @@ async function checkFreshness({ nonce, iat }: ProofClaims, { nonceKey, now }: Pr
 }
 
 function refused(reason: ProofFailure): RefusedProof {
-  return { ok: false, reason, code: PROOF_FAILURE_CODES[reason] };
+  return { ok: false, reason, code: PROOF_FAILURE_CODES[reason], thumbprint: null };
 }

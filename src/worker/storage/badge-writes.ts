@@ -22,6 +22,8 @@ export interface NewBadge {
   /** JSON text, or null when the device sent none. */
   metadata: string | null;
   signingKeyId: number;
+  /** Of the key that the badge is bound to. Null, or not sent by a Worker of an earlier release: it is not bound. */
+  keyThumbprint?: string | null;
   /** Made once per request, so that a repeated write recognizes the badge as its own. */
   eventId: string;
   /** The body of the `badge:created` webhook. */
@@ -71,17 +73,21 @@ export type WriteResult =
 
 /**
  * One statement per table, whatever the number of rows: they are passed as one JSON parameter, because D1 binds at most
- * 100. `ON CONFLICT DO NOTHING` makes each statement repeatable; the rows that it skips are looked up afterwards.
+ * 100. `ON CONFLICT DO NOTHING` makes each statement repeatable; the rows that it skips are looked up afterwards. A user
+ * device's badge of the other kind, bound or not, conflicts with no index, so it is looked for.
  */
 export const INSERT_BADGES = `
   INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, issued_at,
-    position, change, changed_at, turn)
+    key_thumbprint, position, change, changed_at, turn)
   SELECT row ->> 'number', ?2, row ->> 'device', row ->> 'userId', row ->> 'metadata', row ->> 'signingKeyId',
-    row ->> 'eventId', row ->> 'issuedAt',
+    row ->> 'eventId', row ->> 'issuedAt', row ->> 'keyThumbprint',
     row_index + 1 + max(${lastPosition("?2")}, ?3), row_index + 1 + max(${lastChange("?2")}, ?4), row ->> 'issuedAt',
     row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}
   FROM (SELECT key AS row_index, value AS row FROM json_each(?1))
-  WHERE ${isNotBlocked("row ->> 'userId'")}
+  WHERE ${isNotBlocked("row ->> 'userId'")} AND NOT EXISTS (SELECT 1 FROM badge AS own
+    WHERE own.application_id = ?2 AND own.device = row ->> 'device'
+      AND (own.key_thumbprint IS NOT NULL) = (row ->> 'keyThumbprint' IS NULL)
+      AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL AND own.retired_at IS NULL)
   ON CONFLICT DO NOTHING
   RETURNING event_id AS written, position, change`;
 

@@ -53,7 +53,8 @@ export const CLAIM_INVITATIONS = `
   WHERE digest = row ->> 'digest' AND +application_id = ?2 AND state = 'pending'
     AND expires_at_time > row ->> 'claimedAt'
     AND row ->> '$.superseded.number' IS (SELECT badge.number FROM badge
-      WHERE badge.application_id = ?2 AND badge.device = row ->> 'device' AND badge.user_id = row ->> 'userId'
+      WHERE badge.application_id = ?2 AND badge.device = row ->> 'device'
+        AND (badge.key_thumbprint IS NOT NULL) IN (0, 1) AND badge.user_id = row ->> 'userId'
         AND badge.position IS NOT NULL AND badge.retired_at IS NULL)
     AND row ->> '$.superseded.readChange' IS (SELECT ${changeOf("badge")} FROM badge
       WHERE badge.number = row ->> '$.superseded.number')
@@ -85,7 +86,7 @@ const SUPERSEDE = `
 export const ISSUE_RESERVED = `
   UPDATE badge SET device = row ->> 'device', user_id = row ->> 'userId', metadata = row ->> 'metadata',
     signing_key_id = row ->> 'signingKeyId', event_id = row ->> 'eventId', issued_at = row ->> 'claimedAt',
-    expires_at = row ->> 'expiresAt', changed_at = row ->> 'claimedAt',
+    expires_at = row ->> 'expiresAt', key_thumbprint = row ->> 'keyThumbprint', changed_at = row ->> 'claimedAt',
     position = row_index + 1 + max(${lastPosition("?2")}, ?3),
     change = row_index + 1 + max(${lastChange("?2")}, ?4),
     turn = row ->> 'turnStep' + ${highestTurn({ applicationId: "?2", device: "row ->> 'device'" })}

@@ -3,8 +3,8 @@ import { alias } from "drizzle-orm/sqlite-core";
 import type { InvitationDigest } from "../../shared/identifiers.ts";
 import { badge, blockedUser, invitation, type StoredState } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
-import type { UserDevice } from "./badges.ts";
 import { type Database, prepared } from "./database.ts";
+import type { UserDevice } from "./device-badges.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
 
@@ -32,6 +32,8 @@ export interface InvitationForDevice extends StoredInvitation {
     metadata: string | null;
     state: StoredState;
     expiresAt: number | null;
+    keyThumbprint: string | null;
+    rebindUntil: number | null;
   } | null;
 }
 
@@ -42,6 +44,7 @@ export const selectInvitationForDevice = prepared((orm) => {
   const ownBadge = and(
     eq(own.applicationId, applicationId),
     eq(own.device, sql.placeholder("device")),
+    sql`(${own.keyThumbprint} IS NOT NULL) IN (0, 1)`,
     eq(own.userId, userId),
     isNotNull(own.position),
     isNull(own.retiredAt),
@@ -58,6 +61,8 @@ export const selectInvitationForDevice = prepared((orm) => {
       ownMetadata: sql<string | null>`${own.metadata}`.as("own_metadata"),
       ownState: sql<StoredState | null>`${own.state}`.as("own_state"),
       ownExpiresAt: sql<number | null>`${own.expiresAt}`.as("own_expires_at"),
+      ownKeyThumbprint: sql<string | null>`${own.keyThumbprint}`.as("own_key_thumbprint"),
+      ownRebindUntil: sql<number | null>`${own.rebindUntil}`.as("own_rebind_until"),
     })
     .from(invitation)
     .leftJoin(own, ownBadge)
@@ -73,11 +78,29 @@ export async function findInvitationForDevice(
 ): Promise<InvitationForDevice | undefined> {
   const found = await db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
   if (!found) return undefined;
-  const { isBlocked, ownNumber, ownChange, ownMetadata, ownState, ownExpiresAt, ...invited } = found;
+  const {
+    isBlocked,
+    ownNumber,
+    ownChange,
+    ownMetadata,
+    ownState,
+    ownExpiresAt,
+    ownKeyThumbprint,
+    ownRebindUntil,
+    ...invited
+  } = found;
   const own =
     ownNumber === null || ownChange === null || ownState === null
       ? null
-      : { number: ownNumber, change: ownChange, metadata: ownMetadata, state: ownState, expiresAt: ownExpiresAt };
+      : {
+          number: ownNumber,
+          change: ownChange,
+          metadata: ownMetadata,
+          state: ownState,
+          expiresAt: ownExpiresAt,
+          keyThumbprint: ownKeyThumbprint,
+          rebindUntil: ownRebindUntil,
+        };
   return { ...invited, isBlocked: isBlocked === 1, badge: own };
 }
 

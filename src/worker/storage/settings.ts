@@ -12,6 +12,7 @@ export function findSettings(db: Database, applicationId: string) {
         firstNumber: application.firstNumber,
         lastNumber: application.lastNumber,
         requireSecret: application.requireSecret,
+        requireProof: application.requireProof,
         statusList: application.statusList,
         reuseAfterSeconds: application.reuseAfterSeconds,
         webhookUrl: application.webhookUrl,

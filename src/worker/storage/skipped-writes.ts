@@ -12,7 +12,7 @@ const SELECT_CONFLICTS = `
     NOT ${isNotBlocked("row ->> 'userId'")} AS is_blocked
   FROM (SELECT key AS row_index, value AS row FROM json_each(?1))
   LEFT JOIN badge AS own ON own.application_id = ?2 AND own.device = row ->> 'device'
-    AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL AND own.retired_at IS NULL
+    AND (own.key_thumbprint IS NOT NULL) IN (0, 1) AND own.user_id = row ->> 'userId' AND own.position IS NOT NULL AND own.retired_at IS NULL
   LEFT JOIN badge AS taken ON taken.number = row ->> 'number'
   LEFT JOIN invitation AS known ON known.digest = row ->> 'invitation'
   ORDER BY row_index`;

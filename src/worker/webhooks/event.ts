@@ -7,6 +7,8 @@ export interface BadgeCreated {
   userId: string;
   /** JSON text as stored, or null. */
   metadata: string | null;
+  /** Of the key that the badge is bound to, if it is. */
+  keyThumbprint?: string | null;
   invitationId?: string;
   /** The number that the invitation's number replaced. */
   replacedNumber?: number | null;
@@ -14,7 +16,7 @@ export interface BadgeCreated {
 
 /** The body of the webhook. It is serialized once: every attempt signs and sends these bytes. */
 export function badgeCreatedPayload(created: BadgeCreated): string {
-  const { eventId, createdAt, number, userId, metadata, invitationId, replacedNumber } = created;
+  const { eventId, createdAt, number, userId, metadata, keyThumbprint, invitationId, replacedNumber } = created;
   return JSON.stringify({
     id: eventId,
     event: "badge:created",
@@ -23,6 +25,7 @@ export function badgeCreatedPayload(created: BadgeCreated): string {
       id: String(number),
       userId,
       ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+      ...(keyThumbprint != null && { keyThumbprint }),
       ...(invitationId !== undefined && { invitationId }),
       ...(replacedNumber != null && { replacedBadgeId: String(replacedNumber) }),
     },

@@ -3,6 +3,8 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INVALID_JSON", 400],
   ["INVALID_APPLICATIONID", 401],
   ["INVALID_CREDENTIALS", 401],
+  ["INVALID_PROOF", 401],
+  ["USE_DPOP_NONCE", 401],
   ["SUSPENDED_BADGE", 403],
   ["REVOKED_BADGE", 403],
   ["EXPIRED_BADGE", 403],

@@ -43,7 +43,7 @@ export const COSTS = {
   newBadgeWithWebhook: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 18,
+    d1RowsRead: 21,
     d1RowsWritten: 8,
     objectCalls: 1,
     objectRowsRead: 11,
@@ -53,15 +53,15 @@ export const COSTS = {
   newBadge: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 16,
+    d1RowsRead: 19,
     d1RowsWritten: 5,
     objectCalls: 1,
     objectRowsRead: 11,
     objectRowsWritten: 6,
   },
-  existingBadge: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 4 },
-  newerMetadata: { ...REQUEST, d1RoundTrips: 2, d1RowsRead: 6, d1RowsWritten: 2 },
-  signature: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 3 },
+  existingBadge: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 7 },
+  newerMetadata: { ...REQUEST, d1RoundTrips: 2, d1RowsRead: 9, d1RowsWritten: 2 },
+  signature: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 5 },
   pageOf100: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 101 },
   createInvitation: {
     ...REQUEST,
@@ -76,7 +76,7 @@ export const COSTS = {
   claimInvitation: {
     ...REQUEST,
     d1RoundTrips: 2,
-    d1RowsRead: 26,
+    d1RowsRead: 30,
     d1RowsWritten: 9,
     objectCalls: 1,
     objectRowsRead: 3,

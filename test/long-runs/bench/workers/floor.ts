@@ -17,8 +17,9 @@ import { ApplicationRegistry, type Application as Loaded } from "../../../../src
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
 import { Custody } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
-import { selectBadge, selectCurrentBadge, selectPage } from "../../../../src/worker/storage/badges.ts";
+import { selectPage } from "../../../../src/worker/storage/badges.ts";
 import { Database, type Query } from "../../../../src/worker/storage/database.ts";
+import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
 import { badgeCreatedPayload } from "../../../../src/worker/webhooks/event.ts";
 import type { FloorEnv } from "./floor-allocator.ts";
 

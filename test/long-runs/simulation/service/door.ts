@@ -47,14 +47,15 @@ export function badgeCall(
   return resultOf(async (context) => {
     const { application, device } = await deviceCaller(context, request);
     const { userId, metadata, token } = request;
-    return issueBadge(context, application, { device, userId, metadata }, token);
+    return issueBadge(context, application, { device, userId, metadata, keyThumbprint: null }, token);
   });
 }
 
 export function signCall(request: Omit<Caller, "secret"> & { base64: string }): Call<string> {
   return resultOf(async (context) => {
     const { application, device } = await deviceCaller(context, request);
-    return signBadge(context, application, device, request.base64);
+    const unproven = { device, clientSignature: request.base64, badgeNumber: null, key: null };
+    return signBadge(context, application, unproven);
   });
 }
 

@@ -1,0 +1,57 @@
+import type { Context as HonoContext } from "hono";
+import { digestOf } from "../../shared/identifiers.ts";
+import type { Application } from "../applications/registry.ts";
+import { type ProvenKey, requiresProof } from "../badges/binding.ts";
+import { makeNonce } from "../proofs/nonce.ts";
+import { type AcceptedProof, checkProof, type RefusedProof } from "../proofs/proof.ts";
+import { callUrls } from "../proofs/url.ts";
+import { Refusal } from "../refusal.ts";
+import { readBytes } from "./body.ts";
+import type { HttpEnv } from "./environment.ts";
+
+export type CheckedProof = AcceptedProof | RefusedProof;
+
+/**
+ * Checks the proof of a call (contract section 15).
+ *
+ * @param proof the `DPoP` header
+ */
+export async function checkProofOfCall(
+  c: HonoContext<HttpEnv>,
+  proof: string,
+  { application, udid }: { application: Application; udid: string },
+): Promise<CheckedProof> {
+  const { publicUrl, now } = c.get("context");
+  return checkProof(proof, {
+    method: c.req.raw.method,
+    urls: callUrls(c.req.raw.url, publicUrl ?? undefined),
+    udid,
+    bodyHash: await digestOf(await readBytes(c)),
+    now: now(),
+    nonceKey: await nonceKeyOf(c, application),
+  });
+}
+
+/**
+ * The key that a call has proved.
+ *
+ * @param proof null: the call has none
+ * @returns null if it has none and needs none
+ * @throws Refusal INVALID_PROOF, or USE_DPOP_NONCE with a nonce for the next call
+ */
+export async function requireKey(
+  c: HonoContext<HttpEnv>,
+  { application, proof }: { application: Application; proof: CheckedProof | null },
+): Promise<ProvenKey | null> {
+  if (proof === null) {
+    if (await requiresProof(c.get("context"), application)) throw new Refusal("INVALID_PROOF", { detail: "no-proof" });
+    return null;
+  }
+  if (proof.ok) return proof;
+  const { code, reason: detail } = proof;
+  if (code === "INVALID_PROOF") throw new Refusal(code, { detail });
+  throw new Refusal(code, { detail, nonce: await makeNonce(await nonceKeyOf(c, application), c.get("context").now()) });
+}
+
+const nonceKeyOf = (c: HonoContext<HttpEnv>, { id, deviceKey }: Application): Promise<CryptoKey> =>
+  c.get("context").custody.deviceKey(id, deviceKey);
