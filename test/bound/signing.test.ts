@@ -1,0 +1,210 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createDoorResponse, type ProofKey } from "../../src/client/index.ts";
+import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
+import { CREATOR, invite } from "../http/support/invitations.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { badgeRows } from "../support/rows.ts";
+import { countRows } from "./rows-read.ts";
+import {
+  A_SIGNATURE,
+  boundPhone,
+  claimsOf,
+  expectInvalidProof,
+  newPhone,
+  outcome,
+  type Phone,
+  serverCall,
+} from "./support.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Badges of several users on one device, each logged in once, in this order. */
+async function shared(
+  application: TestApplication,
+  logins: readonly { userId: string; by: Phone | null }[],
+): Promise<Record<string, string>> {
+  const badges: Record<string, string> = {};
+  for (const { userId, by } of logins) {
+    const issued = by ? await by.logIn(userId) : await requestBadge(application, "phone", { userId });
+    badges[userId] = String(issued.body.badgeId);
+  }
+  return badges;
+}
+
+describe("which badge signs with a proof (contract section 15)", () => {
+  it("is the last answered of those bound to its key, whoever logged in since", async () => {
+    const application = await createApplication();
+    const [phone, other] = [await newPhone(application), await newPhone(application)];
+    const badges = await shared(application, [
+      { userId: "alice", by: phone },
+      { userId: "bob", by: phone },
+      { userId: "carol", by: other },
+      { userId: "dave", by: null },
+    ]);
+    expect(outcome(await phone.sign())).toBe(`200 ${badges.bob}`);
+    expect(outcome(await other.sign())).toBe(`200 ${badges.carol}`);
+    await phone.logIn("alice");
+    expect(outcome(await phone.sign())).toBe(`200 ${badges.alice}`);
+    expect(outcome(await other.sign())).toBe(`200 ${badges.carol}`);
+  });
+
+  it("is, if none is bound to its key, the last answered unbound one, wherever it stands among bound ones", async () => {
+    const application = await createApplication();
+    const [phone, other] = [await newPhone(application), await newPhone(application)];
+    const badges = await shared(application, [
+      { userId: "first", by: null },
+      { userId: "alice", by: phone },
+      { userId: "bob", by: phone },
+    ]);
+    expect(outcome(await other.sign())).toBe(`200 ${badges.first}`);
+    Object.assign(badges, await shared(application, [{ userId: "second", by: null }]));
+    await phone.logIn("alice");
+    expect(outcome(await other.sign())).toBe(`200 ${badges.second}`);
+    await requestBadge(application, "phone", { userId: "first" });
+    expect(outcome(await other.sign())).toBe(`200 ${badges.first}`);
+  });
+
+  it("is none if the device has only badges of other keys: 401, and without any badge: 404", async () => {
+    const application = await createApplication();
+    const { phone } = await boundPhone(application);
+    expectInvalidProof(await (await phone.withOtherKey()).sign());
+    const stranger = await newPhone(application, "without a badge");
+    expect(outcome(await stranger.sign())).toBe("404 UNKNOWN_BADGE");
+    expect(outcome(await stranger.signUnproved())).toBe("404 UNKNOWN_BADGE");
+    await phone.logIn("bob");
+    expectInvalidProof(await (await phone.withOtherKey()).sign());
+  });
+});
+
+describe("which badge signs without a proof (contract section 15)", () => {
+  it("is the device's current one, and if that is bound, none", async () => {
+    const application = await createApplication();
+    const phone = await newPhone(application);
+    const badges = await shared(application, [
+      { userId: "dave", by: null },
+      { userId: "alice", by: phone },
+    ]);
+    expectInvalidProof(await sign(application, "phone", A_SIGNATURE));
+    await requestBadge(application, "phone", { userId: "dave" });
+    expect(outcome(await sign(application, "phone", A_SIGNATURE))).toBe(`200 ${badges.dave}`);
+    await phone.logIn("alice");
+    expectInvalidProof(await sign(application, "phone", A_SIGNATURE));
+  });
+});
+
+describe("badgeId names the badge that signs (contract section 15)", () => {
+  it("exactly that one of this device, bound or not, with its key or not at all", async () => {
+    const application = await createApplication();
+    const [phone, other] = [await newPhone(application), await newPhone(application)];
+    const { alice, bob, dave } = await shared(application, [
+      { userId: "alice", by: phone },
+      { userId: "bob", by: phone },
+      { userId: "dave", by: null },
+    ]);
+    expect(outcome(await phone.sign({ badgeId: alice }))).toBe(`200 ${alice}`);
+    expect(outcome(await phone.sign({ badgeId: bob }))).toBe(`200 ${bob}`);
+    expect(outcome(await phone.sign({ badgeId: dave }))).toBe(`200 ${dave}`);
+    expect(outcome(await other.signUnproved({ badgeId: dave }))).toBe(`200 ${dave}`);
+    expectInvalidProof(await other.sign({ badgeId: alice }));
+    expectInvalidProof(await other.signUnproved({ badgeId: alice }));
+  });
+
+  it("and is 404 for a badge of another device or application, a reserved or free number, and what is no number", async () => {
+    const [application, stranger] = [await createApplication(), await createApplication()];
+    const { phone } = await boundPhone(application);
+    const { badgeId: ofOther } = await boundPhone(application, "other phone");
+    const { badgeId: ofStranger } = await boundPhone(stranger);
+    const { badgeId: reserved } = await invite(application);
+    const free = String(application.lastNumber);
+    const values = [ofOther, ofStranger, reserved, free, "0", "-1", "01", "1e9", "9".repeat(17), "x", 7, true, [], {}];
+    for (const badgeId of values) {
+      expect(outcome(await phone.sign({ badgeId })), JSON.stringify(badgeId)).toBe("404 UNKNOWN_BADGE");
+      expect(outcome(await phone.signUnproved({ badgeId })), JSON.stringify(badgeId)).toBe("404 UNKNOWN_BADGE");
+    }
+  });
+
+  it("and counts as missing when it is null, empty or blank", async () => {
+    const application = await createApplication();
+    const { phone, badgeId } = await boundPhone(application);
+    for (const missing of [null, "", " "]) {
+      expect(outcome(await phone.sign({ badgeId: missing }))).toBe(`200 ${badgeId}`);
+    }
+  });
+
+  it("and is refused by the badge's state, also when an invitation's has taken its place", async () => {
+    const application = await createApplication();
+    const { phone, badgeId } = await boundPhone(application);
+    const { id: invitationToken } = await invite(application, undefined, {
+      ...serverHeaders(application),
+      udid: CREATOR,
+    });
+    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+    expect(outcome(await phone.sign({ badgeId }))).toBe("403 SUSPENDED_BADGE");
+    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/resume`);
+    await phone.logIn("alice", { invitationToken });
+    expect(outcome(await phone.sign({ badgeId }))).toBe("403 REVOKED_BADGE");
+    expectInvalidProof(await (await phone.withOtherKey()).sign({ badgeId }));
+  });
+});
+
+describe("the signature of a bound badge (contract section 15)", () => {
+  it("has its key in cnf (RFC 7800): a door that challenges lets that phone in, and nobody with a copy", async () => {
+    const application = await createApplication();
+    const { phone, badgeId } = await boundPhone(application);
+    const badgeSignature = String((await phone.sign()).body.signature);
+    expect(claimsOf(badgeSignature).cnf).toEqual({ jwk: phone.key.publicJwk });
+    const { publicKey } = (await boundPhone(application, "another phone of the application")).issued;
+    const now = Date.now();
+    const door = { doorId: "lobby-1", applicationId: application.id, keys: { publicKey: String(publicKey) }, now };
+    const present = async (key: ProofKey) => {
+      const challenge = createChallenge(door);
+      const response = await createDoorResponse({ key, challenge, applicationId: application.id, badgeSignature });
+      return verifyPossession({ badgeSignature, response }, { ...door, challenge });
+    };
+    expect(await present(phone.key)).toMatchObject({ ok: true, badgeNumber: badgeId, boundKey: phone.key.publicJwk });
+    const thief = await phone.withOtherKey();
+    expect(await present(thief.key)).toEqual({ ok: false, reason: "bad-response-signature" });
+  });
+});
+
+describe("a device costs the same however many users and keys it has had (contract sections 7 and 15)", () => {
+  it("with 100,000 bound badges, a signature and a login read as many rows as with three", {
+    timeout: 120_000,
+  }, async () => {
+    const application = await createApplication();
+    const rowsRead = async (users: number, udid: string, from: number) => {
+      const phone = await newPhone(application, udid);
+      await phone.logInUnproved("dave");
+      const number = Number((await phone.logIn("alice")).body.badgeId);
+      const alice = (await badgeRows(application)).find((badge) => badge.number === number);
+      await addBoundBadges(application, String(alice?.device), from, users);
+      await phone.logIn("alice");
+      return countRows(application, phone);
+    };
+    const few = await rowsRead(3, "tablet", 0);
+    const many = await rowsRead(100_000, "kiosk", 1000);
+    expect(many).toEqual(few);
+    expect(Object.keys(few)).toHaveLength(6);
+    for (const rows of Object.values(few)) expect(rows).toBeLessThan(20);
+  });
+
+  /** Badges of other keys and other users of the device, answered before the last login. */
+  async function addBoundBadges({ id }: TestApplication, device: string, from: number, count: number) {
+    await env.DB.prepare(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?4)
+       INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, position, turn, key_thumbprint)
+       SELECT 6000000000 + n, ?1, ?2, 'a user ' || n, (SELECT max(id) FROM signing_key WHERE application_id = ?1),
+         'evt_' || n, n + 10, n - ?3 + 3, 'key ' || (n % 7) FROM place`,
+    )
+      .bind(id, device, from, count)
+      .run();
+  }
+});

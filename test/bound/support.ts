@@ -1,0 +1,102 @@
+import { calculateJwkThumbprint } from "jose";
+import { expect } from "vitest";
+import { createProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
+import { newKey } from "../proofs/support.ts";
+import type { TestApplication } from "../support/application.ts";
+import { type Answer, call, serverHeaders } from "../support/http.ts";
+
+export const BADGE = "/v1/badge";
+export const SIGN = "/v1/badge/sign";
+export const A_SIGNATURE = { base64: "aGVsbG8=" };
+
+/** A phone that calls with proofs by its key, or without. */
+export class Phone {
+  readonly application: { id: string };
+  readonly udid: string;
+  readonly key: ProofKey;
+
+  constructor(application: { id: string }, udid: string, key: ProofKey) {
+    this.application = application;
+    this.udid = udid;
+    this.key = key;
+  }
+
+  /** The same device in the service's eyes, with another key: a thief who knows the udid, or the phone after a reset. */
+  async withOtherKey(): Promise<Phone> {
+    return newPhone(this.application, this.udid);
+  }
+
+  thumbprint(): Promise<string> {
+    return calculateJwkThumbprint({ ...this.key.publicJwk });
+  }
+
+  /** POST with a proof for exactly this request. */
+  async post(path: string, body: unknown, nonce?: string): Promise<Answer> {
+    const text = JSON.stringify(body);
+    return this.send(path, text, { DPoP: await this.prove(path, text, nonce) });
+  }
+
+  prove(path: string, body: string, nonce?: string): Promise<string> {
+    const url = `https://badges.example${path}`;
+    return createProof({ key: this.key, method: "POST", url, udid: this.udid, body, nonce });
+  }
+
+  send(path: string, body: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return call("POST", path, { headers: { applicationid: this.application.id, udid: this.udid, ...headers }, body });
+  }
+
+  logIn(userId = "alice", more: object = {}): Promise<Answer> {
+    return this.post(BADGE, { userId, ...more });
+  }
+
+  logInUnproved(userId = "alice", more: object = {}): Promise<Answer> {
+    return this.send(BADGE, JSON.stringify({ userId, ...more }));
+  }
+
+  sign(more: object = {}): Promise<Answer> {
+    return this.post(SIGN, { ...A_SIGNATURE, ...more });
+  }
+
+  signUnproved(more: object = {}): Promise<Answer> {
+    return this.send(SIGN, JSON.stringify({ ...A_SIGNATURE, ...more }));
+  }
+}
+
+export async function newPhone(application: { id: string }, udid = "phone"): Promise<Phone> {
+  return new Phone(application, udid, await webCryptoProofKey((await newKey()).pair));
+}
+
+/** A phone whose badge is bound to its key. */
+export async function boundPhone(application: { id: string }, udid = "phone", userId = "alice") {
+  const phone = await newPhone(application, udid);
+  const issued = await phone.logIn(userId);
+  expect(issued.status).toBe(201);
+  return { phone, badgeId: String(issued.body.badgeId), issued: issued.body };
+}
+
+/** The status and the code; of a granted call the status and the badge that it tells of. */
+export function outcome({ status, body }: Answer): string {
+  if (status >= 400) return `${status} ${body.error}`;
+  return `${status} ${body.badgeId ?? claimsOf(body.signature).sub}`;
+}
+
+export function claimsOf(signature: unknown): Record<string, unknown> {
+  return JSON.parse(atob(String(signature).split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/") ?? ""));
+}
+
+/** A 401 that says what is wrong with the proof, and nothing else: no badge number, and no nonce if none is asked for. */
+export function expectInvalidProof({ status, body, headers }: Answer): void {
+  expect([status, body]).toEqual([401, { error: "INVALID_PROOF" }]);
+  expect(headers.get("www-authenticate")).toBe('DPoP error="invalid_dpop_proof", algs="ES256"');
+  expect(headers.has("dpop-nonce")).toBe(false);
+}
+
+export const serverCall = (application: TestApplication, method: string, path: string, body?: unknown) =>
+  call(method, path, { headers: serverHeaders(application), ...(body !== undefined && { body }) });
+
+export async function readBadge(application: TestApplication, id: string): Promise<Record<string, unknown>> {
+  return (await serverCall(application, "GET", `/v1/badges/${id}`)).body;
+}
+
+export const rebind = (application: TestApplication, id: string) =>
+  serverCall(application, "PATCH", `/v1/badges/${id}/rebind`);
