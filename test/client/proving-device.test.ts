@@ -1,8 +1,7 @@
-import { calculateJwkThumbprint } from "jose";
+import { base64url, calculateJwkThumbprint } from "jose";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { DeviceClient, Fetch, ProofKey } from "../../src/client/index.ts";
 import { webCryptoProofKey } from "../../src/client/index.ts";
-import { digestOf } from "../../src/shared/identifiers.ts";
 import { makeNonce } from "../../src/worker/proofs/nonce.ts";
 import { checkProof } from "../../src/worker/proofs/proof.ts";
 import { KEY, NONCE_KEY, UDID } from "../proofs/support.ts";
@@ -18,6 +17,7 @@ import {
   SIGNATURE,
   type Step,
   UNAVAILABLE,
+  utf8,
 } from "./support.ts";
 
 const APPLICATION = { id: "app_0123456789abcdefghjk" };
@@ -36,12 +36,16 @@ beforeEach(() => {
   phoneIsAhead = 0;
 });
 
+async function sha256(text: string): Promise<string> {
+  return base64url.encode(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text))));
+}
+
 const offered = async () => ({ "dpop-nonce": await makeNonce(NONCE_KEY, now) });
 
 /** Grants a request whose proof passes the service's own check, by the service's clock. */
 const demanding: Fetch = async (url, { method, headers, body = "" }) => {
   const { udid = "", dpop = "" } = headers;
-  const call = { method, urls: [url], udid: udid.trim(), bodyHash: await digestOf(body), now, nonceKey: NONCE_KEY };
+  const call = { method, urls: [url], udid: udid.trim(), bodyHash: await sha256(body), now, nonceKey: NONCE_KEY };
   const result = await checkProof(dpop, call);
   if (!result.ok) return refusal(401, result.code, result.code === "USE_DPOP_NONCE" ? await offered() : {});
   expect(result.thumbprint).toBe(await calculateJwkThumbprint(KEY.jwk));

@@ -115,7 +115,7 @@ describe("the packed packages run in plain Node", () => {
 
 /** What the examples of both README files leave to the reader, as globals. */
 const READERS_PART = `
-  declare const applicationId: string, applicationSecret: string, udid: string, signature: string, clientSignature: string;
+  declare const applicationId: string, applicationSecret: string, udid: string, signature: string, clientSignature: string, challenge: string;
   declare const badgeId: string, visit: { id: string; day: Date; end: Date };
   declare function store(badges: readonly import("@badge-distribution/client").ListedBadge[]): Promise<void>;
   declare function giveAccess(badgeNumber: string, userId: string): Promise<void>;
