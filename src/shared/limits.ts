@@ -82,9 +82,11 @@ export const STATUS_LIST_CACHE_SECONDS = 20;
 export const MAX_CACHED_STATUS_LISTS = 100;
 /** Each takes 10 KB at most. */
 export const MAX_CACHED_STATUS_INDEXES = 500;
-/** How long a request waits for a list that another one is building, and how often it looks. */
+/** How long a request lets another one build a list before it builds that itself. */
 export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
-export const STATUS_LIST_POLL_MILLISECONDS = 10;
+/** When it looks first; then half as often each time. */
+export const STATUS_LIST_FIRST_POLL_MILLISECONDS = 10;
+export const STATUS_LIST_MAX_POLL_MILLISECONDS = 100;
 /** Longest that the platform's cache may take: without it a list is only built anew. */
 export const CACHE_DEADLINE_MILLISECONDS = 500;
 

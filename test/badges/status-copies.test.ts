@@ -186,8 +186,24 @@ describe("copies of lists", () => {
   it("are not waited for without end: a request whose caller hung up never finishes", async () => {
     const { application, valueIn } = await tenant();
     const isolate = await newIsolate(application);
-    isolate.statusLists.building.set(`http://localhost:8787/v1/applications/${application.id}/status/0`, true);
+    isolate.statusLists.building.set(`http://localhost:8787/v1/applications/${application.id}/status/0`, {});
     expect(await valueIn(await isolate.read())).toBe(0);
+  });
+
+  it("are built by one more request every two seconds while D1 is slow, not by everybody who waits", async () => {
+    const { application, valueIn } = await tenant();
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const isolate = await newIsolate(application, { around: (_, send) => answered.then(send) });
+    const lists = Promise.all(Array.from({ length: 100 }, () => isolate.read()));
+    for (let tries = 0; isolate.builds() < 2 && tries < 100; tries++) await scheduler.wait(50);
+    await scheduler.wait(500);
+    expect(isolate.builds()).toBe(2);
+    answer();
+    expect(await Promise.all((await lists).map(valueIn))).toEqual(Array.from({ length: 100 }, () => 0));
+    expect(isolate.builds()).toBe(2);
   });
 });
 

@@ -77,7 +77,8 @@ async function goOver(client: Client): Promise<void> {
   expect(tally(outcomes)).toEqual({ "401 INVALID_APPLICATIONID": REFUSALS_A_MINUTE, [LIMITED]: 1 });
 }
 
-let guessedLists = 0;
+/** Doors ask for list 1 to learn whether there is one, so that is no guess. */
+let guessedLists = 1;
 
 interface Kind {
   refused: string;
@@ -205,6 +206,33 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     const client = clientAt(newAddress());
     const outcomes = await Promise.all(times(300).map(() => client.keySet(application.id)));
     expect(tally(outcomes)).toEqual({ "200": 300 });
+  });
+});
+
+describe("doors are not guessers, however many share an address (contract sections 7 and 14)", () => {
+  const polls = REFUSALS_A_MINUTE * 5;
+
+  it("when they ask for the list after the last, to learn whether there is one: D1 is asked once a second", async () => {
+    const application = await createApplication({ statusList: true });
+    const client = clientAt(newAddress());
+    expect(await client.statusList(application.id, 1)).toBe("404 UNKNOWN_STATUSLIST");
+    vi.setSystemTime(minute + 1000);
+    const before = client.d1RoundTrips();
+    const outcomes = await inParallel(times(polls), () => client.statusList(application.id, 1));
+    expect(tally(outcomes)).toEqual({ "404 UNKNOWN_STATUSLIST": polls });
+    expect(client.d1RoundTrips()).toBe(before + 1);
+    expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
+  });
+
+  it("when their application has no status lists: D1 is asked once a second", async () => {
+    const application = await createApplication();
+    const client = clientAt(newAddress());
+    expect(await client.statusList(application.id, 0)).toBe("404 UNKNOWN_STATUSLIST");
+    const before = client.d1RoundTrips();
+    const outcomes = await inParallel(times(polls), () => client.statusList(application.id, 0));
+    expect(tally(outcomes)).toEqual({ "404 UNKNOWN_STATUSLIST": polls });
+    expect(client.d1RoundTrips()).toBe(before);
+    expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
   });
 });
 

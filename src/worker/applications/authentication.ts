@@ -83,13 +83,15 @@ export async function requirePublisher(parts: Parts, clientAddress: string, id: 
 
 /**
  * The application whose status lists are requested. A disabled application keeps its lists, as it keeps its keys: doors
- * still check its badges.
+ * still check its badges. Doors of an application without lists ask repeatedly, so only unknown IDs count as guesses.
  */
 export async function requireStatusLists(parts: Parts, clientAddress: string, id: string): Promise<Application> {
   const application = await find(parts, clientAddress, id);
   // An administrator may just have turned them on.
   const newer = application?.statusList === false ? await findForDenial(parts, clientAddress, id) : application;
-  return newer?.statusList ? newer : refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
+  if (newer?.statusList) return newer;
+  if (newer) throw new Refusal("UNKNOWN_STATUSLIST", { applicationId: id });
+  return refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
 }
 
 async function requireEnabled(

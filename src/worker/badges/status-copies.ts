@@ -1,5 +1,6 @@
 import {
   CACHE_DEADLINE_MILLISECONDS,
+  DENIAL_CACHE_MILLISECONDS,
   MAX_CACHED_APPLICATIONS,
   MAX_CACHED_STATUS_LISTS,
   STATUS_LIST_CACHE_SECONDS,
@@ -20,15 +21,30 @@ export interface ListCopy {
 /** What an isolate knows of status lists, by their addresses. */
 export class StatusLists {
   readonly copies = new BoundedCache<ListCopy>(MAX_CACHED_STATUS_LISTS);
-  /** Lists that a request is building. An entry is left behind when that request's caller hangs up. */
-  readonly building = new BoundedCache<true>(MAX_CACHED_STATUS_LISTS);
-  /** Number of the last list, by application ID. */
-  readonly lastLists = new BoundedCache<number>(MAX_CACHED_APPLICATIONS);
+  /** The request that is building a list. An entry is left behind when that request's caller hangs up. */
+  readonly building = new BoundedCache<object>(MAX_CACHED_STATUS_LISTS);
+  /** Number of the last list and when D1 was asked, by application ID. */
+  readonly #lastLists = new BoundedCache<{ list: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
 
   /** @returns the copy if it is young enough to be sent */
   recall(uri: string, now: number): ListCopy | undefined {
     const copy = this.copies.get(uri);
     return copy && isYoung(copy.builtAt, now) ? copy : undefined;
+  }
+
+  /** @returns the number of the application's last list as far as is known: there is always a first one */
+  lastList(applicationId: string): number {
+    return this.#lastLists.get(applicationId)?.list ?? 0;
+  }
+
+  rememberLastList(applicationId: string, list: number, askedAt: number): void {
+    this.#lastLists.set(applicationId, { list, askedAt });
+  }
+
+  /** Whether a list did not exist a moment ago. Every door asks for the list after the last, at every turn. */
+  isMissing(applicationId: string, list: number, now: number): boolean {
+    const last = this.#lastLists.get(applicationId);
+    return last !== undefined && list > last.list && Math.abs(now - last.askedAt) < DENIAL_CACHE_MILLISECONDS;
   }
 }
 

@@ -2,9 +2,11 @@ import { CompactSign } from "jose";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import { base64Url } from "../../shared/identifiers.ts";
 import {
+  PLATFORM_DEADLINE_MILLISECONDS,
   STATUS_BITS,
   STATUS_LIST_ENTRIES,
-  STATUS_LIST_POLL_MILLISECONDS,
+  STATUS_LIST_FIRST_POLL_MILLISECONDS,
+  STATUS_LIST_MAX_POLL_MILLISECONDS,
   STATUS_LIST_TTL_SECONDS,
   STATUS_LIST_WAIT_MILLISECONDS,
 } from "../../shared/limits.ts";
@@ -12,6 +14,7 @@ import { refuse } from "../applications/authentication.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
+import { Refusal } from "../refusal.ts";
 import { findInactive } from "../storage/status-lists.ts";
 import { findShared, type ListCopy, share } from "./status-copies.ts";
 import { compress, packEntries } from "./status-entries.ts";
@@ -37,58 +40,87 @@ export async function readStatusList(
 ): Promise<string> {
   const { publicUrl, statusLists } = context;
   if (publicUrl === null) throw new Unavailable("PUBLIC_URL", new Error("PUBLIC_URL is not set"));
-  const uri = listUri(publicUrl, application.id, list);
-  const known = await recallOrBegin(context, uri);
+  const asked: AskedList = { application, list, uri: listUri(publicUrl, application.id, list), clientAddress };
+  const { uri } = asked;
+  const builder = {};
+  const known = await recallOrBegin(context, asked, builder);
   if (known) return known.jwt;
   try {
-    const copy = (await findShared(context, uri)) ?? (await build(context, application, { list, uri, clientAddress }));
+    const copy = (await findShared(context, uri)) ?? (await build(context, asked));
     statusLists.copies.set(uri, copy);
     return copy.jwt;
   } finally {
-    statusLists.building.delete(uri);
+    if (statusLists.building.get(uri) === builder) statusLists.building.delete(uri);
   }
+}
+
+interface AskedList {
+  application: Application;
+  list: number;
+  uri: string;
+  clientAddress: string;
 }
 
 /**
  * This isolate's copy; while another request builds one, waits for that. A shared promise would belong to that request, and
- * never settle once its caller hangs up.
+ * never settle once its caller hangs up. So after a while one of those who wait builds the list, and the others wait for that
+ * one: while D1 is slow, not everybody asks it.
  *
+ * @param builder stands for the caller
  * @returns undefined if the caller has to build one, for which others wait from now on
+ * @throws Refusal; Unavailable when none was built for as long as D1 may take
  */
-async function recallOrBegin({ statusLists, now }: Context, uri: string): Promise<ListCopy | undefined> {
-  for (let left = STATUS_LIST_WAIT_MILLISECONDS; left > 0; left -= STATUS_LIST_POLL_MILLISECONDS) {
+async function recallOrBegin(context: Context, asked: AskedList, builder: object): Promise<ListCopy | undefined> {
+  const { statusLists, now } = context;
+  const { application, list, uri } = asked;
+  let awaited = statusLists.building.get(uri);
+  let patience = STATUS_LIST_WAIT_MILLISECONDS;
+  let pause = STATUS_LIST_FIRST_POLL_MILLISECONDS;
+  for (let waited = 0; waited < PLATFORM_DEADLINE_MILLISECONDS; waited += pause) {
+    if (statusLists.isMissing(application.id, list, now())) return refuseList(context, asked);
     const copy = statusLists.recall(uri, now());
     if (copy) return copy;
-    if (!statusLists.building.get(uri)) break;
-    await scheduler.wait(STATUS_LIST_POLL_MILLISECONDS);
+    const building = statusLists.building.get(uri);
+    if (building !== awaited) patience = STATUS_LIST_WAIT_MILLISECONDS;
+    awaited = building;
+    if (building === undefined || patience <= 0) {
+      // Without an await after the look above: otherwise everybody who asks at this moment would build one.
+      statusLists.building.set(uri, builder);
+      return undefined;
+    }
+    await scheduler.wait(pause);
+    patience -= pause;
+    pause = Math.min(pause * 2, STATUS_LIST_MAX_POLL_MILLISECONDS);
   }
-  // Without an await after the look above: otherwise everybody who asks at this moment would build one.
-  statusLists.building.set(uri, true);
-  return undefined;
+  throw new Unavailable("status list", new Error("no request could build it"));
 }
 
-async function build(
-  context: Context,
-  application: Application,
-  { list, uri, clientAddress }: { list: number; uri: string; clientAddress: string },
-): Promise<ListCopy> {
+async function build(context: Context, asked: AskedList): Promise<ListCopy> {
+  const { application, list, uri, clientAddress } = asked;
   const { db, statusLists, refusedCalls, now } = context;
   // The list is as old as the moment before D1 was asked.
   const builtAt = now();
   const first = firstPositionOf(list);
   const range = { applicationId: application.id, first, end: first + STATUS_LIST_ENTRIES };
   const ask = () => findInactive(db, range, builtAt);
-  const isSeen = list <= (statusLists.lastLists.get(application.id) ?? 0);
-  // A list that this isolate has not seen may be a guess, and guessing must not cost D1 anything (contract section 7).
-  const inactive = isSeen ? await ask() : await refusedCalls.lookUp(clientAddress, builtAt, uri, ask);
+  // A list beyond the next may be a guess, and guessing must not cost D1 anything (contract section 7).
+  const isGuess = list > statusLists.lastList(application.id) + 1;
+  const inactive = isGuess ? await refusedCalls.lookUp(clientAddress, builtAt, uri, ask) : await ask();
   const lastList = listOf(inactive.lastPosition);
-  statusLists.lastLists.set(application.id, lastList);
-  if (list > lastList) return refuse(context, clientAddress, "UNKNOWN_STATUSLIST");
+  statusLists.rememberLastList(application.id, lastList, builtAt);
+  if (list > lastList) return refuseList(context, asked);
   const indexOf = await indexesOf(context, application, list);
   const lst = base64Url(await compress(packEntries(inactive, indexOf)));
   const copy = { jwt: await sign(context, application, { uri, lst, builtAt }), builtAt };
   share(context, uri, copy);
   return copy;
+}
+
+/** Doors ask for the list after the last to learn whether there is one, and many may share an address: that is no guess. */
+function refuseList(context: Context, { application, list, clientAddress }: AskedList): Promise<never> {
+  const isGuess = list > context.statusLists.lastList(application.id) + 1;
+  if (isGuess) return refuse(context, clientAddress, "UNKNOWN_STATUSLIST");
+  throw new Refusal("UNKNOWN_STATUSLIST");
 }
 
 /** By the key that signs new badges: it is in every key set that is still kept (contract section 10). */
