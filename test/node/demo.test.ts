@@ -44,14 +44,25 @@ describe("npm run demo, with the service running", () => {
       " 8  Bob mislays the phone: his badge is suspended, and resumed",
       " 9  Bob leaves the company: his badge is revoked",
       "10  Bob visits: an invitation to a badge that ends in 5 seconds",
-      "11  The server invites a visitor",
-      "12  The visitor's phone claims the invitation",
-      "13  4 webhooks have arrived at the server",
-      "14  Another invitation takes the last number; Carol comes too late",
-      "15  The visitor cancels: the server revokes the invitation",
-      "16  Carol asks again, and gets the number that came back",
+      "11  The door learns of it by its status list, and refuses Bob's last signature",
+      "12  The door loses the network, and then its power for a moment",
+      "13  The server invites a visitor",
+      "14  The visitor's phone claims the invitation",
+      "15  4 webhooks have arrived at the server",
+      "16  Another invitation takes the last number; Carol comes too late",
+      "17  The visitor cancels: the server revokes the invitation",
+      "18  Carol asks again, and gets the number that came back",
     ]);
     expect(told.stdout).toContain("Done: 5 badges");
+  });
+
+  it("ends with a door that refuses the revoked badge, within two minutes and without the network (contract section 14)", () => {
+    const [, seconds] = /< closed: revoked, (\d+) seconds after the revocation\n/.exec(told.stdout) ?? [];
+    expect(Number(seconds)).toBeLessThanOrEqual(120);
+    const [, withoutNetwork = ""] = told.stdout.split("the cable is pulled\n");
+    expect(withoutNetwork).toMatch(
+      /^ +> DoorControl.*\n +< open for badge \d+\n +> DoorControl.*\n +< closed: revoked\n/,
+    );
   });
 
   it("shows what was sent and what came back", () => {

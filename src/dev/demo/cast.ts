@@ -6,6 +6,7 @@ import { oneLine } from "../../admin/errors.ts";
 import { PROJECT } from "../../admin/platform/paths.ts";
 import { ADMIN } from "../../admin/shell.ts";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
+import { Door } from "./door.ts";
 import { DemoFailure, type Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";
 import type { WebhookReceiver } from "./webhook-receiver.ts";
@@ -17,6 +18,7 @@ export interface Cast {
   application: DemoApplication;
   receiver: WebhookReceiver;
   server: ServerClient;
+  door: Door;
   /** A client for a new device: its udid is random and starts with this name. */
   device(name: string): DeviceClient;
 }
@@ -37,6 +39,7 @@ export async function assemble(narrator: Narrator, origin: string, receiver: Web
     application,
     receiver,
     server: new ServerClient({ ...common, applicationSecret }),
+    door: await Door.install(narrator, origin, applicationId),
     device: (name) => new DeviceClient({ ...common, udid: `${name}-${randomBytes(8).toString("hex")}` }),
   };
 }
@@ -67,7 +70,17 @@ async function createApplication(narrator: Narrator, webhookUrl: string): Promis
   for (let tries = 1; ; tries++) {
     const first = FIRST_DEMO_NUMBER + Date.now() * DEMO_RANGE_SIZE;
     const range = ["--first", String(first), "--last", String(first + DEMO_RANGE_SIZE - 1)];
-    const words = ["application", "create", "--name", "Demo story", "--webhook-url", webhookUrl, ...range, "--json"];
+    const words = [
+      "application",
+      "create",
+      "--name",
+      "Demo story",
+      "--webhook-url",
+      webhookUrl,
+      "--status-list",
+      ...range,
+      "--json",
+    ];
     narrator.command([...ADMIN.split(" "), ...words]);
     const { code, stdout, stderr } = await runAdmin(words);
     if (code === 0) {

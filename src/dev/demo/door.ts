@@ -1,79 +1,92 @@
-import * as z from "zod";
-import { type JwkSet, verifyBadgeSignature } from "../../verify/badge-signature.ts";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DoorControl, type DoorOptions } from "../../examples/door-control.ts";
 import type { Narrator } from "./narrator.ts";
-import { must } from "./narrator.ts";
+import { isByPhone, type Presentation } from "./presentation.ts";
 
-const MAX_AGE_SECONDS = 60;
+/** Longer than at a real door: the story shows a signature again after waiting for a status list. */
+const MAX_AGE_SECONDS = 300;
 /** The story's door and service are one computer. Real doors allow for clocks that differ. */
 const CLOCK_TOLERANCE_SECONDS = 0;
-const P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
-const ES256 = { name: "ECDSA", hash: "SHA-256" } as const;
 
-/** A phone's own key. The building knows its public half; the service is not involved. */
-export async function newPhoneKey(): Promise<CryptoKeyPair> {
-  return await crypto.subtle.generateKey(P256, false, ["sign", "verify"]);
-}
+/** A door of the building: the example's (src/examples/door-control.ts), and a cable to the network. */
+export class Door {
+  readonly #narrator: Narrator;
+  readonly #options: DoorOptions;
+  readonly #folder: string;
+  #control: DoorControl | null = null;
+  #isPlugged = true;
+  #isShown = true;
 
-/** What a phone signs at a door: its badge number and the door's challenge. */
-const statement = (badgeId: string, challenge: string): BufferSource =>
-  new Uint8Array(new TextEncoder().encode(`${badgeId} at ${challenge}`));
+  private constructor(narrator: Narrator, folder: string, service: Pick<DoorOptions, "serviceUrl" | "applicationId">) {
+    this.#narrator = narrator;
+    this.#folder = folder;
+    this.#options = {
+      ...service,
+      file: join(folder, "door.json"),
+      log: (line) => narrator.note(`The door says: ${line}`),
+      fetch: (url, init) => this.#fetch(url, init),
+    };
+  }
 
-/** What a phone shows at a door. */
-export interface Presentation {
-  badgeId: string;
-  challenge: string;
-  /** ECDSA P-256 with SHA-256 over badge number and challenge. */
-  clientSignature: Uint8Array<ArrayBuffer>;
-  phoneKey: CryptoKey;
-  /** The service's signature. */
-  signature: string;
-}
+  /** A door that has nothing yet. */
+  static async install(narrator: Narrator, serviceUrl: string, applicationId: string): Promise<Door> {
+    return new Door(narrator, await mkdtemp(join(tmpdir(), "badge-demo-door-")), { serviceUrl, applicationId });
+  }
 
-/** What a phone shows at a door, without the service's signature. */
-export async function presentedAt(
-  challenge: string,
-  badgeId: string,
-  key: CryptoKeyPair,
-): Promise<Omit<Presentation, "signature">> {
-  const clientSignature = await crypto.subtle.sign(ES256, key.privateKey, statement(badgeId, challenge));
-  return { badgeId, challenge, clientSignature: new Uint8Array(clientSignature), phoneKey: key.publicKey };
-}
+  /** The power goes and comes back: what is left is what its file has. */
+  restart(): void {
+    this.#control = null;
+  }
 
-/** What a door knows. */
-export interface Door {
-  keys: JwkSet;
-  applicationId: string;
-}
+  /** Pulls its cable: from now on it reaches nothing. */
+  unplug(): void {
+    this.#isPlugged = false;
+  }
 
-const jwkSet = z.object({ keys: z.array(z.unknown()) });
+  /** Downloads the key set, when it is time, and the status lists. @returns whether all went well */
+  async refresh({ isShown = true } = {}): Promise<boolean> {
+    this.#isShown = isShown;
+    return (await this.#running()).refresh();
+  }
 
-/** Fetches what a door needs in advance: the application's public keys. */
-export async function fetchKeySet(narrator: Narrator, origin: string, applicationId: string): Promise<JwkSet> {
-  const path = `/v1/applications/${applicationId}/jwks.json`;
-  const response = await narrator.fetch(`${origin}${path}`, { method: "GET" });
-  must(response.status === 200, "the key set needs no credentials");
-  return jwkSet.parse(await response.json());
-}
+  /**
+   * Decides without asking the service: the service's signature says which badge presented which client signature, the
+   * status list that the badge has not ended, and the client signature that the phone answered this door's challenge.
+   *
+   * @returns what the door does
+   */
+  async check(presentation: Presentation): Promise<string> {
+    const control = await this.#running();
+    const verified = await control.check(presentation.signature, {
+      maxAgeSeconds: MAX_AGE_SECONDS,
+      clockToleranceSeconds: CLOCK_TOLERANCE_SECONDS,
+      clientSignature: Buffer.from(presentation.clientSignature).toString("base64"),
+    });
+    if (!verified.ok) return `closed: ${verified.reason}`;
+    const { badgeNumber } = verified;
+    return (await isByPhone(presentation, badgeNumber))
+      ? `open for badge ${badgeNumber}`
+      : "closed: the phone did not sign this challenge";
+  }
 
-/**
- * Decides without asking the service: the service's signature says which badge presented which client signature, and
- * the client signature says that the phone answered this door's challenge.
- *
- * @returns what the door does
- */
-export async function checkAtDoor(
-  door: Door,
-  { challenge, clientSignature, phoneKey, signature }: Presentation,
-): Promise<string> {
-  const verified = await verifyBadgeSignature(signature, {
-    ...door,
-    now: Date.now(),
-    maxAgeSeconds: MAX_AGE_SECONDS,
-    clockToleranceSeconds: CLOCK_TOLERANCE_SECONDS,
-    clientSignature: Buffer.from(clientSignature).toString("base64"),
-  });
-  if (!verified.ok) return `closed: ${verified.reason}`;
-  const data = statement(verified.badgeNumber, challenge);
-  const isByPhone = await crypto.subtle.verify(ES256, phoneKey, clientSignature, data);
-  return isByPhone ? `open for badge ${verified.badgeNumber}` : "closed: the phone did not sign this challenge";
+  async remove(): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #running(): Promise<DoorControl> {
+    this.#control ??= await DoorControl.open(this.#options);
+    return this.#control;
+  }
+
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
+    if (!this.#isPlugged) throw new Error("the cable is pulled");
+    const response = await fetch(url, init);
+    if (this.#isShown) {
+      this.#narrator.sent(`GET ${new URL(url).pathname}`);
+      this.#narrator.received(`${response.status} ${response.headers.get("content-type")}`);
+    }
+    return response;
+  }
 }

@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
 import { oneLine } from "../../admin/errors.ts";
 import { assemble } from "./cast.ts";
+import type { Door } from "./door.ts";
 import { DemoFailure, Narrator } from "./narrator.ts";
 import { hearOfBadges, inviteVisitor, pageBadges, runOutOfNumbers, takeNumberBack } from "./scenes-at-the-server.ts";
-import { revoke, suspendAndResume, visitForSeconds } from "./scenes-of-a-life.ts";
+import { doorLearns, doorWithoutNetwork, revoke, suspendAndResume, visitForSeconds } from "./scenes-of-a-life.ts";
 import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
 
@@ -15,9 +16,9 @@ const HEALTH_TIMEOUT_MILLISECONDS = 10_000;
 const HELP = `Usage: npm run demo [-- --url URL]
 
 Tells the story of a badge against the running local service: an application, a
-phone, a door, a badge that is suspended, revoked and ends by itself, a visitor,
-webhooks, an invitation that comes back. Every step is checked against the
-contract.
+phone, a door, a badge that is suspended, revoked and ends by itself, a door that
+learns of it and loses the network, a visitor, webhooks, an invitation that comes
+back. Every step is checked against the contract. It takes up to a minute.
 
   --url URL   where the service is; ${DEFAULT_ORIGIN} if not given
   --help      show this page
@@ -72,18 +73,23 @@ async function demonstrate(): Promise<void> {
 async function tellStory(narrator: Narrator, origin: string): Promise<void> {
   narrator.say(`The story of a badge, at ${origin} (> sent, < came back)`);
   const receiver = new WebhookReceiver();
+  let door: Door | undefined;
   try {
     const cast = await assemble(narrator, origin, receiver);
+    door = cast.door;
     const phone = cast.device("phone");
     const alice = await getBadge(cast, phone);
     await askAgain(cast, phone, alice);
     const presentation = await getSignature(cast, phone, alice);
-    const door = await openDoor(cast, presentation);
+    await openDoor(cast, presentation);
     const bob = await shareThePhone(cast, phone, alice);
     await pageBadges(cast, [alice, bob]);
     await suspendAndResume(cast, phone, bob);
-    await revoke(cast, phone, bob);
-    const visit = await visitForSeconds(cast, phone, bob, door);
+    const bobs = await revoke(cast, phone, bob);
+    const revokedAt = performance.now();
+    const visit = await visitForSeconds(cast, phone, bob);
+    await doorLearns(cast, bobs, revokedAt);
+    await doorWithoutNetwork(cast, presentation, bobs);
     const visitor = await inviteVisitor(cast);
     await hearOfBadges(cast, [alice, bob, visit, visitor]);
     const { invitation, latecomer } = await runOutOfNumbers(cast);
@@ -91,11 +97,13 @@ async function tellStory(narrator: Narrator, origin: string): Promise<void> {
     narrator.say("");
     narrator.say(
       `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
-        "back and handed out again; a door opened offline, and closed for badges that had ended; every webhook genuine. " +
+        "back and handed out again; a door opened offline, and closed for badges that had ended, also without the network; " +
+        "every webhook genuine. " +
         "All as the contract says.",
     );
   } finally {
     receiver.close();
+    await door?.remove();
   }
 }
 
