@@ -24,9 +24,9 @@ export function addReconcileCommand(program: Command): void {
     .description(
       "Run it after D1 or an application's allocator object was restored to an older state. It asks the running service " +
         "to reconcile the two, and shows its progress. No number is handed out twice even without it; what it fixes is " +
-        "invitations whose numbers one of the two forgot. It can be repeated, and interrupting it stops nothing.\n\n" +
+        "invitations whose numbers one of the two forgot, and revocations that D1 forgot. It can be repeated, and interrupting it stops nothing.\n\n" +
         "With --restored d1, invitations that are pending in D1 although their numbers were released since are " +
-        "revoked: the numbers belong to those who got them later. With --restored object, the allocator takes over " +
+        "revoked: the numbers belong to those who got them later. Badges that were revoked since are revoked again. With --restored object, the allocator takes over " +
         "every number that D1 knows, and releases those of invitations that have ended.",
     )
     .addOption(

@@ -166,6 +166,6 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   UNAVAILABLE: {
     meaning:
       "A part of the platform is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
-    remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. The exception is \`POST /v1/invitation\` without an \`Idempotency-Key\`: see its description.`,
+    remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. \`POST /v1/invitation\` is safe to repeat only with an \`Idempotency-Key\`.`,
   },
 };
