@@ -5,10 +5,11 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { describeError } from "../admin/errors.ts";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
+import { writeConsole } from "./console-assets.ts";
 
 /**
  * Makes the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page, as
- * it stands in `src/docs-page`, and Scalar's API reference. npm runs it on installing, and before `npm start`, `npm
+ * it stands in `src/docs-page`, Scalar's API reference, and the page at `/console`. npm runs it on installing, and before `npm start`, `npm
  * test` and `npm run deploy`; by hand: `npm run docs:build`.
  */
 
@@ -58,10 +59,11 @@ async function writeScript(): Promise<void> {
 try {
   mkdirSync(dirname(SCRIPT), { recursive: true });
   cpSync(join(SOURCE, "page.html"), join(ASSETS, "docs.html"));
-  for (const name of ["page.js", "accessibility.js", "page.css", "icon.svg"])
+  for (const name of ["page.js", "accessibility.js", "page.css", "product.css", "icon.svg"])
     cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
   writeFileSync(join(ASSETS, "openapi.json"), JSON.stringify(openApiDocument(Date.now())));
   await writeScript();
+  await writeConsole(ASSETS);
 } catch (error) {
   process.stderr.write(`${describeError(error)}\n`);
   process.exitCode = 1;

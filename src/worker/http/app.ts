@@ -8,6 +8,7 @@ import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { badgeLifeRoutes } from "./badge-life-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
+import { consoleRoutes } from "./console-routes.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
@@ -50,6 +51,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", serviceRoutes)
   .route("/", statusRoutes)
   .route("/", docsRoutes)
+  .route("/", consoleRoutes)
   .notFound((c) => errorResponse(c, "NOT_FOUND"))
   .onError(handleException);
 

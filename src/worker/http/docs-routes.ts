@@ -1,8 +1,9 @@
-import { Hono, type Context as HonoContext } from "hono";
+import { Hono } from "hono";
 import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
-import { Refusal } from "../refusal.ts";
+import { assetResponse } from "./assets.ts";
+import { hasConsole } from "./console-routes.ts";
 import type { HttpEnv } from "./environment.ts";
-import { cacheable, methodNotAllowed, otherResponse } from "./response.ts";
+import { methodNotAllowed, otherResponse } from "./response.ts";
 
 /**
  * The page may run our scripts and call this service, nothing else. Scalar sets styles on elements, which needs inline
@@ -29,7 +30,7 @@ export const docsRoutes = new Hono<HttpEnv>()
     const isDemo = demo !== undefined && c.get("context").isLocal;
     const page = await assetResponse(c, isDemo ? "no-store" : `public, max-age=${PUBLIC_CACHE_SECONDS}`);
     page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
-    return isDemo ? withApplication(page, demo) : page;
+    return forDeployment(page, { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) });
   })
   .get("/docs/", (c) => otherResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).
@@ -40,18 +41,18 @@ export const docsRoutes = new Hono<HttpEnv>()
 
 /**
  * Adds the ID of the demo application, which only local development has: the page fills it into the calls that it tries.
- * The ID is public; a secret must not be added.
+ * The ID is public; a secret must not be added. Removes the link to a console that is switched off.
  */
-function withApplication(page: Response, applicationId: string): Response {
+function forDeployment(page: Response, has: { applicationId: string | null; hasConsole: boolean }): Response {
+  const { applicationId } = has;
+  if (applicationId === null && has.hasConsole) return page;
   page.headers.delete("ETag");
-  return new HTMLRewriter()
-    .on("#reference", { element: (mount) => void mount.setAttribute("data-application-id", applicationId) })
-    .transform(page);
-}
-
-/** @throws Refusal when there is no such file */
-async function assetResponse(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
-  const asset = await c.env.ASSETS.fetch(c.req.raw);
-  if (asset.status === 404) throw new Refusal("NOT_FOUND");
-  return cacheable(c, otherResponse(c, asset.body, asset.status, asset.headers), cacheControl);
+  const rewriter = new HTMLRewriter();
+  if (applicationId !== null) {
+    rewriter.on("#reference", {
+      element: (mount) => void mount.setAttribute("data-application-id", applicationId),
+    });
+  }
+  if (!has.hasConsole) rewriter.on("#console-link", { element: (link) => void link.remove() });
+  return rewriter.transform(page);
 }

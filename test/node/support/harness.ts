@@ -13,10 +13,12 @@ export interface Harness {
   /** Of the application, which is the demo application, too. */
   applicationId: string;
   applicationSecret: string;
+  /** What the Worker writes to. */
+  database: Database;
   close(): Promise<void>;
 }
 
-export async function startHarness(): Promise<Harness> {
+export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
   const { publicKey, privateKey } = await generateSealingKey();
   const credentials = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
   const configPath = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
@@ -30,11 +32,11 @@ export async function startHarness(): Promise<Harness> {
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
   await createApplication(database, {
     name: "Test",
-    webhookUrl: null,
+    webhookUrl,
     requireSecret: false,
     reuseAfterSeconds: 0,
     signatureLifetimeSeconds: null,
     credentials,
   });
-  return { origin: url.origin, ...credentials, close: () => server.close() };
+  return { origin: url.origin, ...credentials, database, close: () => server.close() };
 }

@@ -1,0 +1,68 @@
+import type { ComponentChildren } from "preact";
+import type { Badge, BadgeState, ServerClient } from "../../client/index.ts";
+import { grouped } from "../parts/texts.tsx";
+
+/** The steps of a badge's life that the page offers (contract section 12). A new step is an entry here. */
+export interface BadgeStep {
+  /** The button; `…` follows where the step asks first. */
+  label: string;
+  from: readonly BadgeState[];
+  /** Absent: nothing is lost by it, so it does not ask. */
+  question?: {
+    title: (badge: Badge) => string;
+    text: (badge: Badge) => ComponentChildren;
+  };
+  /** Whether it cannot be undone. */
+  isFinal?: boolean;
+  act: (server: ServerClient, badge: Badge) => Promise<Badge>;
+  /** What has been done. */
+  done: (badge: Badge) => string;
+  undo?: (server: ServerClient, badge: Badge) => Promise<Badge>;
+}
+
+export const BADGE_STEPS: readonly BadgeStep[] = [
+  {
+    label: "Suspend",
+    from: ["active"],
+    question: {
+      title: ({ id }) => `Suspend badge ${grouped(id)}?`,
+      text: ({ userId }) => (
+        <>
+          <p>
+            The phone of {userId} is refused from now on, until you resume the badge. Right for a phone that is missing.
+          </p>
+          <p>You can undo this: the badge keeps its number.</p>
+        </>
+      ),
+    },
+    act: (server, { id }) => server.suspendBadge(id),
+    done: ({ id }) => `Badge ${grouped(id)} is suspended.`,
+    undo: (server, { id }) => server.resumeBadge(id),
+  },
+  {
+    label: "Resume",
+    from: ["suspended"],
+    act: (server, { id }) => server.resumeBadge(id),
+    done: ({ id }) => `Badge ${grouped(id)} is active again.`,
+    undo: (server, { id }) => server.suspendBadge(id),
+  },
+  {
+    label: "Revoke",
+    from: ["active", "suspended", "expired"],
+    question: {
+      title: ({ id }) => `Revoke badge ${grouped(id)}?`,
+      text: ({ userId }) => (
+        <>
+          <p>The badge of {userId} ends for good, and its number is never issued again.</p>
+          <p>
+            <strong>This cannot be undone.</strong> Only an invitation that you create here gives this phone another
+            badge.
+          </p>
+        </>
+      ),
+    },
+    isFinal: true,
+    act: (server, { id }) => server.revokeBadge(id),
+    done: ({ id }) => `Badge ${grouped(id)} is revoked.`,
+  },
+];

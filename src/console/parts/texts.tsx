@@ -1,0 +1,64 @@
+import type { ComponentChildren } from "preact";
+
+/** Small parts that show values: numbers in groups, times in the reader's zone. */
+
+const counts = new Intl.NumberFormat();
+
+/** A count with the reader's separators. */
+export const count = (number: number): string => counts.format(number);
+
+/** `1 badge`, `2 badges`. */
+export const counted = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+/** A badge number in groups of three, for a sentence: with narrow spaces that do not break. */
+export const grouped = (number: string): string => number.replaceAll(/\B(?=(\d{3})+$)/g, "\u202f");
+
+/** A badge number in groups of three. The gaps are drawn, so a copied number has none. */
+export function Digits({ value }: { value: string | number }) {
+  const groups = String(value).match(/\d{1,3}(?=(\d{3})*$)/g) ?? [];
+  return (
+    <span class="digits">
+      {groups.map((group, place) => (
+        <span key={place}>{group}</span>
+      ))}
+    </span>
+  );
+}
+
+const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+
+/** A time in the reader's zone; in full, with the zone, when it is pointed at or focused. */
+export function When({ at }: { at: string }) {
+  const time = new Date(at);
+  if (Number.isNaN(time.getTime())) return <span>{at}</span>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the time in full shows on focus
+    <time class="when" dateTime={at} tabIndex={0}>
+      {short.format(time)}
+      <span class="when-full">{full.format(time)}</span>
+    </time>
+  );
+}
+
+/** The value of an `<input type="datetime-local">` for a time, in the reader's zone. */
+export function localInputValue(time: Date): string {
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 16);
+}
+
+export function Field({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="field">
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+export type Tone = "good" | "waiting" | "bad" | "over";
+
+/** A state in words; the colour only repeats them. */
+export function Chip({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return <span class={`chip chip-${tone}`}>{children}</span>;
+}

@@ -1,0 +1,93 @@
+import { useRef, useState } from "preact/hooks";
+import { explain } from "./parts/problems.ts";
+import { Session, type SessionEnd } from "./session.ts";
+
+const END_TEXTS: Readonly<Record<SessionEnd, string>> = {
+  "signed-out": "You are signed out. This tab has forgotten the secret.",
+  idle: "You were signed out after an hour without activity. This tab has forgotten the secret.",
+  refused: "The service no longer accepts your secret. Sign in again, or ask your administrator for a new one.",
+};
+
+/** The fields have no names and are emptied on submit: the secret goes nowhere but into the session. */
+export function SignIn(props: {
+  /** How the last session ended. */
+  end: SessionEnd | null;
+  onSignIn: (session: Session) => void;
+  onEnd: (end: SessionEnd) => void;
+}) {
+  const { end, onSignIn, onEnd } = props;
+  const id = useRef<HTMLInputElement>(null);
+  const secret = useRef<HTMLInputElement>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy || id.current === null || secret.current === null) return;
+    const credentials = { applicationId: id.current.value.trim(), applicationSecret: secret.current.value.trim() };
+    setBusy(true);
+    setProblem(null);
+    try {
+      if (!isSendable(credentials)) throw new Error("cannot be sent");
+      const session = await Session.signIn(credentials, onEnd);
+      secret.current.value = "";
+      onSignIn(session);
+    } catch (error) {
+      setProblem(isSendable(credentials) ? explain(error) : NOT_SENDABLE);
+      setBusy(false);
+      secret.current?.focus();
+      secret.current?.select();
+    }
+  };
+  return (
+    <main class="sign-in">
+      <h1>Sign in</h1>
+      {end !== null && problem === null && (
+        <p class="note" role="status">
+          {END_TEXTS[end]}
+        </p>
+      )}
+      <form onSubmit={submit} autocomplete="off">
+        <label>
+          Application ID
+          <input ref={id} required autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="app_…" />
+        </label>
+        <label>
+          Secret
+          <input
+            ref={secret}
+            type="password"
+            required
+            autocomplete="off"
+            aria-describedby="secret-use"
+            placeholder="bdss_…"
+          />
+        </label>
+        <p id="secret-use" class="hint">
+          Your own secret, or the application's. It stays in this tab's memory and is forgotten when you sign out, close
+          or reload the tab, or do nothing for an hour.
+        </p>
+        {problem !== null && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <button type="submit" class="primary" aria-disabled={isBusy}>
+          {isBusy ? "Signing in…" : "Sign in"}
+        </button>
+      </form>
+      <details>
+        <summary>Where do I get a secret?</summary>
+        <p>
+          Whoever runs the service makes one for you:{" "}
+          <code>npm run -s admin -- secret add APPLICATION_ID --console NAME</code>. It can be retired without touching
+          anybody else's.
+        </p>
+      </details>
+    </main>
+  );
+}
+
+const NOT_SENDABLE = "That is not an application ID with a secret: they are made of letters, digits, - and _.";
+
+const isSendable = ({ applicationId, applicationSecret }: { applicationId: string; applicationSecret: string }) =>
+  [applicationId, applicationSecret].every((text) => /^[\x21-\x7e]+$/.test(text));
