@@ -1,13 +1,61 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { Agent, createServer, type IncomingMessage, request } from "node:http";
 import { performance } from "node:perf_hooks";
-import { Worker } from "node:worker_threads";
+import { setTimeout as wait } from "node:timers/promises";
+import { parentPort, Worker } from "node:worker_threads";
 import { z } from "zod";
-import type { Burst, BurstResult } from "./load-thread.ts";
 
-/** The load generator: sends one burst at a time from a thread of its own. */
+/** One HTTP call, ready to be sent. */
+export interface Call {
+  method: "GET" | "POST" | "PATCH";
+  path: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+export interface HttpResponse {
+  /** 0: there was none, and `body` says why. */
+  status: number;
+  body: string;
+  /** The header `Retry-After`. */
+  retryAfter: string | null;
+}
+
+/** Calls to one server. */
+export interface Burst {
+  port: number;
+  /** Connections; each makes its next call when its last one was answered. */
+  clients: number;
+  calls: readonly Call[];
+  /** Calls that become due in a second, whatever the server does; if not given, each is due when a connection is free. */
+  rate?: number;
+  /** How long a client waits for a response. */
+  timeoutMilliseconds?: number;
+}
+
+export interface BurstResult {
+  /** In the order of the calls. */
+  responses: HttpResponse[];
+  /** Milliseconds from when a call was due to the last byte read, one a call. */
+  latencies: Float64Array<ArrayBuffer>;
+  seconds: number;
+  /** Share of the time in which the generator was busy: near 1 it would be the bottleneck itself. */
+  utilization: number;
+}
+
+/** A call for which no connection became free, or to which no response came, in time. */
+export const NOT_SENT: HttpResponse = { status: 0, body: "no connection was free in time", retryAfter: null };
+export const GAVE_UP: HttpResponse = { status: 0, body: "no response in time", retryAfter: null };
+
+/**
+ * How long a call waits for a connection. Short, so that what is sent is young: calls whose clients leave at once would keep
+ * the service busy for nobody, and that would be the generator's doing.
+ */
+const CONNECTION_PATIENCE_MILLISECONDS = 1000;
+
+/** The load generator: sends one burst at a time from a thread of its own, so that nothing else of the run delays it. */
 export class LoadGenerator {
-  readonly #thread = new Worker(new URL("./load-thread.ts", import.meta.url));
+  readonly #thread = new Worker(new URL(import.meta.url));
   /** The largest share of a burst's time in which the generator itself was busy, from 0 to 1. */
   highestUtilization = 0;
 
@@ -24,37 +72,90 @@ export class LoadGenerator {
   }
 }
 
+// In the thread.
+parentPort?.on("message", async (burst: Burst) => parentPort?.postMessage(await run(burst)));
+
+/** Connections to the server of the last burst, for the next one if that is to the same. */
+let connections: { key: string; agent: Agent } | undefined;
+
+async function run({ port, clients, calls, rate, timeoutMilliseconds }: Burst): Promise<BurstResult> {
+  const key = `${port} ${clients}`;
+  if (connections?.key !== key) connections?.agent.destroy();
+  if (connections?.key !== key) connections = { key, agent: new Agent({ keepAlive: true, maxSockets: clients }) };
+  const { agent } = connections;
+  const responses: HttpResponse[] = [];
+  const latencies = new Float64Array(calls.length);
+  const loop = performance.eventLoopUtilization();
+  const startedAt = performance.now();
+  const queue = calls.entries();
+  const client = async () => {
+    for (const [place, call] of queue) {
+      const dueAt = rate === undefined ? performance.now() : startedAt + (place * 1000) / rate;
+      const lateness = performance.now() - dueAt;
+      if (lateness < 0) await wait(-lateness);
+      const isTooLate = lateness > CONNECTION_PATIENCE_MILLISECONDS;
+      responses[place] = isTooLate ? NOT_SENT : await send(agent, port, call, timeoutMilliseconds);
+      latencies[place] = performance.now() - dueAt;
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  const seconds = (performance.now() - startedAt) / 1000;
+  return { responses, latencies, seconds, utilization: performance.eventLoopUtilization(loop).utilization };
+}
+
+/** @param timeoutMilliseconds after which the client gives up */
+export async function send(
+  agent: Agent,
+  port: number,
+  call: Call,
+  timeoutMilliseconds?: number,
+): Promise<HttpResponse> {
+  const { method, path, headers, body } = call;
+  const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+  const signal = timeoutMilliseconds === undefined ? undefined : AbortSignal.timeout(timeoutMilliseconds);
+  const options = { agent, host: "127.0.0.1", port, method, path, headers: { ...headers, ...length } };
+  const sent = request(signal ? { ...options, signal } : options);
+  try {
+    sent.end(body);
+    const [response]: IncomingMessage[] = await once(sent, "response");
+    if (!response) throw new Error("no response");
+    const text = Buffer.concat(await response.toArray()).toString();
+    return { status: response.statusCode ?? 0, body: text, retryAfter: response.headers["retry-after"] ?? null };
+  } catch (error) {
+    if (signal?.aborted) return GAVE_UP;
+    // workerd closed the idle connection at the moment it was used again (Node: `request.reusedSocket`).
+    const isUnsent = error instanceof Error && "code" in error && error.code === "ECONNRESET" && sent.reusedSocket;
+    return isUnsent
+      ? send(agent, port, call, timeoutMilliseconds)
+      : { status: 0, body: String(error), retryAfter: null };
+  }
+}
+
 /** An application server that takes webhooks. */
 export interface Receiver {
   /** @param path tells senders apart */
   url(path: string): string;
-  /** By path: when each badge's first webhook arrived, in milliseconds of `performance.now()`. */
-  arrivals(path: string): ReadonlyMap<string, number>;
+  /** By path: the badges whose webhook has arrived. */
+  arrivals(path: string): ReadonlySet<string>;
   close(): void;
 }
 
 const badgeEvent = z.object({ data: z.object({ id: z.string() }) });
 
-/** @param hangs how long it takes to respond on a path, in milliseconds */
-export async function startReceiver(hangs: Readonly<Record<string, number>> = {}): Promise<Receiver> {
-  const arrived = new Map<string, Map<string, number>>();
-  const arrivals = (path: string) => {
-    const known = arrived.get(path) ?? new Map<string, number>();
-    arrived.set(path, known);
-    return known;
-  };
+export async function startReceiver(): Promise<Receiver> {
+  const arrived = new Map<string, Set<string>>();
   const server = createServer(async (request, response) => {
     const path = request.url?.slice(1) ?? "";
     const { id } = badgeEvent.parse(JSON.parse(Buffer.concat(await request.toArray()).toString())).data;
-    if (!arrivals(path).has(id)) arrivals(path).set(id, performance.now());
-    setTimeout(() => response.writeHead(204).end(), hangs[path] ?? 0).unref();
+    arrived.set(path, (arrived.get(path) ?? new Set()).add(id));
+    response.writeHead(204).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the receiver has no port");
   return {
     url: (path) => `http://127.0.0.1:${address.port}/${path}`,
-    arrivals,
+    arrivals: (path) => arrived.get(path) ?? new Set(),
     close: () => void server.close().closeAllConnections(),
   };
 }

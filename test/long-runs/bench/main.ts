@@ -2,11 +2,10 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { Command } from "commander";
 import { note, runCommand, say } from "../command-line.ts";
-import { chart } from "./chart.ts";
 import { LoadGenerator, startReceiver } from "./load.ts";
-import { newClients, OPERATIONS } from "./operations.ts";
+import { newClients } from "./operations.ts";
 import { OWN_COST_OPERATIONS, OWN_COST_SIDES, OwnCostBench, ownCostTable } from "./own-cost.ts";
-import { compared, summarize, tables, verdict } from "./results.ts";
+import { summarize, tables, verdict } from "./results.ts";
 import { Bench, type Contestant, type Plan } from "./rounds.ts";
 import { type Side, type SideName, withSides } from "./sides.ts";
 
@@ -44,55 +43,45 @@ const QUICK: Plan = { connections: 64, unmeasuredCallsAClient: 1, rounds: 3, sec
 /** A load generator busier than this has a share in the latencies it measures. */
 const BUSY_GENERATOR = 0.7;
 
-const options = new Command("npm run bench --")
+const { quick, ownCost, json, profile } = new Command("npm run bench --")
   .description(DESCRIPTION)
   .option("--quick", "fewer and shorter rounds: about two minutes")
   .option("--own-cost", "measure the CPU time of the Worker's own code, platform calls memoised: about a minute")
   .option("--json <file>", "write the figures and every single measurement to a file")
-  .option("--svg <file>", "write a chart to a file")
-  .option("--profile <operation>", "measure nothing, but write a CPU profile of each side's Worker")
+  .option("--profile <name>", "with --own-cost: measure nothing, but write a CPU profile of this call on each side")
   .parse()
-  .opts<{ quick?: boolean; ownCost?: boolean; json?: string; svg?: string; profile?: string }>();
+  .opts<{ quick?: true; ownCost?: true; json?: string; profile?: string }>();
 
 await runCommand(async () => {
-  const { ownCost = false, profile, quick, svg } = options;
-  const names = ownCost ? Object.keys(OWN_COST_OPERATIONS) : OPERATIONS.map(({ name }) => name);
-  if (profile !== undefined && !names.includes(profile)) {
-    throw new Error(`${profile} cannot be profiled; choose one of: ${names.join(", ")}`);
+  if (profile !== undefined && !(ownCost && profile in OWN_COST_OPERATIONS)) {
+    throw new Error(`--profile goes with --own-cost: one of ${Object.keys(OWN_COST_OPERATIONS).join(", ")}`);
   }
-  if (ownCost && (quick || svg !== undefined)) throw new Error("--own-cost goes with --json and --profile alone");
-  const inspects = profile !== undefined;
-  if (ownCost) await withSides(OWN_COST_SIDES, { inspects }, runOwnCost);
-  else await withSides(SIDES, { inspects, consumes: true }, runRounds);
+  if (ownCost) await withSides(OWN_COST_SIDES, { inspects: profile !== undefined }, runOwnCost);
+  else await withSides(SIDES, { consumes: true }, runRounds);
 });
 
 async function runOwnCost(side: (name: SideName) => Side): Promise<void> {
   const bench = await OwnCostBench.prepare(side);
-  const { profile, json } = options;
-  if (profile !== undefined) return writeProfiles(`own-cost-${profile}`, await bench.profile(profile));
+  if (profile !== undefined) return bench.profile(profile);
   const { operations, isCpuTime } = await bench.measure();
   say(`\n${ownCostTable(operations, isCpuTime)}`);
-  if (json !== undefined) writeJson(json, { isCpuTime, operations });
+  writeJson({ isCpuTime, operations });
 }
 
 async function runRounds(side: (name: SideName) => Side): Promise<void> {
-  const plan = options.quick ? QUICK : FULL;
+  const plan = quick ? QUICK : FULL;
   const load = new LoadGenerator();
   const receiver = await startReceiver();
   try {
     const contestants: Contestant[] = [];
     for (const name of SIDES) contestants.push(await makeContestant(side(name), receiver.url(name)));
-    const bench = new Bench(load, receiver, contestants, plan);
-    const profiled = OPERATIONS.find(({ name }) => name === options.profile);
-    if (profiled) return writeProfiles(profiled.name, await bench.profile(profiled));
-    const measurements = await bench.run();
+    const measurements = await new Bench(load, receiver, contestants, plan).run();
     const operations = summarize(measurements);
     const generatorBusy = load.highestUtilization;
     const busy = `The load generator was busy ${Math.round(generatorBusy * 100)}% of a measurement at most`;
     const warning = generatorBusy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
     say(["", tables(operations), "", verdict(operations), busy + warning].join("\n"));
-    if (options.json !== undefined) writeJson(options.json, { plan, generatorBusy, operations, measurements });
-    if (options.svg !== undefined) writeFileSync(options.svg, chart(compared(operations)));
+    writeJson({ plan, generatorBusy, operations, measurements });
   } finally {
     await load.close();
     receiver.close();
@@ -108,16 +97,10 @@ async function makeContestant(side: Side, webhookUrl: string): Promise<Contestan
   return { side, clients, webhooks: 0 };
 }
 
-function writeProfiles(name: string, profiles: ReadonlyMap<string, string>): void {
-  for (const [side, profile] of profiles) {
-    const file = `${side}-${name.replaceAll(/[^a-z0-9]+/g, "-")}.cpuprofile`;
-    writeFileSync(file, profile);
-    note(`wrote ${file}`);
-  }
-}
-
-/** With when and on what it was measured. */
-function writeJson(file: string, content: object): void {
+/** If a file is wanted, with when and on what it was measured. */
+function writeJson(content: object): void {
+  if (json === undefined) return;
   const machine = { cpu: cpus()[0]?.model ?? "unknown", threads: availableParallelism(), node: process.version };
-  writeFileSync(file, `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, ...content }, null, 2)}\n`);
+  writeFileSync(json, `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, ...content }, null, 2)}\n`);
+  note(`wrote ${json}`);
 }

@@ -1,6 +1,7 @@
-import { compactVerify, importSPKI } from "jose";
+import { createPublicKey } from "node:crypto";
+import { compactVerify } from "jose";
 import { z } from "zod";
-import type { Call, HttpResponse } from "./load-thread.ts";
+import type { Call, HttpResponse } from "./load.ts";
 import type { BenchApplication } from "./sides.ts";
 
 /** The applications of one side. */
@@ -36,14 +37,18 @@ export interface Expectation {
 export interface Operation {
   name: string;
   /** Whether each call makes a webhook. */
-  sendsWebhooks: boolean;
+  sendsWebhooks?: true;
   /** Whether only the service knows such calls: then no other side is measured. */
   isServiceOnly?: true;
-  /** The next `count` calls of these clients. */
-  next(clients: Clients, count: number): Expectation[];
+  /** The next call of these clients. @param place of the call among the `count` calls that are made together */
+  next(clients: Clients, place: number, count: number): Expectation;
   /** An operation whose results this one needs, as many as it makes calls. */
   needs?: { operation: Operation; missing(clients: Clients, count: number): number };
 }
+
+/** The next calls, made together. */
+export const nextCalls = ({ next }: Operation, clients: Clients, count: number): Expectation[] =>
+  Array.from({ length: count }, (_, place) => next(clients, place, count));
 
 const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" };
 const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
@@ -52,111 +57,70 @@ const EXPIRES_IN_MILLISECONDS = 24 * 3600 * 1000;
 const createdBadge = z.object({ badgeId: z.string().regex(/^[1-9]\d*$/), publicKey: z.string().min(1) });
 const existingBadge = z.object({ badgeId: z.string() });
 const signature = z.object({ signature: z.string() });
+const signedClaims = z.object({ sub: z.string() });
 const invitation = z.object({ id: z.string(), badgeId: z.string(), expiresAt: z.string() });
 const page = z.object({ badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })) });
+const stepped = z.object({ id: z.string(), state: z.enum(["active", "suspended"]) });
+const changesPage = z.object({ changes: z.array(z.object({ id: z.string() })), more: z.boolean() });
 
-function parse<Schema extends z.ZodType>(response: HttpResponse, status: number, schema: Schema): z.infer<Schema> {
-  if (response.status !== status)
-    throw new Error(`${response.status} instead of ${status}: ${response.body.slice(0, 200)}`);
-  return schema.parse(JSON.parse(response.body));
+/** A response with this status and a body of this form, which is then looked at. */
+const granted =
+  <Schema extends z.ZodType>(status: number, schema: Schema, look: (body: z.infer<Schema>) => void | Promise<void>) =>
+  ({ status: actual, body }: HttpResponse) => {
+    if (actual !== status) throw new Error(`${actual} instead of ${status}: ${body.slice(0, 200)}`);
+    return look(schema.parse(JSON.parse(body)));
+  };
+
+function expectSame(what: string, actual: string | number, expected: string | number): void {
+  if (actual !== expected) throw new Error(`${what}: ${actual} instead of ${expected}`);
 }
 
-const post = (path: string, { id }: BenchApplication, udid: string, body: unknown): Call => ({
-  method: "POST",
-  path,
-  headers: { applicationid: id, udid },
-  body: JSON.stringify(body),
-});
+const post = (path: string, { id }: BenchApplication, udid: string, body: unknown): Call => {
+  return { method: "POST", path, headers: { applicationid: id, udid }, body: JSON.stringify(body) };
+};
 
-function first(applications: readonly BenchApplication[]): BenchApplication {
-  const [application] = applications;
+function serverCall(method: Call["method"], path: string, clients: Clients): Call {
+  const { id, secret } = first(clients);
+  return { method, path, headers: { applicationid: id, applicationsecret: secret } };
+}
+
+function first({ applications: { withWebhook } }: Clients): BenchApplication {
+  const [application] = withWebhook;
   if (!application) throw new Error("a side has applications");
   return application;
 }
-
-const times = <T>(count: number, make: (place: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
 function noteNew({ badgeIds }: Clients, badgeId: string): void {
   if (badgeIds.has(badgeId)) throw new Error(`badge number ${badgeId} was given out twice`);
   badgeIds.add(badgeId);
 }
 
-/** @param count of applications that the devices belong to, in turn */
-function newBadge(name: string, kind: keyof Applications, count: number): Operation {
-  const choose = (applications: Applications) => applications[kind].slice(0, count);
+/** @param most applications that the devices belong to, in turn */
+function newBadge(name: string, kind: keyof Applications, most: number): Operation {
   return {
     name,
-    sendsWebhooks: kind === "withWebhook",
-    next(clients, calls) {
-      const applications = choose(clients.applications);
-      return times(calls, (place) => {
-        const application = applications[place % applications.length] ?? first(applications);
-        const udid = `device-${clients.counter}`;
-        const userId = `user-${clients.counter++}`;
-        return {
-          call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),
-          check(response) {
-            const { badgeId, publicKey } = parse(response, 201, createdBadge);
-            noteNew(clients, badgeId);
-            if (application === clients.applications.withWebhook[0]) {
-              clients.devices.push({ udid, userId, badgeId, publicKey });
-            }
-          },
-        };
-      });
+    ...(kind === "withWebhook" && { sendsWebhooks: true }),
+    next(clients, place) {
+      const applications = clients.applications[kind].slice(0, most);
+      const application = applications[place % applications.length] ?? first(clients);
+      const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
+      return {
+        call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),
+        check: granted(201, createdBadge, ({ badgeId, publicKey }) => {
+          noteNew(clients, badgeId);
+          if (application === first(clients)) clients.devices.push({ udid, userId, badgeId, publicKey });
+        }),
+      };
     },
   };
 }
 
 export const newBadgeOne = newBadge("new badge", "withWebhook", 1);
 
-const missingDevices = ({ devices }: Clients): number => (devices.length > 0 ? 0 : 1);
-
-export const existing: Operation = {
-  name: "existing badge",
-  sendsWebhooks: false,
-  needs: { operation: newBadgeOne, missing: missingDevices },
-  next: (clients, count) =>
-    times(count, () => {
-      const { udid, userId, badgeId } = nextDevice(clients);
-      return {
-        call: post("/v1/badge", first(clients.applications.withWebhook), udid, { userId, metadata: METADATA }),
-        check(response) {
-          const answered = parse(response, 200, existingBadge).badgeId;
-          if (answered !== badgeId) throw new Error(`a device has badge ${badgeId}, was answered ${answered}`);
-        },
-      };
-    }),
+/** As many badges of the first application as a number of calls needs. */
+const needsBadges = (needed: (count: number) => number): NonNullable<Operation["needs"]> => {
+  return { operation: newBadgeOne, missing: ({ devices }, count) => Math.max(0, needed(count) - devices.length) };
 };
-
-export const sign: Operation = {
-  name: "sign",
-  sendsWebhooks: false,
-  needs: { operation: newBadgeOne, missing: missingDevices },
-  next: (clients, count) =>
-    times(count, () => {
-      const { udid, badgeId, publicKey } = nextDevice(clients);
-      return {
-        call: post("/v1/badge/sign", first(clients.applications.withWebhook), udid, { base64: CLIENT_SIGNATURE }),
-        async check(response) {
-          const key = await importPublicKey(publicKey);
-          const { payload } = await compactVerify(parse(response, 200, signature).signature, key);
-          const { sub } = z.object({ sub: z.string() }).parse(JSON.parse(new TextDecoder().decode(payload)));
-          if (sub !== badgeId) throw new Error(`a signature is for badge ${sub} instead of ${badgeId}`);
-        },
-      };
-    }),
-};
-
-const publicKeys = new Map<string, Promise<CryptoKey>>();
-
-function importPublicKey(spki: string): Promise<CryptoKey> {
-  const known = publicKeys.get(spki);
-  if (known) return known;
-  const key = importSPKI(`-----BEGIN PUBLIC KEY-----\n${spki}\n-----END PUBLIC KEY-----`, "ES256");
-  publicKeys.set(spki, key);
-  return key;
-}
 
 function nextDevice(clients: Clients): Clients["devices"][number] {
   const device = clients.devices[clients.counter++ % clients.devices.length];
@@ -164,43 +128,55 @@ function nextDevice(clients: Clients): Clients["devices"][number] {
   return device;
 }
 
-export function pageOf(size: number): Operation {
-  return {
-    name: `page of ${size.toLocaleString("en-US")}`,
-    sendsWebhooks: false,
-    next: (clients, count) =>
-      times(count, () => {
-        const { id, secret } = first(clients.applications.withWebhook);
-        return {
-          call: {
-            method: "GET",
-            path: `/v1/badges?per_page=${size}`,
-            headers: { applicationid: id, applicationsecret: secret },
-          },
-          check(response) {
-            const ids = new Set(parse(response, 200, page).badges.map((badge) => badge.id));
-            if (ids.size !== size) throw new Error(`a page of ${size} has ${ids.size} badges`);
-          },
-        };
+export const existing: Operation = {
+  name: "existing badge",
+  needs: needsBadges(() => 1),
+  next(clients) {
+    const { udid, userId, badgeId } = nextDevice(clients);
+    return {
+      call: post("/v1/badge", first(clients), udid, { userId, metadata: METADATA }),
+      check: granted(200, existingBadge, (body) => expectSame("a device's badge", body.badgeId, badgeId)),
+    };
+  },
+};
+
+export const sign: Operation = {
+  name: "sign",
+  needs: needsBadges(() => 1),
+  next(clients) {
+    const { udid, badgeId, publicKey } = nextDevice(clients);
+    return {
+      call: post("/v1/badge/sign", first(clients), udid, { base64: CLIENT_SIGNATURE }),
+      check: granted(200, signature, async (body) => {
+        const key = createPublicKey({ key: Buffer.from(publicKey, "base64"), format: "der", type: "spki" });
+        const { payload } = await compactVerify(body.signature, key);
+        expectSame("a signature's badge", signedClaims.parse(JSON.parse(Buffer.from(payload).toString())).sub, badgeId);
       }),
-  };
-}
+    };
+  },
+};
+
+export const pageOf = (size: number): Operation => ({
+  name: `page of ${size.toLocaleString("en-US")}`,
+  next: (clients) => ({
+    call: serverCall("GET", `/v1/badges?per_page=${size}`, clients),
+    check: granted(200, page, ({ badges }) => expectSame("badges of a page", new Set(badges.map(idOf)).size, size)),
+  }),
+});
+
+const idOf = ({ id }: { id: string }): string => id;
 
 const invite: Operation = {
   name: "create an invitation",
-  sendsWebhooks: false,
-  next(clients, count) {
+  next(clients) {
     const expiresAt = new Date(Date.now() + EXPIRES_IN_MILLISECONDS).toISOString();
-    return times(count, () => ({
-      call: post("/v1/invitation", first(clients.applications.withWebhook), `server-${clients.counter++}`, {
-        expiresAt,
-      }),
-      check(response) {
-        const { id, badgeId } = parse(response, 201, invitation);
+    return {
+      call: post("/v1/invitation", first(clients), `server-${clients.counter++}`, { expiresAt }),
+      check: granted(201, invitation, ({ id, badgeId }) => {
         noteNew(clients, badgeId);
         clients.invitations.push({ id, badgeId });
-      },
-    }));
+      }),
+    };
   },
 };
 
@@ -208,70 +184,39 @@ const claim: Operation = {
   name: "claim an invitation",
   sendsWebhooks: true,
   needs: { operation: invite, missing: ({ invitations }, count) => Math.max(0, count - invitations.length) },
-  next: (clients, count) =>
-    clients.invitations.splice(0, count).map(({ id, badgeId }) => {
-      const userId = `guest-${clients.counter++}`;
-      const body = { userId, metadata: METADATA, invitationToken: id };
-      return {
-        call: post("/v1/badge", first(clients.applications.withWebhook), userId, body),
-        check(response) {
-          const claimed = parse(response, 201, createdBadge).badgeId;
-          if (claimed !== badgeId) throw new Error(`an invitation reserved ${badgeId}, was answered ${claimed}`);
-        },
-      };
-    }),
+  next(clients) {
+    const { id: invitationToken, badgeId } = clients.invitations.shift() ?? { id: "none is left", badgeId: "" };
+    const userId = `guest-${clients.counter++}`;
+    return {
+      call: post("/v1/badge", first(clients), userId, { userId, metadata: METADATA, invitationToken }),
+      check: granted(201, createdBadge, (body) => expectSame("a reserved number", body.badgeId, badgeId)),
+    };
+  },
 };
 
-const stepped = z.object({ id: z.string(), state: z.enum(["active", "suspended"]) });
-
-/** Suspends a badge and resumes it with the next call: each one writes. */
+/** Suspends a badge and resumes it with a later call, so each one writes; when that is sent, the first is answered. */
 const suspend: Operation = {
   name: "suspend or resume",
-  sendsWebhooks: false,
   isServiceOnly: true,
-  needs: {
-    operation: newBadgeOne,
-    missing: ({ devices }, count) => Math.max(0, Math.ceil(count / 2) - devices.length),
+  needs: needsBadges((count) => Math.ceil(count / 2)),
+  next(clients, place, count) {
+    const half = Math.ceil(count / 2);
+    const badgeId = clients.devices[place % half]?.badgeId ?? "";
+    const [step, state] = place < half ? ["suspend", "suspended"] : ["resume", "active"];
+    return {
+      call: serverCall("PATCH", `/v1/badges/${badgeId}/${step}`, clients),
+      check: granted(200, stepped, (body) => expectSame(step, `${body.id} ${body.state}`, `${badgeId} ${state}`)),
+    };
   },
-  next: (clients, count) =>
-    times(count, (place) => {
-      const { id, secret } = first(clients.applications.withWebhook);
-      // Two calls of one badge lie apart, so the first is answered when the second is sent.
-      const half = Math.ceil(count / 2);
-      const badgeId = clients.devices[place % half]?.badgeId ?? "";
-      const [step, state] = place < half ? ["suspend", "suspended"] : ["resume", "active"];
-      return {
-        call: {
-          method: "PATCH",
-          path: `/v1/badges/${badgeId}/${step}`,
-          headers: { applicationid: id, applicationsecret: secret },
-        },
-        check(response) {
-          const answered = parse(response, 200, stepped);
-          if (answered.id !== badgeId || answered.state !== state) throw new Error(`${step}: ${response.body}`);
-        },
-      };
-    }),
 };
-
-const changesPage = z.object({ changes: z.array(z.object({ id: z.string() })), more: z.boolean() });
 
 const changes: Operation = {
   name: "changes, page of 100",
-  sendsWebhooks: false,
   isServiceOnly: true,
-  next: (clients, count) =>
-    times(count, () => {
-      const { id, secret } = first(clients.applications.withWebhook);
-      const headers = { applicationid: id, applicationsecret: secret };
-      return {
-        call: { method: "GET", path: "/v1/changes?per_page=100", headers },
-        check(response) {
-          const ids = new Set(parse(response, 200, changesPage).changes.map((change) => change.id));
-          if (ids.size !== 100) throw new Error(`a page of 100 changes has ${ids.size}`);
-        },
-      };
-    }),
+  next: (clients) => ({
+    call: serverCall("GET", "/v1/changes?per_page=100", clients),
+    check: granted(200, changesPage, (body) => expectSame("changes", new Set(body.changes.map(idOf)).size, 100)),
+  }),
 };
 
 /** In the order in which they are measured and shown. */

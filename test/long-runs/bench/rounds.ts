@@ -1,8 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { note } from "../command-line.ts";
-import type { LoadGenerator, Receiver } from "./load.ts";
-import { type Clients, OPERATIONS, type Operation } from "./operations.ts";
-import { profile } from "./profile.ts";
+import { type LoadGenerator, NOT_SENT, type Receiver } from "./load.ts";
+import { type Clients, nextCalls, OPERATIONS, type Operation } from "./operations.ts";
 import { percentile } from "./results.ts";
 import type { Side, SideName } from "./sides.ts";
 
@@ -44,8 +43,6 @@ const TRIAL_CALLS = 128;
 const LEAST_CALLS_A_CLIENT = 3;
 /** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
 const WEBHOOKS_SECONDS = 20;
-/** A profile has as many calls as this many measurements. */
-const PROFILED_MEASUREMENTS = 3;
 
 /** Runs operations against the sides and checks every response. */
 export class Bench {
@@ -66,37 +63,27 @@ export class Bench {
    * is first rotates: what disturbs the machine for a while disturbs all of them.
    */
   async run(): Promise<Measurement[]> {
+    const { rounds, limitSeconds } = this.#plan;
     const startedAt = performance.now();
     const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
     const counts = new Map<Operation, number>();
     for (const operation of OPERATIONS) counts.set(operation, await this.#warmUp(operation));
     const measurements: Measurement[] = [];
     let longestRound = 0;
-    for (let round = 0; round < this.#plan.rounds; round++) {
+    for (let round = 0; round < rounds; round++) {
       const roundStart = elapsedSeconds();
-      if (round > 0 && roundStart + longestRound > this.#plan.limitSeconds) break;
+      if (round > 0 && roundStart + longestRound > limitSeconds) break;
       for (const [place, [operation, count]] of [...counts].entries()) {
         const contestants = this.#contestantsOf(operation);
         const start = (round + place) % contestants.length;
         for (const contestant of [...contestants.slice(start), ...contestants.slice(0, start)]) {
-          const name = `round ${round + 1} of ${this.#plan.rounds}`;
+          const name = `round ${round + 1} of ${rounds}`;
           measurements.push({ round, ...(await this.#measure(name, operation, contestant, count)) });
         }
       }
       longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
     }
     return measurements;
-  }
-
-  /** Warms one operation up, then records a profile of each side. @returns the profiles by side */
-  async profile(operation: Operation): Promise<Map<SideName, string>> {
-    const count = PROFILED_MEASUREMENTS * (await this.#warmUp(operation));
-    const profiles = new Map<SideName, string>();
-    for (const contestant of this.#contestantsOf(operation)) {
-      const work = () => this.#measure("profiling", operation, contestant, count);
-      profiles.set(contestant.side.name, await profile(contestant.side, work));
-    }
-    return profiles;
   }
 
   #contestantsOf({ isServiceOnly }: Operation): readonly Contestant[] {
@@ -151,15 +138,15 @@ export class Bench {
   /** @throws Error that names the side that gave a wrong response or none */
   async #send(operation: Operation, contestant: Contestant, count: number) {
     const { side, clients } = contestant;
-    const expectations = operation.next(clients, count);
+    const expectations = nextCalls(operation, clients, count);
     const calls = expectations.map(({ call }) => call);
     const result = await this.#load.send({ port: side.port, clients: this.#plan.connections, calls });
     if (operation.sendsWebhooks) contestant.webhooks += calls.length;
     for (const [place, { check }] of expectations.entries()) {
       try {
-        await check(result.responses[place] ?? { status: 0, body: "not sent", retryAfter: null });
+        await check(result.responses[place] ?? NOT_SENT);
       } catch (error) {
-        throw new Error(`${side.name}, ${operation.name}: ${error instanceof Error ? error.message : String(error)}`);
+        throw new Error(`${side.name}, ${operation.name}`, { cause: error });
       }
     }
     return result;

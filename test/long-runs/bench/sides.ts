@@ -1,14 +1,5 @@
 import { execFile } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -26,23 +17,23 @@ import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { note } from "../command-line.ts";
 import { migrationFiles } from "../migrations.ts";
 
-const SERVICE_CONFIG = "wrangler.toml";
+const CONFIG = "wrangler.toml";
 const WORKERS = "test/long-runs/bench/workers";
 
-/** Where the Worker of each side is, from the project's folder. */
-const SOURCES = {
-  service: { config: SERVICE_CONFIG, entry: "src/worker/index.ts" },
-  floor: { config: SERVICE_CONFIG, entry: `${WORKERS}/floor-with-deliveries.ts` },
+/** Where the Worker of each side is, from the project's folder. All are built by the service's wrangler.toml. */
+const ENTRIES = {
+  service: "src/worker/index.ts",
+  floor: `${WORKERS}/floor.ts`,
   /** The floor a second time: what it differs from the floor is noise. */
-  twin: { config: SERVICE_CONFIG, entry: `${WORKERS}/floor-with-deliveries.ts` },
-  peer: { config: `${WORKERS}/peer.toml`, entry: `${WORKERS}/peer.ts` },
+  twin: `${WORKERS}/floor.ts`,
+  peer: `${WORKERS}/peer.ts`,
   /** The same Workers, called in their own isolates. */
-  serviceOwnCost: { config: SERVICE_CONFIG, entry: `${WORKERS}/own-cost-service.ts` },
-  floorOwnCost: { config: SERVICE_CONFIG, entry: `${WORKERS}/own-cost-floor.ts` },
-  twinOwnCost: { config: SERVICE_CONFIG, entry: `${WORKERS}/own-cost-floor.ts` },
-} as const satisfies Record<string, { config: string; entry: string }>;
+  serviceOwnCost: `${WORKERS}/own-cost-service.ts`,
+  floorOwnCost: `${WORKERS}/own-cost-floor.ts`,
+  twinOwnCost: `${WORKERS}/own-cost-floor.ts`,
+} as const;
 
-export type SideName = keyof typeof SOURCES;
+export type SideName = keyof typeof ENTRIES;
 
 /** Rate limits are asked and never refuse: the load comes from few devices and one address. */
 const UNREACHED_LIMIT = 1_000_000_000;
@@ -84,7 +75,6 @@ export async function withSides(
   running: Running,
   work: (side: (name: SideName) => Side) => Promise<void>,
 ): Promise<void> {
-  refuseDifferentBuilds(names);
   const directory = mkdtempSync(join(tmpdir(), "badge-bench-"));
   const sides: Side[] = [];
   const clean = async () => {
@@ -108,32 +98,23 @@ export async function withSides(
   }
 }
 
-/** A side whose code is minified, or names its functions, runs at another speed for that alone. */
-function refuseDifferentBuilds(names: readonly SideName[]): void {
-  const settings = names.map((name) => {
-    const config = loadWrangler().unstable_readConfig({ config: join(PROJECT, SOURCES[name].config) });
-    const { minify, keep_names, upload_source_maps, compatibility_date, no_bundle } = config;
-    return JSON.stringify({ minify, keep_names, upload_source_maps, compatibility_date, no_bundle });
-  });
-  if (new Set(settings).size > 1) throw new Error(`the sides are built differently: ${settings.join(" and ")}`);
-}
-
 /** Builds a side's Worker as it is deployed. */
 async function build(name: SideName, directory: string): Promise<void> {
-  const { config, entry } = SOURCES[name];
   // wrangler insists on the folder of static assets, whether it has files or not.
   for (const folder of [join(PROJECT, "dist/assets"), join(directory, name)]) mkdirSync(folder, { recursive: true });
   const outdir = join(directory, name, "worker");
-  const options = ["--dry-run", "--outdir", outdir, "--config", join(PROJECT, config), "--env", ""];
+  const options = ["--dry-run", "--outdir", outdir, "--config", join(PROJECT, CONFIG), "--env", ""];
   const env = { ...process.env, ...QUIET_WRANGLER };
-  await promisify(execFile)(process.execPath, [WRANGLER_PROGRAM, "deploy", entry, ...options], { cwd: PROJECT, env });
+  await promisify(execFile)(process.execPath, [WRANGLER_PROGRAM, "deploy", ENTRIES[name], ...options], {
+    cwd: PROJECT,
+    env,
+  });
 }
 
 /** Starts a built Worker with the bindings of its wrangler.toml and with its tables. */
 async function start(name: SideName, directory: string, { inspects, consumes }: Running): Promise<Side> {
   const wrangler = loadWrangler();
-  const { config, entry } = SOURCES[name];
-  const { workerOptions } = wrangler.unstable_getMiniflareWorkerOptions(join(PROJECT, config));
+  const { workerOptions } = wrangler.unstable_getMiniflareWorkerOptions(join(PROJECT, CONFIG));
   const { modulesRules: _, assets: __, ratelimits, ...options } = workerOptions;
   const unlimited = Object.keys(ratelimits ?? {}).map((binding) => [
     binding,
@@ -147,7 +128,7 @@ async function start(name: SideName, directory: string, { inspects, consumes }: 
       name,
       modules: true,
       rootPath: join(directory, name, "worker"),
-      scriptPath: `${basename(entry, ".ts")}.js`,
+      scriptPath: `${basename(ENTRIES[name], ".ts")}.js`,
       bindings: { ...z.record(z.string(), z.string()).parse(options.bindings), SEALING_KEY_1: key.privateKey },
       ratelimits: Object.fromEntries(unlimited),
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
@@ -158,6 +139,7 @@ async function start(name: SideName, directory: string, { inspects, consumes }: 
       telemetry: { enabled: false },
       ...(inspects && { inspectorPort: 0 }),
       ...(!consumes && { queueConsumers: {} }),
+      ...(name === "peer" && { durableObjects: {}, queueProducers: {}, queueConsumers: {} }),
     }),
   );
   const { port } = await miniflare.unsafeGetDirectURL(name).catch(async (error) => {
@@ -252,20 +234,13 @@ function discardOutput(directory: string): string {
 
 /**
  * Time that all threads of a process have been on a processor: the kernel's scheduler statistics, in nanoseconds
- * (Documentation/scheduler/sched-stats.rst). A kernel without them has clock ticks, of which it counts 100 a second:
- * proc(5), `stat`, fields 14 and 15.
+ * (Documentation/scheduler/sched-stats.rst).
  */
 function cpuMilliseconds(pidFile: string): number | null {
   if (process.platform !== "linux") return null;
-  const directory = `/proc/${readFileSync(pidFile, "utf8").trim()}`;
-  if (!existsSync(`${directory}/schedstat`)) {
-    const fields = readFileSync(`${directory}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
-    return (Number(fields[11]) + Number(fields[12])) * 10;
-  }
-  const nanoseconds = readdirSync(`${directory}/task`).map((thread) =>
-    Number.parseInt(readFileSync(`${directory}/task/${thread}/schedstat`, "utf8"), 10),
-  );
-  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1_000_000;
+  const tasks = `/proc/${readFileSync(pidFile, "utf8").trim()}/task`;
+  const nanosecondsOf = (task: string) => Number.parseInt(readFileSync(`${tasks}/${task}/schedstat`, "utf8"), 10);
+  return readdirSync(tasks).reduce((sum, task) => sum + nanosecondsOf(task), 0) / 1_000_000;
 }
 
 /** Resident memory of a process: proc(5), VmRSS of `status`, in units of 1024 bytes. */

@@ -1,8 +1,7 @@
-import { writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { withSides } from "../bench/sides.ts";
 import { note, positiveNumber, randomSeed, runCommand, say, wholeNumber } from "../command-line.ts";
-import { type OverloadResult, type Plan, p50, p99, runOverload } from "./run.ts";
+import { type Load, type OverloadResult, type Plan, percentileOf, runOverload } from "./run.ts";
 
 const DESCRIPTION = `Offers the service ten times what it can do, and looks whether it keeps its
 promises meanwhile and its speed afterwards.
@@ -21,33 +20,30 @@ p99 of the light load is not 1.5 times what it was and 20 ms, or less; and
 when D1 then has not exactly one badge and one event for each phone that was
 answered.`;
 
-const { json, ...plan } = new Command("npm run overload --")
+const plan = new Command("npm run overload --")
   .description(DESCRIPTION)
   .option("--seconds <n>", "how long the overload lasts", positiveNumber, 60)
   .option("--factor <n>", "how many times the sustainable rate is offered", positiveNumber, 10)
   .option("--connections <n>", "connections of the overload, at most", positiveNumber, 500)
   .option("--timeout-seconds <n>", "how long a phone waits for a response under overload", positiveNumber, 10)
   .option("--seed <n>", "repeats the choices of an earlier run (default: random)", wholeNumber, randomSeed())
-  .option("--json <file>", "write every figure to a file")
   .parse()
-  .opts<Plan & { json?: string }>();
+  .opts<Plan>();
 
 await runCommand(() =>
   withSides(["service"], {}, async (side) => {
     note(`seed ${plan.seed}`);
-    const result = await runOverload(side("service"), plan, note);
+    const result = await runOverload(side("service"), plan);
     const faults = faultsOf(result);
     say(`\n${summary(result)}\n\n${faults.length === 0 ? "Every promise held." : faults.join("\n")}`);
     if (faults.length > 0) process.exitCode = 1;
-    const withoutLatencies = (name: string, value: unknown) => (name === "latencies" ? undefined : value);
-    if (json !== undefined) writeFileSync(json, JSON.stringify({ plan, ...result, faults }, withoutLatencies, 2));
   }),
 );
 
 /** What the run showed that it must not, in sentences; empty when all is well. */
 function faultsOf({ overload, again, wrong, stored, recoveredAfterSeconds }: OverloadResult): string[] {
-  const forbidden = [...Object.entries(overload.statuses), ...Object.entries(again.statuses)].filter(
-    ([status]) => !status.startsWith("2") && status !== "429" && status !== "503",
+  const forbidden = [overload, again].flatMap(({ statuses }) =>
+    Object.entries(statuses).filter(([status]) => !/^(2..|429|503)$/.test(status)),
   );
   return [
     ...forbidden.map(([status, count]) => `${count} calls were answered ${status}.`),
@@ -59,26 +55,27 @@ function faultsOf({ overload, again, wrong, stored, recoveredAfterSeconds }: Ove
 }
 
 function summary(result: OverloadResult): string {
-  const { sustainableRate, before, overload, after, recoveredAfterSeconds: seconds, memoryMegabytes } = result;
-  const { stored, again, wrong, badges } = result;
+  const { before, overload, after, recoveredAfterSeconds: seconds, stored, again, wrong, badges } = result;
   const perSecond = (count: number) => `${count} (${Math.round(count / plan.seconds)}/s)`;
-  const refused = (overload.statuses[429] ?? 0) + (overload.statuses[503] ?? 0);
-  const rows: [name: string, value: string][] = [
-    ["sustainable, 64 connections", `${Math.round(sustainableRate)}/s`],
-    [`offered for ${plan.seconds} s`, perSecond(overload.offered)],
-    ["answered 2xx", perSecond(overload.latencies.length)],
-    ["refused 429 or 503", perSecond(refused)],
-    ...Object.entries(overload.unanswered).map(([why, count]): [string, string] => [why, perSecond(count)]),
-    ["load generator busy", `${Math.round(overload.utilization * 100)} %`],
-    ["p50 / p99, light load before", `${p50(before)} / ${p99(before)} ms`],
-    ["p50 / p99, overload, of 2xx", `${p50(overload)} / ${p99(overload)} ms`],
-    ["p50 / p99, light load after", `${p50(after)} / ${p99(after)} ms`],
-    ["as fast as before", seconds === null ? "no" : `within ${seconds.toFixed(1)} s`],
-    ["memory before, highest, after", `${Object.values(memoryMegabytes).join(" / ")} MB`],
-    ["wrong responses", String(wrong.length)],
-    ["phones with a badge", `${badges}, ${again.latencies.length} of them only when they asked again`],
-    ["badges and events in D1", `${stored.badges} and ${stored.events}, ${stored.untold} untold`],
-    ["contradictions", String(stored.contradictions.length)],
-  ];
-  return rows.map(([name, value]) => `${name.padEnd(34)} ${value}`).join("\n");
+  const both = (load: Load) => `${percentileOf(load, 0.5)} / ${percentileOf(load, 0.99)} ms`;
+  const rows = {
+    "sustainable, 64 connections": `${Math.round(result.sustainableRate)}/s`,
+    [`offered for ${plan.seconds} s`]: perSecond(overload.offered),
+    "answered 2xx": perSecond(overload.latencies.length),
+    "refused 429 or 503": perSecond((overload.statuses[429] ?? 0) + (overload.statuses[503] ?? 0)),
+    ...Object.fromEntries(Object.entries(overload.unanswered).map(([why, count]) => [why, perSecond(count)])),
+    "load generator busy": `${Math.round(overload.utilization * 100)} %`,
+    "p50 / p99, light load before": both(before),
+    "p50 / p99, overload, of 2xx": both(overload),
+    "p50 / p99, light load after": both(after),
+    "as fast as before": seconds === null ? "no" : `within ${seconds.toFixed(1)} s`,
+    "memory before, highest, after": `${result.memoryMegabytes.join(" / ")} MB`,
+    "wrong responses": wrong.length,
+    "phones with a badge": `${badges}, ${again.latencies.length} of them only when they asked again`,
+    "badges and events in D1": `${stored.badges} and ${stored.events}, ${stored.untold} untold`,
+    contradictions: stored.contradictions.length,
+  };
+  return Object.entries(rows)
+    .map(([name, value]) => `${name.padEnd(34)} ${value}`)
+    .join("\n");
 }

@@ -1,10 +1,18 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
-import { LoadGenerator } from "../bench/load.ts";
-import { type Burst, type BurstResult, GAVE_UP, type HttpResponse, NOT_SENT } from "../bench/load-thread.ts";
-import { type Clients, type Expectation, existing, newBadgeOne, newClients, sign } from "../bench/operations.ts";
+import { type Burst, type BurstResult, GAVE_UP, type HttpResponse, LoadGenerator, NOT_SENT } from "../bench/load.ts";
+import {
+  type Clients,
+  type Expectation,
+  existing,
+  newBadgeOne,
+  newClients,
+  nextCalls,
+  sign,
+} from "../bench/operations.ts";
 import { percentile } from "../bench/results.ts";
 import type { Side } from "../bench/sides.ts";
+import { note } from "../command-line.ts";
 import { Dice } from "../dice.ts";
 
 export interface Plan {
@@ -34,7 +42,7 @@ const ASK_AGAIN = 500;
 const SHARES = { new: 0.5, sign: 0.4 } as const;
 
 /** How a stretch of load went. */
-interface Load {
+export interface Load {
   offered: number;
   /** Responses by status. */
   statuses: Record<string, number>;
@@ -47,7 +55,7 @@ interface Load {
 }
 
 /** Overloads a service that runs, and looks whether it keeps its promises and its speed. */
-export async function runOverload(side: Side, plan: Plan, say: (line: string) => void) {
+export async function runOverload(side: Side, plan: Plan) {
   // An event is recorded for every badge; no consumer runs, so none is sent.
   const application = await side.makeApplication("https://hooks.example/");
   const phones = new Phones(newClients({ withWebhook: [application], withoutWebhook: [] }), new Dice(plan.seed));
@@ -63,15 +71,15 @@ export async function runOverload(side: Side, plan: Plan, say: (line: string) =>
     await send(heavy, WARM_UP_CALLS, { clients: CONNECTIONS });
     const trial = await send(heavy, TRIAL_CALLS, { clients: CONNECTIONS });
     const sustainableRate = trial.offered / trial.seconds;
-    say(`sustainable: ${Math.round(sustainableRate)}/s with ${CONNECTIONS} connections. Light load …`);
+    note(`sustainable: ${Math.round(sustainableRate)}/s with ${CONNECTIONS} connections. Light load …`);
     const before = await lightLoad(LIGHT_SECONDS);
     const rate = sustainableRate * plan.factor;
-    say(`p99 ${p99(before)} ms. Now ${Math.round(rate)}/s for ${plan.seconds} s …`);
+    note(`p99 ${p99(before)} ms. Now ${Math.round(rate)}/s for ${plan.seconds} s …`);
     const memoryBefore = side.memoryMegabytes();
     const how = { clients: plan.connections, rate, timeoutMilliseconds: plan.timeoutSeconds * 1000 };
     const overloading = send(heavy, Math.round(rate * plan.seconds), how);
     await wait(plan.seconds * 1000);
-    say("No more is offered. Light load, while phones still wait …");
+    note("No more is offered. Light load, while phones still wait …");
     const endedAt = performance.now();
     const elapsedSeconds = () => (performance.now() - endedAt) / 1000;
     let after = before;
@@ -79,29 +87,17 @@ export async function runOverload(side: Side, plan: Plan, say: (line: string) =>
     while (recoveredAfterSeconds === null && elapsedSeconds() + WINDOW_SECONDS <= RECOVERY_SECONDS) {
       after = await lightLoad(WINDOW_SECONDS);
       const answered = `${after.latencies.length} of ${after.offered} answered`;
-      say(`  ${elapsedSeconds().toFixed(1)} s after the end: p99 ${p99(after)} ms, ${answered}`);
+      note(`  ${elapsedSeconds().toFixed(1)} s after the end: p99 ${p99(after)} ms, ${answered}`);
       const isFast = p99(after) <= p99(before) * SLACK.times + SLACK.milliseconds;
       if (isFast && after.latencies.length === after.offered) recoveredAfterSeconds = elapsedSeconds();
     }
     const overload = await overloading;
-    const memoryMegabytes = { before: memoryBefore, highest: Math.max(...memory), after: side.memoryMegabytes() };
-    say("Phones that were not answered ask again, and all is compared with D1 …");
+    const memoryMegabytes = [memoryBefore, Math.max(...memory), side.memoryMegabytes()];
+    note("Phones that were not answered ask again, and all is compared with D1 …");
     const again = await phones.askAgain((calls) => heavy.send({ port: side.port, clients: CONNECTIONS, calls }));
     const stored = await compareStored(side, application.id, phones.clients);
-    const { wrong, clients } = phones;
-    const badges = clients.devices.length;
-    return {
-      sustainableRate,
-      before,
-      overload,
-      after,
-      recoveredAfterSeconds,
-      again,
-      memoryMegabytes,
-      wrong,
-      badges,
-      stored,
-    };
+    const loads = { sustainableRate, before, overload, after, recoveredAfterSeconds, again };
+    return { ...loads, memoryMegabytes, wrong: phones.wrong, badges: phones.clients.devices.length, stored };
   } finally {
     clearInterval(watch);
     await Promise.all([heavy.close(), light.close()]);
@@ -110,8 +106,10 @@ export async function runOverload(side: Side, plan: Plan, say: (line: string) =>
 
 export type OverloadResult = Awaited<ReturnType<typeof runOverload>>;
 
-export const p50 = ({ latencies }: Load): number => Math.round(percentile(latencies, 0.5) * 10) / 10;
-export const p99 = ({ latencies }: Load): number => Math.round(percentile(latencies, 0.99) * 10) / 10;
+/** @returns milliseconds */
+export const percentileOf = ({ latencies }: Load, share: number): number =>
+  Math.round(percentile(latencies, share) * 10) / 10;
+const p99 = (load: Load): number => percentileOf(load, 0.99);
 
 /** Phones that call at random and hold the service to what it answered. */
 class Phones {
@@ -129,14 +127,12 @@ class Phones {
   /** Sends the next `count` calls and checks the responses. */
   async call(send: (calls: Burst["calls"]) => Promise<BurstResult>, count: number): Promise<Load> {
     const hasBadges = this.clients.devices.length > 0;
-    const isNew = (share: number) => share < SHARES.new || !hasBadges;
-    const operations = Array.from({ length: Math.round(count) }, () => {
+    const expectations = Array.from({ length: Math.round(count) }, () => {
       const share = this.#dice.next();
-      return isNew(share) ? newBadgeOne : share < SHARES.new + SHARES.sign ? sign : existing;
-    });
-    const expectations = operations.flatMap((operation) =>
-      operation.next(this.clients, 1).map((expectation) => ({ ...expectation, isNew: operation === newBadgeOne })),
-    );
+      const isNew = share < SHARES.new || !hasBadges;
+      const operation = isNew ? newBadgeOne : share < SHARES.new + SHARES.sign ? sign : existing;
+      return nextCalls(operation, this.clients, 1).map((expectation) => ({ ...expectation, isNew }));
+    }).flat();
     const result = await send(expectations.map(({ call }) => call));
     for (const [place, expectation] of expectations.entries()) {
       const response = result.responses[place] ?? NOT_SENT;

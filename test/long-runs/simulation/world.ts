@@ -5,12 +5,10 @@ import { Receivers } from "./actors/receivers.ts";
 import { Book } from "./invariants/book.ts";
 import { Credentials } from "./invariants/credentials.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
-import { Holders } from "./invariants/holders.ts";
-import { Invitations } from "./invariants/invitations.ts";
 import { LeaseCheck } from "./invariants/leases.ts";
 import { Life } from "./invariants/life.ts";
 import { Rows } from "./invariants/rows.ts";
-import { Signatures } from "./invariants/signatures.ts";
+import { Told } from "./invariants/told.ts";
 import { Verdict } from "./invariants/verdict.ts";
 import { makePlan } from "./plan.ts";
 import { D1Server } from "./platform/d1.ts";
@@ -88,14 +86,12 @@ export class World extends Seeded {
   readonly network = new Network(this);
 
   readonly verdict = new Verdict();
-  readonly book = new Book();
+  readonly book: Book = new Book(this);
   readonly rows: Rows = new Rows(this);
   readonly life: Life = new Life(this);
   readonly leases = new LeaseCheck(this.verdict);
   readonly credentials = new Credentials(this);
-  readonly holders = new Holders(this);
-  readonly invitations = new Invitations(this);
-  readonly signatures = new Signatures(this);
+  readonly told: Told = new Told(this);
   readonly deliveries = new Deliveries(this);
 
   readonly receivers = new Receivers(this);

@@ -4,6 +4,7 @@
  * query builder: what the service costs more than this is its own code. It serves the benchmark's requests and no others.
  */
 
+import { env as bindings } from "cloudflare:workers";
 import {
   base64Url,
   type DeviceId,
@@ -15,14 +16,17 @@ import {
 } from "../../../../src/shared/identifiers.ts";
 import { ApplicationRegistry, type Application as Loaded } from "../../../../src/worker/applications/registry.ts";
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
+import { createContext } from "../../../../src/worker/context.ts";
 import { Custody } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
 import { selectPage } from "../../../../src/worker/storage/badges.ts";
 import { Database, type Query } from "../../../../src/worker/storage/database.ts";
 import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
+import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import { badgeCreatedPayload } from "../../../../src/worker/webhooks/event.ts";
 import type { FloorEnv } from "./floor-allocator.ts";
 
+export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 export { Allocator } from "./floor-allocator.ts";
 
 interface SigningKey {
@@ -69,6 +73,12 @@ export default {
     if (pathname === "/v1/badge") return badge(call);
     return pathname === "/v1/invitation" ? invite(call) : sign(call);
   },
+  /** The service's own deliveries: what they cost is the same on both sides. */
+  queue: (batch: MessageBatch, _: FloorEnv, execution: ExecutionContext) =>
+    consumeWakeUps(
+      createContext(bindings, (work) => execution.waitUntil(work)),
+      batch,
+    ),
 };
 
 async function findApplication(env: FloorEnv, id: string): Promise<Application> {
@@ -93,8 +103,8 @@ const bound = ({ DB }: FloorEnv, query: Query, values: Record<string, string | n
   DB.prepare(query.sql).bind(...query.bind(values));
 
 async function badge(call: Call): Promise<Response> {
-  const { request, env, application, device } = call;
-  const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
+  const { env, application, device } = call;
+  const body = await call.request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
   const { userId, invitationToken } = body;
   const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
   if (invitationToken !== undefined) return claim(call, { userId, metadata, token: invitationToken });
@@ -104,14 +114,8 @@ async function badge(call: Call): Promise<Response> {
   const { id: signingKeyId, publicKey } = application.newestKey;
   const issuedAt = Date.now();
   const eventId = newEventId(issuedAt);
-  const { number, wakeUps } = await env.ALLOCATOR.getByName(application.id).issue(application.range, {
-    device,
-    userId,
-    metadata,
-    signingKeyId,
-    eventId,
-    issuedAt,
-  });
+  const request = { device, userId, metadata, signingKeyId, eventId, issuedAt };
+  const { number, wakeUps } = await env.ALLOCATOR.getByName(application.id).issue(application.range, request);
   sendWakeUps(call, wakeUps);
   return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
 }
@@ -169,10 +173,7 @@ async function invite({ request, env, application, device }: Call): Promise<Resp
     expiresAt,
     expiresAtTime: Date.parse(expiresAt),
     createdAt: Date.now(),
-    badgeExpiresAt: null,
-    badgeExpiresAtTime: null,
-    withSecret: false,
-    isRepeatable: false,
+    ...{ badgeExpiresAt: null, badgeExpiresAtTime: null, withSecret: false, isRepeatable: false },
   });
   return Response.json({ id, badgeId: String(number), expiresAt }, { status: 201 });
 }
@@ -193,22 +194,9 @@ async function claim(call: Call, body: { userId: string; metadata: string | null
   const { number } = invitation;
   const payload = badgeCreatedPayload({ eventId, createdAt: claimedAt, number, userId, metadata, invitationId: token });
   const { id: signingKeyId, publicKey } = application.newestKey;
-  const badge = {
-    number,
-    device,
-    userId,
-    metadata,
-    signingKeyId,
-    superseded: null,
-    replacedEvent: null,
-    expiresAt: null,
-  };
   const wakeUps = await env.ALLOCATOR.getByName(application.id).claim({
-    ...badge,
-    digest,
-    eventId,
-    payload,
-    claimedAt,
+    ...{ number, device, userId, metadata, signingKeyId, digest, eventId, payload, claimedAt },
+    ...{ superseded: null, replacedEvent: null, expiresAt: null },
   });
   sendWakeUps(call, wakeUps);
   return Response.json({ badgeId: String(number), publicKey }, { status: 201 });

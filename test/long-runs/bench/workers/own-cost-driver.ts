@@ -1,13 +1,7 @@
-import { DRIVE_PATH, type Drive, type Driven } from "../drive.ts";
+import { DRIVE_PATH, type Drive } from "../drive.ts";
 import { type Bindings, memoised } from "./memoised.ts";
 
 type Fetch<Env> = (request: Request, env: Env, execution: ExecutionContext) => Promise<Response> | Response;
-
-/** Writing a log line is the platform's work, too; making one is the Worker's. */
-const writeLine = console.log;
-const discardLine = (): void => {};
-
-const nothing = (): Response => new Response("{}", { headers: { "content-type": "application/json" } });
 
 /**
  * A Worker that calls another one in its own isolate, so that nothing of the runtime's is between the calls: no
@@ -21,30 +15,28 @@ export function driverOf<Env extends Bindings>(fetch: Fetch<Env>): { fetch: Fetc
       const { pathname, origin } = new URL(request.url);
       if (pathname !== DRIVE_PATH) return fetch(request, env, execution);
       bindings ??= memoised(env);
-      const drive = await request.json<Drive>();
-      const subject = drive.subject === "worker" ? fetch : nothing;
-      console.log = drive.logs ? writeLine : discardLine;
-      return Response.json(await run(drive, origin, (each) => subject(each, bindings ?? env, execution)));
+      // Making a log line is the Worker's work; writing it is the platform's.
+      console.log = () => {};
+      return run(await request.json(), origin, (each) => fetch(each, bindings ?? env, execution));
     },
   };
 }
 
+/** @returns the last response; all before it had its status and its length */
 async function run(
-  { call, times }: Drive,
+  { call: { path, ...call }, times }: Drive,
   origin: string,
   fetch: (request: Request) => Promise<Response> | Response,
-): Promise<Driven> {
-  const { method, headers, body = null } = call;
-  const url = origin + call.path;
+): Promise<Response> {
   let first: { status: number; bytes: number } | undefined;
   let last = new ArrayBuffer(0);
   for (let count = 0; count < times; count++) {
-    const response = await fetch(new Request(url, { method, headers, body }));
+    const response = await fetch(new Request(origin + path, call));
     last = await response.arrayBuffer();
     first ??= { status: response.status, bytes: last.byteLength };
     if (response.status !== first.status || last.byteLength !== first.bytes) {
       throw new Error(`call ${count} was answered ${response.status}, the first one ${first.status}`);
     }
   }
-  return { status: first?.status ?? 0, body: new TextDecoder().decode(last) };
+  return Response.json({ status: first?.status ?? 0, body: new TextDecoder().decode(last) });
 }

@@ -9,12 +9,6 @@ import { type Context, Hono } from "hono";
 import { createMiddleware } from "hono/factory";
 import { importJWK, SignJWT } from "jose";
 
-interface PeerEnv {
-  DB: D1Database;
-  DEVICE_LIMIT: RateLimit;
-  CLIENT_IP_LIMIT: RateLimit;
-}
-
 interface Application {
   id: string;
   secret: string;
@@ -24,8 +18,14 @@ interface Application {
 }
 
 interface Peer {
-  Bindings: PeerEnv;
+  Bindings: { DB: D1Database; DEVICE_LIMIT: RateLimit; CLIENT_IP_LIMIT: RateLimit };
   Variables: { application: Application; udid: string };
+}
+
+interface BadgeRequest {
+  userId?: string;
+  metadata?: object;
+  invitationToken?: string;
 }
 
 const CACHE_MILLISECONDS = 20_000;
@@ -37,76 +37,81 @@ const app = new Hono<Peer>();
 const forDevices = createMiddleware<Peer>(async (c, next) => {
   const application = await findApplication(c);
   const udid = c.req.header("udid");
-  if (!application) return c.json({ error: "INVALID_APPLICATIONID" }, 401);
-  if (!udid) return c.json({ error: "UNDEFINED_UDID" }, 422);
-  const [byDevice, byClientIp] = await Promise.all([
+  if (!application || !udid) return c.json({ error: "INVALID_CREDENTIALS" }, 401);
+  const limits = await Promise.all([
     c.env.DEVICE_LIMIT.limit({ key: `${application.id}:${udid}` }),
     c.env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:${c.req.header("cf-connecting-ip")}` }),
   ]);
-  if (!byDevice.success || !byClientIp.success) return c.json({ error: "RATE_LIMITED" }, 429);
+  if (limits.some(({ success }) => !success)) return c.json({ error: "RATE_LIMITED" }, 429);
   c.set("application", application);
   c.set("udid", udid);
   return next();
 });
 
+async function findApplication(c: Context<Peer>): Promise<Application | null> {
+  const id = c.req.header("applicationid") ?? "";
+  const cached = applications.get(id);
+  if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached.application;
+  const application = await c.env.DB.prepare("SELECT * FROM application WHERE id = ?").bind(id).first<Application>();
+  if (application) applications.set(id, { application, loadedAt: Date.now() });
+  return application;
+}
+
 app.post("/v1/badge", forDevices, async (c) => {
   const { application, udid } = c.var;
-  const body = await c.req.json<{ userId?: string; metadata?: object; invitationToken?: string }>();
-  if (!body.userId) return c.json({ error: "UNDEFINED_USERID" }, 422);
-  const device = { udid, userId: body.userId, metadata: body.metadata ? JSON.stringify(body.metadata) : null };
-
+  const { userId, metadata, invitationToken } = await c.req.json<BadgeRequest>();
+  if (!userId) return c.json({ error: "UNDEFINED_USERID" }, 422);
   const existing = await c.env.DB.prepare(
     "SELECT number FROM badge WHERE application_id = ? AND udid = ? AND user_id = ?",
   )
-    .bind(application.id, udid, body.userId)
+    .bind(application.id, udid, userId)
     .first<{ number: number }>();
   if (existing) return c.json({ badgeId: String(existing.number) }, 200);
 
-  const number =
-    body.invitationToken === undefined
-      ? await insertBadge(c, application, device)
-      : await claimInvitation(c, application, device, body.invitationToken);
+  const owner = [udid, userId, metadata ? JSON.stringify(metadata) : null, Date.now()] as const;
+  const number = await write(c, ...(invitationToken ? claiming(invitationToken, owner) : issuing(owner)));
   if (number === undefined) return c.json({ error: "UNKNOWN_INVITATION" }, 404);
-  c.executionCtx.waitUntil(sendWebhook(application, number, device));
+  c.executionCtx.waitUntil(sendWebhook(application, { id: String(number), userId, metadata }));
   return c.json({ badgeId: String(number), publicKey: application.public_key }, 201);
 });
 
-interface Device {
-  udid: string;
-  userId: string;
-  metadata: string | null;
+type Statement = [sql: string, ...values: (string | number | null)[]];
+type Owner = readonly [udid: string, userId: string, metadata: string | null, now: number];
+
+/** Statements of one transaction, each with the application ID as ?1. @returns the number that the last one returns */
+async function write(c: Context<Peer>, ...statements: Statement[]): Promise<number | undefined> {
+  const results = await c.env.DB.batch<{ number: number }>(
+    statements.map(([sql, ...values]) => c.env.DB.prepare(sql).bind(c.var.application.id, ...values)),
+  );
+  return results.at(-1)?.results[0]?.number;
 }
 
-async function insertBadge(c: Context<Peer>, { id }: Application, device: Device): Promise<number | undefined> {
-  const [, inserted] = await c.env.DB.batch<{ number: number }>([
-    c.env.DB.prepare("UPDATE counter SET next = next + 1 WHERE application_id = ?").bind(id),
-    c.env.DB.prepare(
-      `INSERT INTO badge (number, application_id, udid, user_id, metadata, created_at)
-       SELECT next - 1, ?1, ?2, ?3, ?4, ?5 FROM counter WHERE application_id = ?1 RETURNING number`,
-    ).bind(id, device.udid, device.userId, device.metadata, Date.now()),
-  ]);
-  return inserted?.results[0]?.number;
-}
+const NEXT_NUMBER: Statement = ["UPDATE counter SET next = next + 1 WHERE application_id = ?1"];
+const INSERT_BADGE = "INSERT INTO badge (number, application_id, udid, user_id, metadata, created_at)";
 
-async function claimInvitation(c: Context<Peer>, { id }: Application, device: Device, token: string) {
-  const now = Date.now();
-  const [, inserted] = await c.env.DB.batch<{ number: number }>([
-    c.env.DB.prepare(
-      `UPDATE invitation SET claimed_at = ?3
-       WHERE token = ?1 AND application_id = ?2 AND claimed_at IS NULL AND expires_at > ?4`,
-    ).bind(token, id, now, new Date(now).toISOString()),
-    c.env.DB.prepare(
-      `INSERT INTO badge (number, application_id, udid, user_id, metadata, created_at)
-       SELECT number, ?2, ?3, ?4, ?5, ?6 FROM invitation WHERE token = ?1 AND claimed_at = ?6 RETURNING number`,
-    ).bind(token, id, device.udid, device.userId, device.metadata, now),
-  ]);
-  return inserted?.results[0]?.number;
-}
+const issuing = (owner: Owner): Statement[] => [
+  NEXT_NUMBER,
+  [
+    `${INSERT_BADGE} SELECT next - 1, ?1, ?2, ?3, ?4, ?5 FROM counter WHERE application_id = ?1 RETURNING number`,
+    ...owner,
+  ],
+];
 
-async function sendWebhook({ secret, webhook_url: url }: Application, number: number, device: Device): Promise<void> {
+const claiming = (token: string, owner: Owner): Statement[] => [
+  [
+    `UPDATE invitation SET claimed_at = ?3
+     WHERE token = ?2 AND application_id = ?1 AND claimed_at IS NULL AND expires_at > ?4`,
+    ...[token, owner[3], new Date(owner[3]).toISOString()],
+  ],
+  [
+    `${INSERT_BADGE} SELECT number, ?1, ?3, ?4, ?5, ?6 FROM invitation WHERE token = ?2 AND claimed_at = ?6
+     RETURNING number`,
+    ...[token, ...owner],
+  ],
+];
+
+async function sendWebhook({ secret, webhook_url: url }: Application, data: object): Promise<void> {
   if (url === null) return;
-  const metadata = device.metadata === null ? undefined : JSON.parse(device.metadata);
-  const data = { id: String(number), userId: device.userId, metadata };
   const body = JSON.stringify({ event: "badge:created", data });
   const algorithm = { name: "HMAC", hash: "SHA-1" };
   const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, ["sign"]);
@@ -127,22 +132,16 @@ app.post("/v1/badge/sign", forDevices, async (c) => {
     .bind(application.id, udid)
     .first<{ number: number }>();
   if (!badge) return c.json({ error: "UNKNOWN_BADGE" }, 404);
+  const key = signingKeys.get(application.id) ?? (await importJWK(JSON.parse(application.private_key), "ES256"));
+  signingKeys.set(application.id, key);
   const signature = await new SignJWT({ client_signature: base64 })
     .setProtectedHeader({ alg: "ES256" })
     .setSubject(String(badge.number))
     .setAudience(application.id)
     .setIssuedAt()
-    .sign(await signingKey(application));
+    .sign(key);
   return c.json({ signature }, 200);
 });
-
-async function signingKey({ id, private_key: jwk }: Application) {
-  const known = signingKeys.get(id);
-  if (known) return known;
-  const key = await importJWK(JSON.parse(jwk), "ES256");
-  signingKeys.set(id, key);
-  return key;
-}
 
 app.get("/v1/badges", async (c) => {
   const application = await findApplication(c);
@@ -155,36 +154,19 @@ app.get("/v1/badges", async (c) => {
     .all<{ number: number; user_id: string; metadata: string | null }>();
   const shown = results.slice(0, perPage);
   if (results.length > perPage) c.header("pagination-cursor", String(shown.at(-1)?.number));
-  const badges = shown.map(({ number, user_id: userId, metadata }) => ({
-    id: String(number),
-    userId,
-    metadata: metadata === null ? undefined : JSON.parse(metadata),
-  }));
+  const badges = shown.map(({ number, user_id: userId, metadata }) => {
+    return { id: String(number), userId, metadata: metadata === null ? undefined : JSON.parse(metadata) };
+  });
   return c.json({ badges }, 200);
 });
 
 app.post("/v1/invitation", forDevices, async (c) => {
-  const { application } = c.var;
   const { expiresAt } = await c.req.json<{ expiresAt?: string }>();
   if (!expiresAt) return c.json({ error: "UNDEFINED_EXPIRESAT" }, 422);
   const id = crypto.randomUUID();
-  const [, inserted] = await c.env.DB.batch<{ number: number }>([
-    c.env.DB.prepare("UPDATE counter SET next = next + 1 WHERE application_id = ?").bind(application.id),
-    c.env.DB.prepare(
-      `INSERT INTO invitation (token, application_id, number, expires_at)
-       SELECT ?1, ?2, next - 1, ?3 FROM counter WHERE application_id = ?2 RETURNING number`,
-    ).bind(id, application.id, expiresAt),
-  ]);
-  return c.json({ id, badgeId: String(inserted?.results[0]?.number), expiresAt }, 201);
+  const insert = `INSERT INTO invitation (token, application_id, number, expires_at)
+    SELECT ?2, ?1, next - 1, ?3 FROM counter WHERE application_id = ?1 RETURNING number`;
+  return c.json({ id, badgeId: String(await write(c, NEXT_NUMBER, [insert, id, expiresAt])), expiresAt }, 201);
 });
-
-async function findApplication(c: Context<Peer>): Promise<Application | null> {
-  const id = c.req.header("applicationid") ?? "";
-  const cached = applications.get(id);
-  if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached.application;
-  const application = await c.env.DB.prepare("SELECT * FROM application WHERE id = ?").bind(id).first<Application>();
-  if (application) applications.set(id, { application, loadedAt: Date.now() });
-  return application;
-}
 
 export default app;

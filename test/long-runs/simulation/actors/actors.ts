@@ -1,6 +1,6 @@
 import type { Dice } from "../../dice.ts";
+import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
-import type { World } from "../world.ts";
 import { Device } from "./device.ts";
 import type { Follower } from "./follower.ts";
 import { askEverythingAgain } from "./reunion.ts";
@@ -16,44 +16,36 @@ export interface Party {
 }
 
 /** Everybody around the service. */
-export class Actors {
-  readonly #world: World;
-  readonly #parties: Party[];
+export class Actors extends Member {
+  readonly #parties: Party[] = this.world.plan.applications.map((application) => {
+    const devices = application.devices.map((plan) => new Device(this.world, application, plan));
+    return { application, devices, server: new Server(this.world, application, devices) };
+  });
   /** How often an act comes with the end of an isolate or an object. */
-  readonly #lossChance: number;
-
-  constructor(world: World) {
-    this.#world = world;
-    this.#lossChance = world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
-    this.#parties = world.plan.applications.map((application) => {
-      const devices = application.devices.map((plan) => new Device(world, application, plan));
-      const server = new Server(world, application, devices);
-      return { application, devices, server };
-    });
-  }
+  readonly #lossChance = this.world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
 
   /** The administrator makes the applications. */
   async arrive(): Promise<void> {
-    for (const { application } of this.#parties) await this.#world.administrator.create(application);
+    for (const { application } of this.#parties) await this.world.administrator.create(application);
   }
 
   /** Everybody does what they do, at once. */
   async act(): Promise<void> {
-    const { acts, thinkMilliseconds } = this.#world.plan;
+    const { acts, thinkMilliseconds } = this.world.plan;
     const lives = this.#parties.flatMap(({ application, devices, server }) => [
       // Devices come a little later, so that some are invited before they have a badge.
       ...devices.map((device) =>
         this.#live(`${device.udid} ${application.id}`, acts, thinkMilliseconds, () => device.act()),
       ),
       this.#live(`server of ${application.id}`, 2 * acts, 0, () => server.act()),
-      this.#live(`administrator of ${application.id}`, acts, 0, () => this.#world.administrator.act(application)),
+      this.#live(`administrator of ${application.id}`, acts, 0, () => this.world.administrator.act(application)),
     ]);
     await Promise.all(lives);
   }
 
   /** The administrator sets some URLs anew, so that what is held there is sent; elsewhere it stays held. */
   fixEndpoints(): void {
-    const { dice, administrator } = this.#world;
+    const { dice, administrator } = this.world;
     for (const { application } of this.#parties) {
       if (dice.of(`endpoint of ${application.id}`).chance(0.5)) administrator.setUrl(application);
     }
@@ -70,11 +62,11 @@ export class Actors {
 
   /** In the end everybody asks once more. */
   async askAgain(): Promise<void> {
-    for (const party of this.#parties) await askEverythingAgain(this.#world, party);
+    for (const party of this.#parties) await askEverythingAgain(this.world, party);
   }
 
   async #live(name: string, acts: number, comesAfter: number, act: () => Promise<void>): Promise<void> {
-    const { dice, timeline, plan } = this.#world;
+    const { dice, timeline, plan } = this.world;
     const own = dice.of(`times of ${name}`);
     await timeline.sleep(comesAfter);
     for (let count = 0; count < acts; count++) {
@@ -88,7 +80,7 @@ export class Actors {
 
   /** The cron trigger: it may come late, not at all, or while the sweep before it runs. */
   #sweepSoon(dice: Dice): void {
-    const { timeline, plan, isolates, trace } = this.#world;
+    const { timeline, plan, isolates, trace } = this.world;
     timeline.after(dice.below(plan.sweepMilliseconds), () => {
       trace.add("cron", "goes off");
       void isolates.sweep();
@@ -97,7 +89,7 @@ export class Actors {
 
   /** An isolate or the objects end, without any reason of ours. */
   #loseSoon(dice: Dice): void {
-    const { timeline, plan, isolates, objects } = this.#world;
+    const { timeline, plan, isolates, objects } = this.world;
     timeline.after(dice.below(50), () => {
       if (dice.chance(0.5)) return isolates.killOne();
       for (const { id } of plan.applications) objects.evict(id);

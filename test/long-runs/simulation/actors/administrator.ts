@@ -1,26 +1,19 @@
 import { digestOf } from "../../../../src/shared/identifiers.ts";
-import type { Dice } from "../../dice.ts";
+import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { signingPair } from "../service/isolates.ts";
-import type { World } from "../world.ts";
 
 /** Numbers by which a range grows. */
 const GROWTH = 3;
 
 /** Makes applications and changes them while they are in use, in the transactions of the administration script. */
-export class Administrator {
-  readonly #world: World;
-  readonly #dice: Dice;
+export class Administrator extends Member {
+  readonly #dice = this.world.dice.of("administrator");
   #keys = 0;
   #secrets = 0;
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("administrator");
-  }
-
   async create(application: ApplicationPlan): Promise<void> {
-    const { d1, timeline, credentials } = this.#world;
+    const { d1, timeline, credentials } = this.world;
     const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds } = application;
     const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
       sealing_version, webhook_url, events, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?)`;
@@ -45,7 +38,7 @@ export class Administrator {
 
   /** The secret that the application's server uses. */
   secretOf({ id }: ApplicationPlan): string {
-    const [row] = this.#world.d1.look(
+    const [row] = this.world.d1.look(
       "SELECT sealed FROM application_secret WHERE application_id = ? AND role = 'current'",
       id,
     );
@@ -67,14 +60,14 @@ export class Administrator {
 
   /** Sets the URL anew, as it is: what was held is sent again. */
   setUrl({ id }: ApplicationPlan): void {
-    this.#world.trace.add("administrator", "sets the webhook URL");
+    this.world.trace.add("administrator", "sets the webhook URL");
     const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
       WHERE id = ? AND webhook_url IS NOT NULL`;
-    this.#world.d1.execute([{ sql, parameters: [id] }]);
+    this.world.d1.execute([{ sql, parameters: [id] }]);
   }
 
   #rotateKey({ id }: ApplicationPlan): void {
-    const { d1, timeline, trace } = this.#world;
+    const { d1, timeline, trace } = this.world;
     trace.add("administrator", "adds a signing key");
     const place = this.#keys++;
     const sql = `INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at)
@@ -85,7 +78,7 @@ export class Administrator {
 
   /** The next of three steps: add, promote, retire. */
   async #rotateSecret(application: ApplicationPlan): Promise<void> {
-    const { d1, trace, credentials } = this.#world;
+    const { d1, trace, credentials } = this.world;
     const { id } = application;
     const secrets = d1.look("SELECT role, sealed FROM application_secret WHERE application_id = ?", id);
     const inRole = (role: string) => secrets.find((secret) => secret.role === role)?.sealed;
@@ -111,7 +104,7 @@ export class Administrator {
 
   /** @returns the secret */
   async #insertSecret({ id }: ApplicationPlan, role: "current" | "added"): Promise<string> {
-    const { d1, timeline, credentials } = this.#world;
+    const { d1, timeline, credentials } = this.world;
     const place = this.#secrets++;
     const secret = `bdss_simulated-${place}`;
     const sql = `INSERT INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
@@ -123,9 +116,9 @@ export class Administrator {
   }
 
   #growRange(application: ApplicationPlan): void {
-    this.#world.trace.add("administrator", "lets the range grow");
+    this.world.trace.add("administrator", "lets the range grow");
     application.lastNumber += GROWTH;
     const sql = "UPDATE application SET last_number = ? WHERE id = ?";
-    this.#world.d1.execute([{ sql, parameters: [application.lastNumber, application.id] }]);
+    this.world.d1.execute([{ sql, parameters: [application.lastNumber, application.id] }]);
   }
 }

@@ -51,7 +51,7 @@ async function askWhileD1Leaves(
 ): Promise<void> {
   const { timeline, faults, clients } = world;
   const requests = devices.flatMap(({ udid }) =>
-    NEW_USERS.map((userId) => clients.requestBadge({ applicationId, udid, userId, token: null, metadata: null })),
+    NEW_USERS.map((userId) => clients.call("badge", { applicationId, udid, userId, token: null, metadata: null })),
   );
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
   faults.setAway("d1", true);
@@ -77,7 +77,7 @@ async function repeatAtAlarm(
       .filter(({ applicationId }) => applicationId === id)
       .map(async (request) => {
         await timeline.sleep(dice.below(2 * AROUND_ALARM_MILLISECONDS));
-        await clients.requestBadge(request);
+        await clients.call("badge", request);
       }),
   );
   await timeline.sleep(2 * AROUND_ALARM_MILLISECONDS);

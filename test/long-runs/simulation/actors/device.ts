@@ -1,6 +1,8 @@
 import type { Dice } from "../../dice.ts";
-import type { BadgeAttempt, Outcome } from "../invariants/book.ts";
+import { isAnswered, type Outcome } from "../invariants/book.ts";
+import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
+import type { RequestOf } from "../service/door.ts";
 import type { World } from "../world.ts";
 
 /** How often a device asks again what nobody answered. */
@@ -12,9 +14,8 @@ const TOKENS_AT_ONCE = 3;
 const UNKNOWN_TOKEN = "inv_that-nobody-created";
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
-export class Device {
+export class Device extends Member {
   readonly udid: string;
-  readonly #world: World;
   readonly #dice: Dice;
   readonly #application: ApplicationPlan;
   readonly #userIds: readonly [string, ...string[]];
@@ -22,7 +23,7 @@ export class Device {
   #metadata = 0;
 
   constructor(world: World, application: ApplicationPlan, { udid, userIds }: ApplicationPlan["devices"][number]) {
-    this.#world = world;
+    super(world);
     this.#dice = world.dice.of(`${application.id} ${udid}`);
     this.#application = application;
     this.udid = udid;
@@ -58,10 +59,10 @@ export class Device {
 
   /** A request of a user whom nobody saw before. */
   async requestAs(userId: string): Promise<Outcome<unknown>> {
-    return this.#world.clients.requestBadge({ ...this.#badgeRequest(), userId, token: null });
+    return this.world.clients.call("badge", { ...this.#badgeRequest(), userId, token: null });
   }
 
-  #badgeRequest(): BadgeAttempt["request"] {
+  #badgeRequest(): RequestOf<"badge"> {
     const { id: applicationId } = this.#application;
     const userId = this.#dice.oneOf(this.#userIds);
     const token = this.#dice.chance(0.6) ? this.#chooseToken() : null;
@@ -74,17 +75,16 @@ export class Device {
     return this.#dice.pick(this.#tokens.slice(-NEWEST_TOKENS)) ?? null;
   }
 
-  async #ask(request: BadgeAttempt["request"]): Promise<void> {
+  async #ask(request: RequestOf<"badge">): Promise<void> {
     for (let repeat = 0; repeat <= MAX_REPEATS; repeat++) {
-      const outcome = await this.#world.clients.requestBadge(request);
-      const isAnswered = outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "UNAVAILABLE");
-      if (isAnswered || this.#dice.chance(0.3)) return;
-      await this.#world.timeline.sleep(this.#dice.below(3000));
+      const outcome = await this.world.clients.call("badge", request);
+      if (isAnswered(outcome) || this.#dice.chance(0.3)) return;
+      await this.world.timeline.sleep(this.#dice.below(3000));
     }
   }
 
   async #sign(): Promise<void> {
     const base64 = Buffer.from(`signature ${this.#dice.below(1000)}`).toString("base64");
-    await this.#world.clients.sign({ applicationId: this.#application.id, udid: this.udid, base64 });
+    await this.world.clients.call("sign", { applicationId: this.#application.id, udid: this.udid, base64 });
   }
 }

@@ -1,5 +1,6 @@
 import type { ChangePage } from "../../../../src/worker/badges/changes.ts";
 import type { Dice } from "../../dice.ts";
+import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
@@ -8,8 +9,7 @@ import type { World } from "../world.ts";
 type Change = ChangePage["changes"][number];
 
 /** A copy of an application's badges, kept by GET /v1/changes and a cursor that may be old (contract section 13). */
-export class Follower {
-  readonly #world: World;
+export class Follower extends Member {
   readonly #dice: Dice;
   readonly #applicationId: string;
   readonly #name: string;
@@ -21,7 +21,7 @@ export class Follower {
   #isOutdated = false;
 
   constructor(world: World, { id }: ApplicationPlan, name: string, credentials: () => Credentials) {
-    this.#world = world;
+    super(world);
     this.#dice = world.dice.of(`${name} follower of ${id}`);
     this.#applicationId = id;
     this.#name = name;
@@ -35,9 +35,12 @@ export class Follower {
 
   /** Reads one page. @returns whether more follow; null when the page could not be had */
   async read(): Promise<boolean | null> {
-    const { clients, verdict, trace } = this.#world;
+    const { clients, verdict, trace } = this.world;
     const cursor = this.#cursor;
-    const outcome = await clients.changes(this.#credentials(), { cursor, perPage: this.#dice.between(1, 4) });
+    const outcome = await clients.call("changes", {
+      ...this.#credentials(),
+      ...{ cursor, perPage: this.#dice.between(1, 4) },
+    });
     if (outcome.kind === "refused" && outcome.reason === "EXPIRED_CURSOR") {
       trace.add("server", `the ${this.#name} follower starts again`);
       this.#copy.clear();
@@ -63,7 +66,7 @@ export class Follower {
 
   /** The same when nothing fails: then the copy is exact. */
   async followToEnd(): Promise<void> {
-    const { d1, timeline, verdict } = this.#world;
+    const { d1, timeline, verdict } = this.world;
     const wasOutdated = this.#isOutdated;
     await this.read();
     verdict.expect(!wasOutdated || !this.#isOutdated, "cursors expire after a restoration", this.#name);

@@ -1,6 +1,5 @@
-import type { Dice } from "../../dice.ts";
+import { Member } from "../member.ts";
 import type { Received, Reply } from "../platform/network.ts";
-import type { World } from "../world.ts";
 
 /** What receivers do, apart from taking the event. */
 const MODES = ["healthy", "slow", "broken", "throttling", "gone", "hanging", "flapping", "endless"] as const;
@@ -10,20 +9,14 @@ type Mode = (typeof MODES)[number];
 const MODE_THOUGHTS = 4;
 
 /** The applications' webhook endpoints: mostly healthy, often something else for a while. */
-export class Receivers {
-  readonly #world: World;
-  readonly #dice: Dice;
+export class Receivers extends Member {
+  readonly #dice = this.world.dice.of("receivers");
   readonly #modes = new Map<string, { mode: Mode; until: number }>();
   /** Otherwise every receiver takes every event. */
   isTroubled = false;
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("receivers");
-  }
-
   receive(received: Received): Reply {
-    const { deliveries, verdict, plan, trace } = this.#world;
+    const { deliveries, verdict, plan, trace } = this.world;
     const application = plan.applications.find(({ webhookUrl }) => webhookUrl === received.url);
     verdict.expect(application !== undefined, "webhooks go to the URL that is set", received.url);
     if (!application) return { kind: "never" };
@@ -37,7 +30,7 @@ export class Receivers {
 
   #modeOf(url: string): Mode {
     if (!this.isTroubled) return "healthy";
-    const { timeline, plan } = this.#world;
+    const { timeline, plan } = this.world;
     const known = this.#modes.get(url);
     if (known && known.until > timeline.now) return known.mode;
     const mode = this.#dice.chance(0.4) ? "healthy" : this.#dice.oneOf(MODES);

@@ -8,7 +8,7 @@ import type { Follower } from "./follower.ts";
  * whom its object does not know, positions do not come again, and readers of the feed start again and end with a copy.
  */
 export function restoreD1(world: World, copy: D1Copy, followers: readonly Follower[]): void {
-  const { d1, rows, life, signatures, objects, plan, trace } = world;
+  const { d1, rows, life, told, objects, plan, trace } = world;
   trace.add("seed", "D1 is restored");
   world.isRestored = true;
   d1.restore(copy);
@@ -18,7 +18,7 @@ export function restoreD1(world: World, copy: D1Copy, followers: readonly Follow
   const inD1 = new Set(badges.map(({ number }) => Number(number)));
   rows.restored(badges, (number) => remembered.has(number) || inD1.has(number));
   life.restored(badges, d1.look("SELECT * FROM blocked_user"), (id) => positionSeenBy(objects.get(id)));
-  signatures.restored();
+  told.restored();
   // Elsewhere the sweeps before the restoration had failed, and only what is written afterwards can show it.
   const isNoticed = Number(clock?.sequence ?? 0) < clockSeenBy(objects.get("clock"));
   if (isNoticed) for (const follower of followers) follower.expire();

@@ -25,7 +25,7 @@ async function askForBadges({ book, clients, verdict }: World, { application, de
     const request = attempts[0]?.request;
     if (!request || request.applicationId !== application.id) continue;
     const isTold = attempts.some((attempt) => grantedNumber(attempt) !== null);
-    const outcome = await clients.requestBadge({ ...request, token: null, metadata: JSON.stringify({ os: "last" }) });
+    const outcome = await clients.call("badge", { ...request, token: null, metadata: JSON.stringify({ os: "last" }) });
     const isExisting = outcome.kind === "granted" && outcome.granted.kind === "existing";
     // For which state `life.ts` has checked.
     const isRefused = outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$/.test(outcome.reason);
@@ -37,7 +37,7 @@ async function askForBadges({ book, clients, verdict }: World, { application, de
     );
   }
   const [device] = devices;
-  if (device) await clients.sign({ applicationId: application.id, udid: device.udid, base64: "c2lnbg==" });
+  if (device) await clients.call("sign", { applicationId: application.id, udid: device.udid, base64: "c2lnbg==" });
 }
 
 async function readList({ rows, verdict, timeline }: World, { application, server }: Party): Promise<void> {

@@ -1,5 +1,6 @@
 import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Dice } from "../../dice.ts";
+import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
@@ -12,8 +13,7 @@ const IDEMPOTENCY_KEYS = ["visit-1", "visit-2"] as const;
 const HOUR = 3_600_000;
 
 /** An application's server: invites, hands tokens to devices, revokes, ends badges, blocks users, reads lists and changes. */
-export class Server {
-  readonly #world: World;
+export class Server extends Member {
   readonly #dice: Dice;
   readonly #application: ApplicationPlan;
   readonly #devices: readonly Device[];
@@ -23,7 +23,7 @@ export class Server {
   readonly followers: readonly [Follower, Follower];
 
   constructor(world: World, application: ApplicationPlan, devices: readonly Device[]) {
-    this.#world = world;
+    super(world);
     this.#dice = world.dice.of(`server of ${application.id}`);
     this.#application = application;
     this.#devices = devices;
@@ -49,7 +49,7 @@ export class Server {
    * @returns the badges, or null when a page could not be had
    */
   async walk(userId: string | null): Promise<BadgePage["badges"] | null> {
-    const { timeline, rows } = this.#world;
+    const { timeline, rows } = this.world;
     const { id: applicationId } = this.#application;
     const from = timeline.now;
     const perPage = this.#dice.between(1, 4);
@@ -69,7 +69,7 @@ export class Server {
   async #page(page: { userId: string | null; cursor: string | null; perPage: number }) {
     for (let tries = 0; tries < MAX_PAGE_TRIES; tries++) {
       const credentials = { applicationId: this.#application.id, secret: this.#currentSecret() };
-      const outcome = await this.#world.clients.page(credentials, page);
+      const outcome = await this.world.clients.call("page", { ...credentials, ...page });
       if (outcome.kind === "granted") return outcome.granted;
     }
     return null;
@@ -77,7 +77,7 @@ export class Server {
 
   /** @param devices that get the token */
   async #invite(devices: readonly Device[]): Promise<void> {
-    const { timeline, plan, clients } = this.#world;
+    const { timeline, plan, clients } = this.world;
     const soon = () => timeline.now + this.#dice.between(1, 1000 + 4 * plan.thinkMilliseconds);
     const { applicationId, secret } = this.#credentials();
     const request = {
@@ -88,10 +88,10 @@ export class Server {
       badgeExpiresAtTime: this.#dice.chance(0.25) ? soon() : null,
       idempotencyKey: this.#dice.chance(0.3) ? this.#dice.oneOf(IDEMPOTENCY_KEYS) : null,
     };
-    const first = clients.invite(request);
+    const first = clients.call("invite", request);
     // With a key it may be sent twice at once; what was not answered is sent again.
     const isRepeated = request.idempotencyKey !== null && this.#dice.chance(0.5);
-    const second = isRepeated ? await clients.invite(request) : null;
+    const second = isRepeated ? await clients.call("invite", request) : null;
     let outcome = await first;
     if (outcome.kind !== "granted" && second) outcome = second;
     if (outcome.kind !== "granted") return;
@@ -115,14 +115,14 @@ export class Server {
   }
 
   async #endSomething(): Promise<void> {
-    const { timeline, plan, clients, book } = this.#world;
+    const { timeline, plan, clients, book } = this.world;
     const credentials = this.#credentials();
     const what = this.#dice.below(12);
     if (what < 3) {
       const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
-      const request = { ...credentials, userId, isBlock: what === 0 };
-      const outcome = await clients.block(request);
-      if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.block(request);
+      const name = what === 0 ? "block" : "unblock";
+      const outcome = await clients.call(name, { ...credentials, userId });
+      if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.call(name, { ...credentials, userId });
       return;
     }
     const number = this.#dice.pick(book.numbersOf(this.#application.id)) ?? this.#application.firstNumber;
@@ -133,8 +133,9 @@ export class Server {
       what < 6
         ? ({ kind: "set-end", expiresAt: this.#dice.pick(ends) ?? null } as const)
         : ({ kind: this.#dice.oneOf(kinds) } as const);
-    const outcome = await clients.takeStep({ ...credentials, number, step });
-    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.takeStep({ ...credentials, number, step });
+    const request = { ...credentials, number, step };
+    const outcome = await clients.call("step", request);
+    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.call("step", request);
   }
 
   #someDevices(): Device[] {
@@ -147,19 +148,19 @@ export class Server {
     const { applicationId, secret } = this.#credentials();
     const udid = this.#dice.chance(0.8) ? "server" : "somebody else";
     const request = { applicationId, secret: this.#dice.chance(0.7) ? secret : null, udid, token };
-    const outcome = await this.#world.clients.revoke(request);
-    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await this.#world.clients.revoke(request);
+    const outcome = await this.world.clients.call("revoke", request);
+    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await this.world.clients.call("revoke", request);
   }
 
   /** Tries every secret that it ever used, retired ones too. */
   async trySecrets(): Promise<void> {
     const { id: applicationId } = this.#application;
     const firstBadge = { userId: null, cursor: null, perPage: 1 };
-    for (const secret of this.#secrets) await this.#world.clients.page({ applicationId, secret }, firstBadge);
+    for (const secret of this.#secrets) await this.world.clients.call("page", { applicationId, secret, ...firstBadge });
   }
 
   #currentSecret(): string {
-    const secret = this.#world.administrator.secretOf(this.#application);
+    const secret = this.world.administrator.secretOf(this.#application);
     this.#secrets.add(secret);
     return secret;
   }

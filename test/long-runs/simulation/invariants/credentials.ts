@@ -1,5 +1,6 @@
-import type { World } from "../world.ts";
-import type { Outcome } from "./book.ts";
+import { Member } from "../member.ts";
+import type { CallName } from "../service/door.ts";
+import type { Attempt } from "./book.ts";
 
 /** How long a secret that was retired may still be accepted, in milliseconds (contract section 9, and clocks differ). */
 const STALE_MILLISECONDS = 31_000;
@@ -17,16 +18,11 @@ interface KnownSecret {
 }
 
 /** Which secrets live, as the administrator knows it (contract section 9). */
-export class Credentials {
-  readonly #world: World;
+export class Credentials extends Member {
   readonly #secrets: KnownSecret[] = [];
 
-  constructor(world: World) {
-    this.#world = world;
-  }
-
   get #now(): number {
-    return this.#world.timeline.now;
+    return this.world.timeline.now;
   }
 
   added(applicationId: string, secret: string): void {
@@ -59,9 +55,9 @@ export class Credentials {
   }
 
   /** Holds a response against whether the secret lived while it was asked. */
-  check(secret: string | null, attempt: { from: number; to: number; outcome: Outcome<unknown> | null }): void {
+  check(secret: string | null, attempt: Attempt<CallName>): void {
     const { from, to, outcome } = attempt;
-    const { verdict } = this.#world;
+    const { verdict } = this.world;
     if (!outcome || outcome.kind === "lost") return;
     const isDenied = outcome.kind === "refused" && outcome.reason === "INVALID_CREDENTIALS";
     verdict.expect(secret !== null || !isDenied, "a call that needs no secret is not denied for it");

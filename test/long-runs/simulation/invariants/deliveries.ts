@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
+import { Member } from "../member.ts";
 import type { Received } from "../platform/network.ts";
 import { MAX_DELAY_MILLISECONDS } from "../platform/wire.ts";
-import type { World } from "../world.ts";
 
 /**
  * Two attempts of one event are at least this far apart, in milliseconds: the first wait of contract section 8, less
@@ -19,15 +19,10 @@ interface Known {
 }
 
 /** What receivers may rely on (contract section 8), checked at every request that one gets. */
-export class Deliveries {
-  readonly #world: World;
+export class Deliveries extends Member {
   readonly #known = new Map<string, Known>();
   /** Attempts whose sender does not know their end yet: when each began, in milliseconds. */
   readonly #underWay = new Map<string, number>();
-
-  constructor(world: World) {
-    this.#world = world;
-  }
 
   /** Whether a receiver ever answered an event with 2xx. */
   isAccepted(eventId: string): boolean {
@@ -40,7 +35,7 @@ export class Deliveries {
     const otherSince = this.#underWay.get(eventId) ?? Number.NEGATIVE_INFINITY;
     const isAlone = sentAt - otherSince >= ATTEMPT_MILLISECONDS || this.#isReleasedSince(eventId, otherSince);
     const invariant = "no attempt begins while another of the same event is under way";
-    this.#world.verdict.expect(isAlone, invariant, eventId, `was sent again after ${sentAt - otherSince} ms`);
+    this.world.verdict.expect(isAlone, invariant, eventId, `was sent again after ${sentAt - otherSince} ms`);
     this.#underWay.set(eventId, sentAt);
     return () => {
       if (this.#underWay.get(eventId) === sentAt) this.#underWay.delete(eventId);
@@ -49,7 +44,7 @@ export class Deliveries {
 
   /** @returns attempts of this event that arrived before */
   check(applicationId: string, received: Received): { eventId: string; attemptsBefore: number } {
-    const { verdict, d1 } = this.#world;
+    const { verdict, d1 } = this.world;
     const { headers, sentAt } = received;
     const eventId = headers["webhook-id"] ?? "";
     const body = new TextDecoder().decode(received.body);
@@ -73,7 +68,7 @@ export class Deliveries {
   }
 
   #checkSignature(applicationId: string, eventId: string, { headers, body, sentAt }: Received): void {
-    const { verdict, credentials } = this.#world;
+    const { verdict, credentials } = this.world;
     const current = credentials.currentAround(applicationId, sentAt);
     const isSigned = current.some((secret) => hmac("sha1", secret, body) === headers.Signature);
     verdict.expect(isSigned, "every webhook is signed with the current secret", eventId);
@@ -84,7 +79,7 @@ export class Deliveries {
   }
 
   #checkMoment(eventId: string, known: Known | undefined, sentAt: number): void {
-    const { verdict, rows } = this.#world;
+    const { verdict, rows } = this.world;
     const late = sentAt - (rows.deliveredAt.get(eventId) ?? Number.POSITIVE_INFINITY);
     const isPending = late <= MAX_DELAY_MILLISECONDS;
     verdict.expect(isPending, "nothing is sent after a 2xx was recorded", eventId, `was sent ${late / 1000} s later`);
@@ -98,7 +93,7 @@ export class Deliveries {
 
   /** Whether an administrator made the event due. */
   #isReleasedSince(eventId: string, since: number): boolean {
-    return (this.#world.rows.releasedAt.get(eventId) ?? 0) >= since;
+    return (this.world.rows.releasedAt.get(eventId) ?? 0) >= since;
   }
 }
 

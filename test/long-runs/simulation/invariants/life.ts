@@ -1,9 +1,10 @@
 import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
 import type { EventName } from "../../../../src/shared/schema.ts";
+import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
-import type { World } from "../world.ts";
-import type { Attempt, BadgeAttempt, BlockAttempt, SignAttempt, StepAttempt, UserDevice } from "./book.ts";
+import type { UserDevice } from "../service/door.ts";
+import type { Attempt } from "./book.ts";
 import { type IssuedRow, spansDuring } from "./rows.ts";
 
 /** What may become of a stored state (contract section 12); what is not here is final. */
@@ -30,19 +31,14 @@ const STATES_OF_REASON: Readonly<Record<string, readonly BadgeState[]>> = {
 };
 const ENDED: readonly BadgeState[] = ["revoked", "expired", "replaced"];
 
-type Ended = Pick<Attempt<unknown, unknown>, "from" | "to">;
+type Ended = Pick<Attempt<"badge">, "from" | "to">;
 
 /** The life of badges (contract sections 12, 13 and 18): each transaction of D1, and what callers were told, against it. */
-export class Life {
-  readonly #world: World;
+export class Life extends Member {
   /** By application: the highest position and change number that there ever were. */
   readonly #highest = new Map<string, { position: number; change: number }>();
   /** By application and user: since when the user is blocked or not. */
   readonly #blocks = new Map<string, { from: number; isBlocked: boolean }[]>();
-
-  constructor(world: World) {
-    this.#world = world;
-  }
 
   see(changes: readonly Change[]): void {
     const ofTable = (name: string) => changes.filter(({ table }) => table === name);
@@ -78,7 +74,7 @@ export class Life {
   }
 
   /** Device calls are for active badges only, and for users who are not blocked. */
-  checkBadge(attempt: BadgeAttempt): void {
+  checkBadge(attempt: Attempt<"badge">): void {
     const { request, outcome } = attempt;
     if (outcome?.kind === "granted") {
       const { kind, number } = outcome.granted;
@@ -86,20 +82,20 @@ export class Life {
       const decidedFrom = kind === "created" ? attempt.from : undefined;
       this.#expectState(attempt, number, ["active"], "a login is answered only while its badge is active", decidedFrom);
       const isAllowed = kind === "existing" || this.wasBlocked(request, attempt, false);
-      this.#world.verdict.expect(isAllowed, "a blocked user gets no badge", request);
+      this.world.verdict.expect(isAllowed, "a blocked user gets no badge", request);
     }
     const isTrue =
       outcome?.kind !== "refused" || outcome.reason !== "BLOCKED_USER" || this.wasBlocked(request, attempt);
-    this.#world.verdict.expect(isTrue, "only a blocked user is told so", request);
-    this.#checkRefusal(attempt, [request.userId]);
+    this.world.verdict.expect(isTrue, "only a blocked user is told so", request);
+    this.#checkRefusal(attempt, new Set([request.userId]));
   }
 
-  checkSignature(attempt: SignAttempt, number: number | null, userIds: readonly string[]): void {
+  checkSignature(attempt: Attempt<"sign">, number: number | null, userIds: ReadonlySet<string>): void {
     if (number !== null) this.#expectState(attempt, number, ["active"], "nothing ended signs");
     this.#checkRefusal(attempt, userIds);
   }
 
-  checkStep(attempt: StepAttempt): void {
+  checkStep(attempt: Attempt<"step">): void {
     const { request, outcome } = attempt;
     const { number, step } = request;
     if (outcome?.kind === "granted") {
@@ -110,7 +106,7 @@ export class Life {
         step.kind === "set-end"
           ? expiresAt === (end === null ? undefined : new Date(end).toISOString())
           : step.kind === "note-expiry" || state === STATE_OF_STEP[step.kind];
-      this.#world.verdict.expect(isAsAsked, "a step that is granted has happened", request, outcome.granted);
+      this.world.verdict.expect(isAsAsked, "a step that is granted has happened", request, outcome.granted);
     }
     if (outcome?.kind !== "refused") return;
     if (outcome.reason === "ENDED_BADGE") {
@@ -119,27 +115,27 @@ export class Life {
     if (outcome.reason === "UNKNOWN_BADGE") {
       const row = this.#rowOf(attempt.request.applicationId, number);
       const isUnknown = (row?.spans[0]?.from ?? Number.POSITIVE_INFINITY) >= attempt.from;
-      this.#world.verdict.expect(isUnknown, "an issued badge is known", number);
+      this.world.verdict.expect(isUnknown, "an issued badge is known", number);
     }
   }
 
   /** Once a block is acknowledged, every badge that was there when it was asked for has ended for good. */
-  checkBlock(attempt: BlockAttempt): void {
+  checkBlock(attempt: Attempt<"block">): void {
     const { request, outcome, from } = attempt;
-    const { applicationId, userId, isBlock } = request;
-    if (outcome?.kind !== "granted" || !isBlock) return;
-    const own = [...this.#world.rows.issued.values()].filter(
+    const { applicationId, userId } = request;
+    if (outcome?.kind !== "granted") return;
+    const own = [...this.world.rows.issued.values()].filter(
       (row) => row.applicationId === applicationId && row.userId === userId,
     );
     const live = own.filter(({ spans }) => {
       const state = spans.at(-1)?.state;
       return (spans[0]?.from ?? 0) < from && (state === "active" || state === "suspended");
     });
-    this.#world.verdict.expect(live.length === 0, "a block leaves no badge of its user", live);
+    this.world.verdict.expect(live.length === 0, "a block leaves no badge of its user", live);
     for (const id of outcome.granted.revoked) {
       const spans = own.find(({ number }) => String(number) === id)?.spans ?? [];
       const revokedAt = spans.find(({ state }) => state === "revoked")?.from ?? 0;
-      this.#world.verdict.expect(revokedAt >= from, "a block tells which badges it revoked", id, own);
+      this.world.verdict.expect(revokedAt >= from, "a block tells which badges it revoked", id, own);
     }
   }
 
@@ -149,19 +145,19 @@ export class Life {
       ON badge.application_id = blocked_user.application_id AND badge.user_id = blocked_user.user_id
       AND badge.position IS NOT NULL AND badge.state IN ('active', 'suspended')
       WHERE is_revoking = 1 OR badge.number IS NOT NULL`;
-    const live = this.#world.d1.look(sql);
-    this.#world.verdict.expect(live.length === 0, "a blocked user has no live badge", live);
+    const live = this.world.d1.look(sql);
+    this.world.verdict.expect(live.length === 0, "a blocked user has no live badge", live);
   }
 
   #noteBlock({ application_id: applicationId, user_id: userId }: Row, isBlocked: boolean): void {
     const key = `${applicationId} ${userId}`;
     const spans = this.#blocks.get(key) ?? [];
-    spans.push({ from: this.#world.timeline.now, isBlocked });
+    spans.push({ from: this.world.timeline.now, isBlocked });
     this.#blocks.set(key, spans);
   }
 
   #checkTransition({ before, after }: Change): void {
-    const { verdict, timeline, plan } = this.#world;
+    const { verdict, timeline, plan } = this.world;
     if (after === null) return;
     if (before === null || before.position === null) {
       const user = { applicationId: String(after.application_id), userId: String(after.user_id) };
@@ -179,7 +175,7 @@ export class Life {
 
   /** Positions and change numbers grow from commit to commit; a change that callers see has a number, and no other has. */
   #checkNumbers(changes: readonly Change[]): void {
-    const { verdict } = this.#world;
+    const { verdict } = this.world;
     for (const [applicationId, ofOne] of Map.groupBy(changes, ({ after }) => String(after?.application_id))) {
       const highest = this.#highest.get(applicationId) ?? { position: 0, change: 0 };
       const assigned = { position: [] as number[], change: [] as number[] };
@@ -215,26 +211,26 @@ export class Life {
     });
     const owed = changes.flatMap(({ table, before, after }) => {
       const event = after === null ? null : eventOf(table, before, after);
-      const application = this.#world.plan.applications.find(({ id }) => id === after?.application_id);
+      const application = this.world.plan.applications.find(({ id }) => id === after?.application_id);
       const isWanted = event !== null && application?.webhookUrl != null && application.events.includes(event);
       const hasChange = table === "badge" && event !== "badge:created";
       return isWanted ? [`${application.id} ${event} ${after?.number} ${hasChange ? after?.change : ""}`] : [];
     });
     const isSame = told.toSorted().join() === owed.toSorted().join();
-    this.#world.verdict.expect(isSame, "each change has one event in its transaction", told, "instead of", owed);
+    this.world.verdict.expect(isSame, "each change has one event in its transaction", told, "instead of", owed);
   }
 
-  #checkRefusal(attempt: BadgeAttempt | SignAttempt, userIds: readonly string[]): void {
+  #checkRefusal(attempt: Attempt<"badge"> | Attempt<"sign">, userIds: ReadonlySet<string>): void {
     const { request, outcome, from, to } = attempt;
     const states = outcome?.kind === "refused" ? STATES_OF_REASON[outcome.reason] : undefined;
     if (states === undefined) return;
-    const isTrue = [...this.#world.rows.issued.values()].some(
+    const isTrue = [...this.world.rows.issued.values()].some(
       (row) =>
         row.applicationId === request.applicationId &&
-        userIds.includes(row.userId) &&
+        userIds.has(row.userId) &&
         this.#statesOf(row, from, to).some((state) => states.includes(state)),
     );
-    this.#world.verdict.expect(isTrue, "a device is refused for a state that its badge has", request, outcome);
+    this.world.verdict.expect(isTrue, "a device is refused for a state that its badge has", request, outcome);
   }
 
   /** @param decidedFrom since when it may have been decided whether the badge has expired; if not given, once it was read */
@@ -245,15 +241,15 @@ export class Life {
     invariant: string,
     decidedFrom?: number,
   ): void {
-    const row = this.#world.rows.issued.get(number);
+    const row = this.world.rows.issued.get(number);
     const states = row ? this.#statesOf(row, from, to, decidedFrom) : [];
     const isKept = states.some((state) => allowed.includes(state));
-    this.#world.verdict.expect(isKept, invariant, number, states, `from ${from} to ${to}`, row?.spans);
+    this.world.verdict.expect(isKept, invariant, number, states, `from ${from} to ${to}`, row?.spans);
   }
 
   /** States that callers may have seen during a time. Expiry goes by clocks, which differ. */
   #statesOf(row: IssuedRow, from: number, to: number, decidedFrom = 0): BadgeState[] {
-    const error = this.#world.plan.clockErrorMilliseconds;
+    const error = this.world.plan.clockErrorMilliseconds;
     return spansDuring(row, from, to).flatMap(({ state, expiresAt, ...span }): BadgeState[] => {
       if (state === "revoked" || state === "replaced" || expiresAt === null) return [state];
       const isExpired: BadgeState[] = expiresAt <= to + error ? ["expired"] : [];
@@ -263,7 +259,7 @@ export class Life {
   }
 
   #rowOf(applicationId: string, number: number): IssuedRow | undefined {
-    const row = this.#world.rows.issued.get(number);
+    const row = this.world.rows.issued.get(number);
     return row?.applicationId === applicationId ? row : undefined;
   }
 }

@@ -1,8 +1,9 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { STORED_STATES, type StoredState } from "../../../../src/shared/schema.ts";
+import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
-import type { World } from "../world.ts";
 
 /** What a badge was from one transaction of D1 to the next that changed it. Times are milliseconds. */
 export interface Span {
@@ -12,11 +13,14 @@ export interface Span {
   state: StoredState;
   expiresAt: number | null;
   isListed: boolean;
+  isRetired: boolean;
+  turn: number;
 }
 
 /** A badge that was issued, with all that it was since. */
 export interface IssuedRow {
   applicationId: string;
+  device: string;
   userId: string;
   number: number;
   spans: Span[];
@@ -27,13 +31,15 @@ const LATE_WRITE_MILLISECONDS = 250_000;
 
 const storedState = z.enum(STORED_STATES);
 
+/** How storage names an invitation's token. */
+export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
+
 /** What a badge was at some moment of a time. */
 export const spansDuring = ({ spans }: IssuedRow, from: number, to: number): Span[] =>
   spans.filter((span) => span.from <= to && span.to >= from);
 
 /** Looks at every change that a transaction of D1 makes, and remembers what was true when. */
-export class Rows {
-  readonly #world: World;
+export class Rows extends Member {
   /** Every badge that was ever issued, by number. */
   readonly issued = new Map<number, IssuedRow>();
   /** When an event was recorded as delivered, and when it was last made due by an administrator, in milliseconds. */
@@ -43,12 +49,10 @@ export class Rows {
   readonly writtenLate = new Set<number>();
   /** When the last invitation that had the number ended, in milliseconds. */
   readonly #endedAt = new Map<number, number>();
+  /** Each device's current badge, by application and device: the one with the highest turn. */
+  readonly #current = new Map<string, { from: number; number: number }[]>();
   /** Whose each number is, also after a restoration has made D1 forget it. */
   readonly #owners = new Map<number, string>();
-
-  constructor(world: World) {
-    this.#world = world;
-  }
 
   see(changes: readonly Change[], lateMilliseconds = 0): void {
     for (const { table, before, after } of changes) {
@@ -83,6 +87,7 @@ export class Rows {
    */
   restored(badges: readonly Row[], isRemembered: (number: number) => boolean): void {
     this.issued.clear();
+    this.#current.clear();
     this.deliveredAt.clear();
     for (const number of this.#owners.keys()) if (!isRemembered(number)) this.#owners.delete(number);
     for (const badge of badges) if (badge.position !== null) this.#note(badge);
@@ -93,7 +98,7 @@ export class Rows {
    * once, whatever comes and goes meanwhile (contract section 4).
    */
   checkWalk(applicationId: string, userId: string | null, from: number, numbers: readonly number[]): void {
-    const { verdict, timeline } = this.#world;
+    const { verdict, timeline } = this.world;
     const listed = new Set(numbers);
     verdict.expect(listed.size === numbers.length, "no badge appears twice", numbers);
     const live = (how: "some" | "all") =>
@@ -106,7 +111,7 @@ export class Rows {
   }
 
   #seeBadge(before: Row | null, after: Row | null): void {
-    const { verdict } = this.#world;
+    const { verdict } = this.world;
     const expect = (isKept: boolean, invariant: string) => verdict.expect(isKept, invariant, before, "became", after);
     if (before === null && after !== null) this.#checkRest(after);
     const wasIssued = before !== null && before.issued_at !== null;
@@ -130,9 +135,10 @@ export class Rows {
   }
 
   #note(badge: Row): void {
-    const { now } = this.#world.timeline;
-    const [applicationId, userId, number] = [String(badge.application_id), String(badge.user_id), Number(badge.number)];
-    const row = this.issued.get(number) ?? { applicationId, userId, number, spans: [] };
+    const { now } = this.world.timeline;
+    const [applicationId, device] = [String(badge.application_id), String(badge.device)];
+    const [userId, number] = [String(badge.user_id), Number(badge.number)];
+    const row = this.issued.get(number) ?? { applicationId, device, userId, number, spans: [] };
     const last = row.spans.at(-1);
     if (last) last.to = now;
     row.spans.push({
@@ -141,8 +147,25 @@ export class Rows {
       state: storedState.parse(badge.state),
       expiresAt: badge.expires_at === null ? null : Number(badge.expires_at),
       isListed: badge.ended_at === null,
+      isRetired: badge.retired_at !== null,
+      turn: Number(badge.turn),
     });
     this.issued.set(number, row);
+    const turnOf = ({ spans }: IssuedRow) => (spans.at(-1)?.isRetired ? 0 : (spans.at(-1)?.turn ?? 0));
+    const ofDevice = [...this.issued.values()].filter(
+      (other) => other.applicationId === applicationId && other.device === device,
+    );
+    const current = ofDevice.reduce((one, other) => (turnOf(other) > turnOf(one) ? other : one));
+    const known = this.#current.get(`${applicationId} ${device}`) ?? [];
+    this.#current.set(`${applicationId} ${device}`, [...known, { from: now, number: current.number }]);
+  }
+
+  /** Whether a badge was its device's current one at some moment of a time. */
+  wasCurrent({ applicationId, device, number }: IssuedRow, from: number, to: number): boolean {
+    const known = this.#current.get(`${applicationId} ${device}`) ?? [];
+    return known.some(
+      (span, place) => span.number === number && span.from <= to && (known[place + 1]?.from ?? Infinity) >= from,
+    );
   }
 
   /**
@@ -151,7 +174,7 @@ export class Rows {
    * @param badge a row that was not there before: an issued or a reserved number
    */
   #checkRest({ number, application_id: applicationId }: Row): void {
-    const { plan, timeline, verdict } = this.#world;
+    const { plan, timeline, verdict } = this.world;
     const endedAt = this.#endedAt.get(Number(number));
     const application = plan.applications.find(({ id }) => id === applicationId);
     if (endedAt === undefined || !application) return;
@@ -165,14 +188,38 @@ export class Rows {
   #seeInvitation(before: Row | null, after: Row | null): void {
     const isEnded = before !== null && before.state !== "pending";
     const isSame = before?.state === after?.state && before?.ended_at === after?.ended_at;
-    this.#world.verdict.expect(!isEnded || isSame, "an ended invitation stays as it ended", before, "became", after);
+    this.world.verdict.expect(!isEnded || isSame, "an ended invitation stays as it ended", before, "became", after);
+    if (after?.state !== before?.state) this.#checkEnd(after);
     if (after !== null && ["revoked", "expired"].includes(String(after.state))) {
       this.#endedAt.set(Number(after.number), Number(after.ended_at));
     }
   }
 
+  /** An invitation ends for a reason, and until then its number is reserved for it. */
+  #checkEnd(after: Row | null): void {
+    const { verdict, timeline, plan, book, d1 } = this.world;
+    if (after === null) return;
+    const isOver = Number(after.expires_at_time) <= timeline.now + plan.clockErrorMilliseconds;
+    const has = (tokens: Iterable<string>) => [...tokens].some((token) => digestOf(token) === after.digest);
+    // What nobody was told of, the service ends itself.
+    const isAsked = has(book.revocations) || !has(book.tokens);
+    const [badge] = d1.look(
+      "SELECT invitation, position, device, user_id FROM badge WHERE number = ?",
+      after.number ?? 0,
+    );
+    const isIts = badge?.invitation === after.digest;
+    const isClaimers = badge?.device === after.claim_device && badge?.user_id === after.claim_user_id;
+    const isPossible = {
+      pending: isIts && badge?.position === null,
+      claimed: isIts && isClaimers,
+      revoked: isAsked && !isIts,
+      expired: isOver && !isIts,
+    }[String(after.state)];
+    verdict.expect(isPossible === true, "a number is reserved until its invitation ends, for a reason", after, badge);
+  }
+
   #seeEvent(before: Row | null, after: Row | null): void {
-    const { verdict, timeline } = this.#world;
+    const { verdict, timeline } = this.world;
     const id = String((after ?? before)?.id);
     const isSame = before === null || before.payload === after?.payload;
     verdict.expect(isSame, "an event's payload never changes", before, "became", after);

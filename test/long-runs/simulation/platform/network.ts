@@ -1,5 +1,4 @@
-import type { Dice } from "../../dice.ts";
-import type { World } from "../world.ts";
+import { Member } from "../member.ts";
 import type { Process } from "./process.ts";
 
 /** A request as its receiver gets it. */
@@ -25,18 +24,12 @@ interface HttpResponse {
 }
 
 /** The Internet: one receiver for each URL. */
-export class Network {
-  readonly #world: World;
-  readonly #dice: Dice;
-
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("network");
-  }
+export class Network extends Member {
+  readonly #dice = this.world.dice.of("network");
 
   /** `fetch` of a process: settles with a response, or fails as a connection does. */
   fetch(process: Process, url: string, init: Outgoing): Promise<Response> {
-    const { timeline, wire, trace, faults, deliveries, receivers } = this.#world;
+    const { timeline, wire, trace, faults, deliveries, receivers } = this.world;
     const { signal } = init;
     const received = { url, headers: { ...init.headers }, body: init.body.slice(), sentAt: timeline.now };
     const ended = process.isAlive ? deliveries.begin(received) : () => {};

@@ -1,7 +1,6 @@
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
-import type { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
-import type { World } from "../world.ts";
+import { Member } from "../member.ts";
 import { Process, requireProcess } from "./process.ts";
 import { Sqlite } from "./sqlite.ts";
 
@@ -21,16 +20,10 @@ interface StoredObject {
 const spare: Sqlite[] = [];
 
 /** Runs the objects: one instance of each at a time, made when somebody calls it, on what the one before it kept. */
-export class ObjectHost {
-  readonly #world: World;
-  readonly #dice: Dice;
+export class ObjectHost extends Member {
+  readonly #dice = this.world.dice.of("objects");
   readonly #objects = new Map<string, StoredObject>();
   #made = 0;
-
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("objects");
-  }
 
   /** One call of a method, at the object. @throws an error with `retryable` when the object dies at it */
   invoke(name: string, method: string, parameters: readonly unknown[]): Promise<unknown> {
@@ -42,7 +35,7 @@ export class ObjectHost {
       });
       const result = process.run(async () => Reflect.apply(Reflect.get(allocator, method), allocator, parameters));
       const observed = result.then((returned) => {
-        this.#world.leases.observe(this.get(name), { method, parameters, returned });
+        this.world.leases.observe(this.get(name), { method, parameters, returned });
         return returned;
       });
       observed.then(resolve, reject).finally(forget);
@@ -71,15 +64,15 @@ export class ObjectHost {
     const object = this.#objects.get(name) ?? { sqlite: spare.pop() ?? new Sqlite(), alarm: null, lacksAlarm: false };
     this.#objects.set(name, object);
     if (object.live?.process.isAlive) return object.live;
-    const process = new Process(`object ${++this.#made}`, this.#world);
+    const process = new Process(`object ${++this.#made}`, this.world);
     const state = standIn<DurableObjectState>("an object's state", {
       id: standIn<DurableObjectId>("an object's ID", { name }),
       storage: this.#storage(name, object),
       waitUntil: (work: Promise<unknown>) => {
-        work.catch((error) => this.#world.trace.add(process.name, `deferred work failed: ${error}`));
+        work.catch((error) => this.world.trace.add(process.name, `deferred work failed: ${error}`));
       },
     });
-    object.live = { process, allocator: process.run(() => new Allocator(state, this.#world.env)) };
+    object.live = { process, allocator: process.run(() => new Allocator(state, this.world.env)) };
     return object.live;
   }
 
@@ -90,7 +83,7 @@ export class ObjectHost {
       }),
       getAlarm: async () => object.alarm,
       setAlarm: async (at: number) => {
-        object.lacksAlarm = this.#world.faults.draw("alarm") === "before";
+        object.lacksAlarm = this.world.faults.draw("alarm") === "before";
         if (object.lacksAlarm) throw new Error("the object's storage is away");
         object.alarm = at;
         this.#alarmAt(name, object, at);
@@ -99,7 +92,7 @@ export class ObjectHost {
   }
 
   #alarmAt(name: string, object: StoredObject, at: number): void {
-    const { timeline, faults } = this.#world;
+    const { timeline, faults } = this.world;
     const fault = faults.draw("alarm");
     const late = fault === "late" ? this.#dice.below(600_000) : 0;
     timeline.after(at - timeline.now + late, () => {
@@ -110,7 +103,7 @@ export class ObjectHost {
   }
 
   #goOff(name: string, object: StoredObject): void {
-    const { timeline, trace } = this.#world;
+    const { timeline, trace } = this.world;
     const { process, allocator } = this.#enliven(name);
     trace.add(process.name, "alarm");
     object.alarm = null;

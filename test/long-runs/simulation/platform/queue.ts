@@ -1,7 +1,6 @@
 import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
-import type { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
-import type { World } from "../world.ts";
+import { Member } from "../member.ts";
 import { requireProcess } from "./process.ts";
 
 /** As wrangler.toml has it. */
@@ -16,19 +15,13 @@ interface Message {
 }
 
 /** The queue: at least once, in no order. */
-export class QueueServer {
-  readonly #world: World;
-  readonly #dice: Dice;
+export class QueueServer extends Member {
+  readonly #dice = this.world.dice.of("queue");
   #ready: Message[] = [];
   #sent = 0;
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("queue");
-  }
-
   take(body: WakeUp, delaySeconds: number): void {
-    const { timeline, faults } = this.#world;
+    const { timeline, faults } = this.world;
     const fault = faults.draw("message");
     const message = { id: `message ${++this.#sent}`, body, attempts: 0 };
     if (fault === "before") return;
@@ -40,7 +33,7 @@ export class QueueServer {
 
   #put(message: Message): void {
     this.#ready.push(message);
-    this.#world.timeline.after(this.#dice.below(5), () => void this.#deliver());
+    this.world.timeline.after(this.#dice.below(5), () => void this.#deliver());
   }
 
   async #deliver(): Promise<void> {
@@ -51,10 +44,10 @@ export class QueueServer {
     const isDead = messages.some(({ attempts }) => attempts > MAX_RETRIES);
     const name = isDead ? "badge-webhooks-dead" : "badge-webhooks";
     const batch = standIn<MessageBatch>("a batch of messages", { queue: name, messages });
-    if (await this.#world.isolates.consume(batch)) return;
+    if (await this.world.isolates.consume(batch)) return;
     for (const message of messages) {
       const again = { ...message, attempts: message.attempts + 1 };
-      this.#world.timeline.after(RETRY_DELAY_MILLISECONDS, () => this.#put(again));
+      this.world.timeline.after(RETRY_DELAY_MILLISECONDS, () => this.#put(again));
     }
   }
 }

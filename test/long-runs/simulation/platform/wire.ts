@@ -1,5 +1,4 @@
-import type { Dice } from "../../dice.ts";
-import type { World } from "../world.ts";
+import { Member } from "../member.ts";
 import type { Part } from "./faults.ts";
 import type { Process } from "./process.ts";
 
@@ -30,36 +29,29 @@ export interface Call<Result> {
  * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
  * first, and every call can go wrong.
  */
-export class Wire {
-  readonly #world: World;
-  readonly #dice: Dice;
-  readonly #slowness: number;
-
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("wire");
-    this.#slowness = this.#dice.oneOf([0, 0, 0.02, 0.1] as const);
-  }
+export class Wire extends Member {
+  readonly #dice = this.world.dice.of("wire");
+  readonly #slowness = this.#dice.oneOf([0, 0, 0.02, 0.1] as const);
 
   /** Milliseconds that one way takes: a few, or seconds where this seed has a slow network and things still fail. */
   delay(): number {
-    const isSlow = this.#dice.chance(this.#slowness) && this.#world.faults.isOn;
+    const isSlow = this.#dice.chance(this.#slowness) && this.world.faults.isOn;
     return this.#dice.below(isSlow ? MAX_DELAY_MILLISECONDS : 6);
   }
 
   /** Something on its way, which arrives whatever becomes of its sender. */
   carry(arrive: () => void): void {
     const delay = this.delay();
-    this.#world.timeline.after(delay, () => {
+    this.world.timeline.after(delay, () => {
       // Slow ways add up to more than somebody waits, who may have asked while this one was on its way.
-      if (delay >= SLOW_MILLISECONDS) this.#world.faults.struck++;
+      if (delay >= SLOW_MILLISECONDS) this.world.faults.struck++;
       arrive();
     });
   }
 
   /** Never settles when the caller dies meanwhile, or when the call is a silent one. */
   call<Result>(caller: Process, call: Call<Result>): Promise<Result> {
-    const { faults, trace } = this.#world;
+    const { faults, trace } = this.world;
     return new Promise((resolve, reject) => {
       if (!caller.isAlive) return;
       const fault = faults.draw(call.part);
@@ -106,11 +98,11 @@ export class Wire {
 
   #takeLate<Result>(caller: Process, call: Call<Result>): void {
     const delay = this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS));
-    this.#world.timeline.after(delay, () => this.#take(caller, call, () => {}));
+    this.world.timeline.after(delay, () => this.#take(caller, call, () => {}));
   }
 
   #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
-    const { trace } = this.#world;
+    const { trace } = this.world;
     trace.add(caller.name, call.what);
     const outcome = new Promise<Result>((resolve) => resolve(call.effect()));
     outcome.then(

@@ -12,14 +12,13 @@ import { Database } from "../../../../src/worker/storage/database.ts";
 import { sweep } from "../../../../src/worker/sweep.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import { sendAll } from "../../../../src/worker/webhooks/sender.ts";
-import type { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
+import { Member } from "../member.ts";
 import { d1Binding } from "../platform/d1.ts";
 import { hmacKey, newSigningPair } from "../platform/globals.ts";
 import { allocatorBinding } from "../platform/objects.ts";
 import { Process } from "../platform/process.ts";
 import { queueBinding } from "../platform/queue.ts";
-import type { World } from "../world.ts";
 
 /** Isolates that run at once, at most. */
 const MAX_ISOLATES = 2;
@@ -43,16 +42,10 @@ interface Isolate {
 }
 
 /** The Worker: isolates come and go, and any of them takes any request. */
-export class Isolates {
-  readonly #world: World;
-  readonly #dice: Dice;
+export class Isolates extends Member {
+  readonly #dice = this.world.dice.of("isolates");
   #isolates: Isolate[] = [];
   #made = 0;
-
-  constructor(world: World) {
-    this.#world = world;
-    this.#dice = world.dice.of("isolates");
-  }
 
   /**
    * Does work in some isolate.
@@ -97,7 +90,7 @@ export class Isolates {
 
   /** With what an isolate keeps between requests, as `src/worker/context.ts` makes it. */
   #make(): Isolate {
-    const process = new Process(`isolate ${++this.#made}`, this.#world);
+    const process = new Process(`isolate ${++this.#made}`, this.world);
     const context: Isolate["context"] = {
       custody: new ReadyCustody(),
       sealingKeys: new SealingKeys({}),
@@ -124,7 +117,7 @@ export class Isolates {
       isLocal: false,
       now: Date.now,
       defer: (work) => {
-        work.catch((error) => this.#world.trace.add(process.name, `deferred work failed: ${error}`));
+        work.catch((error) => this.world.trace.add(process.name, `deferred work failed: ${error}`));
       },
     };
     const isolate = { process, context };
