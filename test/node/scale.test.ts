@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
 import { zipf } from "../long-runs/scale/model.ts";
-import { measureStatusLists } from "../long-runs/scale/status-lists.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -26,15 +25,6 @@ describe("the page about scale says what the model computes", () => {
     for (const kind of ["badge", "event", "invitation", "lease"] as const) {
       expect(Math.abs(measured[kind] / BYTES[kind] - 1), kind).toBeLessThan(0.06);
     }
-  });
-});
-
-describe("what status lists cost (contract section 14)", () => {
-  it("is a row for each badge that has ended, and a list within a quarter of zlib's highest level", async () => {
-    const { lists, rowsRead, bytes, bytesOfLevel9 } = await measureStatusLists(200_000, 1);
-    expect(lists).toBe(2);
-    expect(Math.abs(rowsRead / 1311 - 1)).toBeLessThan(0.2);
-    expect(bytes / bytesOfLevel9).toBeLessThan(1.25);
   });
 });
 

@@ -135,27 +135,31 @@ export async function send(
 export interface Receiver {
   /** @param path tells senders apart */
   url(path: string): string;
-  /** By path: the badges whose webhook has arrived. */
-  arrivals(path: string): ReadonlySet<string>;
+  /** By path: how many webhooks it has taken of each badge. */
+  arrivals(path: string): ReadonlyMap<string, number>;
   close(): void;
 }
 
-const badgeEvent = z.object({ data: z.object({ id: z.string() }) });
+/** The peer's events have no ID. */
+const badgeEvent = z.object({ id: z.string().default(""), data: z.object({ id: z.string() }) });
 
-export async function startReceiver(): Promise<Receiver> {
-  const arrived = new Map<string, Set<string>>();
+/** @param refuses whether an event is answered with 500, by its ID */
+export async function startReceiver(refuses: (eventId: string) => boolean = () => false): Promise<Receiver> {
+  const arrived = new Map<string, Map<string, number>>();
   const server = createServer(async (request, response) => {
     const path = request.url?.slice(1) ?? "";
-    const { id } = badgeEvent.parse(JSON.parse(Buffer.concat(await request.toArray()).toString())).data;
-    arrived.set(path, (arrived.get(path) ?? new Set()).add(id));
-    response.writeHead(204).end();
+    const { id, data } = badgeEvent.parse(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    const isRefused = refuses(id);
+    const known = arrived.get(path) ?? new Map<string, number>();
+    if (!isRefused) arrived.set(path, known.set(data.id, (known.get(data.id) ?? 0) + 1));
+    response.writeHead(isRefused ? 500 : 204).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the receiver has no port");
   return {
     url: (path) => `http://127.0.0.1:${address.port}/${path}`,
-    arrivals: (path) => arrived.get(path) ?? new Set(),
+    arrivals: (path) => arrived.get(path) ?? new Map(),
     close: () => void server.close().closeAllConnections(),
   };
 }

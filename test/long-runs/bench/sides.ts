@@ -139,7 +139,6 @@ async function start(name: SideName, directory: string, { inspects, consumes }: 
       telemetry: { enabled: false },
       ...(inspects && { inspectorPort: 0 }),
       ...(!consumes && { queueConsumers: {} }),
-      ...(name === "peer" && { durableObjects: {}, queueProducers: {}, queueConsumers: {} }),
     }),
   );
   const { port } = await miniflare.unsafeGetDirectURL(name).catch(async (error) => {

@@ -1,8 +1,7 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { type RunningService, startService } from "../../node/support/service.ts";
+import { startReceiver } from "../bench/load.ts";
 import { Dice } from "../dice.ts";
 
 export interface ChaosOptions {
@@ -35,7 +34,6 @@ const changesPage = z.object({
   changes: z.array(z.object({ id: z.string(), state: z.string(), change: z.number() })),
   more: z.boolean(),
 });
-const webhook = z.object({ id: z.string(), data: z.object({ id: z.string() }) });
 const granted = z.object({
   id: z.string().optional(),
   badgeId: z.string().optional(),
@@ -60,10 +58,21 @@ const DRAIN_MILLISECONDS = 150_000;
  */
 export async function runChaos({ kills, seed, say, ...options }: ChaosOptions): Promise<ChaosResult> {
   const dice = new Dice(seed);
-  const receiver = await startReceiver(dice);
+  // A tenth of the events is refused once, so that retries are part of the run.
+  const refused = new Set<string>();
+  const refuses = (eventId: string) => dice.below(10) === 0 && refused.size < refused.add(eventId).size;
+  const receiver = await startReceiver(refuses);
   let service = await startService();
   try {
-    const created = await admin(service, "application", "create", "--name", "Chaos", "--webhook-url", receiver.url);
+    const created = await admin(
+      service,
+      "application",
+      "create",
+      "--name",
+      "Chaos",
+      "--webhook-url",
+      receiver.url("chaos"),
+    );
     const application = credentials.parse(created);
     const traffic = new Traffic(service.origin, application, dice, options.clients);
     const { badges, counts } = traffic;
@@ -83,8 +92,9 @@ export async function runChaos({ kills, seed, say, ...options }: ChaosOptions): 
     const events = (await list("--limit", String(MAX_LISTED_EVENTS))).length;
     if (mirrored < MAX_LISTED_EVENTS && events !== mirrored)
       throw new Error(`${mirrored} badges were issued, but there are ${events} events`);
-    if (options.drains) await drain(receiver.received, new Set(listed.keys()), () => list("--state", "pending"));
-    const deliveries = [...receiver.received.values()].reduce((sum, count) => sum + count, 0);
+    if (options.drains)
+      await drain(receiver.arrivals("chaos"), new Set(listed.keys()), () => list("--state", "pending"));
+    const deliveries = [...receiver.arrivals("chaos").values()].reduce((sum, count) => sum + count, 0);
     return { badgesAtKills, badges: badges.size, listed: listed.size, mirrored, events, deliveries, counts };
   } finally {
     await service.stop();
@@ -117,23 +127,6 @@ async function drain(
   }
 }
 
-/** Counts deliveries by badge number. Refuses a tenth of the events once, so that retries are part of the run. */
-async function startReceiver(dice: Dice): Promise<{ url: string; received: Map<string, number>; close(): void }> {
-  const received = new Map<string, number>();
-  const refused = new Set<string>();
-  const server = createServer(async (request, response) => {
-    const { id, data } = webhook.parse(JSON.parse(Buffer.concat(await request.toArray()).toString()));
-    const fails = dice.below(10) === 0 && !refused.has(id);
-    if (fails) refused.add(id);
-    else received.set(data.id, (received.get(data.id) ?? 0) + 1);
-    response.writeHead(fails ? 500 : 204).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return { url: `http://localhost:${address.port}/`, received, close: () => server.close() };
-}
-
 interface Client {
   name: string;
   dice: Dice;
@@ -152,11 +145,8 @@ class Traffic {
   readonly counts = { answered: 0, lost: 0 };
   /** Tokens that nobody presented yet. */
   readonly #pending = new Set<string>();
-  /** Badges that have been asked to be revoked, and of each badge the last step that was answered. */
-  readonly #revoked = new Set<string>();
-  readonly #steps = new Map<string, string>();
-  /** Badges of which a step was not answered. */
-  readonly #uncertain = new Set<string>();
+  /** The last step of each badge; `unknown` when its response was lost. One that may be revoked takes no other. */
+  readonly #steps = new Map<string, { state: string; mayBeRevoked: boolean }>();
   /** A copy of the badges, kept by the feed: state by number. */
   readonly #mirror = new Map<string, string>();
   #feed = { cursor: "", change: 0 };
@@ -178,13 +168,11 @@ class Traffic {
     const ended = end().then(() => {
       isOver = true;
     });
-    const work = this.#clients.map(async (client) => {
-      while (!isOver) await this.#step(client);
-    });
-    const following = async () => {
-      while (!isOver) await this.#follow();
+    const repeat = async (act: () => Promise<unknown>) => {
+      while (!isOver) await act();
     };
-    await Promise.all([ended, following(), ...work]);
+    const work = this.#clients.map((client) => repeat(() => this.#step(client)));
+    await Promise.all([ended, repeat(() => this.#follow()), ...work]);
   }
 
   /** The copy is exactly what is listed, and has the state of each last step. @returns how many badges it has */
@@ -194,10 +182,10 @@ class Traffic {
     const isExact = live.length === listed.size && live.every(([id, state]) => listed.get(id) === state);
     if (!isExact)
       throw new Error(`the copy has ${live.length} live badges, ${listed.size} are listed, or states differ`);
-    for (const [id, state] of this.#steps) {
-      if (this.#mirror.get(id) !== state && !this.#revoked.has(id)) {
-        throw new Error(`${id} was answered ${state}, the copy has ${this.#mirror.get(id)}`);
-      }
+    for (const [id, { state }] of this.#steps) {
+      const copied = this.#mirror.get(id);
+      if (state !== "unknown" && copied !== state)
+        throw new Error(`${id} was answered ${state}, the copy has ${copied}`);
     }
     return this.#mirror.size;
   }
@@ -227,17 +215,15 @@ class Traffic {
   /** Suspends, resumes or revokes a badge that this client was answered. */
   async #takeStep({ dice, name }: Client): Promise<void> {
     const [, number] = dice.pick([...this.badges].filter(([key]) => key.startsWith(name))) ?? [];
-    if (number === undefined || this.#revoked.has(number)) return;
+    if (number === undefined || this.#steps.get(number)?.mayBeRevoked) return;
     const step = dice.oneOf(["suspend", "suspend", "resume", "resume", "revoke"] as const);
-    if (step === "revoke") this.#revoked.add(number);
-    this.#steps.delete(number);
-    this.#uncertain.add(number);
+    const mayBeRevoked = step === "revoke";
+    this.#steps.set(number, { state: "unknown", mayBeRevoked });
     const response = await this.#call("PATCH", `/v1/badges/${number}/${step}`, null, {});
     if (response === null) return;
     const { status, body } = response;
     if (status !== 200 || body.state !== STEPS[step]) throw new Error(`${step} of ${number}: ${status} ${body.state}`);
-    this.#steps.set(number, STEPS[step]);
-    this.#uncertain.delete(number);
+    this.#steps.set(number, { state: STEPS[step], mayBeRevoked });
   }
 
   /** Every badge that was answered is listed under its number, and no number twice. @returns the listed states by number */
@@ -255,7 +241,7 @@ class Traffic {
     if (new Set(this.badges.values()).size !== this.badges.size)
       throw new Error("two user devices were answered one number");
     for (const [key, number] of this.badges) {
-      const isMissing = !listed.has(number) && !this.#revoked.has(number);
+      const isMissing = !listed.has(number) && !this.#steps.get(number)?.mayBeRevoked;
       if (isMissing) throw new Error(`${key} was answered ${number}, which is not listed`);
     }
     return listed;
@@ -290,10 +276,9 @@ class Traffic {
     }
     const { status, body } = response;
     const known = this.badges.get(key);
-    const state = this.#steps.get(known ?? "") ?? "active";
-    const mayHaveEnded = state !== "active" || this.#uncertain.has(known ?? "");
-    if (status === 403 && mayHaveEnded && ENDED.includes(body.error ?? "")) return;
-    if (state !== "active") throw new Error(`${key} logged in with a badge that was ended`);
+    const { state } = this.#steps.get(known ?? "") ?? { state: "active" };
+    if (status === 403 && state !== "active" && ENDED.includes(body.error ?? "")) return;
+    if (!["active", "unknown"].includes(state)) throw new Error(`${key} logged in with a badge that was ended`);
     if (status !== 201 && status !== 200) throw new Error(`${key}: unexpected status ${status}`);
     const isNew = status === 201 && known !== undefined;
     if (isNew || (known !== undefined && known !== body.badgeId))

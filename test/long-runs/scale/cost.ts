@@ -17,20 +17,22 @@ export interface Cost {
   logLines: number;
 }
 
-export const NOTHING: Cost = {
-  invocations: 0,
-  d1RoundTrips: 0,
-  d1RowsRead: 0,
-  d1RowsWritten: 0,
-  objectCalls: 0,
-  objectRowsRead: 0,
-  objectRowsWritten: 0,
-  queueOperations: 0,
-  logLines: 0,
-};
+/** One row of the table below: the calls, rows read and rows written of D1, and of the object. */
+function cost(
+  start: { invocations: number; logLines: number },
+  [d1RoundTrips, d1RowsRead, d1RowsWritten]: readonly [number, number, number],
+  [objectCalls, objectRowsRead, objectRowsWritten]: readonly [number, number, number] = [0, 0, 0],
+  queueOperations = 0,
+): Cost {
+  const d1 = { d1RoundTrips, d1RowsRead, d1RowsWritten };
+  return { ...start, ...d1, objectCalls, objectRowsRead, objectRowsWritten, queueOperations };
+}
 
-const REQUEST: Cost = { ...NOTHING, invocations: 1, logLines: 1 };
-const BATCH: Cost = { ...NOTHING, invocations: 1, d1RoundTrips: 2 };
+const NO_START = { invocations: 0, logLines: 0 };
+const CLOCK = { invocations: 1, logLines: 0 };
+const REQUEST = { invocations: 1, logLines: 1 };
+
+export const NOTHING: Cost = cost(NO_START, [0, 0, 0]);
 
 /** Events in one batch of the queue, and invitations that end in one sweep, where many are counted at once. */
 export const MANY = 20;
@@ -40,78 +42,27 @@ export const MANY = 20;
  * these integers on a real D1, a real object and its storage. docs/scale.md and the model multiply them; nothing is estimated.
  */
 export const COSTS = {
-  newBadgeWithWebhook: {
-    ...REQUEST,
-    d1RoundTrips: 2,
-    d1RowsRead: 21,
-    d1RowsWritten: 8,
-    objectCalls: 1,
-    objectRowsRead: 11,
-    objectRowsWritten: 6,
-    queueOperations: 1,
-  },
-  newBadge: {
-    ...REQUEST,
-    d1RoundTrips: 2,
-    d1RowsRead: 19,
-    d1RowsWritten: 5,
-    objectCalls: 1,
-    objectRowsRead: 11,
-    objectRowsWritten: 6,
-  },
-  existingBadge: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 7 },
-  newerMetadata: { ...REQUEST, d1RoundTrips: 2, d1RowsRead: 9, d1RowsWritten: 2 },
-  signature: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 5 },
-  pageOf100: { ...REQUEST, d1RoundTrips: 1, d1RowsRead: 101 },
-  createInvitation: {
-    ...REQUEST,
-    d1RoundTrips: 1,
-    d1RowsRead: 6,
-    d1RowsWritten: 5,
-    objectCalls: 1,
-    objectRowsRead: 10,
-    objectRowsWritten: 5,
-  },
+  newBadgeWithWebhook: cost(REQUEST, [2, 21, 8], [1, 11, 6], 1),
+  newBadge: cost(REQUEST, [2, 19, 5], [1, 11, 6]),
+  existingBadge: cost(REQUEST, [1, 7, 0]),
+  newerMetadata: cost(REQUEST, [2, 9, 2]),
+  signature: cost(REQUEST, [1, 5, 0]),
+  pageOf100: cost(REQUEST, [1, 101, 0]),
+  createInvitation: cost(REQUEST, [1, 6, 5], [1, 10, 5]),
   /** By an application with a webhook URL. */
-  claimInvitation: {
-    ...REQUEST,
-    d1RoundTrips: 2,
-    d1RowsRead: 30,
-    d1RowsWritten: 9,
-    objectCalls: 1,
-    objectRowsRead: 3,
-    objectRowsWritten: 2,
-    queueOperations: 1,
-  },
-  revokeInvitation: {
-    ...REQUEST,
-    d1RoundTrips: 4,
-    d1RowsRead: 15,
-    d1RowsWritten: 4,
-    objectCalls: 1,
-    objectRowsRead: 2,
-    objectRowsWritten: 4,
-  },
+  claimInvitation: cost(REQUEST, [2, 30, 9], [1, 3, 2], 1),
+  revokeInvitation: cost(REQUEST, [4, 15, 4], [1, 2, 4]),
   /** One batch of one message, and one batch of `MANY`. */
-  delivery: { ...BATCH, d1RowsRead: 22, d1RowsWritten: 3, queueOperations: 2, logLines: 1 },
-  manyDeliveries: { ...BATCH, d1RowsRead: 326, d1RowsWritten: 60, queueOperations: 40, logLines: 20 },
+  delivery: cost(REQUEST, [2, 22, 3], [0, 0, 0], 2),
+  manyDeliveries: cost({ invocations: 1, logLines: 20 }, [2, 326, 60], [0, 0, 0], 40),
   /** The first failed attempt of an endpoint that was well; it sends the wake-up of the next one. */
-  failedAttempt: { ...BATCH, d1RowsRead: 26, d1RowsWritten: 5, queueOperations: 3, logLines: 1 },
-  manyFailedAttempts: { ...BATCH, d1RowsRead: 330, d1RowsWritten: 81, queueOperations: 60, logLines: 20 },
+  failedAttempt: cost(REQUEST, [2, 26, 5], [0, 0, 0], 3),
+  manyFailedAttempts: cost({ invocations: 1, logLines: 20 }, [2, 330, 81], [0, 0, 0], 60),
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: { ...NOTHING, invocations: 1, d1RoundTrips: 11, d1RowsRead: 33, d1RowsWritten: 1, objectCalls: 2 },
-  idleSweepOfApplication: { ...NOTHING, d1RowsRead: 10 },
+  idleSweep: cost(CLOCK, [11, 33, 1], [2, 0, 0]),
+  idleSweepOfApplication: cost(NO_START, [0, 10, 0]),
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
-  manyExpiries: {
-    ...NOTHING,
-    d1RoundTrips: 2,
-    d1RowsRead: 363,
-    d1RowsWritten: 80,
-    objectCalls: 1,
-    objectRowsRead: 40,
-    objectRowsWritten: 80,
-    logLines: 1,
-  },
+  manyExpiries: cost({ invocations: 0, logLines: 1 }, [2, 363, 80], [1, 40, 80]),
   /** The object's alarm, an hour after it was set, with `MANY` leases that came meanwhile. */
-  alarm: { ...NOTHING, objectCalls: 1, objectRowsRead: 44, objectRowsWritten: 1 },
+  alarm: cost(NO_START, [0, 0, 0], [1, 44, 1]),
 } satisfies Record<string, Cost>;

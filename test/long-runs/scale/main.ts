@@ -3,21 +3,15 @@ import { positiveNumber, say } from "../command-line.ts";
 import { measureBytes } from "./bytes.ts";
 import { PARAMETERS, type Parameters } from "./model.ts";
 import { report } from "./report.ts";
-import { statusListTable } from "./status-lists.ts";
 
 const command = new Command("npm run scale --")
   .description("What the service costs, and which limit of the platform it meets first (docs/scale.md).")
   .option("--measure <rows>", "only measure the bytes of a row, on as many rows in a local SQLite", positiveNumber);
-command.option("--status-lists", "only measure what status lists cost (docs/performance.md)");
 for (const [name, [value, description]] of Object.entries(PARAMETERS)) {
   const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   // A skew of 0 makes all applications equal.
-  const parse = name === "skew" ? Number : positiveNumber;
-  command.option(`--${flag} <n>`, description, parse, value);
+  command.option(`--${flag} <n>`, description, name === "skew" ? Number : positiveNumber, value);
 }
 
-const { measure, statusLists, ...parameters } = command
-  .parse()
-  .opts<Parameters & { measure?: number; statusLists?: true }>();
-if (statusLists) say(await statusListTable());
-else say(measure === undefined ? report(parameters) : JSON.stringify(measureBytes(measure)));
+const { measure, ...parameters } = command.parse().opts<Parameters & { measure?: number }>();
+say(measure === undefined ? report(parameters) : JSON.stringify(measureBytes(measure)));

@@ -36,17 +36,15 @@ function prices(): string[] {
 
 function storage(): string[] {
   const { badge, event, invitation, lease } = BYTES;
-  const row = (name: string, bytes: number, gigabytes = D1_GIGABYTES) => {
-    return [name, String(bytes), `${((gigabytes * 1000) / bytes).toFixed(1)} million`];
-  };
+  const rows: [name: string, bytes: number, gigabytes: number][] = [
+    ["badge", badge, D1_GIGABYTES],
+    ["badge and its event", badge + event, D1_GIGABYTES],
+    ["invitation, besides its badge", invitation, D1_GIGABYTES],
+    ["lease, in the object", lease, OBJECT_GIGABYTES],
+  ];
   return table(
     ["bytes stored, with indexes", "", "a D1 or an object of 10 GB holds"],
-    [
-      row("badge", badge),
-      row("badge and its event", badge + event),
-      row("invitation, besides its badge", invitation),
-      row("lease, in the object", lease, OBJECT_GIGABYTES),
-    ],
+    rows.map(([name, bytes, gigabytes]) => [name, String(bytes), `${((gigabytes * 1000) / bytes).toFixed(1)} million`]),
   );
 }
 

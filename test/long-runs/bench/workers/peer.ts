@@ -5,6 +5,7 @@
  *
  * It promises less: numbers in sequence, secrets and keys as plain text, a webhook that is lost with its request.
  */
+import { DurableObject } from "cloudflare:workers";
 import { type Context, Hono } from "hono";
 import { createMiddleware } from "hono/factory";
 import { importJWK, SignJWT } from "jose";
@@ -31,6 +32,9 @@ interface BadgeRequest {
 const CACHE_MILLISECONDS = 20_000;
 const applications = new Map<string, { application: Application; loadedAt: number }>();
 const signingKeys = new Map<string, Awaited<ReturnType<typeof importJWK>>>();
+
+/** Nobody calls it: it is in the configuration by which all sides are built. */
+export class Allocator extends DurableObject {}
 
 const app = new Hono<Peer>();
 
