@@ -5,7 +5,7 @@ import { note, runCommand, say } from "../command-line.ts";
 import { LoadGenerator, startReceiver } from "./load.ts";
 import { newClients } from "./operations.ts";
 import { OWN_COST_OPERATIONS, OWN_COST_SIDES, OwnCostBench, ownCostTable } from "./own-cost.ts";
-import { summarize, tables, verdict } from "./results.ts";
+import { summarize, tables } from "./results.ts";
 import { Bench, type Contestant, type Plan } from "./rounds.ts";
 import { type Side, type SideName, withSides } from "./sides.ts";
 
@@ -80,7 +80,7 @@ async function runRounds(side: (name: SideName) => Side): Promise<void> {
     const generatorBusy = load.highestUtilization;
     const busy = `The load generator was busy ${Math.round(generatorBusy * 100)}% of a measurement at most`;
     const warning = generatorBusy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
-    say(["", tables(operations), "", verdict(operations), busy + warning].join("\n"));
+    say(["", tables(operations), "", busy + warning].join("\n"));
     writeJson({ plan, generatorBusy, operations, measurements });
   } finally {
     await load.close();

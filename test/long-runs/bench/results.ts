@@ -83,9 +83,6 @@ function summarizeOperation(name: string, roundsOf: (side: SideName) => readonly
   };
 }
 
-/** What we want to reach; told beside the figures, asserted nowhere. */
-const GOALS = { throughput: 0.9, p99: 1.25, peerThroughput: 1 } as const;
-
 /** Those that other sides serve, too. */
 const compared = (results: readonly OperationResult[]) => results.filter(({ throughput }) => throughput.rounds > 0);
 
@@ -124,45 +121,5 @@ export function tables(all: readonly OperationResult[]): string {
     ),
     "Ratios: median, its 95 % interval in brackets; =: a tie, not to be told from",
     "the floor measured against a second instance of itself.",
-  ].join("\n");
-}
-
-/** The smallest and the largest of fewer rounds are no 95 % interval of the median. */
-const LEAST_ROUNDS = 6;
-
-/** What the figures say of the goals, in sentences. */
-export function verdict(all: readonly OperationResult[]): string {
-  const results = compared(all);
-  if (results.some(({ throughput }) => throughput.rounds < LEAST_ROUNDS)) {
-    return `Goals: fewer than ${LEAST_ROUNDS} rounds say nothing; run it without --quick, on a quiet machine.`;
-  }
-  /** A goal that lies within the interval is neither reached nor missed: another run may say otherwise. */
-  const goal = (
-    wanted: string,
-    rows: readonly OperationResult[],
-    boundsOf: (row: OperationResult) => { isReached: boolean; isMissed: boolean },
-  ) => {
-    const names = (which: (bounds: ReturnType<typeof boundsOf>) => boolean) =>
-      rows.filter((row) => which(boundsOf(row))).map(({ name }) => name);
-    const missed = names(({ isMissed }) => isMissed);
-    const unknown = names(({ isReached, isMissed }) => !isReached && !isMissed);
-    if (missed.length + unknown.length === 0) return `Goal reached: ${wanted}.`;
-    const [missedBy, tooNoisy] = [missed.join("; ") || "none", unknown.join("; ") || "none"];
-    return `Goal not shown on all: ${wanted}. Missed by: ${missedBy}. Too noisy to tell: ${tooNoisy}.`;
-  };
-  const atLeast = ({ interval: [least, most] }: Ratio, wanted: number) => {
-    return { isReached: least >= wanted, isMissed: most < wanted };
-  };
-  const newBadges = results.filter(({ name }) => name.startsWith("new badge"));
-  return [
-    goal(`throughput at least ${GOALS.throughput.toFixed(2)} of the floor's`, results, ({ throughput }) =>
-      atLeast(throughput, GOALS.throughput),
-    ),
-    goal(`p99 at most ${GOALS.p99.toFixed(2)} times the floor's`, results, ({ p99: { interval } }) => {
-      return { isReached: interval[1] <= GOALS.p99, isMissed: interval[0] > GOALS.p99 };
-    }),
-    goal("more new badges than the peer", newBadges, ({ peerThroughput: ratio }) =>
-      ratio.isTie ? { isReached: false, isMissed: false } : atLeast(ratio, GOALS.peerThroughput),
-    ),
   ].join("\n");
 }

@@ -3,7 +3,6 @@ import { liveOn } from "./actors/aftermath.ts";
 import { restoreD1 } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
 import type { Breach } from "./invariants/verdict.ts";
-import type { D1Copy } from "./platform/d1.ts";
 import { allSettled } from "./platform/timeline.ts";
 import { World } from "./world.ts";
 
@@ -49,24 +48,21 @@ export async function simulate(seed: number, traceLines: number): Promise<SeedRe
 
 /** What happens in a seed's life. */
 async function live(world: World): Promise<void> {
-  const { dice, faults, receivers, trace } = world;
+  const { dice, faults, trace } = world;
   const actors = new Actors(world);
   await actors.arrive();
   trace.add("seed", `faults: ${faults}`);
   faults.isOn = true;
-  receivers.isTroubled = true;
-  const copied = world.plan.isRestored ? copySometime(world) : null;
+  const isCopied = world.plan.isRestored ? copySometime(world) : null;
   await actors.act();
   await liveOn(world);
   trace.add("seed", "from here on nothing fails");
   faults.isOn = false;
-  receivers.isTroubled = false;
   actors.fixEndpoints();
   await drain(world);
   checkAtRest(world);
   await actors.follow();
-  const copy = copied?.();
-  if (copy) return liveAfterRestoration(world, actors, copy);
+  if (isCopied?.()) return liveAfterRestoration(world, actors);
   // What they would be answered follows from what is in D1; that it is so, half of the seeds try.
   if (dice.of("reunion").chance(0.5)) return;
   await actors.askAgain();
@@ -75,27 +71,26 @@ async function live(world: World): Promise<void> {
   await actors.follow();
 }
 
-/** @returns gives what D1 held at a moment of the seed's life, once that has come */
-function copySometime({ dice, timeline, plan, d1, trace }: World): () => D1Copy | undefined {
-  let copy: D1Copy | undefined;
+/** @returns tells whether that moment of the seed's life has come */
+function copySometime({ dice, timeline, plan, d1, trace }: World): () => boolean {
+  let isCopied = false;
   const own = dice.of("copy");
   timeline.after(own.below(plan.acts * plan.thinkMilliseconds), () => {
     trace.add("seed", "D1 is copied");
-    copy = d1.copy();
+    d1.copy();
+    isCopied = true;
   });
-  return () => copy;
+  return () => isCopied;
 }
 
 /** D1 is restored to the copy, nobody runs `reconcile`, and everybody goes on while things fail again. */
-async function liveAfterRestoration(world: World, actors: Actors, copy: D1Copy): Promise<void> {
-  const { faults, receivers, timeline, isolates, trace } = world;
-  restoreD1(world, copy, actors.followers);
+async function liveAfterRestoration(world: World, actors: Actors): Promise<void> {
+  const { faults, timeline, isolates, trace } = world;
+  restoreD1(world, actors.followers);
   faults.isOn = true;
-  receivers.isTroubled = true;
   await actors.act();
   trace.add("seed", "from here on nothing fails again");
   faults.isOn = false;
-  receivers.isTroubled = false;
   for (let sweeps = 0; sweeps < 2; sweeps++) {
     await timeline.sleep(MINUTE);
     await isolates.sweep();

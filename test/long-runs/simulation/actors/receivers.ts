@@ -12,9 +12,6 @@ const MODE_THOUGHTS = 4;
 export class Receivers extends Member {
   readonly #dice = this.world.dice.of("receivers");
   readonly #modes = new Map<string, { mode: Mode; until: number }>();
-  /** Otherwise every receiver takes every event. */
-  isTroubled = false;
-
   receive(received: Received): Reply {
     const { deliveries, verdict, plan, trace } = this.world;
     const application = plan.applications.find(({ webhookUrl }) => webhookUrl === received.url);
@@ -29,8 +26,8 @@ export class Receivers extends Member {
   }
 
   #modeOf(url: string): Mode {
-    if (!this.isTroubled) return "healthy";
-    const { timeline, plan } = this.world;
+    const { timeline, plan, faults } = this.world;
+    if (!faults.isOn) return "healthy";
     const known = this.#modes.get(url);
     if (known && known.until > timeline.now) return known.mode;
     const mode = this.#dice.chance(0.4) ? "healthy" : this.#dice.oneOf(MODES);

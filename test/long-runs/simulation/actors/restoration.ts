@@ -1,4 +1,3 @@
-import type { D1Copy } from "../platform/d1.ts";
 import type { World } from "../world.ts";
 import type { Follower } from "./follower.ts";
 
@@ -7,11 +6,11 @@ import type { Follower } from "./follower.ts";
  * were told before: badges, revocations and claims are forgotten. What holds all the same: no number gets a second owner
  * whom its object does not know, positions do not come again, and readers of the feed start again and end with a copy.
  */
-export function restoreD1(world: World, copy: D1Copy, followers: readonly Follower[]): void {
+export function restoreD1(world: World, followers: readonly Follower[]): void {
   const { d1, rows, life, told, objects, plan, trace } = world;
   trace.add("seed", "D1 is restored");
   world.isRestored = true;
-  d1.restore(copy);
+  d1.restore();
   const [clock] = d1.look("SELECT sequence FROM clock");
   const badges = d1.look("SELECT * FROM badge WHERE position IS NOT NULL");
   const remembered = new Set(plan.applications.flatMap(({ id }) => numbersKnownTo(objects.get(id))));

@@ -2,6 +2,7 @@ import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
+import type { CallName, RequestOf } from "../service/door.ts";
 import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
 import { Follower } from "./follower.ts";
@@ -110,20 +111,17 @@ export class Server extends Member {
 
   /** Suspends, resumes, revokes, sets ends, blocks and unblocks, sometimes two at once. */
   async #actOnBadges(): Promise<void> {
-    const both = [this.#endSomething(), ...(this.#dice.chance(0.3) ? [this.#endSomething()] : [])];
-    await Promise.all(both);
+    await Promise.all([this.#endSomething(), this.#dice.chance(0.3) && this.#endSomething()]);
   }
 
   async #endSomething(): Promise<void> {
-    const { timeline, plan, clients, book } = this.world;
+    const { timeline, plan, book } = this.world;
     const credentials = this.#credentials();
     const what = this.#dice.below(12);
     if (what < 3) {
       const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
       const name = what === 0 ? "block" : "unblock";
-      const outcome = await clients.call(name, { ...credentials, userId });
-      if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.call(name, { ...credentials, userId });
-      return;
+      return this.#insist(name, { ...credentials, userId });
     }
     const number = this.#dice.pick(book.numbersOf(this.#application.id)) ?? this.#application.firstNumber;
     const moments = [timeline.now - 1, timeline.now + this.#dice.between(1, 2000), timeline.now + HOUR, null] as const;
@@ -133,9 +131,13 @@ export class Server extends Member {
       what < 6
         ? ({ kind: "set-end", expiresAt: this.#dice.pick(ends) ?? null } as const)
         : ({ kind: this.#dice.oneOf(kinds) } as const);
-    const request = { ...credentials, number, step };
-    const outcome = await clients.call("step", request);
-    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await clients.call("step", request);
+    await this.#insist("step", { ...credentials, number, step });
+  }
+
+  /** Calls, and mostly once more when nobody answered. */
+  async #insist<Name extends CallName>(name: Name, request: RequestOf<Name>): Promise<void> {
+    const { kind } = await this.world.clients.call(name, request);
+    if (kind === "lost" && this.#dice.chance(0.7)) await this.world.clients.call(name, request);
   }
 
   #someDevices(): Device[] {
@@ -147,9 +149,7 @@ export class Server extends Member {
     if (token === undefined) return;
     const { applicationId, secret } = this.#credentials();
     const udid = this.#dice.chance(0.8) ? "server" : "somebody else";
-    const request = { applicationId, secret: this.#dice.chance(0.7) ? secret : null, udid, token };
-    const outcome = await this.world.clients.call("revoke", request);
-    if (outcome.kind === "lost" && this.#dice.chance(0.7)) await this.world.clients.call("revoke", request);
+    await this.#insist("revoke", { applicationId, secret: this.#dice.chance(0.7) ? secret : null, udid, token });
   }
 
   /** Tries every secret that it ever used, retired ones too. */

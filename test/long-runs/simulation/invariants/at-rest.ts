@@ -9,7 +9,6 @@ export function checkAtRest(world: World): void {
   for (const application of world.plan.applications) {
     const rows = readRows(world, application);
     checkInvitations(world, rows);
-    checkBadges(world, rows);
     checkEvents(world, application, rows);
     checkLeases(world, application, rows);
   }
@@ -36,25 +35,6 @@ function checkInvitations({ verdict }: World, { badges, invitations }: Applicati
   verdict.expect(open.length === 0, "every invitation ends", open);
   const reserved = badges.filter(isReserved);
   verdict.expect(reserved.length === 0, "no reservation outlives its invitation", reserved);
-  for (const invitation of invitations.filter(({ state }) => state === "claimed")) {
-    const badge = badges.find(({ number }) => number === invitation.number);
-    const isClaimers =
-      badge?.device === invitation.claim_device &&
-      badge?.user_id === invitation.claim_user_id &&
-      badge?.event_id === invitation.claim_event_id;
-    verdict.expect(isClaimers, "a claimed number is its claimer's", invitation, badge);
-  }
-}
-
-function checkBadges({ verdict }: World, { badges }: ApplicationRows): void {
-  const issued = badges.filter((badge) => !isReserved(badge));
-  const live = issued.filter(({ retired_at: retiredAt }) => retiredAt === null);
-  const owners = new Set(live.map(({ device, user_id: userId }) => `${device} ${userId}`));
-  verdict.expect(owners.size === live.length, "a user device has one badge", live);
-  const positions = new Set(issued.map(({ position }) => position));
-  verdict.expect(positions.size === issued.length, "a position has one badge", issued);
-  const changes = new Set(issued.map(({ change }) => change));
-  verdict.expect(changes.size === issued.length, "a change number has one badge", issued);
 }
 
 function checkEvents(world: World, { webhookUrl }: ApplicationPlan, { badges, events }: ApplicationRows): void {

@@ -20,6 +20,10 @@ const sqlite = new Sqlite(
     .join("\n"),
 );
 
+const RESTORED_TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock", "application"] as const;
+
+sqlite.exec("ATTACH ':memory:' AS copy");
+for (const table of RESTORED_TABLES) sqlite.exec(`CREATE TABLE copy.${table} AS SELECT * FROM main.${table}`);
 for (const table of ["badge", "invitation", "webhook_event", "blocked_user"]) watch(table);
 
 let changes: Change[] = [];
@@ -86,35 +90,24 @@ export class D1Server {
     return sqlite.run(sql, parameters).rows;
   }
 
-  /** All that the service writes, as D1 would keep it for a restoration. */
-  copy(): D1Copy {
-    return new Map(RESTORED_TABLES.map((table) => [table, this.look(`SELECT * FROM ${table}`)]));
+  /** Keeps all that the service writes, as D1 would for a restoration. */
+  copy(): void {
+    for (const table of RESTORED_TABLES) {
+      sqlite.exec(`DELETE FROM copy.${table}; INSERT INTO copy.${table} SELECT * FROM main.${table}`);
+    }
   }
 
   /** Time Travel. The service's own rows go back; what only the administrator writes does not matter to it, and stays. */
-  restore(copy: D1Copy): void {
+  restore(): void {
     sqlite.transaction(() => {
-      for (const [table, rows] of copy) {
-        if (table !== "application") sqlite.run(`DELETE FROM ${table}`);
-        for (const row of rows) putBack(table, row);
+      for (const table of RESTORED_TABLES.filter((name) => name !== "application")) {
+        sqlite.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`);
       }
+      sqlite.exec(`UPDATE main.application
+        SET feed_epoch = (SELECT feed_epoch FROM copy.application AS copied WHERE copied.id = application.id)`);
     });
     changes = [];
   }
-}
-
-const RESTORED_TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock", "application"] as const;
-
-export type D1Copy = ReadonlyMap<string, readonly Row[]>;
-
-function putBack(table: string, row: Row): void {
-  if (table === "application") {
-    sqlite.run("UPDATE application SET feed_epoch = ? WHERE id = ?", [row.feed_epoch, row.id]);
-    return;
-  }
-  const columns = Object.keys(row);
-  const sql = `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
-  sqlite.run(sql, Object.values(row));
 }
 
 function toResult({ rows, changes: changed }: { rows: Row[]; changes: number }): D1Result {

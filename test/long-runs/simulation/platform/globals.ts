@@ -82,15 +82,6 @@ const simulatedCrypto = standIn<Crypto>("crypto", {
     for (let index = 0; index < bytes.length; index++) bytes[index] = serviceDice.below(256);
     return bytes;
   },
-  randomUUID: () => {
-    const { serviceDice } = requireProcess().world;
-    return Array.from({ length: 4 }, () =>
-      serviceDice
-        .below(2 ** 32)
-        .toString(16)
-        .padStart(8, "0"),
-    ).join("-");
-  },
 });
 
 const keyObjects = new WeakMap<CryptoKey, KeyObject>();

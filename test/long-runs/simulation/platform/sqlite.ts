@@ -2,21 +2,10 @@ import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSy
 
 export type Row = Record<string, SQLOutputValue>;
 
-interface Prepared {
-  statement: StatementSync;
-  columns: string[];
-}
-
-export interface Outcome {
-  rows: Row[];
-  /** Rows that it changed; 0 when it gives rows. */
-  changes: number;
-}
-
 /** A real SQLite in memory, behind the two shapes that Cloudflare gives it. Statements are parsed once. */
 export class Sqlite {
   readonly #db = new DatabaseSync(":memory:");
-  readonly #prepared = new Map<string, Prepared>();
+  readonly #prepared = new Map<string, { statement: StatementSync; columns: string[] }>();
 
   constructor(script = "") {
     // Nothing here survives a power cut anyway; the journal stays, because transactions roll back.
@@ -28,11 +17,10 @@ export class Sqlite {
     this.#db.exec(script);
   }
 
-  /** One statement. */
-  run(sql: string, parameters: readonly unknown[] = []): Outcome {
-    const written = writeLimits(sql, parameters);
-    const { statement, columns } = this.#prepare(written.sql);
-    const values = written.parameters.map(toInput);
+  /** One statement. @returns `changes`: rows that it changed; 0 when it gives rows */
+  run(sql: string, parameters: readonly unknown[] = []): { rows: Row[]; changes: number } {
+    const { statement, columns } = this.#prepare(sql);
+    const values = parameters.map(toInput);
     if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) };
     return { rows: statement.all(...values), changes: 0 };
   }
@@ -66,7 +54,7 @@ export class Sqlite {
     this.#db.exec(rows.map(({ name }) => `DELETE FROM "${name}";`).join(" "));
   }
 
-  #prepare(sql: string): Prepared {
+  #prepare(sql: string) {
     const known = this.#prepared.get(sql);
     if (known) return known;
     const statement = this.#db.prepare(sql);
@@ -85,25 +73,4 @@ function toInput(value: unknown): SQLInputValue {
   }
   if (typeof value === "boolean") return value ? 1 : 0;
   throw new TypeError(`D1_TYPE_ERROR: Type '${typeof value}' not supported for value '${String(value)}'`);
-}
-
-const BOUND_LIMIT = /LIMIT \?(\d*)/i;
-const withoutLimit = new Set<string>();
-
-/**
- * Writes bound LIMITs into the statement: SQLite looks at their values when it plans, so with bound ones it parses and
- * plans anew at every call, which takes ten times as long as to run it on these small tables.
- */
-function writeLimits(sql: string, parameters: readonly unknown[]): { sql: string; parameters: readonly unknown[] } {
-  const found = withoutLimit.has(sql) ? null : BOUND_LIMIT.exec(sql);
-  if (!found) {
-    withoutLimit.add(sql);
-    return { sql, parameters };
-  }
-  const [text, digits] = found;
-  const place = digits ? Number(digits) - 1 : sql.slice(0, found.index).split("?").length - 1;
-  const written = sql.replace(text, `LIMIT ${Number(parameters[place])}`);
-  if (!digits) return writeLimits(written, parameters.toSpliced(place, 1));
-  const used = [...written.matchAll(/\?(\d+)/g)].map((match) => Number(match[1]));
-  return writeLimits(written, parameters.slice(0, Math.max(0, ...used)));
 }
