@@ -80,8 +80,10 @@ let connections: { key: string; agent: Agent } | undefined;
 
 async function run({ port, clients, calls, rate, timeoutMilliseconds }: Burst): Promise<BurstResult> {
   const key = `${port} ${clients}`;
-  if (connections?.key !== key) connections?.agent.destroy();
-  if (connections?.key !== key) connections = { key, agent: new Agent({ keepAlive: true, maxSockets: clients }) };
+  if (connections?.key !== key) {
+    connections?.agent.destroy();
+    connections = { key, agent: new Agent({ keepAlive: true, maxSockets: clients, scheduling: "fifo" }) };
+  }
   const { agent } = connections;
   const responses: HttpResponse[] = [];
   const latencies = new Float64Array(calls.length);

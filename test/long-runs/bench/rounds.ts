@@ -146,7 +146,7 @@ export class Bench {
       try {
         await check(result.responses[place] ?? NOT_SENT);
       } catch (error) {
-        throw new Error(`${side.name}, ${operation.name}`, { cause: error });
+        throw new Error(`${side.name}, ${operation.name}: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
     return result;
