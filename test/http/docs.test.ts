@@ -21,7 +21,7 @@ async function getDocs(variables: object): Promise<{ html: string; headers: Head
 }
 
 describe("/docs and the demo application (contract section 11)", () => {
-  it("has the application's ID locally, as text that cannot be markup, and nobody may keep that page", async () => {
+  it("has the application's ID locally, escaped, and caches may not store that page", async () => {
     const { html, headers } = await getDocs({ DEMO_APPLICATION_ID });
     expect(html).toContain('data-application-id="app_0123456789&quot;<b>"');
     expect(headers.get("cache-control")).toBe("no-store");
@@ -33,7 +33,7 @@ describe("/docs and the demo application (contract section 11)", () => {
   it.each([
     ["in production, whatever is set", { ENVIRONMENT: "production", DEMO_APPLICATION_ID }],
     ["locally when none is set", {}],
-  ])("is the plain page for everybody %s", async (_, variables) => {
+  ])("is the plain page %s", async (_, variables) => {
     const { html, headers } = await getDocs(variables);
     expect(html).toContain('<div id="reference">');
     expect(html).not.toMatch(/app_|data-application-id/);

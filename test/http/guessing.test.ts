@@ -127,7 +127,7 @@ const KINDS = {
   },
 } satisfies Record<string, Kind>;
 
-describe("guessing costs D1 nothing (contract section 7)", () => {
+describe("guessing does not load D1 (contract section 7)", () => {
   /** @returns round trips to D1 */
   async function guessManyTimes(guesses: number, { guess, refused }: Kind): Promise<number> {
     const application = await createApplication({ statusList: true });
@@ -138,15 +138,15 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     return client.d1RoundTrips();
   }
 
-  it("11,200 guesses of one address: 120 are refused for it, and D1 is asked some 120 times", async () => {
+  it("11,200 guesses from one address: 120 get their own refusal, and D1 is queried some 120 times", async () => {
     expect(await guessManyTimes(11_200, KINDS["an application ID of a login"])).toBeLessThanOrEqual(121);
   });
 
-  it.each(Object.entries(KINDS))("1,000 guesses of one address at %s: the same", async (_, kind) => {
+  it.each(Object.entries(KINDS))("1,000 guesses from one address at %s: the same", async (_, kind) => {
     expect(await guessManyTimes(1000, kind)).toBeLessThanOrEqual(121);
   });
 
-  it("the call that passes the limit gets Retry-After; the next minute begins anew", async () => {
+  it("the call over the limit gets Retry-After, and the count restarts with the next minute", async () => {
     const client = clientAt(newAddress());
     await goOver(client);
     const answer = await client.call("GET", "/v1/badges", {});
@@ -155,7 +155,7 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
   });
 
-  it("another address, and one of another /64, is not affected", async () => {
+  it("another address or another /64 is not affected", async () => {
     await goOver(clientAt("2001:db8:1:2::1"));
     const unknown = newApplicationId();
     expect(await clientAt("2001:0DB8:1:2:ffff::7").login(unknown)).toBe(LIMITED);
@@ -163,7 +163,7 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     expect(await clientAt(newAddress()).login(unknown)).toBe("401 INVALID_APPLICATIONID");
   });
 
-  it("an address over the limit still gets what the isolate's memory can verify, and D1 is asked for nothing else", async () => {
+  it("an address over the limit is still served from the isolate's cache, without queries to D1", async () => {
     const [known, unheardOf] = [await createApplication(), await createApplication()];
     const client = clientAt(newAddress());
     expect(await clientAt(newAddress()).login(known.id)).toBe("201");
@@ -182,7 +182,7 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     expect(await client.login(known.id)).toBe("200");
   });
 
-  it("an address is over as soon as the platform's limit of its location says so", async () => {
+  it("an address is over the limit as soon as the platform's limit for its location says so", async () => {
     const keys: string[] = [];
     const twice: RateLimit = { limit: async ({ key }) => ({ success: keys.push(key) <= 2 }) };
     const client = clientAt("2001:db8:9:8:7:6:5:4", twice);
@@ -193,7 +193,7 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     expect(client.d1RoundTrips()).toBe(3);
   });
 
-  it("the platform counts 120 a minute, here and in production", () => {
+  it("the platform's limit is 120 a minute, locally and in production", () => {
     const limits = wrangler.matchAll(/name = "REFUSED_CALL_LIMIT"\nnamespace_id = "(\d+)"\nsimple = \{(.*)\}/g);
     expect([...limits].map(([, id, simple]) => `${id}${simple}`)).toEqual([
       "8703 limit = 120, period = 60 ",
@@ -201,7 +201,7 @@ describe("guessing costs D1 nothing (contract section 7)", () => {
     ]);
   });
 
-  it("devices that all come at once to an isolate that does not know their application are not guesses", async () => {
+  it("many devices at once are not guesses, even if the isolate has not loaded their application", async () => {
     const application = await createApplication();
     const client = clientAt(newAddress());
     const outcomes = await Promise.all(times(300).map(() => client.keySet(application.id)));
@@ -290,8 +290,8 @@ describe("what is refused again is not looked up again (contract section 7)", ()
   });
 });
 
-describe("an administrator's change takes effect although refusals are remembered (contract sections 7 and 9)", () => {
-  it("a secret just added works at once, also after other wrong ones", async () => {
+describe("an administrator's change takes effect although refusals are cached (contract sections 7 and 9)", () => {
+  it("a newly added secret works at once, also after wrong ones", async () => {
     const application = await createApplication();
     const client = clientAt(newAddress());
     expect(await client.list(application.id, application.secret)).toBe("200");

@@ -329,7 +329,7 @@ describe.each(DOCUMENTED)(
   (route, listed) => {
     const cases = CASES[route] ?? [];
 
-    it("all of which is tried here", () => {
+    it("all of which are tried here", () => {
       const expected = listed.filter((answer) => !BY_CIRCUMSTANCE.some((code) => answer.endsWith(code)));
       expect(cases.map(([answer]) => answer).sort()).toEqual(expected.sort());
     });

@@ -32,7 +32,7 @@ beforeEach(() => {
 const openApi = openApiDocument(Date.now());
 
 describe("GET /openapi.json (contract section 11)", () => {
-  it("answers the OpenAPI 3.1 document of version 1.0.0, which anybody may keep for five minutes", async () => {
+  it("returns the OpenAPI 3.1 document of version 1.0.0, which caches may store for five minutes", async () => {
     const { status, body, headers } = await call("GET", "/openapi.json");
     expect(status).toBe(200);
     expect(body).toMatchObject({ openapi: "3.1.0", info: { version: "1.0.0" } });
@@ -53,21 +53,21 @@ describe("GET /openapi.json (contract section 11)", () => {
     expect([...new Set(routes)].sort()).toEqual(documented.sort());
   });
 
-  it("tells every code of the error table, with the status it has there", () => {
+  it("documents every code of the error table, with its status", () => {
     for (const [code, { status }] of Object.entries(PUBLIC_ERRORS)) {
       expect(openApi.info.description).toContain(`* ${status} **\`${code}\`**`);
     }
   });
 });
 
-describe("the headers that say who calls (contract sections 2 to 5)", () => {
+describe("the headers with credentials (contract sections 2 to 5)", () => {
   const operations = Object.entries(openApi.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
   );
   const headersOf = ({ parameters = [] }: (typeof operations)[number]["operation"]) =>
     Object.fromEntries(parameters.filter((one) => one.in === "header").map(({ name, required }) => [name, required]));
 
-  it("are parameters too, required where the interface requires them: typed clients know no security schemes", () => {
+  it("are also parameters, required where the contract requires them, because typed clients ignore security schemes", () => {
     const byServer = { applicationid: true, applicationsecret: true };
     const byOperation = Object.fromEntries(operations.map(({ name, operation }) => [name, headersOf(operation)]));
     expect(byOperation).toEqual({
@@ -153,7 +153,7 @@ describe("the shapes of requests (contract sections 2, 3, 5 and 7)", () => {
     expect(await send(max + 1)).toMatchObject({ status: 422, body: { error: code } });
   });
 
-  it("SignRequest.base64 is taken at its documented length and refused beyond", async () => {
+  it("SignRequest.base64 is accepted up to its documented length and refused beyond", async () => {
     const application = await createApplication();
     const headers = { applicationid: application.id, udid: "device" };
     expect((await requestBadge(application, "device", { userId: "user" })).status).toBe(201);
@@ -183,7 +183,7 @@ describe("the examples", () => {
     }
   });
 
-  it("of a webhook carry headers that sign its body with the example's secret", async () => {
+  it("of a webhook have headers that sign its body with the example's secret", async () => {
     const bytes = new TextEncoder();
     const algorithm = { name: "HMAC", hash: "SHA-1" };
     const key = await crypto.subtle.importKey("raw", bytes.encode(EXAMPLE_SECRET), algorithm, false, ["sign"]);
@@ -199,7 +199,7 @@ describe("the examples", () => {
     }
   });
 
-  it("of requests are granted by the service", async () => {
+  it("of requests are accepted by the service", async () => {
     const application = await createApplication();
     const headers = { ...serverHeaders(application), udid: "device" };
     const exampleOf = (path: string): unknown => {
@@ -272,7 +272,7 @@ describe("webhooks (contract sections 8 and 18)", () => {
     }
   });
 
-  it("tell equal waits that follow each other as one", () => {
+  it("describe equal consecutive delays once", () => {
     expect(describeDelays([5, 60, 300, 7200, 36_000, 36_000])).toBe("5 s, 1 min, 5 min, 2 h, 2 × 10 h");
   });
 });

@@ -64,7 +64,7 @@ const CALLS = [
   ["GET", "/v1/stats"],
 ] as const;
 
-describe("who may look (contract section 19: server calls, no CORS)", () => {
+describe("who may call these routes (contract section 19: server calls, no CORS)", () => {
   it("is the application's server alone, whatever else is wrong with the call", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     for (const [method, path] of CALLS) {
@@ -119,7 +119,7 @@ describe("who may look (contract section 19: server calls, no CORS)", () => {
 });
 
 describe("GET /v1/application (contract section 19)", () => {
-  it("tells the settings of the application", async () => {
+  it("returns the settings of the application", async () => {
     const application = await createApplication({
       name: "Main Street",
       requireSecret: true,
@@ -192,7 +192,7 @@ describe("GET /v1/invitations (contract section 19)", () => {
 });
 
 describe("GET /v1/events (contract section 19)", () => {
-  it("tells what became of each event, newest first", async () => {
+  it("lists each event with its delivery, newest first", async () => {
     const endpoint = receiver((_, attempt) => answer(attempt === 1 ? 500 : 204, {}, attempt === 1 ? "down" : null));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const failed = await outbox.issue("alice", '{"os":"iOS"}');
@@ -225,7 +225,7 @@ describe("GET /v1/events (contract section 19)", () => {
     expect((await listEvents(outbox.application, "?state=exhausted")).events).toEqual([]);
   });
 
-  it("names no next attempt where nothing is sent before something is changed", async () => {
+  it("has no next attempt while the endpoint's settings prevent one", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     await issue(application, "phone");
     expect((await listEvents(application, "?state=held")).events).toMatchObject([{ nextAttemptAt: null }]);
@@ -304,7 +304,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("knows no event of another application, nor one that never was", async () => {
+  it("does not find an event of another application, or one that never existed", async () => {
     const [outbox, other] = [await Outbox.open({ webhookUrl: receiver().url }), await createApplication()];
     const id = await outbox.issue();
     const before = await outbox.event(id);
@@ -370,7 +370,7 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(found.badgesPerDay.find(({ day }) => day === ahead(-DAY - MINUTE).slice(0, 10))?.badges).toBeGreaterThan(0);
   });
 
-  it("counts anew after five minutes, and not before", async () => {
+  it("counts again after five minutes, and not before", async () => {
     const application = await createApplication();
     const countedAt = ahead(0);
     expect(await stats(application)).toMatchObject({ asOf: countedAt, numbers: { issued: 0 } });

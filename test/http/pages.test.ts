@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 describe("the size of a page (contract section 4)", () => {
-  it("is 100 by default and 1,000 at most; the header is there exactly when more follow", async () => {
+  it("is 100 by default and at most 1,000; the header is present only if more badges follow", async () => {
     const application = await createApplication();
     await insert(application, users(1000 + 1));
     const sizes: [query: string, size: number][] = [
@@ -38,7 +38,7 @@ describe("the size of a page (contract section 4)", () => {
     expect(shown).toEqual(numbers);
   });
 
-  it("has no next one when the last page is exactly full, and none when there is nothing", async () => {
+  it("leaves no next page when the last page is exactly full, or when there are no badges", async () => {
     const application = await createApplication();
     expect(await page(application)).toEqual({ badges: [], next: null });
     const issued = [await issue(application, "a", "user"), await issue(application, "b", "user")];
@@ -90,7 +90,7 @@ describe("the cursor (contract section 4)", () => {
     }
   });
 
-  it("goes on where the page ended, however often it is used and with another page size", async () => {
+  it("continues where the page ended, however often it is used, also with another page size", async () => {
     const application = await createApplication();
     const issued: string[] = [];
     for (const udid of ["a", "b", "c", "d"]) issued.push(await issue(application, udid, "user"));
@@ -100,7 +100,7 @@ describe("the cursor (contract section 4)", () => {
     }
   });
 
-  it("of another application leads to no badge but one's own", async () => {
+  it("of another application leads only to the caller's own badges", async () => {
     const [application, foreign] = [await createApplication(), await createApplication()];
     await insert(foreign, users(3));
     const own = [await issue(application, "a", "user"), await issue(application, "b", "user")];
@@ -142,7 +142,7 @@ const shownBy = (path: string, known: readonly Known[]) =>
   known.filter(({ userId }) => path === "/v1/badges" || userId === "user");
 
 describe("paging while badges are issued (contract section 4)", () => {
-  it("shows each badge that was there at the start once, oldest first, for any page sizes", async () => {
+  it("shows each badge that existed at the start once, oldest first, for any page sizes", async () => {
     const events = fc.array(fc.constantFrom("issue", "issue to user", "reserve", "claim"), { maxLength: 3 });
     const run = fc.asyncProperty(
       fc.integer({ min: 0, max: 8 }),
@@ -169,7 +169,7 @@ describe("paging while badges are issued (contract section 4)", () => {
     await fc.assert(run, { numRuns: byEffort(4, 80) });
   });
 
-  it("shows each of them once also when others are being issued at that very moment", async () => {
+  it("shows each of them once also while others are being issued", async () => {
     const application = await createApplication();
     await insert(application, users(40));
     const before = ids(await page(application));
@@ -185,7 +185,7 @@ describe("paging while badges are issued (contract section 4)", () => {
 });
 
 describe("what is listed (contract section 4)", () => {
-  it("is issued badges: no reservations, no retired ones", async () => {
+  it("is issued badges, without reservations and retired ones", async () => {
     const application = await createApplication();
     const replaced = await issue(application, "phone", "user");
     const kept = await issue(application, "tablet", "user");
@@ -200,7 +200,7 @@ describe("what is listed (contract section 4)", () => {
     }
   });
 
-  it("has nothing to show for a user without badges, by any name", async () => {
+  it("is empty for a user without badges, whatever the user ID", async () => {
     const application = await createApplication();
     await issue(application, "phone", "user");
     const similar = ["USER", "use", "user ", " user", "us%", "_ser", "*", "user\0"];
@@ -214,7 +214,7 @@ describe("what is listed (contract section 4)", () => {
     }
   });
 
-  it("is found under the percent-encoded user ID, whatever characters that has", async () => {
+  it("is found under the percent-encoded user ID, whatever its characters", async () => {
     const reserved = ["a/b", "/", "a?b=c", "#", "a b", "a+b", "a;b,c:d@e&f=g$", "[x]", "\\"];
     const percents = ["100%", "%", "%2F", "%252F", "a%00", "%zz"];
     const paths = ["..\\..", "../..", "...", "//", "./", "~"];

@@ -64,7 +64,7 @@ function expectUnavailable(name: string, { status, body, headers }: Answer): voi
 }
 
 describe("when D1 fails (contract section 6)", () => {
-  it("every route answers 503 UNAVAILABLE as long as the application is not known", async () => {
+  it("every route responds 503 UNAVAILABLE while the application is not cached", async () => {
     const { calls } = await prepare();
     forgetApplications();
     await withoutTable("application", async () => {
@@ -78,7 +78,7 @@ describe("when D1 fails (contract section 6)", () => {
     ["badge", ["badge", "claim", "sign", "list", "user's list", "invite", "status list"]],
     ["invitation", ["claim", "invite", "revoke"]],
     ["webhook_event", ["badge", "claim"]],
-  ])("without its table %s, calls that need it burn nothing and succeed later", async (table, failing) => {
+  ])("without its table %s, calls that need it use up no number and succeed later", async (table, failing) => {
     const { application, calls } = await prepare();
     await withoutTable(table, async () => {
       for (const [name, newCall] of Object.entries(calls)) {
@@ -102,7 +102,7 @@ describe("when D1 fails (contract section 6)", () => {
     expect(body.badges).toHaveLength(3);
   });
 
-  it("health answers 503 UNAVAILABLE", async () => {
+  it("health responds 503 UNAVAILABLE", async () => {
     expect(outcome(await call("GET", "/health"))).toBe("200");
     const DB = new Proxy(env.DB, {
       get: () => () => {
@@ -114,13 +114,13 @@ describe("when D1 fails (contract section 6)", () => {
 });
 
 describe("when another part of the platform fails (contract section 6)", () => {
-  it("device calls answer 503 UNAVAILABLE while the application's keys cannot be opened", async () => {
+  it("device calls respond 503 UNAVAILABLE while the application's keys cannot be opened", async () => {
     const application = await createApplication({ sealingVersion: 99 });
     expectUnavailable("badge", await requestBadge(application, "phone", { userId: "user" }));
     expectUnavailable("sign", await sign(application, "phone", { base64: "AAAA" }));
   });
 
-  it("device calls answer 503 UNAVAILABLE while calls cannot be counted", async () => {
+  it("device calls respond 503 UNAVAILABLE while calls cannot be counted", async () => {
     const { id } = await createApplication();
     const broken: RateLimit = { limit: () => Promise.reject(new Error("rate limiter out of order")) };
     for (const bindings of [{ DEVICE_LIMIT: broken }, { CLIENT_IP_LIMIT: broken }]) {
@@ -134,8 +134,8 @@ describe("when another part of the platform fails (contract section 6)", () => {
   });
 });
 
-describe("what nobody foresaw (contract section 6)", () => {
-  it("answers 500 INTERNAL_ERROR and nothing else; the log has the request ID to find it by", async () => {
+describe("an unexpected error (contract section 6)", () => {
+  it("gets 500 INTERNAL_ERROR and nothing else, and is logged with the request ID", async () => {
     const { application, calls } = await prepare();
     await env.DB.prepare("DELETE FROM signing_key WHERE application_id = ?").bind(application.id).run();
     forgetApplications();
@@ -150,7 +150,7 @@ describe("what nobody foresaw (contract section 6)", () => {
     }
   });
 
-  it("and what fails leave no secret, token or udid in the log (contract section 9)", async () => {
+  it("leaves no secret, token or udid in the log (contract section 9)", async () => {
     const application = await createApplication();
     const invitation = await invite(application);
     const calls = newCalls(application, invitation);

@@ -40,7 +40,7 @@ async function deliverOnce(answering: Answering) {
   return { endpoint, outbox, event, row, waitSeconds: (row.dueAt - attemptedAt) / 1000 };
 }
 
-describe("anything but 2xx is tried again later (contract section 8)", () => {
+describe("a response other than 2xx is retried later (contract section 8)", () => {
   test.each<[string, Answering, number, Record<string, unknown>]>([
     ["a server error", () => answer(500), 5, { lastStatus: 500, lastOutcome: "answered" }],
     ["a refusal", () => answer(401), 5, { lastStatus: 401, lastOutcome: "answered" }],
@@ -70,7 +70,7 @@ describe("anything but 2xx is tried again later (contract section 8)", () => {
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("after a Retry-After that names a moment", async () => {
+  it("after a Retry-After that is a date", async () => {
     const { waitSeconds } = await deliverOnce(() =>
       answer(503, { "Retry-After": new Date(Date.now() + 600_000).toUTCString() }),
     );
@@ -86,7 +86,7 @@ describe("anything but 2xx is tried again later (contract section 8)", () => {
     expect(elsewhere.received).toEqual([]);
   });
 
-  it("14 times in all; then the event is exhausted, kept, never sent by itself, and can be replayed", async () => {
+  it("up to 14 attempts; then the event is exhausted, and is kept and sent again only by a replay", async () => {
     const { endpoint, outbox, event, row } = await deliverOnce(() => answer(500, {}, "out of order"));
     const start = row.createdAt;
     for (let attempt = 2; attempt <= 14; attempt++) {
@@ -115,7 +115,7 @@ describe("anything but 2xx is tried again later (contract section 8)", () => {
   });
 });
 
-describe("the URL is checked again at every send (contract section 8)", () => {
+describe("the URL is checked again before every attempt (contract section 8)", () => {
   test.each([
     ["http://hooks.example.com/", "not-https"],
     ["https://169.254.169.254/latest/meta-data/", "ip-literal"],
@@ -123,7 +123,7 @@ describe("the URL is checked again at every send (contract section 8)", () => {
     ["https://user:password@hooks.example.com/", "user-info"],
     ["https://db.internal/", "local-name"],
     ["http://localhost.:8787/", "not-https"],
-  ])("%s, put into D1 by hand, is not called and counts as a failed attempt", async (url, reason) => {
+  ])("%s, written into D1 directly, is not called and counts as a failed attempt", async (url, reason) => {
     const outbox = await Outbox.open({ webhookUrl: url });
     const event = await outbox.issue();
     await outbox.deliver(event);
@@ -136,7 +136,7 @@ describe("the URL is checked again at every send (contract section 8)", () => {
     expect(await outbox.endpoint()).toMatchObject({ failures: 1 });
   });
 
-  it("http://localhost is called while the service runs locally, only then", async () => {
+  it("http://localhost is called only while the service runs locally", async () => {
     const outbox = await Outbox.open({ webhookUrl: "http://localhost:4000/" });
     const event = await outbox.issue();
     outbox.context = { ...outbox.context, isLocal: false };
@@ -168,8 +168,8 @@ function stream(signal: AbortSignal, pull: (controller: ReadableStreamDefaultCon
   return { body, state };
 }
 
-describe("the status counts, whatever the body does (contract section 8)", () => {
-  it("an endless body is read up to 16 KiB and cancelled, and 1 KiB of it is kept", async () => {
+describe("only the status of a response counts (contract section 8)", () => {
+  it("an endless body is read up to 16 KiB and cancelled, and 1 KiB of it is stored", async () => {
     const chunk = new TextEncoder().encode("ä".repeat(512));
     let endless: ReturnType<typeof stream> | undefined;
     const { row } = await deliverOnce((_received, _attempt, signal) => {
@@ -180,7 +180,7 @@ describe("the status counts, whatever the body does (contract section 8)", () =>
     expect(endless?.state).toEqual({ read: 16_384 / chunk.byteLength, cancelled: true });
   });
 
-  it("a body that hangs after its first bytes costs the time limit, and the event is delivered", async () => {
+  it("a body that hangs after its first bytes takes the whole time limit, and the event is delivered", async () => {
     timeoutsAreQuick();
     const { row } = await deliverOnce((_received, _attempt, signal) => {
       let begun = false;
@@ -200,7 +200,7 @@ describe("the status counts, whatever the body does (contract section 8)", () =>
     expect(row).toMatchObject({ state: "delivered", lastStatus: 200, lastResponse: "" });
   });
 
-  it("what is kept can be printed on a terminal, and a character is never kept in part", async () => {
+  it("the stored text can be printed on a terminal and has no partial character", async () => {
     const text = `\u001b[31m\u0000\r\n\u202eevil${"€".repeat(1000)}`;
     const { row } = await deliverOnce(() => answer(500, {}, text));
     expect(row.lastResponse).toMatch(/^ \[31m {4}evil€+$/);
@@ -210,12 +210,12 @@ describe("the status counts, whatever the body does (contract section 8)", () =>
   });
 });
 
-describe("what is kept of an attempt (contract section 10)", () => {
+describe("what is stored of an attempt (contract section 10)", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  it("is also how long it took, in milliseconds", async () => {
+  it("includes its duration in milliseconds", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { row } = await deliverOnce(() => {
       vi.setSystemTime(Date.now() + 1234);
@@ -225,7 +225,7 @@ describe("what is kept of an attempt (contract section 10)", () => {
   });
 });
 
-describe("nothing that was sent in secret is kept or logged (contract section 9)", () => {
+describe("no secret or signature is stored or logged (contract section 9)", () => {
   const DISGUISES: [string, (value: string) => string][] = [
     ["as they are", (value) => value],
     ["in JSON as PHP writes it", (value) => value.replaceAll("/", "\\/")],

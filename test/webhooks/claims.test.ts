@@ -26,9 +26,9 @@ function losingClaims(times: number, afterwards: () => Promise<unknown> = async 
   return new Database(aroundD1(env.DB, around));
 }
 
-describe("the response to a claim is lost (contract section 8: found and sent within about a minute)", () => {
+describe("a claim whose response is lost (contract section 8: found and sent within about a minute)", () => {
   it.each([1, 2])(
-    "%d times: the repeated claim knows its own lease, and the events are sent at once",
+    "%d times recognizes its own lease when it is repeated, and the events are sent at once",
     async (times) => {
       const endpoint = receiver();
       const outbox = await Outbox.open({ webhookUrl: endpoint.url });
@@ -40,7 +40,7 @@ describe("the response to a claim is lost (contract section 8: found and sent wi
     },
   );
 
-  it("but takes no event that another consumer claimed in the same millisecond", async () => {
+  it("takes no event that another consumer claimed in the same millisecond", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
     const claim = (db: Database, random: number) => claimEvents(db, ids, { now: outbox.now, random });
@@ -59,7 +59,7 @@ describe("the response to a claim is lost (contract section 8: found and sent wi
     expect((await claim(losingClaims(2), 0.75)).events).toEqual([]);
   });
 
-  it("and is not mistaken for its own where the random parts are equal: the first try takes what is due only", async () => {
+  it("claims only due events at its first try, even if its random part equals another's", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
     const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
@@ -67,7 +67,7 @@ describe("the response to a claim is lost (contract section 8: found and sent wi
     expect((await claim()).events).toEqual([]);
   });
 
-  it("leaves the event to nobody else for 60 to 70 seconds", async () => {
+  it("reserves the event for 60 to 70 seconds", async () => {
     for (const [random, least, most] of [
       [0, 60_000, 60_000],
       [0.999_999, 69_999, 70_000],

@@ -38,8 +38,8 @@ function expectSigned(received: Received, secrets: readonly string[]): void {
   }
 }
 
-describe("a new badge is told to the application's server (contract section 8)", () => {
-  it("with the exact bytes that were stored, signed twice, in the headers that the contract names", async () => {
+describe("the webhook of a new badge (contract section 8)", () => {
+  it("sends the stored bytes, with both signatures in the contract's headers and no others", async () => {
     const endpoint = receiver();
     const application = await createApplication({ webhookUrl: endpoint.url });
     const body = { userId: "Zoë 🚪", metadata: { os: "iOS", osVersion: "27" } };
@@ -71,7 +71,7 @@ describe("a new badge is told to the application's server (contract section 8)",
     });
   });
 
-  it("once for a badge: not when it is asked for again, not when a number is reserved, and once for a claim", async () => {
+  it("is sent once per issued or claimed badge, not for a repeated request or a reservation", async () => {
     const application = await createApplication({ webhookUrl: receiver().url });
     const headers = { applicationid: application.id, udid: "device" };
     const first = await requestBadge(application, "device", { userId: "alice" });
@@ -90,7 +90,7 @@ describe("a new badge is told to the application's server (contract section 8)",
     });
   });
 
-  it("in one transaction with the badge: where the event cannot be written, there is no badge either", async () => {
+  it("is recorded in the transaction of the badge: if the event cannot be written, there is no badge", async () => {
     const application = await createApplication({ webhookUrl: receiver().url });
     await env.DB.prepare(`CREATE TRIGGER no_events BEFORE INSERT ON webhook_event
       WHEN NEW.application_id = '${application.id}' BEGIN SELECT RAISE(ABORT, 'no events'); END`).run();
@@ -102,7 +102,7 @@ describe("a new badge is told to the application's server (contract section 8)",
     expect([await badgeRows(application), await eventRows(application)]).toMatchObject([[{}], [{}]]);
   });
 
-  it("but not without a URL: then nothing is sent and nothing queues up", async () => {
+  it("is neither recorded nor sent for an application without a URL", async () => {
     const outbox = await Outbox.open({});
     await outbox.issue();
     expect(await outbox.events()).toEqual([]);
@@ -111,7 +111,7 @@ describe("a new badge is told to the application's server (contract section 8)",
   });
 });
 
-describe("two live secrets overlap, so a receiver can change from one to the other (contract sections 8 and 9)", () => {
+describe("a receiver can change from one secret to the next while both are valid (contract sections 8 and 9)", () => {
   async function addSecret({ id }: TestApplication, role: "added" | "previous"): Promise<string> {
     const { row, secret } = await makeSecret(await testSealer(), id);
     await drizzle(env.DB)
@@ -121,7 +121,7 @@ describe("two live secrets overlap, so a receiver can change from one to the oth
   }
 
   it.each(["added", "previous"] as const)(
-    "the current one makes Signature and comes first in webhook-signature, the %s one comes second",
+    "the current secret makes Signature and comes first in webhook-signature, the %s one second",
     async (role) => {
       const endpoint = receiver();
       const outbox = await Outbox.open({ webhookUrl: endpoint.url });
@@ -147,7 +147,7 @@ describe("two live secrets overlap, so a receiver can change from one to the oth
 });
 
 describe("an event is sent until one attempt succeeds (contract section 8: at least once)", () => {
-  it("with the same ID and the same bytes on every attempt, each signed at its own time", async () => {
+  it("with the same ID and bytes on every attempt, each signed with the time of its attempt", async () => {
     const endpoint = receiver((_, attempt) => answer(attempt < 4 ? 500 : 200));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue("Zoë", '{"os":"ünïcode"}');
@@ -164,7 +164,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 4 });
   });
 
-  it("and never again after it, however often and in whatever order messages come", async () => {
+  it("and not again after that, however often and in whatever order messages come", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const events = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
@@ -177,7 +177,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("once at a time: of many consumers that get its message at one moment, one sends it", async () => {
+  it("by one consumer at a time, even if many get its message at once", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
@@ -186,7 +186,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("also when its message was lost: the sweep finds it, but leaves a new event to its own message", async () => {
+  it("even if its message was lost: the sweep finds it, but leaves a new event to its message", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
@@ -199,7 +199,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     expect(await outbox.sweep()).toEqual([]);
   });
 
-  it("also when the queue takes no messages: the badge is issued all the same", async () => {
+  it("even if the queue takes no messages, and the badge is issued", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     vi.spyOn(outbox.queue, "sendBatch").mockRejectedValue(new Error("Queue is overloaded"));
@@ -210,7 +210,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("and a message that is none of ours is dropped, without harm to those beside it", async () => {
+  it("and a message that does not parse is dropped without affecting the others of its batch", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
@@ -246,14 +246,14 @@ describe("a process that dies loses no event (contract section 8)", () => {
   }
   const isRecord = (sql: string | undefined): boolean => sql?.includes("last_milliseconds = ") === true;
 
-  it("before it has claimed: the queue brings the message again", async () => {
+  it("before the claim: the queue redelivers the message", async () => {
     const { endpoint, outbox, event } = await dying(() => Promise.reject(new Error("dead")));
     expect(endpoint.received).toHaveLength(0);
     await outbox.deliver(event);
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("between the claim and the send: sent when the lease is over, not before", async () => {
+  it("between the claim and the request: the event is sent when the lease has expired, not before", async () => {
     const { endpoint, outbox, event } = await dying(async (_, send) => {
       await send();
       throw new Error("dead");
@@ -270,7 +270,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("between the send and its record: sent again when the lease is over, with the same ID", async () => {
+  it("between the request and its record: the event is sent again with the same ID when the lease has expired", async () => {
     const { endpoint, outbox, event } = await dying(([statement], send) =>
       isRecord(statement?.sql) ? Promise.reject(new Error("dead")) : send(),
     );
@@ -286,7 +286,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
   it.each([
     ["the process died", "dead"],
     ["D1's answer was lost, so that the record is repeated", "Network connection lost"],
-  ])("after the record, when %s: sent once and counted once", async (_, message) => {
+  ])("after the record, when %s: the event is sent once and counted once", async (_, message) => {
     let records = 0;
     const { endpoint, outbox, event } = await dying(async ([statement], send) => {
       const result = await send();
@@ -300,7 +300,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("and one that comes back late changes nothing that was recorded meanwhile, unless it brings a success", async () => {
+  it("and a late result changes nothing that was recorded meanwhile, unless it is a success", async () => {
     const late: ((response: Response) => void)[] = [];
     const endpoint = receiver((_, attempt) =>
       attempt <= 2 ? new Promise<Response>((resolve) => late.push(resolve)) : answer(500),
@@ -331,8 +331,8 @@ describe("a process that dies loses no event (contract section 8)", () => {
   });
 });
 
-describe("a slow receiver delays nobody else's events (contract section 8)", () => {
-  it("the consumer is done when it has claimed; every event's first attempt starts without waiting for another's", async () => {
+describe("a slow receiver delays no other application's events (contract section 8)", () => {
+  it("the consumer finishes after claiming, and no event's first attempt waits for another's", async () => {
     const [hanging, healthy] = [receiver(hangs), receiver()];
     const giveUp = new AbortController();
     vi.spyOn(AbortSignal, "timeout").mockReturnValue(giveUp.signal);
@@ -362,7 +362,7 @@ describe("a slow receiver delays nobody else's events (contract section 8)", () 
     expect(trips).toBeLessThanOrEqual(4);
   });
 
-  it("a sweep takes some of every application, whatever the backlog of one", async () => {
+  it("a sweep wakes events of every application, whatever the backlog of one", async () => {
     const { findDueEvents } = await import("../../src/worker/storage/webhook-backlog.ts");
     const [dead, other] = [
       await Outbox.open({ webhookUrl: receiver().url }),

@@ -15,8 +15,8 @@ async function setDisabled({ application: { id } }: Outbox, disabledAt: number |
   await env.DB.prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(id, disabledAt).run();
 }
 
-describe("while an application is disabled its events wait (contract section 8)", () => {
-  it("they are not sent, not woken, not held and use up no attempt; enabled again, they go out within a minute", async () => {
+describe("the events of a disabled application wait (contract section 8)", () => {
+  it("they are not sent, woken or held and use up no attempt, and are sent within a minute of enabling", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const events = [await outbox.issue(), await outbox.issue()];
@@ -40,7 +40,7 @@ describe("while an application is disabled its events wait (contract section 8)"
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("also where there is no URL or the endpoint is held: they stay what they were", async () => {
+  it("they keep their state if there is no URL or the endpoint is held", async () => {
     const endpoint = receiver(() => answer(410));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const [gone, waiting] = [await outbox.issue(), await outbox.issue()];
@@ -59,7 +59,7 @@ describe("while an application is disabled its events wait (contract section 8)"
     expect(await outbox.sweep()).toEqual([gone, waiting]);
   });
 
-  it("an attempt that had begun ends, and nothing follows it", async () => {
+  it("an attempt that is already running finishes, and none follows it", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
@@ -77,7 +77,7 @@ describe("while an application is disabled its events wait (contract section 8)"
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("nobody else's wait with them", async () => {
+  it("other applications' events do not wait", async () => {
     const endpoint = receiver();
     const [disabled, other] = [
       await Outbox.open({ webhookUrl: endpoint.url }),

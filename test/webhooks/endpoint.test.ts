@@ -39,8 +39,8 @@ const times = (count: number, hours: number): number[] => Array.from({ length: c
 const idsOf = ({ received }: Receiver): (string | null)[] => received.map(({ headers }) => headers.get("webhook-id"));
 const states = async (outbox: Outbox): Promise<string[]> => (await outbox.events()).map(({ state }) => state);
 
-describe("a dead endpoint is held, and its events are kept (contract section 8)", () => {
-  it("at once after 410: the event waits with its endpoint, so do those after it, and nothing is sent", async () => {
+describe("a failing endpoint is held, and its events are kept (contract section 8)", () => {
+  it("at once after 410: the event and all later ones are held, and nothing is sent", async () => {
     const { endpoint, outbox, event } = await gone();
     expect(await outbox.event(event)).toMatchObject({ state: "held", attempts: 1, lastStatus: 410 });
     expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
@@ -57,7 +57,7 @@ describe("a dead endpoint is held, and its events are kept (contract section 8)"
     ["after 120 hours and 10 attempts", [0, ...times(8, 1), 112], true],
     ["not before 120 hours, however many attempts", [0, ...times(12, 9.9)], false],
     ["not before the 10th attempt, however many hours", [0, ...times(8, 50)], false],
-  ])("with nothing but failures: %s", async (_, hours, isHeld) => {
+  ])("after failures without a success: %s", async (_, hours, isHeld) => {
     const { outbox } = await failing();
     await failAfter(outbox, hours);
     const { failures, heldAt } = await outbox.endpoint();
@@ -67,7 +67,7 @@ describe("a dead endpoint is held, and its events are kept (contract section 8)"
     expect(await outbox.event(next)).toMatchObject({ state: isHeld ? "held" : "pending" });
   });
 
-  it("and what was waiting for its next attempt is held when that is due, not lost", async () => {
+  it("and events that wait for a retry are held when it is due, not lost", async () => {
     const { endpoint, outbox } = await failing();
     await failAfter(outbox, [0, ...times(8, 1), 112]);
     endpoint.received.length = 0;
@@ -79,7 +79,7 @@ describe("a dead endpoint is held, and its events are kept (contract section 8)"
     expect(endpoint.received).toEqual([]);
   });
 
-  it("but one success in between starts the count anew", async () => {
+  it("but a success in between restarts the count", async () => {
     const { endpoint, outbox } = await failing();
     await failAfter(outbox, times(9, 10));
     endpoint.answering = () => answer(200);
@@ -90,7 +90,7 @@ describe("a dead endpoint is held, and its events are kept (contract section 8)"
     expect(await outbox.endpoint()).toMatchObject({ failures: 9, heldAt: null });
   });
 
-  it("and attempts that fail at one moment count as one", async () => {
+  it("and attempts that fail at the same moment count as one", async () => {
     const { outbox } = await failing();
     const events = [];
     for (let count = 0; count < 5; count++) events.push(await outbox.issue());
@@ -101,7 +101,7 @@ describe("a dead endpoint is held, and its events are kept (contract section 8)"
 });
 
 describe("a test event shows whether a held endpoint works again (contract sections 8 and 10)", () => {
-  it("it is sent though the endpoint is held; 2xx releases what was held, the oldest first", async () => {
+  it("it is sent while the endpoint is held, and 2xx releases the held events, oldest first", async () => {
     const { endpoint, outbox, event } = await gone();
     const held = [event];
     for (let count = 0; count < 4; count++) {
@@ -125,7 +125,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.events()).toMatchObject(times(6, 1).map((attempts) => ({ state: "delivered", attempts })));
   });
 
-  it("the oldest first also where many were made in one millisecond and the queue brings them in any order", async () => {
+  it("events of the same millisecond are released in order, in whatever order the queue delivers", async () => {
     const { endpoint, outbox, event } = await gone();
     const held = [event];
     for (let count = 0; count < 9; count++) held.push(await outbox.issue());
@@ -138,7 +138,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(idsOf(endpoint)).toEqual(held);
   });
 
-  it("the oldest first also where newer events wait that were never tried", async () => {
+  it("held events are released before newer events that were never tried", async () => {
     const { endpoint, outbox, event } = await gone();
     outbox.now += 1000;
     const second = await outbox.issue();
@@ -149,7 +149,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.sweep()).toEqual([event, second, newest]);
   });
 
-  it.each([500, 410, 302])("anything else (%d) releases nothing, and it is not sent a second time", async (status) => {
+  it.each([500, 410, 302])("any other response (%d) releases nothing, and the test is not repeated", async (status) => {
     const { endpoint, outbox, event } = await gone();
     endpoint.answering = () => answer(status);
     const test = await outbox.addTestEvent();
@@ -163,7 +163,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("it goes before all that waits", async () => {
+  it("it is sent before all waiting events", async () => {
     const { outbox, event } = await gone();
     outbox.now += 1000;
     const later = await outbox.issue();
@@ -174,7 +174,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.sweep()).toEqual([test, event, later]);
   });
 
-  it("it fails once on an endpoint that is not held, too, where 410 holds as ever", async () => {
+  it("on an endpoint that is not held it is also sent once, and 410 holds the endpoint", async () => {
     const { outbox } = await failing(410);
     const test = await outbox.addTestEvent();
     await outbox.deliver(test);
@@ -182,7 +182,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
   });
 
-  it("it ends without an attempt when the URL was removed meanwhile", async () => {
+  it("it ends without an attempt if the URL was removed meanwhile", async () => {
     const { endpoint, outbox } = await failing(200);
     const test = await outbox.addTestEvent();
     await outbox.setUrl(null);
@@ -193,7 +193,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
 });
 
 describe("an administrator sets the URL (contract sections 8 and 10)", () => {
-  it("anew: what was held goes to the new endpoint, with all its attempts before it", async () => {
+  it("to another one: held events go to the new endpoint, with a full set of attempts", async () => {
     const { endpoint, outbox, event } = await gone();
     const later = await outbox.issue();
     const other = receiver();
@@ -207,7 +207,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     expect(idsOf(other).sort()).toEqual([event, later].toSorted());
   });
 
-  it("anew while an attempt runs: how the old endpoint answered says nothing of the new one", async () => {
+  it("to another one during an attempt: the old endpoint's response does not affect the new one", async () => {
     const { endpoint, outbox } = await failing();
     let finish = () => {};
     endpoint.answering = () => new Promise((resolve) => (finish = () => resolve(answer(410))));
@@ -225,7 +225,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     expect(idsOf(other)).toEqual([event]);
   });
 
-  it("to none: nothing more is sent, what was waiting is kept, and goes out when there is a URL again", async () => {
+  it("to none: nothing is sent, and waiting events are kept until there is a URL again", async () => {
     const { endpoint, outbox } = await failing();
     const [tried, untried] = [await outbox.issue(), await outbox.issue()];
     await outbox.deliver(tried);
@@ -243,7 +243,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     expect(idsOf(endpoint).slice(1).sort()).toEqual([tried, untried].toSorted());
   });
 
-  it("and the sweep releases one endpoint's events whatever another has, some of each at a time", async () => {
+  it("and the sweep releases some events of each endpoint at a time, whatever another's backlog", async () => {
     const { releaseHeldEvents } = await import("../../src/worker/storage/webhook-backlog.ts");
     const [one, two, held] = [await gone(), await gone(), await gone()];
     for (const { outbox } of [one, two, held]) for (let count = 0; count < 3; count++) await outbox.issue();
@@ -262,7 +262,7 @@ describe("a message that the queue gave up on (contract section 8)", () => {
     return createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]);
   };
 
-  it("is logged and marked, and the sweep sends its event all the same", async () => {
+  it("is logged and recorded, and the sweep still sends its event", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
@@ -280,7 +280,7 @@ describe("a message that the queue gave up on (contract section 8)", () => {
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
   });
 
-  it("comes again while D1 cannot be asked, in either queue", async () => {
+  it("is redelivered while D1 fails, in either queue", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const event = await outbox.issue();

@@ -24,7 +24,7 @@ const dice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const failures = fc.constantFrom(NETWORK, REFUSED, ...[302, 400, 404, 500, 503].map((status) => answered(status)));
 const overloads = fc.constantFrom(TIMEOUT, answered(429), answered(429, 99_999), answered(503, 7200));
 
-describe("An event is tried 14 times over 77 hours (contract section 8)", () => {
+describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
   it("after 5 s, 1 m, 5 m, 30 m, 2 h, 5 h and 7 times 10 h", () => {
     const seconds = RETRY_DELAYS_SECONDS;
     const maxAttempts = maxAttemptsOf("badge:created");
@@ -35,7 +35,7 @@ describe("An event is tried 14 times over 77 hours (contract section 8)", () => 
     expect(Math.floor(seconds.reduce((sum, delay) => sum + delay) / 3600)).toBe(77);
   });
 
-  it("each delay longer by 0 to 10 %, in whole milliseconds, so that failures do not come back together", () => {
+  it("each delay has 0 to 10 % of jitter, in whole milliseconds, so that failed events are not retried together", () => {
     fc.assert(
       fc.property(fc.nat(MAX_ATTEMPTS - 2), failures, dice, (attemptsBefore, outcome, random) => {
         const step = decide({ attemptsBefore, outcome, random });
@@ -49,15 +49,15 @@ describe("An event is tried 14 times over 77 hours (contract section 8)", () => 
     expect(decide({ attemptsBefore: 0, outcome: NETWORK, random: 0.5 })).toEqual(retry(5.25));
   });
 
-  it("but a test event once", () => {
+  it("but a test event gets one", () => {
     const test = { attemptsBefore: 0, random: 0, maxAttempts: maxAttemptsOf("webhook:test") };
     expect(decide({ ...test, outcome: NETWORK })).toEqual({ kind: "exhausted" });
     expect(decide({ ...test, outcome: answered(200) })).toEqual({ kind: "delivered" });
   });
 });
 
-describe("What a receiver answers decides what follows (contract section 8)", () => {
-  it("2xx is a delivery and 410 an end, on every attempt; all else is a failure, redirects too", () => {
+describe("the response decides what follows an attempt (contract section 8)", () => {
+  it("on every attempt 2xx delivers and 410 ends; anything else, redirects included, is a failure", () => {
     for (let status = 100; status <= 599; status++) {
       for (let attemptsBefore = 0; attemptsBefore < 14; attemptsBefore++) {
         const failed = attemptsBefore === 13 ? "exhausted" : "retry";
@@ -82,17 +82,17 @@ describe("What a receiver answers decides what follows (contract section 8)", ()
     ["404 that asks for 10 hours", answered(404, 36_000), 36_000],
     ["503 that asks for more than 10 hours", answered(503, 36_001), 36_000],
     ["503 that asks for eternity", answered(503, Number.POSITIVE_INFINITY), 36_000],
-  ])("after %s the next attempt waits as long as it must", (_, outcome, seconds) => {
+  ])("sets the delay of the next attempt after %s", (_, outcome, seconds) => {
     expect(decide({ attemptsBefore: 0, outcome, random: 0 })).toEqual(retry(seconds));
   });
 
-  it("the minute after an overload is spread too, and is the table's delay where that is longer", () => {
+  it("after an overload the delay is at least a minute with jitter, or the table's if that is longer", () => {
     expect(decide({ attemptsBefore: 0, outcome: TIMEOUT, random: 0.5 })).toEqual(retry(63));
     expect(decide({ attemptsBefore: 2, outcome: answered(429), random: 0 })).toEqual(retry(300));
   });
 });
 
-describe("Retry-After is read as RFC 9110 writes it (contract section 8)", () => {
+describe("Retry-After is read as RFC 9110 specifies it (contract section 8)", () => {
   test.each<[number, string]>([
     [0, "0|Sun, 20 Sep 2026 12:00:00 GMT|Sun, 20 Sep 2026 11:59:59 GMT"],
     [0, "Sun, 06 Nov 1994 08:49:37 GMT|Sunday, 06-Nov-94 08:49:37 GMT|Sun Nov  6 08:49:37 1994"],
@@ -105,14 +105,14 @@ describe("Retry-After is read as RFC 9110 writes it (contract section 8)", () =>
     for (const value of values.split("|")) expect(parseRetryAfter(value, NOW), value).toBe(seconds);
   });
 
-  it("and what cannot be read counts as none", () => {
+  it("and an unreadable value counts as none", () => {
     const values = `|soon|-1|+1|1.5|1e3|0x10|1 2|60, 120|60s|NaN|Infinity|１２|2026-09-20T12:01:30Z|20 Sep 2026 12:01:30 GMT|
       Sun, 20 Sep 2026 12:01:30|Sun, 20 Sep 2026 12:01:30 UTC|Sun, 20 Sep 2026 12:01:30 +0000|Sun, 20 sep 2026 12:01:30 GMT|
       Sun, 20 Sep 2026 24:00:00 GMT|Sun, 20 Sep 2026 12:60:00 GMT|Thu, 31 Sep 2026 12:01:30 GMT|Mon, 30 Feb 2026 12:01:30 GMT`;
     for (const value of [null, ...values.split("|")]) expect(parseRetryAfter(value, NOW), String(value)).toBeNull();
   });
 
-  it("a date between two seconds is never met early", () => {
+  it("a date is never met early, even between two seconds", () => {
     expect(parseRetryAfter("Sun, 20 Sep 2026 12:01:30 GMT", NOW + 1)).toBe(90);
     expect(parseRetryAfter("Sun, 20 Sep 2026 12:01:30 GMT", NOW + 1000)).toBe(89);
   });
@@ -122,7 +122,7 @@ const failedAt = (times: readonly number[]): policy.EndpointHealth =>
   times.reduce((health, time) => afterAttempt(health, retry(5), time), HEALTHY);
 const every = (hours: number, count: number) => Array.from({ length: count }, (_, index) => NOW + index * hours * HOUR);
 
-describe("An endpoint that does nothing but fail is held (contract section 8)", () => {
+describe("an endpoint that only fails is held (contract section 8)", () => {
   test.each<[string, readonly number[], number | null]>([
     ["not before 120 hours", [...every(1, 120), NOW + 120 * HOUR - 1], null],
     ["after 120 hours", every(1, 121), NOW + 120 * HOUR],
@@ -134,14 +134,14 @@ describe("An endpoint that does nothing but fail is held (contract section 8)", 
     expect(failedAt(times).heldAt).toBe(heldAt);
   });
 
-  it("at once after 410, until a success clears everything", () => {
+  it("at once after 410, until a success resets its health", () => {
     const gone = afterAttempt(HEALTHY, { kind: "gone" }, NOW);
     expect(gone).toEqual({ failingSince: NOW, failures: 1, heldAt: NOW });
     expect(afterAttempt(gone, { kind: "gone" }, NOW + 1)).toEqual({ failingSince: NOW, failures: 2, heldAt: NOW });
     expect(afterAttempt(gone, { kind: "delivered" }, NOW + 1)).toEqual(HEALTHY);
   });
 
-  it("never sooner, however the clock jumps", () => {
+  it("never earlier, even if the clock jumps", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(400 * HOUR), { minLength: 1, maxLength: 40 }), (times) => {
         const { heldAt, failingSince } = failedAt(times);
@@ -181,8 +181,8 @@ function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
   return events;
 }
 
-describe("Every event ends, whatever the receiver does for 80 hours (contract section 8)", () => {
-  it("delivered, exhausted or held, and is never sent again after a 2xx: at least 1,000 seeded runs", () => {
+describe("every event ends, whatever the receiver does for 80 hours (contract section 8)", () => {
+  it("as delivered, exhausted or held, and is not sent after a 2xx: at least 1,000 seeded runs", () => {
     const seen = new Set<string>();
     fc.assert(
       fc.property(some(mood, 5), some(fc.nat(80 * HOUR), 8), some(dice, 50), (moods, bornAt, rolls) => {

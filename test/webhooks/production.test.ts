@@ -22,7 +22,7 @@ async function deliver(webhookUrl: string, environment: Env["ENVIRONMENT"]) {
 
 describe("a webhook URL on the machine itself (contract section 8)", () => {
   it.each(["http://localhost:8080/hook", "http://127.0.0.1:8080/hook"])(
-    "%s gets webhooks from a local service, and no request from a deployed one",
+    "%s gets webhooks from a local service and no request from a deployed one",
     async (url) => {
       expect(await deliver(url, "local")).toEqual({ requests: 1, state: "delivered", lastOutcome: "answered" });
       vi.restoreAllMocks();

@@ -32,7 +32,7 @@ const anyText = fc.string({ unit: "binary", maxLength: 100 });
 /** Also longer than a block of the digest, where HMAC hashes the key first. */
 const anySecret = fc.string({ unit: "binary", minLength: 1, maxLength: 100 });
 
-describe("A receiver can check every webhook (contract section 8)", () => {
+describe("a receiver can verify every webhook (contract section 8)", () => {
   it("with the Standard Webhooks library and with a plain HMAC-SHA1, for at least 1,000 payloads of any characters", async () => {
     await fc.assert(
       fc.asyncProperty(anySecret, fc.dictionary(anyText, anyText), async (secret, data) => {
@@ -46,7 +46,7 @@ describe("A receiver can check every webhook (contract section 8)", () => {
     );
   });
 
-  it("and notices one changed character, another ID or another time", async () => {
+  it("and detects one changed character, another ID or another time", async () => {
     const headers = await signed(["secret"], utf8('{"id":"1"}'));
     expect(verify("secret", '{"id":"1"}', headers)).toEqual({ id: "1" });
     expect(() => verify("secret", '{"id":"2"}', headers)).toThrow("No matching signature");
@@ -55,7 +55,7 @@ describe("A receiver can check every webhook (contract section 8)", () => {
     expect(() => verify("secret", '{"id":"1"}', later)).toThrow("No matching");
   });
 
-  it("over the bytes as they stand, UTF-8 or not", async () => {
+  it("over the exact bytes, UTF-8 or not", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.nat(), async (body, timestamp) => {
         const headers = await signed(["secret"], body, timestamp);
@@ -67,7 +67,7 @@ describe("A receiver can check every webhook (contract section 8)", () => {
   });
 });
 
-describe("The signatures are those that others publish (contract section 8)", () => {
+describe("the signatures equal published test vectors (contract section 8)", () => {
   it("Signature: RFC 2202 section 3, test case 2", async () => {
     const headers = await signed(["Jefe"], utf8("what do ya want for nothing?"));
     const digest = Array.from(fromBase64(headers.Signature ?? ""), (byte) => byte.toString(16).padStart(2, "0"));
@@ -85,7 +85,7 @@ describe("The signatures are those that others publish (contract section 8)", ()
   });
 });
 
-describe("A webhook carries the headers of the contract (section 8)", () => {
+describe("a webhook has the headers of contract section 8", () => {
   it("and no others", async () => {
     const headers = await signed(["secret"], utf8("{}"), 1_800_000_000.9);
     expect(headers).toEqual({
@@ -98,8 +98,8 @@ describe("A webhook carries the headers of the contract (section 8)", () => {
   });
 });
 
-describe("A secret can be exchanged without losing a webhook (contract sections 8 and 9)", () => {
-  it("webhook-signature verifies with each live secret, and with no other", async () => {
+describe("a secret can be rotated without losing a webhook (contract sections 8 and 9)", () => {
+  it("webhook-signature verifies with each valid secret, and with no other", async () => {
     const headers = await signed(["current", "added"], utf8("{}"));
     expect(headers["webhook-signature"]?.split(" ")).toHaveLength(2);
     expect(verify("current", "{}", headers)).toEqual({});
@@ -107,12 +107,12 @@ describe("A secret can be exchanged without losing a webhook (contract sections 
     expect(() => verify("retired", "{}", headers)).toThrow("No matching signature");
   });
 
-  it("Signature stays on the current secret, which comes first", async () => {
+  it("Signature is made with the current secret, which comes first", async () => {
     const headers = await signed(["current", "added"], utf8("{}"));
     expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8("current"), utf8("{}"))));
   });
 
-  it("and without a secret nothing is signed", async () => {
+  it("nothing is signed without a secret", async () => {
     await expect(signed([], utf8("{}"))).rejects.toThrow("needs a secret");
   });
 });

@@ -85,7 +85,7 @@ describe("events of a badge (contract section 18)", () => {
     for (const text of changes) expect(JSON.stringify(JSON.parse(text))).toBe(text);
   });
 
-  it("name a replaced badge, beside the badge:created of the one that took its place", async () => {
+  it("report the replaced badge, besides the badge:created of its replacement", async () => {
     const application = await subscriber(ALL);
     const id = await issue(application, "phone");
     const { token, number } = await invite(application);
@@ -111,7 +111,7 @@ describe("events of a badge (contract section 18)", () => {
 });
 
 describe("events of an invitation (contract section 18)", () => {
-  it("tell the number and the time as it was sent, once, when it is revoked or expires", async () => {
+  it("report the number, and the expiry as it was sent, once, when it is revoked or expires", async () => {
     const application = await subscriber(ALL);
     const expiresAt = ahead(MINUTE).replace("Z", "+00:00");
     const [revoked, expired] = [await invite(application, expiresAt), await invite(application, expiresAt)];
@@ -137,7 +137,7 @@ describe("events of an invitation (contract section 18)", () => {
     expect(events.map(({ createdAt }) => createdAt)).toEqual([Date.parse(revokedAt), Date.now()]);
   });
 
-  it("are made also when a request finds the invitation past its time", async () => {
+  it("are also made when a request finds the invitation expired", async () => {
     const application = await subscriber(["invitation:expired"]);
     const [claimed, revoked] = [await invite(application, ahead(SECOND)), await invite(application, ahead(SECOND))];
     moveClock(SECOND);
@@ -150,7 +150,7 @@ describe("events of an invitation (contract section 18)", () => {
     expect(await names(application)).toEqual(["invitation:expired", "invitation:expired"]);
   });
 
-  it("are made for invitations that end because the allocator has their numbers back", async () => {
+  it("are made for invitations that end because the allocator released their numbers", async () => {
     const application = await subscriber(ALL);
     const [pending, past] = [await invite(application, ahead(HOUR)), await invite(application, ahead(SECOND))];
     moveClock(SECOND);
@@ -174,7 +174,7 @@ describe("events of an invitation (contract section 18)", () => {
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
   });
 
-  it("wake the queue at once, in as many batches as it takes", async () => {
+  it("are sent to the queue at once, in as many batches as needed", async () => {
     const application = await subscriber(ALL);
     await env.DB.prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?").bind(application.id).run();
     for (let place = 0; place < 3; place++) await invite(application, ahead(SECOND));
@@ -190,7 +190,7 @@ describe("events of an invitation (contract section 18)", () => {
   });
 });
 
-describe("a subscription (contract section 18: a receiver sees nothing it did not ask for)", () => {
+describe("a subscription (contract section 18: a receiver gets only the events it subscribes to)", () => {
   /** Everything that has an event. */
   async function liveOnce(application: TestApplication): Promise<void> {
     const id = await issue(application, "phone");
@@ -219,7 +219,7 @@ describe("a subscription (contract section 18: a receiver sees nothing it did no
     }
   });
 
-  it("is to badge:created where nothing else was said, and to nothing without a URL", async () => {
+  it("is to badge:created by default, and to nothing without a URL", async () => {
     const [standard, deaf] = [
       await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 }),
       await createApplication({ events: ALL.join(",") }),

@@ -118,23 +118,23 @@ const ALLOWED = [
 const LOCAL = words(`http://localhost:8787/ http://localhost:8787/a/b?c=d http://localhost:80/ http://localhost/hook
   http://LOCALHOST:3000/ http://127.0.0.1:8787/ http://127.0.0.1:3000/hook http://127.0.0.1`);
 
-describe("A webhook never goes to an address that is not a public https receiver (contract section 8)", () => {
+describe("a webhook is sent only to a public https receiver (contract section 8)", () => {
   test.each(REFUSED)("$heading: $url", ({ url, reason }) => {
     expect(checkWebhookUrl(url, { local: false })).toEqual({ ok: false, reason });
   });
 
-  it("refuses the same where the service runs locally, with the same reason", () => {
+  it("refuses the same URLs for the same reasons while the service runs locally", () => {
     for (const { url, reason } of REFUSED) {
       expect(checkWebhookUrl(url, { local: true }), url).toEqual({ ok: false, reason });
     }
   });
 
-  it("is shown by 150 URLs or more, each another one", () => {
+  it("is tested with at least 150 different URLs", () => {
     expect(new Set(REFUSED.map(({ url }) => url)).size).toBe(REFUSED.length);
     expect(REFUSED.length).toBeGreaterThanOrEqual(150);
   });
 
-  it("finds every IPv4 address in every base", () => {
+  it("recognizes every IPv4 address in every base", () => {
     fc.assert(
       fc.property(fc.nat(0xff_ff_ff_ff), fc.constantFrom("", ".", "/", "?a", ":8443"), (address, rest) => {
         for (const host of [address.toString(), `0x${address.toString(16)}`, `0${address.toString(8)}`]) {
@@ -146,7 +146,7 @@ describe("A webhook never goes to an address that is not a public https receiver
   });
 });
 
-describe("A public https receiver may be set (contract section 8)", () => {
+describe("a public https receiver is accepted (contract section 8)", () => {
   test.each(ALLOWED)("allows %s", (text) => {
     for (const local of [false, true]) {
       const check = checkWebhookUrl(text, { local });
@@ -155,20 +155,20 @@ describe("A public https receiver may be set (contract section 8)", () => {
   });
 });
 
-describe("A receiver on this machine is allowed when the service runs locally, only then (contract section 8)", () => {
+describe("a receiver on this machine is accepted only while the service runs locally (contract section 8)", () => {
   test.each(LOCAL)("%s", (text) => {
     expect(checkWebhookUrl(text, { local: true }).ok).toBe(true);
     expect(checkWebhookUrl(text, { local: false })).toEqual({ ok: false, reason: "local-only" });
   });
 });
 
-describe("What was allowed when it was set is allowed when it is sent (contract section 8)", () => {
-  test.each([...ALLOWED, ...LOCAL])("the normalised form of %s passes again", (text) => {
+describe("a URL that was accepted when it was set is accepted when it is called (contract section 8)", () => {
+  test.each([...ALLOWED, ...LOCAL])("the normalised form of %s is accepted", (text) => {
     const check = checkWebhookUrl(text, { local: true });
     expect(check.ok && checkWebhookUrl(check.url.href, { local: true })).toEqual(check);
   });
 
-  it("never throws, and what it allows is https on port 443 of a dotted name, whatever the text", () => {
+  it("never throws, and accepts only https on port 443 of a dotted name", () => {
     fc.assert(
       fc.property(fc.oneof(fc.webUrl({ withFragments: true }), fc.string({ unit: "binary" })), (text) => {
         for (const candidate of [text, `https://${text}`]) {
@@ -181,13 +181,13 @@ describe("What was allowed when it was set is allowed when it is sent (contract 
   });
 });
 
-describe("Whoever sets a URL is told why it is refused (contract section 8)", () => {
+describe("a refused URL gets a reason (contract section 8)", () => {
   const reasons = [...REFUSED.map(({ url }) => url), ...LOCAL].flatMap((url) => {
     const check = checkWebhookUrl(url, { local: false });
     return check.ok ? [] : [check.reason];
   });
 
-  it("gives each reason a line of its own", () => {
+  it("prints each reason on one line", () => {
     const lines = new Set(reasons.map(describeUrlRefusal));
     expect(lines.size).toBe(Object.keys(REFUSED_BY_REASON).length + ["local-only"].length);
     for (const line of lines) expect(line).toMatch(/^[A-Z][^\n]{20,120}\.$/);

@@ -91,7 +91,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     expect(await outcomes({ udid: CREATOR }, invitation)).toEqual(expected);
   });
 
-  it("nobody by a secret without its application ID, or by an ID that is none", async () => {
+  it("nobody with a secret without its application ID, or with a text that is no application ID", async () => {
     const { application, invitation } = await tenant();
     const { secret: applicationsecret, id } = application;
     const expected = { ...NOTHING_GRANTED, issue: "422 UNDEFINED_APPLICATIONID" };
@@ -108,7 +108,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     }
   });
 
-  it("a device by the application ID and its udid: device calls, and its own invitations", async () => {
+  it("a device with the application ID and its udid: device calls, and its own invitations", async () => {
     const { application, invitation } = await tenant();
     const headers = { applicationid: application.id, udid: CREATOR };
     expect(await outcomes(headers, invitation)).toEqual({
@@ -130,7 +130,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     });
   });
 
-  it("no server by a wrong secret, whatever is wrong with it", async () => {
+  it("no server with a wrong secret, whatever is wrong with it", async () => {
     const { application, invitation } = await tenant();
     const { id: applicationid, secret } = application;
     const foreign = await createApplication();
@@ -144,7 +144,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     }
   });
 
-  it("no server by a secret whose digest differs in one character, wherever", async () => {
+  it("no server with a secret whose digest differs in any one character", async () => {
     for (const position of [1, 8, 16, 22, 32, 42]) {
       const application = await createApplication();
       const { id: applicationid } = application;
@@ -159,7 +159,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     }
   });
 
-  it("a server by the application ID and secret; it needs a udid only where a device is concerned", async () => {
+  it("a server with the application ID and secret; it needs a udid only for device calls", async () => {
     const { application, invitation } = await tenant();
     const headers = serverHeaders(application);
     expect(await outcomes({ ...headers, udid: CREATOR }, invitation)).toEqual(GRANTED);
@@ -172,7 +172,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     expect(await outcomes({ ...headers, udid: "another" }, invitation)).toMatchObject({ invite: "201", revoke: "200" });
   });
 
-  it("a device no invitations where the application requires the secret", async () => {
+  it("no device may invite if the application requires the secret", async () => {
     const application = await createApplication({ requireSecret: true });
     const server = { ...serverHeaders(application), udid: CREATOR };
     const { id } = await invite(application, hoursAhead(1), server);
@@ -186,7 +186,7 @@ describe("what an administrator changes (contract section 9)", () => {
   const update = (assignment: string, { id }: TestApplication) =>
     env.DB.prepare(`UPDATE application SET ${assignment} WHERE id = ?`).bind(id).run();
 
-  it("a disabled application is refused once isolates have forgotten it, and served a second after it is enabled", async () => {
+  it("a disabled application is refused once caches have expired, and served a second after it is enabled", async () => {
     const { application, invitation } = await tenant();
     const headers = { ...serverHeaders(application), udid: CREATOR };
     expect(await outcomes(headers, invitation)).toEqual(GRANTED);
@@ -199,7 +199,7 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(headers, invitation)).toEqual(GRANTED);
   });
 
-  it("a secret that is newer than what isolates remember does not open an application disabled since", async () => {
+  it("a secret that is newer than the cached application is refused if the application was disabled since", async () => {
     const { application, invitation } = await tenant();
     const { id: applicationid } = application;
     const headers = { ...serverHeaders(application), udid: CREATOR };
@@ -218,7 +218,7 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
   });
 
-  it("an added secret works at once beside the other; a retired one stops once isolates have forgotten it", async () => {
+  it("an added secret works at once besides the other; a retired one stops once caches have expired", async () => {
     const { application, invitation } = await tenant();
     const old = { ...serverHeaders(application), udid: CREATOR };
     expect(await outcomes(old, invitation)).toEqual(GRANTED);

@@ -75,7 +75,7 @@ describe("what only an application's server may do (contract sections 4, 12, 13 
     expect(outcome(refused)).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("another application's badge looks like one that does not exist, and stays as it is", async () => {
+  it("another application's badge looks like one that does not exist, and does not change", async () => {
     const { application, send } = await owner();
     const stranger = await createApplication();
     const steps = CALLS.filter(([, path]) => path.includes("NUMBER"));

@@ -21,7 +21,7 @@ function seen({ status, body, headers }: Answer): object {
 }
 
 describe("what belongs to another application (contract sections 3 to 5)", () => {
-  it("looks like what does not exist, in whatever state it is", async () => {
+  it("looks like something that does not exist, whatever its state", async () => {
     const [{ application: owner }, { application: stranger }] = [await tenant(), await tenant()];
     const server = serverHeaders(stranger);
     const device = { applicationid: stranger.id, udid: CREATOR };
@@ -44,7 +44,7 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     expect(outcome(await revoke(unknown, server))).toBe("404 UNKNOWN_INVITATION");
   });
 
-  it("looks so to another device of the same application too", async () => {
+  it("looks the same to another device of the same application", async () => {
     const application = await createApplication();
     const headers = { applicationid: application.id, udid: "another device" };
     const revoke = (id: string) => call("PATCH", `/v1/invitation/${id}/revoke`, { headers });
@@ -74,7 +74,7 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     }
   });
 
-  it("is not told from an unknown application by its lists", async () => {
+  it("cannot be told from an unknown application by its lists", async () => {
     const [owner, stranger] = [await createApplication(), await createApplication()];
     const list = (applicationid: string) =>
       call("GET", "/v1/badges", { headers: { applicationid, applicationsecret: stranger.secret } });
@@ -86,7 +86,7 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     expect(seen(ofDisabled)).toEqual(unknown);
   });
 
-  it("stays as it was, whatever a stranger tries", async () => {
+  it("does not change, whatever a stranger tries", async () => {
     const { application: owner, invitation } = await tenant();
     const { application: stranger } = await tenant();
     const state = () => call("GET", "/v1/badges", { headers: serverHeaders(owner) });
@@ -108,7 +108,7 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     expect(claim.status).toBe(201);
   });
 
-  it("is another badge, with another number out of another range, for the same device and user", async () => {
+  it("has another badge, with a number of another range, for the same device and user", async () => {
     const applications = [await createApplication(), await createApplication()];
     for (const application of applications) {
       const { status, body } = await requestBadge(application, "phone", { userId: "user" });

@@ -120,7 +120,7 @@ describe.each(BODY_ROUTES)("the body of $method $path (contract sections 2 and 6
     for (const refused of [utf16, ...invalid]) expect(await send(route, refused)).toBe("400 INVALID_JSON");
   });
 
-  it("counts the last of two fields of one name", async () => {
+  it("uses the last of two fields with the same name", async () => {
     const send = await newDevice();
     const [field] = Object.keys(body);
     const members = JSON.stringify(body).slice(1, -1);
@@ -128,13 +128,13 @@ describe.each(BODY_ROUTES)("the body of $method $path (contract sections 2 and 6
     expect(await send(route, `{${members},"${field}":null}`)).toBe(`422 ${withoutFields}`);
   });
 
-  it("does not take a field from the names that every object has", async () => {
+  it("does not take inherited names of objects for fields", async () => {
     const send = await newDevice();
     const inherited = `{"__proto__":${JSON.stringify(body)},"constructor":{"prototype":${JSON.stringify(body)}}}`;
     expect(await send(route, inherited)).toBe(`422 ${withoutFields}`);
   });
 
-  it("may have 16 KiB and not a byte more, whether it says its length or not", async () => {
+  it("may have at most 16 KiB, with or without a declared length", async () => {
     const send = await newDevice();
     const longest = padded(body, MAX_BYTES);
     const tooLong = padded(body, MAX_BYTES + 1);
@@ -150,7 +150,7 @@ describe.each(BODY_ROUTES)("the body of $method $path (contract sections 2 and 6
 });
 
 describe("the body of PATCH /v1/invitation/:id/revoke (contract sections 5 and 7)", () => {
-  it("is not looked at, but may have no more than 16 KiB either", async () => {
+  it("is ignored, but may have at most 16 KiB too", async () => {
     const application = await createApplication();
     const { id } = await invite(application);
     const revoke = async (body: Body) => {

@@ -29,7 +29,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     return badge.metadata;
   }
 
-  it("is not in the list while none was sent: absent, null, empty and blank are missing", async () => {
+  it("is not listed if none was sent: absent, null, empty and blank count as missing", async () => {
     for (const nothing of [undefined, null, "", " \t"]) {
       const application = await createApplication();
       const { body } = await request(application, nothing);
@@ -46,7 +46,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     expect(await metadataOf(application)).toEqual({ os: "iOS" });
   });
 
-  it("is replaced as a whole by what a later request sends, and kept by one that sends none", async () => {
+  it("is replaced as a whole by a later request's, and kept by a request without any", async () => {
     const application = await createApplication();
     await request(application, { os: "iOS", osVersion: "19.1" });
     for (const nothing of [undefined, null, ""]) await request(application, nothing);
@@ -55,7 +55,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     expect(await metadataOf(application)).toEqual({ osVersion: "19.2" });
   });
 
-  it("is kept as it was sent, up to 256 characters a field", async () => {
+  it("is stored as it was sent, up to 256 characters a field", async () => {
     const application = await createApplication();
     const metadata = { deviceModel: EMOJI.repeat(256), os: " \u00e9 'quoted' \u0080 ", osVersion: "__proto__" };
     expect((await request(application, metadata)).status).toBe(201);
@@ -76,7 +76,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
 });
 
 describe("userId (contract sections 2 and 7)", () => {
-  it("may have 255 characters, counted as code points, and is kept as it was sent", async () => {
+  it("may have 255 characters, counted as code points, and is stored as it was sent", async () => {
     const application = await createApplication();
     const userIds = [
       "u".repeat(255),
@@ -93,7 +93,7 @@ describe("userId (contract sections 2 and 7)", () => {
     expect(kept.map(({ userId }) => ascii(userId))).toEqual(userIds.map(ascii));
   });
 
-  it("is refused when it is longer, no string, or no text that can be kept", async () => {
+  it("is refused when it is longer, not a string, or a text that cannot be stored", async () => {
     const application = await createApplication();
     const strings = ["u".repeat(256), EMOJI.repeat(256), "\ud83d", "\ude00\ud83d"];
     const controlled = CONTROL_CHARACTERS.map((one) => `a${one}b`);
@@ -103,7 +103,7 @@ describe("userId (contract sections 2 and 7)", () => {
     expect(await listed(application)).toEqual([]);
   });
 
-  it("is neither . nor .., which no path can name", async () => {
+  it("is neither . nor .., which a path cannot contain", async () => {
     const application = await createApplication();
     for (const userId of [".", ".."]) {
       expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
@@ -190,7 +190,7 @@ describe("expiresAt (contract section 5)", () => {
     return answers;
   }
 
-  it("is ISO 8601 with a zone and answered exactly as it was sent", async () => {
+  it("is ISO 8601 with a zone, and returned exactly as it was sent", async () => {
     const accepted = [
       "2030-06-15T12:00:00.001Z",
       "2030-06-15T12:00:01Z",
@@ -220,7 +220,7 @@ describe("expiresAt (contract section 5)", () => {
     expect(await answersAt(refused)).toEqual(refused.map((text) => `${String(text)}: 422 INVALID_EXPIRESAT`));
   });
 
-  it("is refused when it does not lie ahead, or lies over 365 days ahead", async () => {
+  it("is refused when it is not in the future, or more than 365 days ahead", async () => {
     const past = [NOW, "2030-06-15T11:59:59.999Z", "2030-06-15T13:00:00+01:00", "1970-01-01T00:00:00Z"];
     const far = ["2031-06-15T12:00:00.001Z", "2031-06-15T12:00:00-00:01", "9999-12-31T23:59:59Z"];
     const refused = [...past, ...far];

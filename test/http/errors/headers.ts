@@ -62,19 +62,19 @@ async function answersOf(application: TestApplication, headers: Record<string, s
   return answers;
 }
 
-describe("every answer (contract section 6)", () => {
+describe("every response (contract section 6)", () => {
   let application: TestApplication;
   beforeAll(async () => {
     application = await createApplication({ statusList: true });
   });
 
-  it("carries a request ID of its own", async () => {
+  it("has a request ID of its own", async () => {
     const ids = (await answersOf(application, {})).map(([, { headers }]) => headers.get("x-request-id"));
     for (const id of ids) expect(id).toMatch(/^[\w-]{16,}$/);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("carries the caller's request ID when that is one word and no cache may keep the response", async () => {
+  it("has the caller's request ID if that is one word and caches may not store the response", async () => {
     for (const [name, { headers }] of await answersOf(application, { "x-request-id": "trace-1_A=" })) {
       if (headers.get("cache-control") !== "no-store") continue;
       expect(`${name} ${headers.get("x-request-id")}`).toBe(`${name} trace-1_A=`);
@@ -85,7 +85,7 @@ describe("every answer (contract section 6)", () => {
     }
   });
 
-  it("carries a request ID of the service's own, known to the log, where caches may keep the response", async () => {
+  it("has a request ID of the service's own, also logged, if caches may store the response", async () => {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     const keySet = `/v1/applications/${application.id}/jwks.json`;
     const statusList = `/v1/applications/${application.id}/status/0`;
@@ -110,7 +110,7 @@ describe("every answer (contract section 6)", () => {
     }
   });
 
-  it("tells browsers to come back by TLS only, not to guess types, to show it in no frame, to name it to nobody", async () => {
+  it("has the security headers: HSTS, no type sniffing, no frames, no referrer", async () => {
     for (const [name, { headers }] of await answersOf(application, {})) {
       expect(`${name} ${headers.get("strict-transport-security")}`).toMatch(/ max-age=[1-9]\d{6,}/);
       expect(`${name} ${headers.get("x-content-type-options")}`).toBe(`${name} nosniff`);
@@ -128,7 +128,7 @@ describe("every answer (contract section 6)", () => {
     }
   });
 
-  it("tells nothing of what the service is made of", async () => {
+  it("does not reveal the service's software", async () => {
     for (const [name, { headers }] of await answersOf(application, {})) {
       for (const telling of ["server", "x-powered-by", "via", "server-timing"]) {
         expect(headers.has(telling), `${telling} of ${name}`).toBe(false);
@@ -156,7 +156,7 @@ describe("unknown paths (contract section 6)", () => {
 });
 
 describe("other methods of known paths (contract section 6)", () => {
-  it("are asked of every route of the contract", () => {
+  it("are tried on every route of the contract", () => {
     expect([...KNOWN_PATHS.keys()]).toEqual(
       expect.arrayContaining([
         "/v1/badge",
@@ -215,7 +215,7 @@ describe("web pages of other origins (contract section 6)", () => {
     expect(preflight.headers.has("access-control-allow-credentials")).toBe(false);
   });
 
-  it("read what the open routes answer, errors included", async () => {
+  it("can read the responses of open routes, errors included", async () => {
     const application = await createApplication();
     const granted = [
       await requestBadge(application, "phone", { userId: "user" }),
@@ -236,7 +236,7 @@ describe("web pages of other origins (contract section 6)", () => {
     }
   });
 
-  it("may not call a server's routes, nor what is not there", async () => {
+  it("may not call a server's routes, nor unknown ones", async () => {
     const application = await createApplication();
     const headers = { ...serverHeaders(application), udid: "phone", ...ORIGIN };
     const preflight = { ...ORIGIN, "access-control-request-method": "GET" };

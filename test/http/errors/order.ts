@@ -71,14 +71,14 @@ function deviceCalls(application: { id: string }, path: string, body: Record<str
 }
 
 describe("the error table (contract section 6)", () => {
-  it("is what the service answers by", () => {
+  it("decides the service's responses", () => {
     const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
     expect(new Map(entries)).toEqual(STATUS_OF_CODE);
   });
 });
 
 describe("faults of POST /v1/badge (contract section 2)", () => {
-  it("are told in the contract's order", async () => {
+  it("are reported in the contract's order", async () => {
     const application = await createApplication();
     const foreign = await createApplication();
     const token = ({ id }: { id: string }, answer: string) => faultyField("invitationToken", [id], answer);
@@ -105,7 +105,7 @@ describe("faults of POST /v1/badge (contract section 2)", () => {
 });
 
 describe("faults of POST /v1/badge/sign (contract section 3)", () => {
-  it("are told in the contract's order", async () => {
+  it("are reported in the contract's order", async () => {
     const application = await createApplication();
     expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
     const grantedCall = (): Draft => ({
@@ -130,7 +130,7 @@ describe("faults of POST /v1/badge/sign (contract section 3)", () => {
 });
 
 describe("faults of the lists (contract section 4)", () => {
-  it.each(["/v1/badges", "/v1/users/somebody/badges"])("are told in the contract's order by %s", async (path) => {
+  it.each(["/v1/badges", "/v1/users/somebody/badges"])("are reported in the contract's order by %s", async (path) => {
     const application = await createApplication();
     const foreign = await createApplication();
     const headers = serverHeaders(application);
@@ -148,7 +148,7 @@ describe("faults of the lists (contract section 4)", () => {
 });
 
 describe("faults of POST /v1/invitation (contract section 5)", () => {
-  it("are told in the contract's order", async () => {
+  it("are reported in the contract's order", async () => {
     const application = await createApplication();
     const grantedCall = deviceCalls(application, "/v1/invitation", { expiresAt: hoursAhead(1) });
     expect(outcome(await send(grantedCall()))).toBe("201");
@@ -179,7 +179,7 @@ describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () =>
     ];
   }
 
-  it("are told in the contract's order to the udid that created the invitation", async () => {
+  it("are reported in the contract's order to the udid that created the invitation", async () => {
     const application = await createApplication();
     const path = `/v1/invitation/${(await invite(application)).id}/revoke`;
     const headers = { applicationid: application.id, udid: CREATOR };
@@ -196,7 +196,7 @@ describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () =>
     expect(outcome(await send(grantedCall()))).toBe("200");
   });
 
-  it("are told in the contract's order to the application's server", async () => {
+  it("are reported in the contract's order to the application's server", async () => {
     const application = await createApplication();
     const path = `/v1/invitation/${(await invite(application)).id}/revoke`;
     const headers = serverHeaders(application);
@@ -213,7 +213,7 @@ describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () =>
 });
 
 describe("the key set (contract section 3)", () => {
-  it("is not there for an application that is not there", async () => {
+  it("does not exist for an application that does not exist", async () => {
     for (const id of ["app_00000000000000000000", "constructor", "%00"]) {
       const answer = await call("GET", `/v1/applications/${id}/jwks.json`);
       expect(answer).toMatchObject({ status: 404, body: { error: "UNKNOWN_APPLICATION" } });

@@ -41,7 +41,7 @@ const inviteBy = (headers: Record<string, string>) =>
   call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
 
 describe("calls of one device (contract section 7)", () => {
-  it("are 60 a minute, whichever device calls they are, also when they are refused", async () => {
+  it("are limited to 60 a minute in all, refused ones included", async () => {
     const { counted, after, others } = await withinOneWindow(async (application) => {
       const device = { applicationid: application.id, udid: "phone" };
       const deviceCalls = [
@@ -72,7 +72,7 @@ describe("calls of one device (contract section 7)", () => {
     expect(others.map(outcome)).toEqual(["201", "201", "201", "200"]);
   });
 
-  it("are read by a web page when they are limited", async () => {
+  it("can be read by a web page when they are limited", async () => {
     const limited = await withinOneWindow(async (application) => {
       const deviceCall = () => sign(application, "phone", {});
       await inParallel(times(CALLS_OF_A_DEVICE), deviceCall);
@@ -83,7 +83,7 @@ describe("calls of one device (contract section 7)", () => {
     expect(limited.headers.get("access-control-expose-headers")).toMatch(/retry-after/i);
   });
 
-  it("are not counted when they name no known application or no device", async () => {
+  it("are not counted if they name no known application or no device", async () => {
     const answer = await withinOneWindow(async (application) => {
       await inParallel(times(CALLS_OF_A_DEVICE), () => requestBadge({ id: "unknown" }, "phone", { userId: "user" }));
       return requestBadge(application, "phone", { userId: "user" });
@@ -91,7 +91,7 @@ describe("calls of one device (contract section 7)", () => {
     expect(outcome(answer)).toBe("201");
   });
 
-  it("are not limited with a valid secret, and are with a wrong one", async () => {
+  it("are limited with a wrong secret, not with a valid one", async () => {
     const { granted, wrong, wrongInvitation } = await withinOneWindow(async (application) => {
       const headers = { ...serverHeaders(application), udid: "terminal" };
       const issueBy = (by: Record<string, string>) =>
@@ -117,7 +117,7 @@ describe("calls of one client IP (contract section 7)", () => {
     return callWith({ CLIENT_IP_LIMIT: limit }, request);
   };
 
-  it("are counted together for all devices of one application, and apart for others", async () => {
+  it("are counted together for all devices of one application, separately for each application", async () => {
     const counts = new Map<string, number>();
     const twoEach: RateLimit = {
       limit: async ({ key }) => {
@@ -135,7 +135,7 @@ describe("calls of one client IP (contract section 7)", () => {
     expect(answers[2]?.headers.get("retry-after")).toBe("60");
   });
 
-  it("are 1,200 a minute, as those of a device are 60, here and in production", () => {
+  it("are limited to 1,200 a minute, those of a device to 60, locally and in production", () => {
     const limits = (name: string) =>
       [...wrangler.matchAll(/ratelimits\]\]\nname = "(\w+)"\n.*\nsimple = \{ limit = (\d+), period = (\d+) \}/g)]
         .filter(([, found]) => found === name)
