@@ -17,7 +17,7 @@ export interface ShownApplication {
   /** The card formats that the whole range fits under one facility or company code (contract section 20). */
   cardFormats: CardFormat[];
   webhookUrl: string | null;
-  /** Names of the events that it wants (contract section 18). */
+  /** Names of the events that it subscribes to (contract section 18). */
   events: string[];
   /** When its deliveries were put on hold; null when they are not. */
   webhookHeldAt: string | null;

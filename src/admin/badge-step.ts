@@ -13,7 +13,7 @@ import { ADMIN, examples } from "./shell.ts";
 
 const EVENTS_FOLLOW = "The running service sends its event, if the application wants it, within about a minute.";
 
-/** Adds `badge suspend`, `resume`, `revoke` and `expire`, the twins of the calls that an application's server makes. */
+/** Adds `badge suspend`, `resume`, `revoke` and `expire`, which do what the server calls of the same names do. */
 export function addStepCommands(group: Command): void {
   addSuspend(group);
   addResume(group);
@@ -83,9 +83,9 @@ async function printStep({ database, output }: Session, number: number, step: St
 }
 
 /**
- * Takes one step in the life of a badge (contract section 12), whichever application it is of.
+ * Takes one step in the life of a badge of any application (contract section 12).
  *
- * @returns what the route of the same name responds
+ * @returns the response of the route of the same name
  * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
  */
 export async function changeBadge(database: Database, number: number, step: Step): Promise<BadgeView> {

@@ -3,15 +3,15 @@ import { type BadgeStore, toTransition } from "../shared/badge-life/steps.ts";
 import { writeTransitions } from "../shared/storage/badge-transitions.ts";
 import type { Database } from "../shared/storage/d1.ts";
 import { NO_BADGE_YET } from "../shared/storage/high-water.ts";
-import { requestNoteOfRevocations } from "./untold-revocations.ts";
+import { requestNoteOfRevocations } from "./noted-revocations.ts";
 
 const READ_CLOCK = "SELECT cast(unixepoch('subsec') * 1000 AS INTEGER) AS now";
 
 const clockRows = z.tuple([z.object({ now: z.number() })]);
 
 /**
- * Badges as this script changes them: in D1 itself, by the same decisions and statements as the Worker. Times are D1's,
- * because this computer's clock may be wrong by hours. The events of the changes are found and sent by the sweep.
+ * Badges as this script changes them: in D1 directly, with the decisions and statements of the Worker. Times are D1's,
+ * because this computer's clock may be wrong by hours. The sweep finds and sends the events of the changes.
  */
 export async function openBadgeStore(database: Database): Promise<BadgeStore> {
   const { results } = await database.run((_, d1) => d1.prepare(READ_CLOCK).all());

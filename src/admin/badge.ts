@@ -42,12 +42,12 @@ function addShow(group: Command): void {
     );
 }
 
-/** What D1 knows of a badge number. The device is not part of it: D1 has no udid. */
+/** What D1 knows of a badge number. The device is not included: D1 has no udid. */
 export interface ShownBadge {
   number: string;
   /**
    * Of an issued badge, its state as callers see it (contract section 12). `reserved`: by an invitation. `free`: in an
-   * application's range and held by nobody. `outside`: in no application's range.
+   * application's range and not in use. `outside`: in no application's range.
    */
   state: BadgeState | "reserved" | "free" | "outside";
   applicationId: string | null;
@@ -58,7 +58,7 @@ export interface ShownBadge {
   expiresAt: string | null;
   /** When its state, end or metadata last changed; null for a number that is not issued. */
   changedAt: string | null;
-  /** When another badge took its place as the badge of its user device. */
+  /** When another badge replaced it. */
   retiredAt: string | null;
   /** ID of the key that signs for this badge. */
   keyId: string | null;

@@ -19,7 +19,7 @@ export function describeError(error: unknown): string {
   return oneLine(`Unexpected: ${cause instanceof Error ? cause.message : String(cause)}`);
 }
 
-/** Reasons of the operating system that a person can do something about. */
+/** Errors of the operating system that a person can fix. */
 const FILE_ERRORS: Readonly<Record<string, string>> = {
   EACCES: "permission denied: does it belong to another user?",
   EPERM: "permission denied: does it belong to another user?",

@@ -11,10 +11,10 @@ import { newestVersion } from "./sealing-key-newest.ts";
 import { commonOptions, openDatabase } from "./session.ts";
 import { examples } from "./shell.ts";
 
-/** What a dry run prints for the first sealing key's secret: its name depends on the key, which does not exist yet. */
+/** Printed by a dry run instead of the first secret's name, which depends on a key that does not exist yet. */
 const FIRST_SECRET = "SEALING_KEY_1_FINGERPRINT";
 
-/** The database ID in wrangler.toml until somebody replaces it. */
+/** The database ID in wrangler.toml until the administrator replaces it. */
 const PLACEHOLDER = "REPLACE_ME";
 
 /** Adds `init`. */

@@ -11,8 +11,8 @@ const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
 const SIZE = sql.raw(String(DEFAULT_RANGE_SIZE));
 
 /**
- * Whether `first`..`last` overlaps a range of another application. Ranges never overlap, so the one that starts highest
- * at or below `last` reaches furthest: if it ends before `first`, all do.
+ * Whether `first`..`last` overlaps a range of another application. Ranges never overlap, so of those that start at or
+ * below `last` the one that starts highest also ends last: if it ends before `first`, all do.
  *
  * @param except application whose own range is left out
  */

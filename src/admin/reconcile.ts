@@ -76,7 +76,7 @@ export interface Reconciled {
   changed: number;
 }
 
-/** A request that the service was given. */
+/** A request for the service. */
 export interface ReconciliationRequest {
   /** Milliseconds; its rows are found by it. */
   requestedAt: number;

@@ -7,7 +7,7 @@ import { newestVersion } from "./sealing-key-newest.ts";
 
 /**
  * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key in D1. The file
- * is written first: nobody could open what is sealed to a public half whose private half was never stored.
+ * is written first: what is sealed to a public half whose private half was never stored would be lost.
  */
 export async function ensureLocalSealing(database: Database, state: LocalState): Promise<void> {
   let rows = await readRows(database);

@@ -16,7 +16,7 @@ export interface Session {
   place: { local: LocalState } | { environment: string };
 }
 
-/** A command for the same place, as it is typed. */
+/** A command for the same database, as it is typed. */
 export const shownCommand = ({ place }: Session, words: string): string =>
   `${ADMIN} ${words}${"local" in place ? "" : ` --env ${shellWord(place.environment)}`}`;
 

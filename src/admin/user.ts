@@ -7,7 +7,7 @@ import { counted, plain } from "./output.ts";
 import { inSession } from "./session.ts";
 import { examples } from "./shell.ts";
 
-/** Adds `user …`, the twins of the calls that an application's server makes (contract section 12). */
+/** Adds `user …`, which do what the server calls of the same names do (contract section 12). */
 export function addUserCommands(program: Command): void {
   const group = program
     .command("user")

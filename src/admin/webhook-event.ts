@@ -60,7 +60,7 @@ export async function findEvent(
 /** `due_at` of events that are due at once; the sweep sends those oldest first. */
 export const DUE_AT_ONCE = 0;
 
-/** `due_at` of an event that goes before all others of its application, because somebody is waiting for it. */
+/** `due_at` of an event that is sent before all others of its application, because an administrator waits for it. */
 export const DUE_FIRST = -1;
 
 /**

@@ -75,7 +75,7 @@ function obstacleOf(
   if (state === "delivered" || state === "exhausted") return null;
   if (disabledAt !== null) return "disabled";
   if (webhookUrl === null) return "no-url";
-  // A test event is sent anyway: that is how to find out whether the endpoint works again.
+  // A test event is sent anyway, because it shows whether the endpoint works again.
   return webhookHeldAt !== null && event !== "webhook:test" ? "held-endpoint" : null;
 }
 

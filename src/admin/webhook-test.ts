@@ -125,7 +125,7 @@ async function untilSent(database: Database, applicationId: string, id: string, 
     if (Date.now() >= deadline) break;
     await wait(POLL_MILLISECONDS);
   }
-  // Nobody waits for it any more, so it must not be sent. One that is being sent now stays: its due time lies ahead.
+  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: its due time is ahead.
   const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.dueAt, Date.now()));
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");

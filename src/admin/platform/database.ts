@@ -18,7 +18,7 @@ export class Database {
     this.#orm = drizzle(d1, { schema });
   }
 
-  /** Runs one step, and repeats it if need be: so a step is a read, one idempotent statement, or one batch of those. */
+  /** Runs one step, and may repeat it, so a step is a read, one idempotent statement, or one batch of those. */
   run<T>(step: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T> {
     return retryDatabase(() => step(this.#orm, this.#d1));
   }

@@ -25,7 +25,7 @@ export interface Target {
   database: z.infer<typeof configSchema>["d1_databases"][number];
   /** Names of the queues, including the dead-letter queue. */
   queues: string[];
-  /** As it stands there; empty when it is not set. `npm start` has its own. */
+  /** As in wrangler.toml; empty when it is not set. `npm start` has its own. */
   publicUrl: string;
 }
 

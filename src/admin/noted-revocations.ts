@@ -2,12 +2,12 @@ import type { D1Database, D1PreparedStatement } from "@cloudflare/workers-types"
 import { changeOf } from "../shared/storage/high-water.ts";
 
 /**
- * A part of a batch that revokes badges without their application's object, which remembers revocations in case D1 is
- * restored to a time before them: has the sweep tell it, within about a minute.
+ * The script revokes badges without their application's object, which records revocations in case D1 is restored to an
+ * older state. This statement, part of the same batch, has the sweep record them there within about a minute.
  *
- * It requests the last step of a reconciliation, from the first of these changes on. One that is open already is left as
- * it is: it has that step ahead of it, or does not end before it has met every revocation. `?1`: application ID; `?2`:
- * badge numbers as a JSON array; `?3`: milliseconds.
+ * It requests the last step of a reconciliation, starting at the first of these changes. A reconciliation that is open
+ * already does not change: it has yet to do that step, or does not end before it has processed every revocation. `?1`:
+ * application ID; `?2`: badge numbers as a JSON array; `?3`: milliseconds.
  */
 const REQUEST = `
   INSERT INTO reconciliation (application_id, restored, requested_at, step, through)
