@@ -9,7 +9,7 @@ import type { BadgeRequest, IssuedBadge } from "./types.ts";
 
 /** The application on one user's device. It needs no secret, and must not contain one. */
 export interface DeviceClientOptions extends ClientOptions {
-  /** Identifies the device for good: 1 to 255 printable ASCII characters that nobody else can guess. */
+  /** Identifies the device for good: 1 to 255 printable ASCII characters that cannot be guessed. */
   udid: string;
   /**
    * Binds the badge to this key, which opens nothing elsewhere (contract section 15): `webCryptoProofKey`, or a key of the

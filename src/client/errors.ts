@@ -56,8 +56,8 @@ export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
 }
 
 /**
- * Whether `changes` cannot go on from this cursor, because the service's database was restored to an older state. Throw
- * the copy away, and start again without a cursor (contract section 13).
+ * Whether `changes` cannot continue from this cursor, because the service's database was restored to an older state. If
+ * so, delete the copy and start again without a cursor (contract section 13).
  */
 export function isExpiredCursor(error: unknown): error is BadgeServiceError & { readonly code: "EXPIRED_CURSOR" } {
   return error instanceof BadgeServiceError && error.code === "EXPIRED_CURSOR";

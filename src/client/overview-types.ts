@@ -1,7 +1,7 @@
 import type { MetadataField } from "../shared/metadata-fields.ts";
 import type { BadgeState } from "./types.ts";
 
-/** What an application's own people look at (contract section 19). Times are ISO 8601, UTC, unless said otherwise. */
+/** An application's settings, invitations, events and counts (contract section 19). Times are ISO 8601 in UTC unless noted. */
 
 export interface Application {
   applicationId: string;
@@ -64,7 +64,7 @@ export interface ListedEvent {
   lastResponse: string | null;
   createdAt: string;
   /**
-   * When the next attempt is due; a moment that has passed means at once. Null: none follows, or none while the
+   * When the next attempt is due; a time in the past means at once. Null: none follows, or none while the
    * application is disabled, has no URL, or its endpoint is held.
    */
   nextAttemptAt: string | null;
@@ -87,7 +87,7 @@ export interface ReplayedEvent {
 
 /** How many issued badges have which value of a metadata field, most frequent first. */
 export interface ValueCounts {
-  /** `value` null: the device did not say. */
+  /** `value` null: the device did not send it. */
   values: { value: string | null; badges: number }[];
   /** Badges with another value. */
   others: number;
@@ -107,7 +107,7 @@ export interface Statistics {
     retired: number;
     /** Of ended invitations, until the reuse delay has passed. */
     resting: number;
-    /** Can be handed out. */
+    /** Can be issued. */
     left: number;
     /** All others. */
     used: number;

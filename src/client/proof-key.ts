@@ -28,7 +28,7 @@ export interface WebCryptoKeyPair {
   privateKey: WebCryptoKey;
 }
 
-/** What is looked at of a `CryptoKey`: each runtime has types of its own, and some have none. */
+/** What the client uses of a `CryptoKey`: each runtime has its own types, and some have none. */
 export interface WebCryptoKey {
   readonly type: string;
   readonly extractable: boolean;

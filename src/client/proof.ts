@@ -17,7 +17,7 @@ export interface ProvenRequest {
   body?: string | Uint8Array;
   /** The latest `DPoP-Nonce` of the service, if there is one. */
   nonce?: string | undefined;
-  /** Milliseconds since 1970-01-01 UTC. Default `Date.now()`. With a nonce, the service does not look at it. */
+  /** Milliseconds since 1970-01-01 UTC. Default `Date.now()`. With a nonce, the service ignores it. */
   now?: number;
 }
 

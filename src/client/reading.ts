@@ -28,7 +28,7 @@ export const number: Reader<number> = (value) => (typeof value === "number" ? va
 
 export const boolean: Reader<boolean> = (value) => (typeof value === "boolean" ? value : malformed());
 
-/** An object whose fields are not known. */
+/** An object with any fields. */
 export const anyObject: Reader<Record<string, unknown>> = (value) => (isObject(value) ? value : malformed());
 
 export function oneOf<T extends string>(...choices: readonly T[]): Reader<T> {
@@ -52,7 +52,7 @@ export function object<T extends object>(fields: { [Name in keyof T]-?: Reader<T
   return entriesOf<T>(Object.entries<Reader<unknown>>(fields));
 }
 
-/** An object whose fields all have the same type. */
+/** An object with fields of one type. */
 export function fieldsOf<Name extends string, T>(names: readonly Name[], reader: Reader<T>): Reader<Record<Name, T>> {
   return entriesOf<Record<Name, T>>(names.map((name) => [name, reader]));
 }

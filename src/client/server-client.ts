@@ -139,7 +139,7 @@ export class ServerClient {
     return this.#change(`/v1/badges/${pathSegment(id)}`, body, responses.badge, signal);
   }
 
-  /** Whether the user is blocked; also of a user nobody has seen yet. */
+  /** Whether the user is blocked, also for a user without any badge. */
   async getUser(userId: string, { signal }: CallOptions = {}): Promise<User> {
     return this.#get(`/v1/users/${pathSegment(userId)}`, responses.user, signal);
   }
@@ -218,7 +218,7 @@ export class ServerClient {
   }
 
   /**
-   * Revokes an invitation that nobody has claimed, and releases its number.
+   * Revokes an invitation that has not been claimed, and releases its number.
    *
    * @param id the invitation token: repeating it returns the same result. Or the badge number, while it is reserved: after
    *   a lost response a retry throws UNKNOWN_INVITATION
@@ -227,7 +227,7 @@ export class ServerClient {
     return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, undefined, responses.revokedInvitation, signal);
   }
 
-  /** Lists invitations, newest first, in the way of `listBadges`. Tokens are not listed. */
+  /** Lists invitations, newest first, like `listBadges`. Tokens are not listed. */
   listInvitations({ state, perPage, signal }: InvitationQuery = {}): InvitationPages {
     return new InvitationPages((cursor) =>
       this.#page(
@@ -238,7 +238,7 @@ export class ServerClient {
     );
   }
 
-  /** Lists events and how their deliveries went, newest first, in the way of `listBadges`. */
+  /** Lists events and how their deliveries went, newest first, like `listBadges`. */
   listEvents({ state, perPage, signal }: EventQuery = {}): EventPages {
     return new EventPages((cursor) =>
       this.#page(`/v1/events${queryText({ state, per_page: perPage, cursor })}`, responses.listedEvents, signal),

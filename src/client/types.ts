@@ -5,7 +5,7 @@ import type { MetadataField } from "../shared/metadata-fields.ts";
  * equal the service's schemas, which `test/client/types-equal-schemas.ts` checks when it is compiled.
  */
 
-/** What a device tells about itself: up to 256 characters in each field. */
+/** What a device reports about itself: up to 256 characters in each field. */
 export type Metadata = { [field in MetadataField]?: string | undefined };
 
 /** Body of POST /v1/badge (contract section 2). */
@@ -79,7 +79,7 @@ export interface BadgeChange extends Badge {
 
 export interface ChangePage {
   changes: BadgeChange[];
-  /** Where to go on, now or at any later time. Store it together with the changes. */
+  /** Where to continue, now or at any later time. Store it together with the changes. */
   cursor: string;
   /** False: with this page the copy is complete at this moment. */
   more: boolean;

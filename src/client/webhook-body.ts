@@ -10,7 +10,7 @@ import {
   type WebhookEvent,
 } from "./webhook-events.ts";
 
-/** What a webhook says. */
+/** The content of a webhook. */
 export interface WebhookBody {
   eventId: string;
   /** The event's name on the wire. */

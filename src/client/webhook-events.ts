@@ -1,6 +1,6 @@
 import type { Badge, Metadata } from "./types.ts";
 
-/** The events that webhooks tell of (contract sections 8 and 18), told apart by `event`. */
+/** The events of webhooks (contract sections 8 and 18), distinguished by `event`. */
 export type WebhookEvent = BadgeCreatedEvent | BadgeChangedEvent | InvitationEndedEvent;
 
 interface EventFields {
