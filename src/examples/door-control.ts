@@ -26,16 +26,16 @@ const DOWNLOAD_TIMEOUT_SECONDS = 10;
 const MAX_DOWNLOAD_BYTES = 524_288;
 /** Over a hundred million badges. */
 const MAX_STATUS_LISTS = 1000;
-/** A list that says the same as before is written this often: flash memory wears out. */
+/** A list whose content has not changed is written only this often, because flash memory wears out. */
 const SAVE_UNCHANGED_SECONDS = 600;
 
 export interface DoorOptions {
-  /** Where the service is, without a slash at the end: its PUBLIC_URL, with which the URIs of its status lists begin. */
+  /** The service's PUBLIC_URL, without a slash at the end. The URIs of its status lists begin with it. */
   serviceUrl: string;
   applicationId: string;
-  /** Keeps what was downloaded. */
+  /** Stores what was downloaded. */
   file: string;
-  /** Says what goes wrong, one line each. */
+  /** Reports what goes wrong, one line each. */
   log: (line: string) => void;
   fetch?: (url: string, init: { signal: AbortSignal; redirect: "error" }) => Promise<Response>;
   /** Milliseconds since 1970-01-01 UTC. */
@@ -55,7 +55,7 @@ interface KeptList {
 
 /**
  * Decides at a door, without asking the service. It keeps the application's key set and status lists fresh, in memory and
- * in a file, so that it goes on deciding when the network or the service is gone, also after a restart.
+ * in a file, so that it still decides when the network or the service fails, also after a restart.
  */
 export class DoorControl {
   readonly #options: Required<DoorOptions>;
@@ -63,7 +63,7 @@ export class DoorControl {
   #areKeysDue = true;
   #keysRefreshedAt = 0;
   readonly #lists = new Map<string, KeptList>();
-  /** What the verifier takes; made anew when a list changes, not for each badge. */
+  /** The verifier's input; built again when a list changes, not for each badge. */
   #statusLists: Record<string, StatusList> = {};
   /** `#content` as it was last written; at first there is nothing to write. */
   #saved = this.#content();
@@ -82,7 +82,7 @@ export class DoorControl {
     };
   }
 
-  /** Starts with what the file has; nothing is downloaded yet. */
+  /** Starts with the content of the file; nothing is downloaded yet. */
   static async open(options: DoorOptions): Promise<DoorControl> {
     const door = new DoorControl(options);
     try {
@@ -137,7 +137,7 @@ export class DoorControl {
     return result;
   }
 
-  /** What it has, for its terminal. */
+  /** What the door has, for its terminal. */
   describe(): string {
     const issued = [...this.#lists.values()].map(({ list }) => list.issuedAt);
     const ageSeconds = Math.round((this.#options.now() - Math.min(...issued)) / 1000);
@@ -145,7 +145,7 @@ export class DoorControl {
     return `keys: ${this.#keys.keys.length}, status lists: ${issued.length}${age}`;
   }
 
-  /** Refreshes again and again until `stop`. Retries after a failure, later each time, and not all doors at one moment. */
+  /** Refreshes until `stop`. Retries after a failure with growing delays and jitter, so that doors do not retry at once. */
   async run(): Promise<void> {
     const { signal } = this.#stopped;
     for (let failures = 0; !signal.aborted; ) {
@@ -161,7 +161,8 @@ export class DoorControl {
   }
 
   /**
-   * Downloads the key set, when it is time, and every status list. What cannot be downloaded or verified stays as it was.
+   * Downloads the key set, when it is time, and every status list. What cannot be downloaded or verified does not
+   * change anything.
    * Joins a refresh that is under way.
    *
    * @returns whether all went well
@@ -214,7 +215,7 @@ export class DoorControl {
     return true;
   }
 
-  /** The lists are numbered from 0, and the first that does not exist ends them. */
+  /** Lists are numbered from 0; the first one that does not exist is the end. */
   async #refreshLists(): Promise<boolean> {
     let isFine = true;
     for (let index = 0; index < MAX_STATUS_LISTS; index++) {
@@ -226,7 +227,7 @@ export class DoorControl {
     return isFine;
   }
 
-  /** Keeps a genuine list unless an older one comes late, or is played again by somebody who hides a revocation. */
+  /** Keeps a genuine list unless it is older than the present one, which may be a replay to hide a revocation. */
   async #keepList(uri: string, jwt: string): Promise<boolean> {
     const read = await readStatusList(jwt, { keys: this.#keys, uri });
     if (!read.ok) {
@@ -269,7 +270,7 @@ export class DoorControl {
     }
   }
 
-  /** What the door decides by, apart from the times of its lists. */
+  /** The content that decisions depend on, without the times of the lists. */
   #content(): string {
     const statuses = [...this.#lists].map(([uri, { list }]) => [uri, Buffer.from(list.statuses).toString("base64")]);
     return JSON.stringify([this.#keys, statuses]);
@@ -299,6 +300,6 @@ async function readText(response: Response): Promise<string> {
 
 function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // fetch only says that it failed; its cause says why.
+  // The message of fetch says only that it failed; the cause has the reason.
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

@@ -1,7 +1,7 @@
 import { open, readFile, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** What a door needs to go on without the network, in one file. */
+/** What a door needs to work without the network, in one file. */
 export interface DoorFile {
   applicationId: string;
   /** The key set of the application, as downloaded. */
@@ -26,15 +26,14 @@ export async function readDoorFile(path: string): Promise<DoorFile | null> {
 }
 
 /**
- * Replaces the file in one step: whoever reads it after a crash or a power cut finds the old content or the new, never a
- * part.
+ * Replaces the file atomically: after a crash or a power cut it has the old content or the new, never a part.
  */
 export async function writeDoorFile(path: string, content: DoorFile): Promise<void> {
   const temporary = `${path}.new`;
   const file = await open(temporary, "w", 0o600);
   try {
     await file.writeFile(`${JSON.stringify(content)}\n`);
-    // Else the name could reach the disk before the content.
+    // Otherwise the name could reach the disk before the content.
     await file.sync();
   } finally {
     await file.close();

@@ -11,8 +11,8 @@ import { DoorControl } from "./door-control.ts";
  *
  *   node src/examples/door.ts --service https://badges.example --application app_…
  *
- * It goes on without the network by what it keeps in its file. With --port it also takes `POST /` on this computer, whose
- * body is a badge signature: 200 opens, 403 does not.
+ * Without the network it uses what it has stored in its file. With --port it also takes `POST /` on this computer, with
+ * a badge signature as the body: 200 opens, 403 does not.
  *
  * A badge signature can be copied. With --challenge it opens only with the phone whose key the badge is bound to (README of
  * the verifier, "The door's challenge"): the line `challenge`, or `POST /challenge`, gets a challenge for the phone at the
@@ -106,7 +106,7 @@ async function main(): Promise<void> {
     return { open: true, badgeNumber: result.badgeNumber };
   }
 
-  // Without the network, what the file has must do.
+  // Without the network, the door works with the content of its file.
   await Promise.race([door.refresh(), sleep(START_WAIT_MILLISECONDS, undefined, { ref: false })]);
   console.error(`Ready: ${door.describe()}.`);
   const running = door.run();
@@ -116,7 +116,7 @@ async function main(): Promise<void> {
     if (challenge !== null && line.trim() === "challenge") console.log(`challenge: ${challenge()}`);
     else if (line.trim() !== "") await decide(line);
   }
-  // With a port it goes on for ever: a service has no standard input.
+  // With a port it runs until it is stopped: a service has no standard input.
   if (port === undefined) door.stop();
   await running;
 }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 
 /**
  * A webhook receiver to start from, with nothing but Node's own modules. It verifies each webhook, responds at
- * once, skips events that it has had before, and prints each event on one line (Node 22.18 or newer; without types it
+ * once, skips events that it has had already, and prints each event on one line (Node 22.18 or newer; without types it
  * runs on older ones):
  *
  *   APPLICATION_SECRET=bdss_… PORT=4000 node src/examples/receiver.ts
@@ -13,7 +13,7 @@ import { createServer, type IncomingMessage } from "node:http";
 const secrets = (process.env.APPLICATION_SECRET ?? "").split(",").filter((secret) => secret !== "");
 const port = Number(process.env.PORT ?? 4000);
 
-/** An older webhook is refused: somebody may have recorded it. */
+/** An older webhook is refused, because it may be a replay. */
 const TOLERANCE_SECONDS = 5 * 60;
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_REMEMBERED_EVENTS = 10_000;
@@ -76,7 +76,7 @@ function isAnyOf(given: readonly string[], expected: (secret: string) => string)
   return secrets.some((secret) => given.some((text) => isEqual(Buffer.from(text), Buffer.from(expected(secret)))));
 }
 
-/** Compares in constant time: otherwise the time would tell a forger how much of a guess is right. */
+/** Compares in constant time, because the time of a comparison could reveal how much of a guess is right. */
 function isEqual(one: Buffer, other: Buffer): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }

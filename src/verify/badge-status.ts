@@ -6,7 +6,7 @@ const ACTIVE = 0;
 const REVOKED = 1;
 const SUSPENDED = 2;
 
-/** What a list says of a badge, or why nothing could be learned. */
+/** A badge's status by its list, or why it is unknown. */
 export type BadgeStatus = "active" | "revoked" | "suspended" | StatusDoubt;
 export type StatusDoubt = "status-stale" | "status-unknown";
 
@@ -18,8 +18,8 @@ interface CheckedStatus {
 }
 
 /**
- * Looks a badge's status up, by the lists and the policy of the caller (contract section 14). What a stale list says still
- * counts: a revoked badge stays revoked.
+ * Looks up a badge's status with the caller's lists and policy (contract section 14). A stale list still counts: a
+ * revoked badge stays revoked.
  */
 export async function checkStatus(
   { uri, index }: StatusReference,
@@ -29,7 +29,7 @@ export async function checkStatus(
   const given = givenList(expected, uri);
   if (given === undefined) return byPolicy("status-unknown", expected.missingStatusList);
   const list = typeof given === "string" ? await readList(given, uri, expected) : given;
-  // A list that is not of this URI, or comes from the future, says nothing.
+  // A list of another URI, or from the future, does not count.
   if (list?.uri !== uri || list.issuedAt > (clock.nowSeconds + clock.toleranceSeconds) * 1000) {
     return { failure: "status-unknown", acceptedDespite: null };
   }
@@ -39,7 +39,7 @@ export async function checkStatus(
   return isStale ? byPolicy("status-stale", expected.staleStatusList) : { failure: null, acceptedDespite: null };
 }
 
-/** Only a member of the caller's object: a URI named like a member of every object must not find that. */
+/** Only an own member of the caller's object: a URI such as `constructor` must not find an inherited one. */
 function givenList({ statusLists = {} }: Expectations, uri: string): string | StatusList | undefined {
   return Object.hasOwn(statusLists, uri) ? statusLists[uri] : undefined;
 }

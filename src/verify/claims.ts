@@ -23,9 +23,9 @@ export interface BadgeClaims {
   boundKey: BoundKey | null;
 }
 
-/** Where the badge's status stands (contract section 14). */
+/** Where to find the badge's status (contract section 14). */
 export interface StatusReference {
-  /** Of the status list, exactly as the service wrote it. */
+  /** URI of the status list, exactly as the service wrote it. */
   uri: string;
   index: number;
 }

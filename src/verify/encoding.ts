@@ -32,8 +32,8 @@ export function encodeBase64Url(bytes: Uint8Array): string {
 }
 
 /**
- * A JSON object in UTF-8; null for anything else. The last of duplicate members counts: RFC 7515 section 4 allows that or
- * refusing them.
+ * A JSON object in UTF-8; null for anything else. Of duplicate members the last one counts: RFC 7515 section 4 allows
+ * that, or refusing them.
  */
 export function parseJsonObject(bytes: Uint8Array<ArrayBuffer>): Record<string, unknown> | null {
   try {

@@ -1,13 +1,13 @@
 import { encodeBase64Url } from "./encoding.ts";
 
-/** The fixed context: everything that a phone signs for a door begins with it. Another version has another one. */
+/** The fixed context with which everything that a phone signs for a door begins. Each version has its own. */
 const CONTEXT = "badge-possession-v1";
 const DOOR_ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** Context, door, random bits and expiry, each without a dot, so that no two challenges have the same text. */
 const CHALLENGE = /^badge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})$/;
 const RANDOM_BYTES = 32;
 const DEFAULT_LIFETIME_SECONDS = 10;
-/** Also bounds how long a challenge outlives a door's clock that was set back. */
+/** Also limits how long a challenge stays valid if the door's clock is set back. */
 const MAX_LIFETIME_SECONDS = 60;
 
 /** What a door decides about a challenge. */
@@ -21,8 +21,8 @@ export interface NewChallenge {
 }
 
 /**
- * Makes a challenge for one phone: ASCII text, which the door sends and keeps until the response has come. Never send one
- * twice: its 256 random bits are what keeps an old response out.
+ * Makes a challenge for one phone: ASCII text, which the door sends and keeps until it has the response. Never send a
+ * challenge twice: its 256 random bits are what makes an old response invalid.
  *
  * @throws RangeError for an argument that is not as described
  */
@@ -41,7 +41,7 @@ export function readChallenge(challenge: unknown, doorId: string): { expiresAtSe
   return parts?.[1] === doorId ? { expiresAtSeconds: Number(parts[2]) } : null;
 }
 
-/** Whether the time of a challenge is up, or the door's clock was set back since it was made. */
+/** Whether a challenge has expired, or the door's clock was set back since it was made. */
 export function isChallengeOver(expiresAtSeconds: number, now: number): boolean {
   const leftSeconds = expiresAtSeconds - Math.floor(now / 1000);
   return leftSeconds <= 0 || leftSeconds > MAX_LIFETIME_SECONDS;

@@ -30,7 +30,7 @@ export interface RefusedPossession {
 /**
  * Why a phone was refused, in the order of the checks: first those of the badge signature, then
  *
- * - `not-bound`: the badge signature has no `cnf`, so nobody can prove anything about it
+ * - `not-bound`: the badge signature has no `cnf`, so there is no key to prove possession of
  * - `malformed-response`: not a compact JWS, or a header with `crit`; after the signature is verified: claims that are not
  *   a JSON object
  * - `wrong-response-algorithm`: `alg` is not exactly ES256

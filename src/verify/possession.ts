@@ -16,12 +16,12 @@ const MAX_RESPONSE_CHARACTERS = 16_384;
 
 /** Distinguishes a response from every other JWT, also by the same key (RFC 8725 section 3.12). */
 const DOOR_RESPONSE_TYPE = "door-response+jwt";
-/** A door signs nothing in this protocol; should it ever, its messages have another role. */
+/** A door signs nothing in this protocol; if it ever does, its messages get another role. */
 const ROLE = "phone";
 
 /**
- * Verifies a badge signature, and that whoever presents it holds the key that the badge is bound to (contract section 15):
- * the phone has signed this door's challenge together with this badge signature. Works offline.
+ * Verifies a badge signature, and that the phone that presents it has the key that the badge is bound to (contract
+ * section 15): the phone signed this door's challenge together with this badge signature. Works offline.
  *
  * Discard the challenge after one verification, whatever its result.
  *

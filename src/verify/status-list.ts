@@ -36,7 +36,7 @@ async function parseStatusList(payload: Uint8Array<ArrayBuffer>): Promise<Status
   if (claims === null) return null;
   const { sub, iat, exp, ttl, status_list: statusList } = claims;
   if (typeof sub !== "string" || !isWholeNumber(iat)) return null;
-  // The draft only recommends `exp`; without it, a list that is held back would be trusted for ever.
+  // The draft only recommends `exp`; without it, an old list that somebody keeps serving would be trusted for ever.
   if (!isWholeNumber(exp)) return null;
   if (ttl !== undefined && !(isWholeNumber(ttl) && ttl > 0)) return null;
   if (!isJsonObject(statusList) || statusList.bits !== STATUS_BITS || typeof statusList.lst !== "string") return null;

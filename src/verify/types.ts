@@ -36,7 +36,7 @@ export type StatusListFailure = JwtFailure | "wrong-uri";
  * - `wrong-badge-number`, `wrong-client-signature`: not what the caller expects
  * - `status-unknown`: `statusLists` has no list of the badge's `uri`, or one that is not a genuine list of that URI, is from
  *   the future, or has no valid entry for the badge
- * - `revoked`: by its status list the badge was revoked or replaced, for ever
+ * - `revoked`: by its status list the badge was revoked or replaced, which is final
  * - `suspended`: by its status list the badge is suspended or has expired; that may change
  * - `status-stale`: the list's `exp` has passed, by the clock tolerance or more; download it again
  */
@@ -92,7 +92,7 @@ export interface Expectations {
   statusLists?: Readonly<Record<string, string | StatusList>>;
   /** What to do with a badge whose status list is not in `statusLists`. Default `refuse`, as `status-unknown`. */
   missingStatusList?: "refuse" | "accept";
-  /** What to do with a badge that is active by a list that has expired. Default `refuse`, as `status-stale`. */
+  /** What to do with a badge that is active by an expired list. Default `refuse`, as `status-stale`. */
   staleStatusList?: "refuse" | "accept";
 }
 
@@ -107,7 +107,7 @@ export interface VerifiedBadgeSignature {
   keyId: string;
   /** The key that the badge is bound to, from `cnf` (RFC 7800); null if it is not bound. See `verifyPossession`. */
   boundKey: BoundKey | null;
-  /** What would have been the reason for a refusal; only where `missingStatusList` or `staleStatusList` is `accept`. */
+  /** Why the badge would have been refused; only if `missingStatusList` or `staleStatusList` is `accept`. */
   acceptedDespite?: "status-unknown" | "status-stale";
 }
 

@@ -1,7 +1,7 @@
 /** The checksum at the end of a zlib stream: four octets, the most significant first (RFC 1950 section 2.2). */
 const CHECKSUM_BYTES = 4;
 const ADLER_MODULUS = 65_521;
-/** As many octets as can be summed before a sum could pass 2^53. */
+/** How many octets can be added before a sum could exceed 2^53. */
 const ADLER_RUN_BYTES = 65_536;
 
 /**
@@ -21,7 +21,7 @@ export async function inflateZlib(
     return null;
   }
   if (bytes === null) return null;
-  // Some runtimes ignore what follows the stream (Node 20), so the checksum must be the last that was sent.
+  // Some runtimes ignore what follows the stream (Node 20), so the input must end with the checksum.
   const checksum = new DataView(compressed.buffer, compressed.byteOffset).getUint32(
     compressed.byteLength - CHECKSUM_BYTES,
   );
