@@ -45,7 +45,7 @@ describe("the life of a badge with the server client (contract section 12)", () 
     await expect(client.setBadgeEnd(id, "soon")).rejects.toMatchObject({ code: "INVALID_EXPIRESAT" });
   });
 
-  it("blocks a user with all badges, and unblocks", async () => {
+  it("blocks a user, which revokes all badges, and unblocks the user", async () => {
     const application = await createApplication();
     const client = server(application);
     const userId = "a/b?c ü";
@@ -93,7 +93,7 @@ describe("a device whose badge is not active (contract section 12)", () => {
     return isRefusedBadge(error) ? explain(error.code) : "something else";
   };
 
-  it("learns from requestBadge and sign why", async () => {
+  it("gets the reason from requestBadge and sign", async () => {
     const application = await createApplication();
     const client = server(application);
     const phone = device(application, "phone");
@@ -114,7 +114,7 @@ describe("a device whose badge is not active (contract section 12)", () => {
     expect(await explained(tablet.sign("aGVsbG8="))).toBe("something else");
   });
 
-  it("does not take a proxy's 403, another refusal or a missing response for that", async () => {
+  it("does not mistake a proxy's 403, another refusal or a missing response for that", async () => {
     for (const error of [
       await failureOf(
         device({ id: "app" }, "x", fakeService(new Response("<html>", { status: 403 })).options).sign("AA=="),
@@ -148,7 +148,7 @@ describe("changes with the server client (contract section 13)", () => {
     });
   });
 
-  it("goes on from a stored cursor with what changed since, and nothing else", async () => {
+  it("continues from a stored cursor with what changed since, and nothing else", async () => {
     const application = await createApplication();
     const client = server(application);
     const [first, second] = [await issued(application, "a"), await issued(application, "b")];
@@ -163,7 +163,7 @@ describe("changes with the server client (contract section 13)", () => {
     expect(all.flatMap(({ changes }) => changes.map(({ id }) => id))).toEqual([second, first]);
   });
 
-  it("fetches a page again that the caller failed to apply, so that no change is lost", async () => {
+  it("fetches a page again if the caller failed to apply it, so that no change is lost", async () => {
     const application = await createApplication();
     const client = server(application);
     for (const udid of ["a", "b", "c", "d", "e"]) await issued(application, udid);
@@ -204,7 +204,7 @@ describe("changes with the server client (contract section 13)", () => {
     expect(await collect(feed)).toHaveLength(3);
   });
 
-  it("throws an expired cursor that can be told from other errors after D1 was restored", async () => {
+  it("throws a distinguishable error for an expired cursor after D1 was restored", async () => {
     const application = await createApplication();
     const client = server(application);
     await issued(application, "a");

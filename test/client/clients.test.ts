@@ -26,7 +26,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(verified).toMatchObject({ ok: true, badgeNumber: badge.badgeId, clientSignature: "aGVsbG8=" });
   });
 
-  it("sends bytes as base64, whatever they are", async () => {
+  it("sends any bytes as base64", async () => {
     const application = await createApplication();
     const phone = device(application, "phone");
     const badge = await phone.requestBadge({ userId: "alice" });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createApplication } from "../support/application.ts";
 import { collect, device, fakeService, inOneHour, server } from "./support.ts";
 
-describe("what a company's own people look at, with the server client (contract section 19)", () => {
+describe("settings, invitations, events and counts with the server client (contract section 19)", () => {
   it("shows the application's settings", async () => {
     const application = await createApplication({ name: "Main Street 1", requireSecret: true });
     expect(await server(application).getApplication()).toEqual({
@@ -72,7 +72,7 @@ describe("what a company's own people look at, with the server client (contract 
     await expect(client.replayEvent("evt_none")).rejects.toMatchObject({ status: 404, code: "UNKNOWN_EVENT" });
   });
 
-  it("counts what the script's stats count, and badges by state and day", async () => {
+  it("returns the same counts as the script's stats, and badges by state and day", async () => {
     const application = await createApplication({ size: 10 });
     await device(application, "phone").requestBadge({ userId: "alice", metadata: { os: "iOS" } });
     const statistics = await server(application).getStatistics();
@@ -88,7 +88,7 @@ describe("what a company's own people look at, with the server client (contract 
     expect(statistics.badgesPerDay.at(-1)?.badges).toBe(1);
   });
 
-  it("passes on nothing that the contract does not name", async () => {
+  it("drops fields that the contract does not name", async () => {
     const { options } = fakeService(
       Response.json({ id: "evt_1", state: "held", secret: "x" }, { status: 202 }),
       Response.json({ id: "evt_1", state: "lost" }, { status: 202 }),

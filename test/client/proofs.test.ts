@@ -33,7 +33,7 @@ beforeAll(async () => {
 describe("the client's proof passes the service's check (contract section 15)", () => {
   const request = () => ({ key, method: "POST", url: URL_OF_CALL, udid: UDID, body: BODY, now: CALL.now });
 
-  it("by a WebCrypto key that is not extractable", async () => {
+  it("with a WebCrypto key that is not extractable", async () => {
     expect(KEY.pair.privateKey.extractable).toBe(false);
     const result = await checkProof(await createProof(request()), CALL);
     expect(result).toEqual({ ok: true, jwk: KEY.jwk, thumbprint: await calculateJwkThumbprint(KEY.jwk) });
@@ -59,7 +59,7 @@ describe("the client's proof passes the service's check (contract section 15)", 
     expect(await outcomeOf(await createProof({ ...late, nonce }))).toBe("accepted");
   });
 
-  it("by the clock, if none is given", async () => {
+  it("with the current time, if none is given", async () => {
     const { now: _, ...rest } = request();
     expect(await outcomeOf(await createProof(rest), { now: Date.now() })).toBe("accepted");
   });
@@ -74,7 +74,7 @@ describe("the client's proof passes the service's check (contract section 15)", 
     expect(await outcomeOf(await createProof({ ...request(), ...changes }))).toBe(expected);
   });
 
-  it("and names the URL without query and fragment (RFC 9449 section 4.2), under a jti of its own each time", async () => {
+  it("with the URL without query and fragment (RFC 9449 section 4.2), and a new jti each time", async () => {
     const proofs = [await createProof({ ...request(), url: `${URL_OF_CALL}?a=1#b` }), await createProof(request())];
     const claims = proofs.map((proof) => JSON.parse(atob(proof.split(".")[1] ?? "")));
     expect(claims.map(({ htu }) => htu)).toEqual([URL_OF_CALL, URL_OF_CALL]);
@@ -82,7 +82,7 @@ describe("the client's proof passes the service's check (contract section 15)", 
     expect(claims[0].jti).not.toBe(claims[1].jti);
   });
 
-  it("contains no more of the app's key than its public members", async () => {
+  it("and contains only the public members of the app's key", async () => {
     const publicJwk = { ...key.publicJwk, d: "secret", kid: "mine" };
     const proof = await createProof({ ...request(), key: { ...key, publicJwk } });
     expect(atob(proof.split(".")[0] ?? "")).not.toContain("secret");
@@ -108,7 +108,7 @@ describe("the client's response opens a door that challenges (contract section 1
 
   const door = (changes: object = {}) => ({ doorId: "lobby-1", applicationId, keys, now, ...changes });
 
-  it("of which it has the challenge", async () => {
+  it("of which it got the challenge", async () => {
     const challenge = createChallenge(door());
     const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
     const result = await verifyPossession({ badgeSignature, response }, { ...door(), challenge });
@@ -131,7 +131,7 @@ describe("the client's response opens a door that challenges (contract section 1
     expect(await present({ badgeSignature: `${badgeSignature}x` })).toBe("wrong-badge-signature");
   });
 
-  it("and is no proof for the service, as no proof is a response (RFC 8725 section 3.12)", async () => {
+  it("and is not a proof for the service, and a proof is not a response (RFC 8725 section 3.12)", async () => {
     const challenge = createChallenge(door());
     const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
     expect(await outcomeOf(response)).toBe("INVALID_PROOF wrong-type");
@@ -155,7 +155,7 @@ describe("a signer of the app's own", () => {
   const s = Uint8Array.from({ length: 32 }, (_, index) => index);
   const der = Uint8Array.of(0x30, 2 + 33 + 2 + 31, 0x02, 33, 0, ...r, 0x02, 31, ...s.subarray(1));
 
-  it("that returns DER, as key stores do, is told what to do, and needs one function more", async () => {
+  it("that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
     const store: ProofKey = { publicJwk: key.publicJwk, sign: async (bytes) => toDer(await key.sign(bytes)) };
     const request = { method: "POST", url: URL_OF_CALL, udid: UDID, body: BODY, now: CALL.now };
     await expect(createProof({ ...request, key: store })).rejects.toThrow("rawSignatureFromDer");
@@ -165,7 +165,7 @@ describe("a signer of the app's own", () => {
     }
   });
 
-  it("gets r and s out of DER, 32 bytes each", () => {
+  it("can convert DER to r and s, 32 bytes each", () => {
     expect(rawSignatureFromDer(der)).toEqual(Uint8Array.of(...r, ...s));
     const tiny = Uint8Array.of(0x30, 6, 0x02, 1, 7, 0x02, 1, 9);
     expect(rawSignatureFromDer(tiny)).toEqual(
@@ -187,7 +187,7 @@ describe("a signer of the app's own", () => {
     expect(() => rawSignatureFromDer(bytes)).toThrow(RangeError);
   });
 
-  it("that is a WebCrypto pair of another curve or with its halves exchanged is refused", async () => {
+  it("that is a WebCrypto pair of another curve or with swapped halves is refused", async () => {
     const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-384" }, false, ["sign", "verify"]);
     if (!("privateKey" in pair)) throw new Error("not a pair");
     const { publicKey, privateKey } = KEY.pair;

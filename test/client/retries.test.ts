@@ -89,7 +89,7 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
     ["503 UNAVAILABLE", UNAVAILABLE, 2_249],
     ["a gateway's 502", BAD_GATEWAY, 249],
     ["a gateway's 503", BUSY_GATEWAY, 1_249],
-  ])("after %s, once it may be", async (_name, failure, wait) => {
+  ])("after %s, when the wait is over", async (_name, failure, wait) => {
     const fake = fakeService(failure, success);
     await call(fake);
     expect(fake.requests).toHaveLength(2);
@@ -97,7 +97,7 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
     expect(fake.waits).toEqual([wait]);
   });
 
-  it("at most four times in all, with growing back-off", async () => {
+  it("at most four times in all, with growing delays", async () => {
     const fake = fakeService(NO_NETWORK);
     await expect(call(fake)).rejects.toBeInstanceOf(NoResponseError);
     expect(fake.requests).toHaveLength(4);
@@ -121,7 +121,7 @@ describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
 describe("the Idempotency-Key of createInvitation (contract section 12)", () => {
   const keysOf = (fake: FakeService) => fake.requests.map(({ init }) => init.headers["idempotency-key"]);
 
-  it("is random, another one for each call, and the same on every try of a call", async () => {
+  it("is random, new for each call, and the same on every try of a call", async () => {
     const fake = fakeService(UNAVAILABLE, INVITATION, NO_NETWORK, INVITATION);
     await invite(fake);
     await invite(fake);
@@ -137,14 +137,14 @@ describe("the Idempotency-Key of createInvitation (contract section 12)", () => 
     expect(keysOf(fake)).toEqual(["visit 7", "visit 7"]);
   });
 
-  it.each(["", "  "])("must not be blank, which would count as none: %j", async (idempotencyKey) => {
+  it.each(["", "  "])("must not be blank, which the service would ignore: %j", async (idempotencyKey) => {
     const fake = fakeService(INVITATION);
     await expect(invite(fake, { idempotencyKey })).rejects.toThrow(RangeError);
     expect(fake.requests).toEqual([]);
   });
 });
 
-describe("when the response is lost (contract section 1)", () => {
+describe("if the response is lost (contract section 1)", () => {
   /** The real service, whose first response is lost after it has done its work. */
   function losingFirstResponse() {
     let requests = 0;
@@ -168,7 +168,7 @@ describe("when the response is lost (contract section 1)", () => {
     expect(listed).toEqual([{ id: badge.badgeId, userId: "alice" }]);
   });
 
-  it("the retried createInvitation gets the invitation that was made, so one number is reserved, not two", async () => {
+  it("the retried createInvitation gets the same invitation, so one number is reserved, not two", async () => {
     const application = await createApplication({ size: 2 });
     const { fetch, sleep, count } = losingFirstResponse();
     const client = server(application, { fetch, sleep });
@@ -179,7 +179,7 @@ describe("when the response is lost (contract section 1)", () => {
     await device(application, "phone").requestBadge({ userId: "alice" });
   });
 
-  it("the repeated createInvitation with a key of one's own gets it after a restart, too", async () => {
+  it("the repeated createInvitation with the caller's own key also gets it after a restart", async () => {
     const application = await createApplication({ size: 1 });
     const { fetch } = losingFirstResponse();
     const visit = { expiresAt: inOneHour(), udid: "desk", idempotencyKey: "visit 7" };
@@ -216,7 +216,7 @@ describe("the retry options", () => {
     expect(fake.requests).toHaveLength(2);
   });
 
-  it("a response that breaks off counts as none", async () => {
+  it("a response that breaks off counts as no response", async () => {
     const broken = () => Promise.resolve(new Response(new ReadableStream({ pull: () => Promise.reject(NO_NETWORK) })));
     const fake = fakeService(broken, SIGNATURE);
     expect(await phone(fake).sign("aGVsbG8=")).toBe("a.b.c");

@@ -57,7 +57,7 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     expect(result).toMatchObject({ ok: true, event: { data } });
   });
 
-  it("while two secrets are live, before and after the webhooks move to the new one", async () => {
+  it("while two secrets are valid, before and after the promotion of the new one", async () => {
     for (const live of [
       ["old", "new"],
       ["new", "old"],
@@ -82,7 +82,7 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     expect(result).toEqual({ ok: true, eventId: EVENT_ID, kind: "webhook:test", event: null });
   });
 
-  it("up to five minutes early or late, or as far as the caller allows", async () => {
+  it("up to five minutes early or late, or within the caller's tolerance", async () => {
     const check = async (seconds: number, toleranceSeconds?: number) => {
       const headers = await signed(["s"], CREATED, NOW_SECONDS + seconds);
       const tolerance = toleranceSeconds === undefined ? {} : { toleranceSeconds };
@@ -97,7 +97,7 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     expect(await check(-1, 0)).toBe("stale-timestamp");
   });
 
-  it("by the server client with its own secret, unless others are given", async () => {
+  it("by the server client with its own secret by default", async () => {
     const client = new ServerClient({ baseUrl: BASE_URL, applicationId: "app", applicationSecret: "s" });
     const webhook = { headers: await signed(["s"]), body: CREATED, now };
     expect(await client.verifyWebhook(webhook)).toMatchObject({ ok: true, event: EVENT });

@@ -38,7 +38,7 @@ function describeEvent(event: WebhookEvent): string {
   }
 }
 
-it("every event that the service sends is verified and typed, told apart by its name (contract section 18)", async () => {
+it("every event that the service sends is verified and typed by its name (contract section 18)", async () => {
   const application = await createApplication({
     webhookUrl: "https://hooks.example/badges",
     webhookHeldAt: 1,

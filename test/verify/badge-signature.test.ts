@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { type Expectations, verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { CASES, expectationsOf, GOOD, OUTCOMES, resultOf } from "./vectors.ts";
 
-describe("the published vectors", () => {
+describe("the published vectors (contract section 3)", () => {
   it.each(CASES)("$expected: $name", async (vector) => {
     expect(await verifyBadgeSignature(vector.jwt, expectationsOf(vector))).toEqual(resultOf(vector));
   });
 
-  it("cover every outcome, each case with a unique name", () => {
+  it("cover every outcome, and each case has a unique name", () => {
     expect(new Set(CASES.map(({ expected }) => expected))).toEqual(new Set(OUTCOMES));
     expect(new Set(CASES.map(({ expected, name }) => `${expected}: ${name}`)).size).toBe(CASES.length);
   });

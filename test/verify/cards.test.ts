@@ -26,7 +26,7 @@ describe("the card of a badge number (contract section 20)", () => {
     expect(decodeCard(format, bits)).toEqual({ ok: false, reason: expected });
   });
 
-  it("is read back as the number it was made of, in every format that the number fits", () => {
+  it("decodes to the number it was encoded from, in every format that the number fits", () => {
     const number = fc.oneof(fc.maxSafeNat(), fc.nat({ max: 2 ** 24 }), fc.nat({ max: 2 ** 31 - 1 }));
     fc.assert(
       fc.property(fc.constantFrom(...CARD_FORMATS), number, (format, badgeNumber) => {

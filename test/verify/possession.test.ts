@@ -14,7 +14,7 @@ describe("the published vectors of doors that challenge (contract section 15)", 
     else expect(result).toEqual({ ok: false, reason: vector.expected });
   });
 
-  it("cover every outcome of their own, each case with a unique name", () => {
+  it("cover every outcome of their own, and each case has a unique name", () => {
     const outcomes = new Set(POSSESSION_CASES.map(({ expected }) => expected));
     for (const outcome of ["ok", ...POSSESSION_FAILURES]) expect(outcomes).toContain(outcome);
     expect(new Set(POSSESSION_CASES.map(({ expected, name }) => `${expected}: ${name}`)).size).toBe(
@@ -36,27 +36,27 @@ const [good] = POSSESSION_CASES;
 if (good === undefined) throw new Error("no case");
 
 describe("a door that challenges (contract section 15)", () => {
-  it("refuses a copied badge signature without the phone's key, and a recorded response at the next challenge", async () => {
+  it("refuses a copied badge signature without the phone's key, and an old response to a new challenge", async () => {
     const challenge = createChallenge({ doorId: "lobby-1", now: NOW });
     const expected = { ...expectationsOf(good), challenge };
     expect(await verifyBadgeSignature(good.badgeSignature, expected)).toMatchObject({ ok: true, boundKey: BOUND_KEY });
     expect(await verifyPossession(good, expected)).toEqual({ ok: false, reason: "wrong-challenge" });
   });
 
-  it("passes on what else is expected of the badge signature", async () => {
+  it("checks the caller's other expectations of the badge signature", async () => {
     const expected = { ...expectationsOf(good), badgeNumber: "7" };
     expect(await verifyPossession(good, expected)).toEqual({ ok: false, reason: "wrong-badge-number" });
   });
 
   it.each([{ challenge: undefined }, { challenge: null }])(
-    "that forgot its challenge refuses, whatever the phone claims: %o",
+    "that has lost its challenge refuses, whatever the phone sends: %o",
     async (forgotten: object) => {
       const result = await verifyPossession(good, { ...expectationsOf(good), ...forgotten });
       expect(result).toEqual({ ok: false, reason: "wrong-challenge" });
     },
   );
 
-  it("whose clock was set back lets no old challenge live for more than a minute", async () => {
+  it("accepts no challenge for more than a minute, even if its clock is set back", async () => {
     const expected = { ...expectationsOf(good), clockToleranceSeconds: 1e9 };
     expect(await verifyPossession(good, { ...expected, now: NOW - 50_000 })).toMatchObject({ ok: true });
     const before = await verifyPossession(good, { ...expected, now: NOW - 51_000 });
@@ -65,7 +65,7 @@ describe("a door that challenges (contract section 15)", () => {
 });
 
 describe("a challenge (contract section 15)", () => {
-  it("names its version, door and expiry, with 256 random bits between, another each time", () => {
+  it("names its version, door and expiry, and has 256 new random bits", () => {
     const challenges = Array.from({ length: 100 }, () => createChallenge({ doorId: "gate_2-B", now: NOW + 999 }));
     for (const challenge of challenges) {
       expect(challenge).toMatch(/^badge-possession-v1\.gate_2-B\.[A-Za-z0-9_-]{43}\.1800000070$/);
@@ -73,7 +73,7 @@ describe("a challenge (contract section 15)", () => {
     expect(new Set(challenges).size).toBe(100);
   });
 
-  it("lives for as long as the door says", () => {
+  it("is valid for as long as the door says", () => {
     expect(createChallenge({ doorId: "a", now: NOW, lifetimeSeconds: 60 })).toMatch(/\.1800000120$/);
     expect(createChallenge({ doorId: "a", now: NOW, lifetimeSeconds: 1 })).toMatch(/\.1800000061$/);
   });
@@ -92,7 +92,7 @@ describe("a challenge (contract section 15)", () => {
     { lifetimeSeconds: 61 },
     { lifetimeSeconds: 1.5 },
     { lifetimeSeconds: Number.NaN },
-  ])("is not made of a caller's mistake: %o", (mistake) => {
+  ])("is not made from invalid arguments: %o", (mistake) => {
     expect(() => createChallenge({ doorId: "a", now: NOW, ...mistake })).toThrow(RangeError);
   });
 });

@@ -13,7 +13,7 @@ function onlyList({ statusLists = {} }: Vector): { uri: string; jwt: string } {
 const UNREADABLE = CASES.filter(({ statusListFailure }) => statusListFailure !== undefined);
 const WITH_STATUS = CASES.filter((vector) => vector.claims?.status !== undefined && vector.statusLists !== undefined);
 
-describe("a status list that is read by itself (contract section 14)", () => {
+describe("a status list that is read separately (contract section 14)", () => {
   it.each(UNREADABLE)("is refused as $statusListFailure: $name", async (vector) => {
     const { uri, jwt } = onlyList(vector);
     const { keys } = expectationsOf(vector);
@@ -39,7 +39,7 @@ describe("a status list that is read by itself (contract section 14)", () => {
     expect(await reasonAt(524_292)).toEqual({ ok: false, reason: "malformed" });
   });
 
-  it("says its times in milliseconds, and how often to download it", async () => {
+  it("has its times in milliseconds, and how often to download it", async () => {
     const [good] = WITH_STATUS;
     if (good === undefined) throw new Error("no list");
     const { uri, jwt } = onlyList(good);
@@ -51,7 +51,7 @@ describe("a status list that is read by itself (contract section 14)", () => {
 });
 
 describe("a status list that was read before (contract section 14)", () => {
-  it.each(WITH_STATUS)("decides as the JWT does: $expected: $name", async (vector) => {
+  it.each(WITH_STATUS)("gives the same result as the JWT: $expected: $name", async (vector) => {
     const expected = expectationsOf(vector);
     const kept = Object.entries(vector.statusLists ?? {}).map(async ([uri, jwt]) => {
       const read = await readStatusList(jwt, { keys: expected.keys, uri });
@@ -62,7 +62,7 @@ describe("a status list that was read before (contract section 14)", () => {
     expect(await verifyBadgeSignature(vector.jwt, { ...expected, statusLists })).toEqual(resultOf(vector));
   });
 
-  it("does not serve for another uri", async () => {
+  it("is not accepted for another uri", async () => {
     const [good] = WITH_STATUS;
     if (good === undefined) throw new Error("no list");
     const { uri, jwt } = onlyList(good);
