@@ -1,7 +1,7 @@
 import type { MetadataField } from "../shared/metadata-fields.ts";
 import type { BadgeState } from "./types.ts";
 
-/** An application's settings, invitations, events and counts (contract section 19). Times are ISO 8601 in UTC unless noted. */
+/** An application's settings, invitations, events and counts (contract section 19). Times are ISO 8601 in UTC. */
 
 export interface Application {
   applicationId: string;

@@ -145,7 +145,7 @@ export class DoorControl {
     return `keys: ${this.#keys.keys.length}, status lists: ${issued.length}${age}`;
   }
 
-  /** Refreshes until `stop`. Retries after a failure with growing delays and jitter, so that doors do not retry at once. */
+  /** Refreshes until `stop`. After a failure it retries with growing delays and jitter. */
   async run(): Promise<void> {
     const { signal } = this.#stopped;
     for (let failures = 0; !signal.aborted; ) {
@@ -165,7 +165,7 @@ export class DoorControl {
    * change anything.
    * Joins a refresh that is under way.
    *
-   * @returns whether all went well
+   * @returns whether everything was downloaded and genuine
    */
   refresh(): Promise<boolean> {
     this.#refreshing ??= this.#refreshOnce().finally(() => {

@@ -47,8 +47,8 @@ const create = (changes: Partial<NewApplication> = {}) => createApplication(data
 const createRange = (firstNumber: number, lastNumber: number) =>
   create({ range: { first: firstNumber, last: lastNumber } });
 
-describe("number ranges", () => {
-  it("are blocks of 10,000,000 from 1,000,000,000 on, the lowest free one first", async () => {
+describe("number ranges (contract section 10)", () => {
+  it("are by default the lowest free block of 10,000,000 from 1,000,000,000 on", async () => {
     await createRange(1_010_000_005, 1_010_000_005);
     const made = [await create(), await create()];
     expect(made.map(({ firstNumber, lastNumber }) => [firstNumber, lastNumber])).toEqual([
@@ -57,14 +57,14 @@ describe("number ranges", () => {
     ]);
   });
 
-  it("fill a gap before they go on", async () => {
+  it("fill a gap first", async () => {
     await createRange(1_000_000_000, 1_009_999_999);
     await createRange(1_020_000_000, 1_035_000_000);
     const made = [await create(), await create()];
     expect(made.map(({ firstNumber }) => firstNumber)).toEqual([1_010_000_000, 1_040_000_000]);
   });
 
-  it("may be anywhere from 1 to 2^53 - 1, exactly", async () => {
+  it("may lie anywhere from 1 to 2^53 - 1", async () => {
     const { applicationId } = await createRange(Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER);
     await createRange(1, 1);
     expect(await findApplication(database, applicationId)).toMatchObject({
@@ -79,7 +79,7 @@ describe("number ranges", () => {
     [50, 250, "around"],
     [50, 100, "touching the first number"],
     [199, 250, "touching the last number"],
-  ])("refuse %i-%i: %s, and nothing of it stays", async (first, last) => {
+  ])("refuse %i-%i: %s, and store nothing", async (first, last) => {
     const { applicationId } = await createRange(100, 199);
     await createRange(300, 399);
     await expect(createRange(first, last)).rejects.toThrow(
@@ -91,12 +91,12 @@ describe("number ranges", () => {
     expect(counts.map((rows) => rows.length)).toEqual([2, 2, 2]);
   });
 
-  it("end when no block is free", async () => {
+  it("are refused when no block is free", async () => {
     await createRange(1_000_000_000, Number.MAX_SAFE_INTEGER);
     await expect(create()).rejects.toThrow("No block of numbers is free");
   });
 
-  it("never overlap when several are made at once", async () => {
+  it("never overlap when several are created at once", async () => {
     const explicit = Array.from({ length: 4 }, () => createRange(500, 599));
     const settled = await Promise.allSettled([...explicit, create(), create(), create()]);
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
@@ -104,7 +104,7 @@ describe("number ranges", () => {
     expect(ranges.map(({ firstNumber }) => firstNumber)).toEqual([500, 1e9, 1.01e9, 1.02e9]);
   });
 
-  it("grow at their end only, and not into another", async () => {
+  it("grow only at their end, and not into another", async () => {
     const { applicationId } = await createRange(100, 199);
     await createRange(300, 399);
     const update = (changes: { firstNumber?: number; lastNumber?: number }) =>
@@ -127,8 +127,8 @@ describe("number ranges", () => {
   });
 });
 
-describe("updating", () => {
-  it("changes what is given and leaves the rest", async () => {
+describe("application update (contract section 10)", () => {
+  it("changes only what is given", async () => {
     const { applicationId } = await create({ requireSecret: true, signatureLifetimeSeconds: 60 });
     const before = await findApplication(database, applicationId);
     await updateApplication(database, applicationId, {
@@ -154,13 +154,13 @@ describe("updating", () => {
     expect(await findApplication(database, applicationId)).toEqual(before);
   });
 
-  it("says so when nothing is given, and when there is no such application", async () => {
+  it("is refused when nothing is given, and for an unknown application", async () => {
     await expect(updateApplication(database, "app_00000000000000000000", {})).rejects.toThrow("Nothing to change");
     const gone = updateApplication(database, "app_00000000000000000000", { name: "x" });
     await expect(gone).rejects.toThrow("There is no application app_00000000000000000000");
   });
 
-  it("disables and enables, twice without a change", async () => {
+  it("does nothing when an application is disabled or enabled twice", async () => {
     const { applicationId } = await create();
     const { disabledAt } = await setDisabled(database, applicationId, true);
     expect(disabledAt).not.toBeNull();
@@ -168,7 +168,7 @@ describe("updating", () => {
     expect((await setDisabled(database, applicationId, false)).disabledAt).toBeNull();
   });
 
-  it("releases a held endpoint when the URL is set: its events are due at once, where the sweep goes by their age", async () => {
+  it("releases a held endpoint when the URL is set, and its events are due at once, oldest first", async () => {
     const { applicationId } = await create({ webhookUrl: "https://a.example.com/" });
     const hold = { webhookHeldAt: 1, webhookFailingSince: 1, webhookFailures: 12 };
     await database.run((orm) => orm.update(application).set(hold).where(eq(application.id, applicationId)));

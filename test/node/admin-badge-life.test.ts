@@ -70,9 +70,9 @@ async function changeOf(id: string): Promise<unknown> {
   return changes.find((change) => change.id === id)?.change;
 }
 
-describe("badge suspend, resume, revoke and expire are twins of the routes (contract section 12)", () => {
+describe("badge suspend, resume, revoke and expire do what the routes do (contract section 12)", () => {
   it(
-    "a suspended badge refuses its device at once, a resumed one does not, and both print the badge",
+    "a suspended badge is refused at once, a resumed one is not, and both commands print the badge",
     async () => {
       const number = await issue("suspended-phone", "alice");
       const suspended = await adminJson("badge", "suspend", number);
@@ -98,7 +98,7 @@ describe("badge suspend, resume, revoke and expire are twins of the routes (cont
   );
 
   it(
-    "a revoked badge stays revoked: it can be revoked again, and no other step is left",
+    "a revoked badge stays revoked: it can be revoked again, and every other step is refused",
     async () => {
       const number = await issue("revoked-phone", "bob");
       const revoked = { id: number, userId: "bob", state: "revoked" };
@@ -116,7 +116,7 @@ describe("badge suspend, resume, revoke and expire are twins of the routes (cont
   );
 
   it(
-    "a past end expires a badge now, and a later one or none makes it what it was",
+    "a past end expires a badge now, and a later one or none restores its state",
     async () => {
       const number = await issue("expired-phone", "carol");
       const past = { id: number, userId: "carol", state: "expired", expiresAt: "2020-01-31T17:00:00.000Z" };
@@ -144,7 +144,7 @@ describe("badge suspend, resume, revoke and expire are twins of the routes (cont
   );
 
   it(
-    "a number that is free, only reserved or nobody's is an unknown badge",
+    "a number that is free, only reserved or in no range is an unknown badge",
     async () => {
       const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
       const { body } = await call("POST", "/v1/invitation", { udid: "server" }, { expiresAt });
@@ -164,9 +164,9 @@ describe("badge suspend, resume, revoke and expire are twins of the routes (cont
   );
 });
 
-describe("user block, unblock and show are twins of the routes (contract section 12)", () => {
+describe("user block, unblock and show do what the routes do (contract section 12)", () => {
   it(
-    "blocking prints the badges that it revoked, and from then on the user gets none",
+    "blocking prints the badges that it revoked, and the user gets no new ones",
     async () => {
       const { applicationId } = application;
       const numbers = [await issue("dora-phone", "dora"), await issue("dora-tablet", "dora")];
@@ -196,7 +196,7 @@ describe("user block, unblock and show are twins of the routes (contract section
   );
 
   it(
-    "prints the numbers for a person too, and blocks a user whom nobody has seen",
+    "prints the numbers as text too, and blocks a user without any badge",
     async () => {
       const { applicationId } = application;
       const number = await issue("eve-phone", "eve");
@@ -215,7 +215,7 @@ describe("user block, unblock and show are twins of the routes (contract section
   );
 
   it(
-    "refuses unknown applications and what is no user ID",
+    "refuses unknown applications and malformed user IDs",
     async () => {
       const { applicationId } = application;
       for (const command of ["block", "unblock", "show"]) {
@@ -261,7 +261,7 @@ describe("stats --json (contract section 19)", () => {
 
 describe("--events of application create and update (contract section 18)", () => {
   it(
-    "chooses the events, which application show and list print; by default badge:created alone",
+    "chooses the events, which application show and list print; by default only badge:created",
     async () => {
       const make = async (...words: string[]) =>
         created.parse(await adminJson("application", "create", "--name", "Events", ...words)).applicationId;

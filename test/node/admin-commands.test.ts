@@ -44,8 +44,8 @@ const secretList = z.array(z.object({ secretId: z.string() }));
 
 const createJson = async (...words: string[]) => created.parse(await adminJson("application", "create", ...words));
 
-describe("the administration script", () => {
-  it("creates applications on a fresh clone, from several processes at once, and prints what the contract says", async () => {
+describe("the administration script (contract section 10)", () => {
+  it("creates applications on a fresh clone, from several processes at once, and prints the contract's fields", async () => {
     const names = byEffort(["A", "B"], ["A", "B", "C", "D"]);
     const runs = await Promise.all(names.map((name) => admin(["application", "create", "--name", name, "--json"])));
     expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(names.map(() => ({ code: 0, stderr: "" })));
@@ -61,7 +61,7 @@ describe("the administration script", () => {
     expect(firsts).toEqual(names.map((_, index) => 1_000_000_000 + index * 10_000_000));
   }, 120_000);
 
-  it("shows an event and sends it again, each in its own words, and knows no other (contract section 10)", async () => {
+  it("shows an event and sends it again, as text and as JSON, and refuses an unknown one", async () => {
     const { applicationId } = await createJson("--name", "E", "--webhook-url", "https://e.test/");
     const { database, close } = await openDatabase(undefined);
     const id = newEventId(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
@@ -108,7 +108,7 @@ describe("the administration script", () => {
     }
   });
 
-  it("leads an application through its life, with JSON and with text", async () => {
+  it("changes an application through its whole life, as JSON and as text", async () => {
     const url = "http://localhost:9/hooks";
     const { applicationId } = await createJson("--name", "Life", "--webhook-url", url);
     const added = await adminJson("secret", "add", applicationId);
@@ -138,7 +138,7 @@ describe("the administration script", () => {
     expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("see npm run -s admin") });
   });
 
-  it("removes a sealing key once, and what a run that died left of it (contract section 10)", async () => {
+  it("removes a sealing key once, and what an interrupted run left of it", async () => {
     const remove = () => adminHere(["sealing-key", "remove", "1"], "sealing");
     const unknown = {
       code: 1,
@@ -160,7 +160,7 @@ describe("the administration script", () => {
     expect(await remove()).toEqual(unknown);
   }, 120_000);
 
-  it("names the application that a range overlaps", async () => {
+  it("names the application whose range overlaps", async () => {
     const range = ["--name", "X", "--first", "1000000000", "--last", "1000000000"];
     const { code, stdout, stderr } = await adminHere(["application", "create", ...range, "--json"], "main");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

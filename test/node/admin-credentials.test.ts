@@ -44,8 +44,8 @@ const create = () =>
     signatureLifetimeSeconds: null,
   });
 
-describe("secrets", () => {
-  it("live at most two at once: add, promote, retire, and again", async () => {
+describe("secrets (contract section 9)", () => {
+  it("are at most two at a time: add, promote, retire, and again", async () => {
     const { applicationId } = await create();
     const roles = async () => (await listSecrets(database, applicationId)).map(({ role }) => role);
     await expect(promoteSecret(database, applicationId)).rejects.toThrow("no added secret to promote");
@@ -63,7 +63,7 @@ describe("secrets", () => {
     await expect(retireSecret(database, applicationId, added.secretId)).rejects.toThrow("is the current secret");
   });
 
-  it("can be taken back before a promotion, by name only", async () => {
+  it("can be retired by name before their promotion", async () => {
     const { applicationId } = await create();
     const { secretId } = await addSecret(database, applicationId);
     await expect(retireSecret(database, applicationId, "sec_other")).rejects.toThrow("has no secret sec_other");
@@ -71,7 +71,7 @@ describe("secrets", () => {
     expect(secrets.map(({ role }) => role)).toEqual(["current"]);
   });
 
-  it("that are current cannot be retired by name, and stay (contract section 9)", async () => {
+  it("cannot be retired by name while they are current", async () => {
     const { applicationId } = await create();
     const before = await listSecrets(database, applicationId);
     const current = before[0]?.secretId;
@@ -82,7 +82,7 @@ describe("secrets", () => {
   });
 
   it.each([1, 2, 3, 4])(
-    "are said to be retired only when they are, whatever a promotion right before step %i does (contract section 9)",
+    "are reported as retired only if they are, also with a promotion right before step %i",
     async (step) => {
       const { applicationId } = await create();
       const { secretId } = await addSecret(database, applicationId);
@@ -101,7 +101,7 @@ describe("secrets", () => {
   );
 
   it.each([1, 2, 3, 4])(
-    "are said to be promoted only when they are, whatever a retirement right before step %i does (contract section 9)",
+    "are reported as promoted only if they are, also with a retirement right before step %i",
     async (step) => {
       const { applicationId } = await create();
       const [current] = await listSecrets(database, applicationId);
@@ -117,14 +117,14 @@ describe("secrets", () => {
     },
   );
 
-  it("never become three, whoever adds at once", async () => {
+  it("never become three, even if several are added at once", async () => {
     const { applicationId } = await create();
     const settled = await Promise.allSettled([1, 2, 3, 4].map(() => addSecret(database, applicationId)));
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await listSecrets(database, applicationId)).toHaveLength(2);
   });
 
-  it("are sealed for their place: only the private half, with the same label, opens them", async () => {
+  it("are sealed to their row: only the private half, with the same label, opens them", async () => {
     const { applicationId, applicationSecret: secret } = await create();
     expect(secret).toMatch(/^bdss_[\w-]{43}$/);
     const [row] = await database.run((orm) =>
@@ -138,7 +138,7 @@ describe("secrets", () => {
     await expect(open(privateKey, { ...label, id: "sec_other" }, row?.sealed ?? "")).rejects.toThrow();
   });
 
-  it("are nowhere in the data", async () => {
+  it("do not appear in the data", async () => {
     const { applicationId, applicationSecret: first } = await create();
     const { applicationSecret: second } = await addSecret(database, applicationId);
     const { applicationSecret: third } = await addConsoleSecret(database, applicationId, "Ann");
@@ -281,7 +281,7 @@ describe("signing keys", () => {
     },
   );
 
-  it("of two rotations keep the order in which they were made: the later one overtakes", async () => {
+  it("of two rotations keep the order of the commands: the later one wins", async () => {
     const { applicationId } = await create();
     const slow = await rotateSigningKey(database, applicationId, { isUrgent: false });
     const urgent = await rotateSigningKey(database, applicationId, { isUrgent: true });

@@ -55,8 +55,8 @@ const find = (id: string) =>
 const hold = (applicationId: string) =>
   database.run((orm) => orm.update(application).set({ webhookHeldAt: 1 }).where(eq(application.id, applicationId)));
 
-describe("webhook list", () => {
-  it("has the newest first, with the keys of the contract", async () => {
+describe("webhook list (contract section 10)", () => {
+  it("lists the newest first, with the keys of the contract", async () => {
     const applicationId = await create();
     const first = await record(applicationId, 1, {
       state: "delivered",
@@ -87,7 +87,7 @@ describe("webhook list", () => {
     ]);
   });
 
-  it("is of one application, one state, and at most so many", async () => {
+  it("can be limited by application, state and number", async () => {
     const applicationId = await create();
     await record(await create(), 1);
     const held = await record(applicationId, 2, { state: "held" });
@@ -99,7 +99,7 @@ describe("webhook list", () => {
   });
 });
 
-describe("webhook replay", () => {
+describe("webhook replay (contract section 10)", () => {
   it.each(["delivered", "exhausted", "held"] as const)(
     "makes a %s event due before all others, with all its attempts before it",
     async (state) => {
@@ -112,7 +112,7 @@ describe("webhook replay", () => {
     },
   );
 
-  it("sends at once what waits for its next attempt, also when it is run twice", async () => {
+  it("sends an event that waits for a retry at once, also when it is run twice", async () => {
     const nextAttempt = Date.now() + 10 * 3_600_000;
     const applicationId = await create();
     const id = await record(applicationId, 1, { attempts: 6, dueAt: nextAttempt });
@@ -132,7 +132,7 @@ describe("webhook replay", () => {
     expect(await replayExhausted(database, applicationId)).toMatchObject({ disabled: true });
   });
 
-  it("makes all exhausted events of one application due at once, where the sweep goes by their age", async () => {
+  it("makes all exhausted events of an application due at once, oldest first", async () => {
     const applicationId = await create();
     const other = await record(await create(), 1, { state: "exhausted" });
     const ids = [
@@ -149,7 +149,7 @@ describe("webhook replay", () => {
     expect((await find(other))?.state).toBe("exhausted");
   });
 
-  it("is refused without an endpoint that takes events", async () => {
+  it("is refused without a URL and while the endpoint is held", async () => {
     const silent = await create(null);
     await expect(replayEvent(database, await record(silent, 1, { state: "held" }))).rejects.toThrow("no webhook URL");
     await expect(replayExhausted(database, silent)).rejects.toThrow("no webhook URL");
@@ -163,7 +163,7 @@ describe("webhook replay", () => {
     await expect(replayEvent(database, "evt_1")).rejects.toThrow("is not an event ID");
   });
 
-  it("quotes a URL in the command that it prints, so that the command works when it is pasted (contract section 10)", async () => {
+  it("quotes a URL in the command that it prints, so that the command works when it is pasted", async () => {
     const applicationId = await create("https://app.example.com/hooks?a=1&b=2");
     await hold(applicationId);
     await expect(replayExhausted(database, applicationId)).rejects.toThrow(
@@ -176,7 +176,7 @@ describe("webhook show (contract section 10)", () => {
   const payload = (id: string, second: number, data: object) =>
     JSON.stringify({ id, event: "badge:created", createdAt: `1970-01-01T00:00:0${second}.000Z`, data });
 
-  it("has what webhook list has, the payload, the badge, the last response and the next attempt", async () => {
+  it("shows the fields of webhook list, the payload, the badge, the last response and the next attempt", async () => {
     const applicationId = await create();
     const dueAt = Date.now() + 3_600_000;
     const data = { id: "1000000007", userId: "alice", invitationId: "inv_spent" };
@@ -196,7 +196,7 @@ describe("webhook show (contract section 10)", () => {
     });
   });
 
-  it("says what a due event waits for, and of one that is done that no attempt follows", async () => {
+  it("shows what a due event waits for, and that a finished one gets no attempt", async () => {
     const show = async (applicationId: string, changes: Partial<EventRow>) => {
       const { nextAttemptAt, obstacle } = await showEvent(database, await record(applicationId, 1, changes));
       return { nextAttemptAt, obstacle };
@@ -219,18 +219,18 @@ describe("webhook show (contract section 10)", () => {
     expect(await show(working, { state: "delivered" })).toEqual({ nextAttemptAt: null, obstacle: null });
   });
 
-  it("knows no badge of a test event", async () => {
+  it("shows no badge for a test event", async () => {
     const id = await record(await create(), 1, { event: "webhook:test", payload: payload("evt_x", 1, {}) });
     expect(await showEvent(database, id)).toMatchObject({ badgeNumber: null });
   });
 
-  it("is refused for what is no event", async () => {
+  it("is refused for an unknown or malformed event ID", async () => {
     await expect(showEvent(database, newEventId(1))).rejects.toThrow("There is no event");
     await expect(showEvent(database, "evt_1")).rejects.toThrow("is not an event ID");
   });
 });
 
-describe("webhook test", () => {
+describe("webhook test (contract section 10)", () => {
   /** Does what the service does with a test event: sends it and records how that went. */
   async function answerTest(applicationId: string, result: Partial<EventRow>): Promise<string> {
     for (;;) {
@@ -244,7 +244,7 @@ describe("webhook test", () => {
     }
   }
 
-  it("waits for the service and tells the answer", async () => {
+  it("waits for the service and reports the response", async () => {
     const applicationId = await create();
     const answer = { lastStatus: 200, lastOutcome: "answered", lastMilliseconds: 12, lastResponse: "thanks" };
     const [result, payload] = await Promise.all([
@@ -264,7 +264,7 @@ describe("webhook test", () => {
     expect(JSON.parse(payload)).toEqual({ id: result.eventId, event: "webhook:test", createdAt, data: {} });
   });
 
-  it("tells a failure", async () => {
+  it("reports a failure", async () => {
     const applicationId = await create();
     const answer = { lastStatus: null, lastOutcome: "timeout", lastMilliseconds: 15_000, lastResponse: null };
     const [result] = await Promise.all([
@@ -274,7 +274,7 @@ describe("webhook test", () => {
     expect(result).toMatchObject({ delivered: false, status: null, outcome: "timeout" });
   });
 
-  it("takes the event back when nobody sends it", async () => {
+  it("withdraws the event when the service does not send it", async () => {
     const applicationId = await create();
     await expect(testEndpoint(database, applicationId, 0)).rejects.toThrow("the service must be running");
     expect(await listEvents(database, applicationId, { state: undefined, limit: 1 })).toEqual([]);

@@ -5,7 +5,7 @@ const NEWEST = "n".repeat(43);
 const OVERTAKEN = "o".repeat(43);
 const CURRENT = "c".repeat(43);
 
-describe("what key rotate and key list say (contract section 10)", () => {
+describe("the output of key rotate and key list (contract section 10)", () => {
   it.each([
     { isUrgent: false, doors: "By then every cached copy of the key set has it." },
     {
@@ -22,7 +22,7 @@ describe("what key rotate and key list say (contract section 10)", () => {
     },
   );
 
-  it("which key signs now and which does next, with times, on 80 columns", () => {
+  it("shows which key signs now and which does next, with times, in 80 columns", () => {
     const createdAt = "2026-11-22T00:10:05.000Z";
     const keys = [
       { keyId: NEWEST, current: false, badges: 0, createdAt, signsFrom: "2026-11-22T00:20:05.000Z" },

@@ -79,8 +79,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe("badge show", () => {
-  it("tells an issued number (contract section 10)", async () => {
+describe("badge show (contract section 10)", () => {
+  it("shows an issued number", async () => {
     const [key] = await listSigningKeys(database, applicationId);
     expect(await showBadge(database, 100)).toEqual({
       number: "100",
@@ -101,7 +101,7 @@ describe("badge show", () => {
     });
   });
 
-  it("tells a reserved number and when its invitation ends", async () => {
+  it("shows a reserved number and when its invitation ends", async () => {
     expect(await showBadge(database, 110)).toMatchObject({
       state: "reserved",
       userId: null,
@@ -109,7 +109,7 @@ describe("badge show", () => {
     });
   });
 
-  it("tells the state of a badge by the clock, its end and its last change (contract section 12)", async () => {
+  it("shows the present state of a badge, its end and its last change (contract section 12)", async () => {
     expect(await showBadge(database, 120)).toMatchObject({ state: "replaced", retiredAt: "1970-01-01T00:00:02.000Z" });
     expect(await showBadge(database, 121)).toMatchObject({
       state: "suspended",
@@ -120,20 +120,20 @@ describe("badge show", () => {
     expect(await showBadge(database, 123)).toMatchObject({ state: "expired", expiresAt: "1970-01-01T00:00:05.000Z" });
   });
 
-  it("tells free and foreign numbers", async () => {
+  it("shows which numbers are free, and which are in no range", async () => {
     expect(await showBadge(database, 199)).toMatchObject({ state: "free", applicationId });
     expect(await showBadge(database, 200)).toMatchObject({ state: "outside", applicationId: null });
     expect(await showBadge(database, 99)).toMatchObject({ state: "outside", applicationId: null });
   });
 
-  it("never tells the device or the invitation token's digest", async () => {
+  it("never shows the device or the digest of the invitation token", async () => {
     const told = JSON.stringify([await showBadge(database, 100), await showBadge(database, 110)]);
     expect(told).not.toMatch(/digest/);
   });
 });
 
-describe("stats", () => {
-  it("counts badges by what devices told and by state, invitations by state, and numbers (section 10)", async () => {
+describe("stats (contract section 10)", () => {
+  it("counts badges by metadata and by state, invitations by state, and numbers", async () => {
     const notTold = { value: null, badges: 4 };
     const { badgesPerDay, asOf, ...counted } = await readStatistics(database, applicationId);
     expect(badgesPerDay).toHaveLength(90);
@@ -157,7 +157,7 @@ describe("stats", () => {
     });
   });
 
-  it("tells how full a range is: numbers that rest are used until the reuse delay is over (section 10)", async () => {
+  it("counts resting numbers as used until the reuse delay is over", async () => {
     const plain = { name: "Small", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 3600 };
     const range = { first: 1, last: 3 };
     const { applicationId: id } = await createApplication(database, {
@@ -198,7 +198,7 @@ describe("stats", () => {
 });
 
 describe("reconcile", () => {
-  it("does not report what another request has taken the place of (contract section 10)", async () => {
+  it("does not report a request that another one has replaced (contract section 10)", async () => {
     const first = await requestReconciliation(database, null, "d1");
     // The mark of a request is its millisecond.
     while (Date.now() === first.requestedAt) await wait(1);

@@ -68,8 +68,8 @@ const publicHalves = async () => {
 };
 const keysOfFile = () => [...readLocalKeys(state)].map(([version, key]) => [version, publicHalf(key)]);
 
-describe("local sealing keys", () => {
-  it("are made once, whoever starts first, and only their owner reads them", async () => {
+describe("local sealing keys (contract section 10)", () => {
+  it("are created once, whichever process is first, and only their owner can read them", async () => {
     await Promise.all([1, 2].map(() => ensureLocalSealing(database, state)));
     expect(keysOfFile()).toHaveLength(1);
     expect(await publicHalves()).toEqual(keysOfFile());
@@ -86,26 +86,26 @@ describe("local sealing keys", () => {
     expect(await publicHalves()).toEqual(before);
   });
 
-  it("must be those of the database", async () => {
+  it("must match those of the database", async () => {
     await seed();
     await expect(ensureLocalSealing(database, otherState())).rejects.toThrow("does not hold the sealing key 1");
   });
 
-  it("rotate one version at a time, whoever does it at once", async () => {
+  it("rotate one version at a time, even if several processes rotate at once", async () => {
     await seed();
     const versions = await Promise.all([1, 2].map(() => rotateLocalSealingKey(database, state)));
     expect(await publicHalves()).toEqual(keysOfFile());
     expect(Math.max(...versions)).toBe((await publicHalves()).length);
   });
 
-  it("rotate on after a run that died between file and database", async () => {
+  it("still rotate after a run that died between file and database", async () => {
     await seed();
     expect(await rotateLocalSealingKey(database, state)).toBe(2);
     expect(keysOfFile()).toHaveLength(2);
     expect(await publicHalves()).toEqual(keysOfFile());
   });
 
-  it("are taken out of the file one by one", async () => {
+  it("are removed from the file one by one", async () => {
     await seed();
     expect(removeLocalKey(state, 1)).toBe(true);
     expect(removeLocalKey(state, 1)).toBe(false);
@@ -113,7 +113,7 @@ describe("local sealing keys", () => {
   });
 });
 
-describe("sealing keys", () => {
+describe("sealing keys (contract section 10)", () => {
   const resealAll = (version: number) =>
     database.run((orm) =>
       orm.batch([
@@ -123,7 +123,7 @@ describe("sealing keys", () => {
       ]),
     );
 
-  it("count the values that need them, and seal to the newest", async () => {
+  it("show how many values need them, and new values are sealed to the newest", async () => {
     await seed();
     await create(database);
     await rotateLocalSealingKey(database, state);
@@ -134,7 +134,7 @@ describe("sealing keys", () => {
     ]);
   });
 
-  it("are removed only when nothing needs them", async () => {
+  it("can be removed only when no value needs them", async () => {
     await seed();
     await create(database);
     await expect(removeSealingKey(database, 1)).rejects.toThrow("is the newest");
@@ -147,7 +147,7 @@ describe("sealing keys", () => {
     expect((await listSealingKeys(database)).map(({ version }) => version)).toEqual([2]);
   });
 
-  it("are watched until everything is re-sealed", async () => {
+  it("show the progress until everything is re-sealed", async () => {
     await seed();
     await create(database);
     await rotateLocalSealingKey(database, state);
@@ -194,7 +194,7 @@ describe("values that the service cannot open (contract section 9)", () => {
     await expect(removeSealingKey(database, 1)).rejects.toThrow("1 value still needs sealing key 1");
   });
 
-  it("are counted where they are many, and nobody claims that the service runs", async () => {
+  it("are counted if they are many, without the claim that the service runs", async () => {
     await seed();
     for (const _ of [1, 2, 3]) await create(database);
     await rotateLocalSealingKey(database, state);
@@ -244,7 +244,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     expect(name).toBe(`SEALING_KEY_1_${digest.slice(0, 16)}`);
   });
 
-  it("are usable and never overwritten when two administrators make one at the same moment", async () => {
+  it("are usable and never overwritten if two administrators create one at the same moment", async () => {
     const worker = deployedWorker();
     const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(database, worker)));
     expect(made.filter(({ isOurs }) => isOurs)).not.toHaveLength(0);
@@ -254,7 +254,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
   });
 
   it.each(["before", "after"])(
-    "survive an administrator who stalls right %s setting the secret while another makes the same version",
+    "stay usable if an administrator stalls right %s setting the secret while another creates the same version",
     async (moment) => {
       const worker = deployedWorker();
       const overtake = async () => {
@@ -288,7 +288,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     },
   );
 
-  it("are not blocked by a run that died, whose secret goes with its version", async () => {
+  it("are not blocked by a run that died; its secret is removed with its version", async () => {
     const worker = deployedWorker();
     const dying: WorkerSecrets = {
       ...worker,
@@ -318,7 +318,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     expect(await deleteSealingSecrets(worker, 1)).toBe(0);
   });
 
-  it("are not taken for made when release 1.0 only claimed their version", async () => {
+  it("do not count as created if release 1.0 only claimed their version", async () => {
     await database.run((orm) => orm.insert(sealingKey).values({ version: -1, publicKey: "a claim", createdAt: 1 }));
     await expect(create(database)).rejects.toThrow("There is no sealing key yet");
     const worker = deployedWorker();

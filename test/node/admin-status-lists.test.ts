@@ -41,7 +41,7 @@ async function create(...words: string[]): Promise<string> {
 const json = async (...words: string[]): Promise<unknown> => JSON.parse((await admin(...words, "--json")).stdout);
 
 describe("status lists in the administration script (contract section 14)", () => {
-  it("are off with a lifetime of a day unless they are asked for, and shown by every command that shows applications", async () => {
+  it("are off by default, with a lifetime of a day, and shown by every command that shows applications", async () => {
     const plain = await create();
     const without = await create("--no-status-list", "--status-lifetime", "60");
     const withLists = await create("--status-list", "--status-lifetime", "3600");
@@ -60,7 +60,7 @@ describe("status lists in the administration script (contract section 14)", () =
     expect((await admin("application", "show", plain)).stdout).toMatch(/^ {2}Status lists +no$/m);
   });
 
-  it("are turned on and off, and their lifetime changed, each without the other", async () => {
+  it("can be turned on and off, and their lifetime changed, independently", async () => {
     const id = await create();
     const update = (...words: string[]) => json("application", "update", id, ...words);
     expect(await update("--status-list")).toMatchObject({ statusList: true, statusLifetimeSeconds: 86_400 });
@@ -92,7 +92,7 @@ describe("status lists in the administration script (contract section 14)", () =
     },
   );
 
-  it("need an https URL of the deployed service; locally http will do", () => {
+  it("need an https URL of the deployed service; locally http is enough", () => {
     expect(() => assertPublicUrl("https://badges.example.com", "production")).not.toThrow();
     expect(() => assertPublicUrl("http://localhost:8787", undefined)).not.toThrow();
     for (const text of ["http://badges.example.com", "badges.example.com", "https://badges.example.com/?a"]) {

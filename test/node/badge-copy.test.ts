@@ -111,7 +111,7 @@ describe("the program of the client's README that keeps a copy of the badges (co
     expect(readCopy().badges[invitation.badgeId]?.state).toBe("expired");
   }, 120_000);
 
-  it("starts again when its cursor has expired, without what it knew before", async () => {
+  it("starts again with an empty copy when its cursor has expired", async () => {
     const { badges } = readCopy();
     // A cursor as the service gives them, of another epoch: the database was restored since.
     const cursor = Buffer.from(`changes:${"0".repeat(32)}:1:1`).toString("base64url");

@@ -6,7 +6,7 @@ const SEED = 20_261_128;
 
 describe("a service that is killed (contract sections 1, 5 and 8)", () => {
   it(
-    "keeps every number and state it answered, one event a badge, and a copy by the feed exact, with SIGKILL under traffic",
+    "keeps every number and state it returned, one event a badge, and an exact copy by the feed, with SIGKILL under traffic",
     async () => {
       const said: string[] = [];
       const length = byEffort({ kills: 1, drains: false }, { kills: 10, drains: true });

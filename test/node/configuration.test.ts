@@ -28,8 +28,8 @@ function bindings(config: Unstable_Config): string[] {
   ];
 }
 
-describe("wrangler.toml, which the deployed Worker runs by", () => {
-  it("has production beside local development", () => {
+describe("wrangler.toml", () => {
+  it("has production besides local development", () => {
     expect(ENVIRONMENTS).toEqual(["local", "production"]);
   });
 
@@ -38,7 +38,7 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
       expect(config.triggers.crons).toEqual(["* * * * *"]);
     });
 
-    it("consumes the queue that it sends to, and the dead letters of that one (contract section 8)", () => {
+    it("consumes the queue that it sends to, and that queue's dead letters (contract section 8)", () => {
       const [sent] = (config.queues.producers ?? []).map(({ queue }) => queue);
       const consumers = new Map(config.queues.consumers?.map((consumer) => [consumer.queue, consumer]));
       const dead = consumers.get(sent ?? "")?.dead_letter_queue ?? "";
@@ -54,12 +54,12 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
       expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 100, max_batch_timeout: 0 });
     });
 
-    it("lets the platform log no URL: that of a revocation holds a token (contract section 9)", () => {
+    it("turns off the platform's logs of URLs, because a revocation's has a token (contract section 9)", () => {
       expect(config.observability).toMatchObject({ enabled: true, logs: { invocation_logs: false } });
       expect(config.logpush ?? false).toBe(false);
     });
 
-    it("limits calls as section 7 of the contract says: 60 by device, 1,200 by address, in a minute", () => {
+    it("limits calls to 60 a device and 1,200 an address in a minute (contract section 7)", () => {
       const limits = config.ratelimits.map(({ name: limit, simple }) => [limit, simple] as const);
       expect(Object.fromEntries(limits)).toMatchObject({
         DEVICE_LIMIT: { limit: 60, period: 60 },
@@ -77,7 +77,7 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
       expect(config.d1_databases.map(({ migrations_dir }) => migrations_dir)).toEqual(["migrations"]);
     });
 
-    it("has the flags that the code relies on (contract section 8: the public internet only, nobody waits)", () => {
+    it("has the flags that the code relies on (contract section 8: only the public internet)", () => {
       expect(config.compatibility_flags).toEqual([
         "global_fetch_strictly_public",
         "queue_consumer_no_wait_for_wait_until",
@@ -85,7 +85,7 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
       expect(config.compatibility_date).toBe(local.compatibility_date);
     });
 
-    it("asks the Worker first about every path, so that assets have the Worker's headers and errors", () => {
+    it("runs the Worker first for every path, so that assets have its headers and errors", () => {
       expect(config.assets).toMatchObject({
         directory: expect.stringContaining("dist/assets"),
         run_worker_first: true,
@@ -97,7 +97,7 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
     });
   });
 
-  it("shares nothing between environments: no name, database, queue or counter stands in two", () => {
+  it("shares no name, database, queue or counter between environments", () => {
     const resources = configurations.flatMap(([, config]) => [
       `Worker ${config.name}`,
       ...config.d1_databases.flatMap(({ database_id, database_name }) => [`D1 ${database_id}`, `D1 ${database_name}`]),
@@ -107,7 +107,7 @@ describe("wrangler.toml, which the deployed Worker runs by", () => {
     expect(new Set(resources).size).toBe(resources.length);
   });
 
-  it("leaves one value to whoever deploys, the ID of the database, which deploying explains", () => {
+  it("leaves one value to fill in, the ID of the database, which the operations document explains", () => {
     const lines = TEXT.split("\n").filter((line) => line.includes("REPLACE_ME"));
     expect(lines).toEqual([expect.stringMatching(/^database_id = "REPLACE_ME" .*wrangler d1 create/)]);
     expect(read("production").d1_databases.map(({ database_id }) => database_id)).toEqual(["REPLACE_ME"]);
