@@ -15,7 +15,7 @@ async function demo(words: readonly string[], settings: Record<string, string> =
   return { code: child.exitCode, stdout, stderr };
 }
 
-describe("npm run demo, with the service running", () => {
+describe("npm run demo with the service running (contract section 10)", () => {
   let service: RunningService;
   let told: Awaited<ReturnType<typeof demo>>;
 
@@ -87,7 +87,7 @@ describe("npm run demo, with the service running", () => {
     }
   });
 
-  it("prints the command so that it works when it is pasted (contract section 10)", async () => {
+  it("prints commands that work when they are pasted", async () => {
     const [, pasted = ""] = / > (npm run (?:.*\\\n)*.*)\n/.exec(told.stdout) ?? [];
     expect(pasted).toContain("application create");
     // A shell of its own, in which npm prints the words that it gets.
@@ -98,7 +98,7 @@ describe("npm run demo, with the service running", () => {
     ]);
   });
 
-  it("fits 80 columns, without colours where no terminal is", () => {
+  it("fits 80 columns, and has no colours without a terminal", () => {
     expect(told.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(told.stdout).not.toContain("\u001b");
   });
@@ -112,7 +112,7 @@ describe("npm run demo, with the service running", () => {
   });
 });
 
-describe("npm run demo, otherwise", () => {
+describe("npm run demo without the service (contract section 10)", () => {
   it("says in one line that the service must be started first", async () => {
     const origin = `http://localhost:${await freePort()}`;
     const { code, stdout, stderr } = await demo(["--url", origin]);
@@ -126,7 +126,7 @@ describe("npm run demo, otherwise", () => {
     expect(stderr).toMatch(/^[^\n]*http:\/\/localhost:\d+\n$/);
   });
 
-  it("explains itself", async () => {
+  it("has a help page", async () => {
     const { code, stdout, stderr } = await demo(["--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain("npm run demo [-- --url URL]");

@@ -10,8 +10,8 @@ import {
 const RATE_LIMIT =
   /name = "(?<name>\w+_LIMIT)"\nnamespace_id = "\d+"\nsimple = \{ limit = (?<limit>\d+), period = 60 \}/g;
 
-describe("the rate limits that the reference tells (contract section 7)", () => {
-  it("are those that the platform goes by, locally and in production", () => {
+describe("the rate limits in the reference (contract section 7)", () => {
+  it("equal the platform's limits, locally and in production", () => {
     const config = readFileSync(new URL("../../wrangler.toml", import.meta.url), "utf8");
     const limits = [...config.matchAll(RATE_LIMIT)].map(({ groups }) => `${groups?.name} ${groups?.limit}`);
     expect([DEVICE_CALLS_PER_MINUTE, CLIENT_IP_CALLS_PER_MINUTE, REFUSED_CALLS_PER_MINUTE]).toEqual([60, 1200, 120]);

@@ -27,13 +27,13 @@ const anchorsOf = (text: string): string[] =>
   );
 
 describe("the documents", () => {
-  it.each(DOCUMENTS)("%s names source files that are there", (document) => {
+  it.each(DOCUMENTS)("%s names only source files that exist", (document) => {
     const named = [...read(document).matchAll(/`([\w/.-]+\/[\w.-]+\.ts)`/g)].map(([, path = ""]) => path);
     const missing = named.filter((path) => !ROOTS.some((root) => existsSync(join(PROJECT, root, path))));
     expect(missing).toEqual([]);
   });
 
-  it.each(DOCUMENTS)("%s links to files and headings that are there", (document) => {
+  it.each(DOCUMENTS)("%s links only to files and headings that exist", (document) => {
     const links = [...read(document).matchAll(/\]\((?!https?:|\.\.\/\.\.\/actions)([^)\s]+)\)/g)].map(
       ([, to = ""]) => to,
     );

@@ -37,7 +37,7 @@ afterAll(async () => {
 describe("/docs over HTTP (contract sections 6 and 11)", () => {
   const get = (path: string, init: RequestInit = {}) => fetch(`${service.origin}${path}`, init);
 
-  it("answers the page, with a request ID and a policy that allows no other host", async () => {
+  it("returns the page, with a request ID and a policy that allows no other host", async () => {
     for (const method of ["GET", "HEAD"]) {
       const { status, headers } = await get("/docs", { method, redirect: "manual" });
       expect(status).toBe(200);
@@ -50,7 +50,7 @@ describe("/docs over HTTP (contract sections 6 and 11)", () => {
     }
   });
 
-  it("names in the page no file of another host", async () => {
+  it("refers to no file of another host", async () => {
     const html = await (await get("/docs")).text();
     const files = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path]) => path ?? "");
     expect(files.length).toBeGreaterThan(3);
@@ -60,12 +60,12 @@ describe("/docs over HTTP (contract sections 6 and 11)", () => {
     }
   });
 
-  it("leads from /docs/ to the page", async () => {
+  it("redirects from /docs/ to the page", async () => {
     const { url, status } = await get("/docs/");
     expect({ url, status }).toEqual({ url: `${service.origin}/docs`, status: 200 });
   });
 
-  it("answers what is not there, and other methods, like every path", async () => {
+  it("responds to unknown files and other methods as to every path", async () => {
     for (const path of ["/docs/nothing", "/docs/docs.html", "/docs.html", "/docs/scalar.js/"]) {
       const response = await get(path, { redirect: "manual" });
       expect([response.status, await response.json()], path).toEqual([404, { error: "NOT_FOUND" }]);
@@ -137,7 +137,7 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     return { route, button, dialog: page.getByRole("dialog") };
   }
 
-  it("gets a badge of the demo application when a call is tried as it stands, on a desktop and on a phone", async () => {
+  it("gets a badge of the demo application when a call is tried unchanged, on a desktop and on a phone", async () => {
     for (const page of [desktop, phone]) {
       const { route, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
       const answered = page.waitForResponse(`${service.origin}/v1/badge`);
@@ -184,19 +184,19 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
   );
 
   // Each theme and each width is looked at whole above; this is what only the two together show.
-  it("has no fault that axe-core finds in the dark sidebar of a desktop", async () => {
+  it("has no fault that axe-core finds in the dark sidebar on a desktop", async () => {
     const page = await open(DESKTOP, "dark");
     await page.locator(SIDEBAR).getByText("Get a badge number").waitFor();
     expect(await faultsOf(page, SIDEBAR)).toEqual([]);
     await page.context().close();
   });
 
-  it("does all that without a complaint in the console and without asking another host", () => {
+  it("does all that without console errors and without requests to another host", () => {
     expect(complaints).toEqual([]);
     expect(foreignRequests).toEqual([]);
   });
 
-  it("cannot ask another host, whatever script runs in it", async () => {
+  it("cannot send requests to another host, whatever script runs in it", async () => {
     const refused = await desktop.evaluate(async () => {
       const violations: string[] = [];
       document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));

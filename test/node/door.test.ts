@@ -62,7 +62,7 @@ async function outcome(door: DoorControl, index = 0): Promise<string> {
 }
 
 describe("a door that keeps keys and status lists (contract section 14)", () => {
-  it("opens for an active badge, and not for one that was revoked or suspended", async () => {
+  it("opens for an active badge, and not for a revoked or suspended one", async () => {
     service.statuses.set(1, REVOKED).set(2, SUSPENDED);
     const door = await openDoor();
     expect(await door.refresh()).toBe(true);
@@ -101,7 +101,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(await outcome(door, 3)).toBe("open");
   });
 
-  it("opens for nobody once its list has expired, and says so by its policy", async () => {
+  it("refuses every badge once its list has expired, and logs why", async () => {
     const door = await openDoor();
     await door.refresh();
     goDown();
@@ -115,7 +115,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     });
   });
 
-  it("opens for nobody without keys, and says what is wrong", async () => {
+  it("refuses every badge without keys, and logs what is wrong", async () => {
     goDown();
     const door = await openDoor();
     expect(await door.refresh()).toBe(false);
@@ -125,7 +125,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(existsSync(join(folder, "door.json"))).toBe(false);
   });
 
-  it("verifies the badges of an application without status lists as ever", async () => {
+  it("verifies the badges of an application without status lists", async () => {
     service.hasStatusLists = false;
     const door = await openDoor();
     expect(await door.refresh()).toBe(true);
@@ -133,7 +133,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(logged).toEqual([]);
   });
 
-  it("asks for every list until one does not exist, and keeps a list whose turn does not come", async () => {
+  it("downloads lists until one does not exist, and keeps a list that it did not reach", async () => {
     service.statuses.set(1, REVOKED);
     const door = await openDoor();
     await door.refresh();
@@ -256,7 +256,7 @@ describe("what a door does not let itself be told (contract section 14)", () => 
     ["an error", () => Response.json({ error: "UNAVAILABLE" }, { status: 503 })],
     ["something that does not exist", () => Response.json({ error: "UNKNOWN_APPLICATION" }, { status: 404 })],
     ["more than any key set", () => new Response("x".repeat(600_000))],
-  ])("keeps its keys when it gets %s, and refreshes its lists all the same", async (_, response) => {
+  ])("keeps its keys when it gets %s, and still refreshes its lists", async (_, response) => {
     const door = await openDoor();
     await door.refresh();
     pass(5 * MINUTE);
@@ -268,7 +268,7 @@ describe("what a door does not let itself be told (contract section 14)", () => 
     expect(logged).toHaveLength(1);
   });
 
-  it("stops trusting a key that is not published any more", async () => {
+  it("stops trusting a key that is no longer published", async () => {
     const door = await openDoor();
     await door.refresh();
     const stolen = service.badgeSignature(0);
@@ -292,10 +292,10 @@ function otherUri(): string {
   return other.statusList();
 }
 
-describe("when a door asks (contract sections 3 and 14)", () => {
+describe("when a door downloads (contract sections 3 and 14)", () => {
   const keySets = () => service.requested.filter((path) => path.endsWith("/jwks.json")).length;
 
-  it("asks for the key set every five minutes, and for lists each time", async () => {
+  it("downloads the key set every five minutes, and lists at every refresh", async () => {
     const door = await openDoor();
     for (let time = 0; time < 10; time++) {
       await door.refresh();
@@ -307,7 +307,7 @@ describe("when a door asks (contract sections 3 and 14)", () => {
     expect(service.requested.filter((path) => path.endsWith("/status/0"))).toHaveLength(11);
   });
 
-  it("asks for the key set sooner when a badge or a list has a key it does not know", async () => {
+  it("downloads the key set earlier when a badge or a list has an unknown key", async () => {
     const door = await openDoor();
     await door.refresh();
     service.keys.push(newKey("second"));
@@ -323,7 +323,7 @@ describe("when a door asks (contract sections 3 and 14)", () => {
     expect(await outcome(door)).toBe("open");
   });
 
-  it("goes on asking when its clock is set back", async () => {
+  it("continues to download when its clock is set back", async () => {
     const door = await openDoor();
     await door.refresh();
     now -= 365 * DAY;
@@ -347,10 +347,10 @@ describe("when a door asks (contract sections 3 and 14)", () => {
   });
 });
 
-describe("a door's file", () => {
+describe("the file of a door", () => {
   const path = () => join(folder, "door.json");
 
-  it("is readable for its owner alone, and nothing is left beside it", async () => {
+  it("is readable only by its owner, and leaves no temporary file", async () => {
     const door = await openDoor();
     await door.refresh();
     expect(statSync(path()).mode & 0o777).toBe(0o600);
@@ -373,7 +373,7 @@ describe("a door's file", () => {
     expect(readFileSync(path(), "utf8")).not.toBe(second);
   });
 
-  it("survives a crash while it is written", async () => {
+  it("survives a crash during a write", async () => {
     await (await openDoor()).refresh();
     writeFileSync(`${path()}.new`, '{"keys":');
     goDown();
@@ -385,7 +385,7 @@ describe("a door's file", () => {
     ["is of something else", '{"name":"x"}'],
     ["is of another application", '{"applicationId":"app_other","keys":{"keys":[{}]},"statusLists":{}}'],
     ["is empty", ""],
-  ])("is ignored, with a word, when it %s", async (_, content) => {
+  ])("is ignored, with a line in the log, when it %s", async (_, content) => {
     writeFileSync(path(), content);
     const door = await openDoor();
     expect(logged).toEqual([expect.stringContaining(`${path()} is ignored: `)]);
@@ -393,7 +393,7 @@ describe("a door's file", () => {
     expect(await outcome(door)).toBe("open");
   });
 
-  it("that cannot be written does not keep the door from working", async () => {
+  it("does not keep the door from working when it cannot be written", async () => {
     mkdirSync(`${path()}.new`);
     chmodSync(`${path()}.new`, 0o500);
     const door = await openDoor();
@@ -402,7 +402,7 @@ describe("a door's file", () => {
     expect(logged).toEqual([expect.stringContaining(`${path()} was not written: `)]);
   });
 
-  it("with a list that was changed by hand is not believed", async () => {
+  it("with a list that was changed is not trusted", async () => {
     service.statuses.set(5, REVOKED);
     await (await openDoor()).refresh();
     const [header = "", payload = "", signature = ""] = service.statusList().split(".");
@@ -466,7 +466,7 @@ describe("the program src/examples/door.ts", () => {
     return said;
   }
 
-  it("says what it does with each line and why, and goes on doing so without the service (contract section 14)", async () => {
+  it("prints what it does with each line and why, also without the service (contract section 14)", async () => {
     now = Date.now();
     service.statuses.set(6, REVOKED);
     const lines = await withService(async () => {
@@ -487,7 +487,7 @@ describe("the program src/examples/door.ts", () => {
     expect(offline.err).toContain("ECONNREFUSED");
   });
 
-  it("takes badge signatures on a port of this computer", async () => {
+  it("accepts badge signatures on a port of this computer", async () => {
     now = Date.now();
     service.statuses.set(6, REVOKED);
     await withService(async () => {

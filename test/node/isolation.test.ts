@@ -69,8 +69,8 @@ async function issueBadges(applicationid: string, number: number): Promise<void>
   await Promise.all(Array.from({ length: number }, (_, device) => issue(device)));
 }
 
-describe("a receiver that hangs delays nobody else's events (contract section 8)", () => {
-  it("on the queue of the platform: the healthy one has all of its events before the hanging one answers any", async () => {
+describe("a receiver that hangs delays no other application's events (contract section 8)", () => {
+  it("on the platform's queue: the healthy one has all of its events before the hanging one responds to any", async () => {
     const hanging = await applicationWith((server) =>
       server.on("request", (_request, response) => {
         happened.push("hanging arrived");

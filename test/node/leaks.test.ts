@@ -122,7 +122,7 @@ function forms(secret: string): string[] {
 }
 
 describe("a copy of everything the service writes (contract section 9)", () => {
-  it("was made by a full run: badges, signatures, invitations, a delivered webhook, storage of both kinds", () => {
+  it("comes from a full run: badges, signatures, invitations, a delivered webhook, D1 and objects", () => {
     const [delivery] = deliveries;
     const secret = secrets.get("application secret") ?? "";
     expect(delivery?.headers.signature).toBe(
@@ -136,7 +136,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(logs).toContain('"event":"request"');
   });
 
-  it("holds no secret, token, udid or signature header, in any form, in storage or in logs", () => {
+  it("has no secret, token, udid or signature header, in any form, in storage or in logs", () => {
     const places = [
       ...storage(),
       { name: "logs", bytes: Buffer.from(logs.replace(service.demo.applicationSecret, "")) },
@@ -150,7 +150,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(secrets.size).toBe(10);
   });
 
-  it("holds no private key in the clear", () => {
+  it("has no private key in the clear", () => {
     const pkcs8P256 = "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420";
     const [sealingKey = ""] =
       /(?<=SEALING_KEY_1=)\S+/.exec(readFileSync(join(service.folder, "state", "sealing-keys.env"), "utf8")) ?? [];

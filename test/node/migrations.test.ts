@@ -79,7 +79,7 @@ describe("a database of release 1.0.0", () => {
     }
   });
 
-  it("lists its badges as before, and tells of a replaced one as the last of the application (contract section 13)", () => {
+  it("lists its badges as before, and a replaced one is the application's last in the feed (contract section 13)", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");
     const badges = db.prepare("SELECT number, position, state, ended_at, change FROM badge ORDER BY number");
@@ -95,7 +95,7 @@ describe("a database of release 1.0.0", () => {
     );
   });
 
-  it("wants the events that it had, and cursors that nobody can guess (contract sections 13 and 18)", () => {
+  it("subscribes to the same events as before, and has cursors that cannot be guessed (contract sections 13 and 18)", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");
     const applications = z
@@ -109,7 +109,7 @@ describe("a database of release 1.0.0", () => {
     }
   });
 
-  it("has no status lists until an application is given them, with a lifetime of a day (contract section 14)", () => {
+  it("has no status lists until an application turns them on, with a lifetime of a day (contract section 14)", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");
     const applications = db.prepare("SELECT status_list, status_lifetime_seconds FROM application").all();
@@ -119,7 +119,7 @@ describe("a database of release 1.0.0", () => {
     ]);
   });
 
-  it("finds the badges that ended before by the index of status lists, and no other (contract section 14)", () => {
+  it("finds only the badges that had ended by the index of status lists (contract section 14)", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");
     const indexed = db.prepare(
@@ -152,7 +152,7 @@ describe("a database of release 1.0.0", () => {
     expect(keys[2]?.signs_from).toBeLessThanOrEqual(Date.now());
   });
 
-  it("finds the current badge of a device by the new index, and leaves out first and retired ones", () => {
+  it("finds the current badge of a device by the new index, without first and retired ones", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");
     const indexed = db.prepare(

@@ -20,11 +20,11 @@ describe("the mutants of a text", () => {
     expect(mutated(text)).toEqual(expected);
   });
 
-  it("leave alone what only the compiler or a person reads", () => {
+  it("do not change what only the compiler or a person reads", () => {
     expect(mutated('import a from "b"; type C = "d" | 1; throw new Error(e ? "f" : "g");')).toEqual([]);
   });
 
-  it("are limits ten times as large or as small where the text is the limits of the design", () => {
+  it("are limits ten times as large or as small for the file of limits", () => {
     const text = "export const A = 60; export const B = 1;";
     const mutants = mutantsOf("src/shared/limits.ts", text).map(({ replacement }) => replacement);
     expect(mutants).toEqual(["(600)", "(6)"]);
@@ -48,7 +48,7 @@ describe("the files that mutants are made of", () => {
     .filter((file) => file.endsWith(".ts"))
     .map((file) => `src/${file}`);
 
-  it("are all of src, each with tests that may notice, but for those with a reason", () => {
+  it("are all of src, each with tests that may notice, except those with a reason", () => {
     const without = sources.filter((file) => reasonToLeaveOut(file) === null && testsOf(file).length === 0);
     expect(without).toEqual([]);
     const leftOut = sources.filter((file) => reasonToLeaveOut(file) !== null);
@@ -61,7 +61,7 @@ describe("the files that mutants are made of", () => {
     expect([...named].filter((file) => !existsSync(join(project, file)))).toEqual([]);
   });
 
-  it("are tried in the simulation where the file runs in it", () => {
+  it("are tried in the simulation if the file runs in it", () => {
     const simulated = sources.filter(isSimulated);
     expect(simulated).toContain("src/worker/allocator/ledger.ts");
     expect(simulated).toContain("src/worker/sweep.ts");
@@ -74,7 +74,7 @@ describe("a draw of mutants", () => {
     mutantsOf(file, file === "long.ts" ? "a = [1, 2, 3, 4, 5];" : "a = [1];"),
   );
 
-  it("takes evenly of every file, and the same for a seed", () => {
+  it("takes as many from every file, and the same for a seed", () => {
     const drawn = draw(mutants, 6, 1);
     const files = Array.from({ length: 3 }, () => ["long.ts", "short.ts"]).flat();
     expect(drawn.map(({ file }) => file)).toEqual(files);
@@ -82,7 +82,7 @@ describe("a draw of mutants", () => {
     expect(draw(mutants, 6, 2)).not.toEqual(drawn);
   });
 
-  it("is everything where there is not more", () => {
+  it("is everything if there are not more", () => {
     expect(draw(mutants, 1000, 1)).toHaveLength(mutants.length);
   });
 });

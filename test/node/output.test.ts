@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { barLines, shorten, tableLines } from "../../src/admin/output.ts";
 
-describe("what the administration script shows (contract section 10)", () => {
-  it("aligns counts also behind characters that take two columns of a terminal, or none", () => {
+describe("the output of the administration script (contract section 10)", () => {
+  it("aligns counts also after characters that are two columns wide, or none", () => {
     const lines = barLines([
       { label: "iPhone 17", count: 3 },
       { label: "携帯電話 📱", count: 2 },

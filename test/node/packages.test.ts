@@ -43,7 +43,7 @@ function run(source: string): unknown {
 }
 
 describe("the packed packages run in plain Node", () => {
-  it("the verifier decides every published vector, which it brings along", () => {
+  it("the verifier passes every published vector, which the package includes", () => {
     const outcomes = run(`
       import { readFileSync } from "node:fs";
       import { verifyBadgeSignature } from "@badge-distribution/verify";
@@ -67,7 +67,7 @@ describe("the packed packages run in plain Node", () => {
     expect(cards).toEqual(["10111101100010001110101110", "2F623AE", decoded]);
   });
 
-  it("the verifier decides every published vector of doors that challenge", () => {
+  it("the verifier passes every published vector of doors that challenge", () => {
     const outcomes = run(`
       import { readFileSync } from "node:fs";
       import { verifyPossession } from "@badge-distribution/verify";
@@ -81,7 +81,7 @@ describe("the packed packages run in plain Node", () => {
     expect(outcomes).toEqual(POSSESSION_CASES.map(({ expected }) => expected));
   });
 
-  it("the client makes a proof by a key that is not extractable, which jose verifies", async () => {
+  it("the client makes a proof with a key that is not extractable, and jose verifies it", async () => {
     const proof = run(`
       import { createProof, webCryptoProofKey } from "@badge-distribution/client";
       const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
@@ -188,7 +188,7 @@ describe("the packed packages are typed", () => {
     expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART, "mistakes.ts": MISTAKES }, options)).toBe("");
   });
 
-  it("also where nothing else is: no DOM, no Node, no Worker types", () => {
+  it("also without any other types: no DOM, no Node, no Worker types", () => {
     expect(typeErrors({ "mistakes.ts": MISTAKES }, { module: "nodenext", lib: ["es2022"], types: [] })).toBe("");
   });
 });

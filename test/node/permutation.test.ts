@@ -65,7 +65,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     );
   });
 
-  it("for any size up to 2^53 - 1, at the edges and wherever one looks", () => {
+  it("for any size up to 2^53 - 1, at the edges and at random", () => {
     const sized = fc
       .tuple(anyKey, fc.oneof(fc.integer({ min: 1, max: 5000 }), fc.maxSafeNat().filter(Boolean)))
       .chain(([key, size]) =>
@@ -86,7 +86,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     );
   });
 
-  it("for sizes right around squares and around rectangles of neighbouring sides", () => {
+  it("for sizes close to squares and to products of neighbouring numbers", () => {
     const sides = [2, 3, 10, 1000, 3162, 2 ** 16, 2 ** 20 - 1, 2 ** 26, 94_906_264, 94_906_265];
     for (const side of sides) {
       for (const middle of [side * side, side * (side + 1), side * (side - 1)]) {
@@ -97,7 +97,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     }
   });
 
-  it("for the largest sizes there are", () => {
+  it("for the largest sizes", () => {
     for (let size = MAX_SIZE - 10; size <= MAX_SIZE; size++) {
       const last = Array.from({ length: 20 }, (_, back) => size - 1 - back);
       expectInjective(COUNTING_KEY, size, [...edgeIndexes(size), ...last]);
@@ -105,7 +105,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
   });
 });
 
-describe("nobody can tell the next number from the numbers seen (contract section 1)", () => {
+describe("the next number cannot be guessed from earlier ones (contract section 1)", () => {
   const size = 10_000;
   const order = orderOf(COUNTING_KEY, size);
   const steps = order.slice(1).map((place, index) => place - (order[index] ?? 0));
@@ -120,18 +120,18 @@ describe("nobody can tell the next number from the numbers seen (contract sectio
     expect(meanStep / size).toBeLessThan(0.36);
   });
 
-  it("never steps by one distance much more often than chance does", () => {
+  it("has no distance between numbers much more often than chance", () => {
     const counts = new Map<number, number>();
     for (const step of steps) counts.set(step, (counts.get(step) ?? 0) + 1);
     // 10,000 steps over 20,000 distances, small ones more often: chance gives any of them about one.
     expect(Math.max(...counts.values())).toBeLessThanOrEqual(9);
   });
 
-  it.each([1, 2, 10, 100, 101])("has numbers %i apart in time unrelated", (lag) => {
+  it.each([1, 2, 10, 100, 101])("has no correlation between numbers %i apart in time", (lag) => {
     expect(Math.abs(correlation(order.slice(lag), order.slice(0, -lag)))).toBeLessThan(0.05);
   });
 
-  it("has the place in the queue unrelated to the number", () => {
+  it("has no correlation between a number and its index", () => {
     const indexes = [...order.keys()];
     expect(Math.abs(correlation(indexes, order))).toBeLessThan(0.05);
   });
@@ -147,7 +147,7 @@ describe("nobody can tell the next number from the numbers seen (contract sectio
     }
   });
 
-  it("has another order for another key, and the key alone decides", () => {
+  it("has another order for another key, and depends only on the key", () => {
     fc.assert(
       fc.property(anyKey, fc.nat(8 * PERMUTATION_KEY_BYTES - 1), (key, bit) => {
         const other = Uint8Array.from(key);

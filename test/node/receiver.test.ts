@@ -65,14 +65,14 @@ async function printedOf({ id }: Sent): Promise<string[]> {
   return printed.filter((line) => line.includes(id));
 }
 
-describe("the example receiver (contract section 8, from the other side)", () => {
-  it("takes a genuine webhook and prints it on one line", async () => {
+describe("the example receiver (contract section 8)", () => {
+  it("accepts a genuine webhook and prints it on one line", async () => {
     const sent = webhook();
     expect(await send(sent)).toBe(204);
     expect(await printedOf(sent)).toEqual([`badge:created ${sent.id} {"id":"1000000001","userId":"Zoë\\n🚪"}`]);
   });
 
-  it("takes every kind of event, such as a suspended badge (contract section 18)", async () => {
+  it("accepts every kind of event, such as a suspended badge (contract section 18)", async () => {
     const id = `evt_${randomBytes(13).toString("hex")}`;
     const data = { id: "1000000001", userId: "alice", state: "suspended", change: 2 };
     const text = JSON.stringify({ id, event: "badge:suspended", createdAt: new Date(), data });
@@ -81,14 +81,14 @@ describe("the example receiver (contract section 8, from the other side)", () =>
     expect(await printedOf(sent)).toEqual([`badge:suspended ${id} ${JSON.stringify(data)}`]);
   });
 
-  it("responds with 2xx to an event that it had before, and prints it once", async () => {
+  it("responds with 2xx to a repeated event, and prints it once", async () => {
     const sent = webhook();
     for (const _ of [1, 2, 3]) expect(await send(sent)).toBe(204);
     expect(await send({ ...sent, at: new Date(Date.now() - 60_000) })).toBe(204);
     expect(await printedOf(sent)).toHaveLength(1);
   });
 
-  it("takes either of two secrets, and webhooks that both have signed", async () => {
+  it("accepts either of two secrets, and webhooks signed with both", async () => {
     expect(await send(webhook({ secret: NEW }))).toBe(204);
     const sent = webhook();
     const entries = [OLD, NEW].map((secret) => new Webhook(base64Key(secret)).sign(sent.id, sent.at, sent.text));
@@ -122,13 +122,13 @@ describe("the example receiver (contract section 8, from the other side)", () =>
     expect(await printedOf(sent)).toEqual([]);
   });
 
-  it("hangs up on a body that no webhook has, and goes on", async () => {
+  it("closes the connection on a body that is too long, and continues", async () => {
     const sent = webhook({ text: "x".repeat(200_000) });
     await expect(send(sent)).rejects.toThrow();
     expect(await send(webhook())).toBe(204);
   });
 
-  it("says what is missing when it has no secret", async () => {
+  it("reports what is missing when it has no secret", async () => {
     const alone = spawn(process.execPath, [PROGRAM], { env: { ...process.env, APPLICATION_SECRET: "" } });
     let said = "";
     alone.stderr.on("data", (chunk) => (said += chunk));

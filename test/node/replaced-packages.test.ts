@@ -54,7 +54,7 @@ function run(name: string, words: readonly string[]): { process: ChildProcess; o
 }
 
 describe("the files of /docs (contract section 11)", () => {
-  it("are made before the start, or one line says why not", async () => {
+  it("are built before the start, or one line says why not", async () => {
     renameSync(join(copy, "dist"), join(copy, "away"));
     writeFileSync(join(copy, "dist"), "a file");
     const { process: made, output } = run("docs-assets.ts", []);

@@ -100,7 +100,7 @@ async function useUp(prefix: string): Promise<string[]> {
 
 // In the default suite, test/invitations/restored.test.ts says the same of rows that are put back.
 describe.skipIf(byEffort(true, false))("D1 and the objects restored to different moments (contract section 1)", () => {
-  it("no number is reissued either way, and reconcile brings back what one of them forgot", {
+  it("no number is reissued either way, and reconcile restores what one of them lost", {
     timeout: LIMIT,
   }, async () => {
     const phones = new Map<string, string>();

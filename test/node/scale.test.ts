@@ -13,14 +13,14 @@ function printed(...parameters: string[]): string {
   return execFileSync(process.execPath, command, { cwd: PROJECT, encoding: "utf8" });
 }
 
-describe("the page about scale says what the model computes", () => {
-  it("has the output of npm run scale, word for word", () => {
+describe("docs/scale.md", () => {
+  it("has the exact output of npm run scale", () => {
     const page = readFileSync(join(PROJECT, "docs/scale.md"), "utf8");
     const blocks = [...page.matchAll(/^```text\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
     expect(blocks).toEqual([printed()]);
   });
 
-  it("counts with bytes that a real SQLite needs, within a few percent on few rows", () => {
+  it("calculates with the bytes that a real SQLite needs, within a few per cent on few rows", () => {
     const measured = measureBytes(1000);
     for (const kind of ["badge", "event", "invitation", "lease"] as const) {
       expect(Math.abs(measured[kind] / BYTES[kind] - 1), kind).toBeLessThan(0.06);
@@ -47,7 +47,7 @@ describe("the model", () => {
     expect(second).toBeCloseTo(first / 2);
   });
 
-  it("takes other numbers", () => {
+  it("accepts other numbers", () => {
     expect(printed("--devices", "5000", "--skew", "0")).toContain("5,000 devices in 1,000 applications, Zipf 0.");
   });
 });

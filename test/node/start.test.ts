@@ -102,7 +102,7 @@ describe("npm start", () => {
     service?.remove();
   });
 
-  it("prints commands that work as they are printed", async () => {
+  it("prints commands that work when they are pasted", async () => {
     expect(await runPrinted(service)).toEqual(["201", "200", "200"]);
   });
 
@@ -112,7 +112,7 @@ describe("npm start", () => {
     expect(lines.map((line) => JSON.parse(line))).toContainEqual(expect.objectContaining({ event: "request" }));
   });
 
-  it("refuses to run twice on one state, and on a port that is taken", async () => {
+  it("refuses to run twice on the same data, and on a port in use", async () => {
     const port = new URL(service.origin).port;
     expect(await program("start", ["--port", String(await freePort())], state)).toEqual({
       code: 1,
@@ -126,7 +126,7 @@ describe("npm start", () => {
     });
   });
 
-  it("keeps the data from being deleted under it", async () => {
+  it("keeps the data from being deleted while it runs", async () => {
     const refused = { code: 1, stdout: "", stderr: expect.stringMatching(/^The service is running: [^\n]+\n$/) };
     expect(await program("reset", ["--yes"], state)).toEqual(refused);
   });
@@ -141,7 +141,7 @@ describe("npm start", () => {
   });
 
   it(
-    "goes on with the same data, and leaves nothing running when it is killed",
+    "continues with the same data, and leaves no process behind when it is killed",
     async () => {
       const before = service.demo;
       service = await service.restart();
@@ -184,7 +184,7 @@ describe("npm start", () => {
     START_LIMIT_MILLISECONDS,
   );
 
-  it("begins the addresses of status lists with its own (contract section 14)", async () => {
+  it("starts the URLs of status lists with its own address (contract section 14)", async () => {
     const { stdout } = await service.admin("application", "create", "--name", "Lists", "--status-list", "--json");
     const headers = { applicationid: String(JSON.parse(stdout).applicationId), udid: "phone" };
     const post = async (path: string, body: object): Promise<unknown> => {
@@ -212,7 +212,7 @@ describe("npm start", () => {
     await untilGone(below);
   });
 
-  it("says at once that the data belongs to somebody else, in one line (contract section 10)", async () => {
+  it("says at once in one line that the data belongs to another user (contract section 10)", async () => {
     const { folder, prefix } = withoutRights();
     const env = { ...process.env, BADGE_STATE_DIR: `${folder}/state` };
     const programs = [["src/dev/start.ts"], ["src/admin/main.ts", "application", "list"]];
@@ -249,7 +249,7 @@ describe("the command line of npm start", () => {
     [["--prot", "8788"], "Unknown option '--prot'; see npm start -- --help"],
     [["--host", "phone.example.com"], '"phone.example.com" is not an IP address'],
     [["8788"], "Unexpected argument '8788'; see npm start -- --help"],
-  ])("%j is a mistake told in one line", async (words, line) => {
+  ])("%j is refused with one line", async (words, line) => {
     const { code, stdout, stderr } = await program("start", words, "/nowhere");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain(line);
@@ -301,7 +301,7 @@ describe("the log filter", () => {
     expect(show(...noise, ...error, ...warning, ...noise)).toEqual(error.filter((line) => line !== ""));
   });
 
-  it("is silent about callers that hang up", () => {
+  it("is silent about callers that disconnect", () => {
     expect(show("✘ [ERROR] kj: disconnected: write(): Broken pipe", "  stack: 0x1")).toEqual([]);
   });
 });

@@ -32,7 +32,7 @@ async function sendChunked(head: string, pieces: number): Promise<string> {
   return `${/^HTTP\/1\.1 (\d+)/.exec(received)?.[1]}${failure}`;
 }
 
-describe("a body that nobody reads (contract sections 6 and 7)", () => {
+describe("a request body that the service does not read (contract sections 6 and 7)", () => {
   const device = () => `applicationid: ${service.applicationId}\r\nudid: phone-${Math.random()}`;
 
   it.each<[string, string, () => string, number]>([
@@ -42,7 +42,7 @@ describe("a body that nobody reads (contract sections 6 and 7)", () => {
     ["401", "401", () => "POST /v1/badge HTTP/1.1\r\napplicationid: nobody", 10],
     ["404", "404", () => "POST /nowhere HTTP/1.1", 1000],
     ["405", "405", () => "PUT /v1/badge HTTP/1.1", 1000],
-  ])("answered %s: the caller gets its response, and so does whoever comes next", async (_, status, head, pieces) => {
+  ])("with the response %s: the caller gets it, and the next caller gets its own", async (_, status, head, pieces) => {
     for (let round = 0; round < 8; round++) {
       expect(await sendChunked(head(), pieces)).toBe(status);
       const next = await fetch(new URL("/health", service.origin));
@@ -50,7 +50,7 @@ describe("a body that nobody reads (contract sections 6 and 7)", () => {
     }
   });
 
-  it("and has no end is cut off after some seconds", { timeout: 20_000 }, async () => {
+  it("is cut off after some seconds if it never ends", { timeout: 20_000 }, async () => {
     const { hostname, port } = new URL(service.origin);
     const socket = connect(Number(port), hostname).setEncoding("utf8");
     socket.on("error", () => {});

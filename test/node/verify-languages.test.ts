@@ -76,7 +76,7 @@ describe.each(LANGUAGES)("the verifier in $name", (language) => {
     expect(runVectors(language, changed(change))?.status).not.toBe(0);
   });
 
-  it("says what is missing where it is not installed, and exits non-zero", () => {
+  it("reports what is missing if the language is not installed, and exits non-zero", () => {
     const script = join(PROJECT, "src/dev/verify-in-language.ts");
     const nothing = { PATH: folder, HOME: folder, PYTHON_PATH: join(folder, "python") };
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, language.name], {

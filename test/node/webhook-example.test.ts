@@ -35,7 +35,7 @@ describe("the example that checks a webhook, in the reference (contract section 
     vi.useRealTimers();
   });
 
-  it("accepts the example by HMAC-SHA1 and by HMAC-SHA256, also beside the entry of another secret", async () => {
+  it("accepts the example by HMAC-SHA1 and by HMAC-SHA256, also with another secret's entry", async () => {
     const both = { isGenuine: true, isGenuineAndRecent: true };
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, HEADERS)).toEqual(both);
     const entries = `v1,AAAA ${HEADERS["webhook-signature"]}`;
@@ -48,7 +48,7 @@ describe("the example that checks a webhook, in the reference (contract section 
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, {})).toEqual(neither);
   });
 
-  it("refuses by HMAC-SHA256 what is older than five minutes, or names another time", async () => {
+  it("refuses by HMAC-SHA256 a webhook that is older than five minutes or names another time", async () => {
     const old = { isGenuine: true, isGenuineAndRecent: false };
     vi.setSystemTime(SENT_AT + 301_000);
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, HEADERS)).toEqual(old);
