@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { SIGNING_KEY, type TestKey } from "./verify-vectors/keys.ts";
+import { describeKey, SIGNING_KEY } from "./verify-vectors/keys.ts";
 import { PHONE_KEY, possessionVectors } from "./verify-vectors/possession.ts";
 
 /** Writes `src/verify/vectors-possession.json`: `node src/dev/make-possession-vectors.ts`. The tests check the result. */
@@ -16,10 +16,6 @@ const KEYS_WARNING =
   "TEST ONLY. These private keys are examples printed in RFC 7515 appendix A.3 and RFC 6979 appendix A.2.5: everyone " +
   "knows them. Never trust a signature made with one of them outside a test.";
 
-function describe(key: TestKey): object {
-  return { publicJwk: key.publicJwk, spki: key.spki, privateJwkForTestsOnly: key.privateJwk };
-}
-
 const path = fileURLToPath(new URL("../verify/vectors-possession.json", import.meta.url));
 const publishedSchema = z.object({ cases: z.array(z.object({ badgeSignature: z.string(), response: z.string() })) });
 const published = existsSync(path) ? publishedSchema.parse(JSON.parse(readFileSync(path, "utf8"))).cases : [];
@@ -27,7 +23,7 @@ const published = existsSync(path) ? publishedSchema.parse(JSON.parse(readFileSy
 const cases = possessionVectors(published.flatMap(({ badgeSignature, response }) => [badgeSignature, response]));
 const vectors = {
   description: DESCRIPTION,
-  testKeys: { warning: KEYS_WARNING, signing: describe(SIGNING_KEY), phone: describe(PHONE_KEY) },
+  testKeys: { warning: KEYS_WARNING, signing: describeKey(SIGNING_KEY), phone: describeKey(PHONE_KEY) },
   cases,
 };
 writeFileSync(path, `${JSON.stringify(vectors, null, 2)}\n`);

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { acceptedVectors } from "./verify-vectors/accepted.ts";
 import { cardVectors } from "./verify-vectors/cards.ts";
-import { OTHER_KEY, SIGNING_KEY, type TestKey } from "./verify-vectors/keys.ts";
+import { describeKey, OTHER_KEY, SIGNING_KEY } from "./verify-vectors/keys.ts";
 import { claimVectors } from "./verify-vectors/refused-claims.ts";
 import { malformedVectors } from "./verify-vectors/refused-forms.ts";
 import { headerVectors } from "./verify-vectors/refused-headers.ts";
@@ -31,10 +31,6 @@ const DESCRIPTION =
 const KEYS_WARNING =
   "TEST ONLY. These private keys are examples printed in RFC 7515 appendix A.3 and RFC 7517 appendix A.2: everyone knows " +
   "them. Never trust a signature made with one of them outside a test.";
-
-function describe(key: TestKey): object {
-  return { publicJwk: key.publicJwk, spki: key.spki, privateJwkForTestsOnly: key.privateJwk };
-}
 
 const path = fileURLToPath(new URL("../verify/vectors.json", import.meta.url));
 const publishedCase = z.looseObject({
@@ -75,7 +71,7 @@ const made = [
 ];
 const vectors = {
   description: DESCRIPTION,
-  testKeys: { warning: KEYS_WARNING, signing: describe(SIGNING_KEY), other: describe(OTHER_KEY) },
+  testKeys: { warning: KEYS_WARNING, signing: describeKey(SIGNING_KEY), other: describeKey(OTHER_KEY) },
   cases: made.map(asPublished),
   statusListEncodings: statusListEncodings(),
   ...cardVectors(),

@@ -1,45 +1,11 @@
-import type { BadgeState } from "./badge-life/states.ts";
+import type * as z from "zod";
 import { STATISTICS_DAYS, STATISTICS_VALUES_SHOWN } from "./limits.ts";
-import type { MetadataField } from "./metadata-fields.ts";
-import type { InvitationState } from "./schema.ts";
+import type { statistics } from "./overview-responses.ts";
 import type { Database } from "./storage/d1.ts";
 import { type Counts, readCounts } from "./storage/statistics.ts";
 
-export interface ValueCount {
-  /** Null: the device did not send it. */
-  value: string | null;
-  badges: number;
-}
-
 /** What `GET /v1/stats` responds and `stats --json` of the administration script prints (contract section 19). */
-export interface Statistics {
-  applicationId: string;
-  name: string;
-  /**
-   * `issued`: of badges that were not replaced. `retired`: of replaced badges. `resting`: of ended invitations, until the
-   * number is released and the reuse delay has passed. `used`: all that cannot be issued now. `usedPercent` is rounded
-   * down to a tenth, so it is 100 only when nothing is left.
-   */
-  numbers: {
-    size: number;
-    issued: number;
-    reserved: number;
-    retired: number;
-    resting: number;
-    left: number;
-    used: number;
-    usedPercent: number;
-  };
-  badges: Record<MetadataField, { values: ValueCount[]; others: number }>;
-  invitations: Record<InvitationState, number>;
-  badgesByState: Record<BadgeState, number>;
-  /** One entry a day in UTC, oldest first, today last. */
-  badgesPerDay: { day: string; badges: number }[];
-  /** Most frequent first. `outcome` is the last one; null: not tried yet. */
-  deliveries: { state: string; outcome: string | null; events: number }[];
-  /** When this was counted. */
-  asOf: string;
-}
+export type Statistics = z.infer<typeof statistics>;
 
 /** What the statistics need to know about an application. */
 export interface CountedApplication {
@@ -67,7 +33,7 @@ export async function countStatistics(
   });
   const badgesOn = new Map(counts.days.map(({ day, count }) => [day, count]));
   const days = Array.from({ length: STATISTICS_DAYS }, (_, index) => dayOf(daysFrom + index * DAY_MILLISECONDS));
-  const field = (values: ValueCount[]) => ({ values, others: counts.numbers.issued - sum(values, "badges") });
+  const field = (values: Counts["fields"]["os"]) => ({ values, others: counts.numbers.issued - sum(values, "badges") });
   const { deviceModel, os, osVersion, sdkVersion } = counts.fields;
   return {
     applicationId,

@@ -14,6 +14,13 @@ export interface TestKey {
   privateKey: KeyObject;
 }
 
+/** A key as the vector files publish it. */
+export const describeKey = (key: TestKey): object => ({
+  publicJwk: key.publicJwk,
+  spki: key.spki,
+  privateJwkForTestsOnly: key.privateJwk,
+});
+
 const CURVES = { "P-256": { openssl: "prime256v1", bytes: 32 }, "P-384": { openssl: "secp384r1", bytes: 48 } } as const;
 
 // The private keys are examples printed in RFCs, so nobody can mistake them for secrets.

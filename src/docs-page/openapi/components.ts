@@ -144,3 +144,13 @@ export const BY_DEVICE = [{ applicationid: [], udid: [] }];
 export const BY_SERVER = [{ applicationid: [], applicationsecret: [] }];
 /** Anybody may call. */
 export const BY_ANYBODY: [] = [];
+
+/** The application in the path of a route without credentials. */
+export const APPLICATION_ID_IN_PATH: Parameter = {
+  name: "applicationId",
+  in: "path",
+  description: "The application ID.",
+  required: true,
+  schema: { type: "string", minLength: 1 },
+  example: EXAMPLE_APPLICATION_ID,
+};

@@ -1,6 +1,6 @@
-import { EXAMPLE_APPLICATION_ID, EXAMPLE_JWK } from "../../shared/examples.ts";
+import { EXAMPLE_JWK } from "../../shared/examples.ts";
 import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
-import { BY_ANYBODY } from "./components.ts";
+import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation, Schema } from "./types.ts";
@@ -19,16 +19,7 @@ export const getKeySet = (): Operation => ({
 
 A disabled application keeps its key set: it gets no new signatures, but doors still check the old ones. No credentials are needed, since public keys are no secret.`,
   security: BY_ANYBODY,
-  parameters: [
-    {
-      name: "applicationId",
-      in: "path",
-      description: "The application ID.",
-      required: true,
-      schema: { type: "string", minLength: 1 },
-      example: EXAMPLE_APPLICATION_ID,
-    },
-  ],
+  parameters: [APPLICATION_ID_IN_PATH],
   responses: {
     "200": {
       description: "The key set.",

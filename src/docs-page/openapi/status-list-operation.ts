@@ -1,6 +1,6 @@
-import { EXAMPLE_APPLICATION_ID, EXAMPLE_STATUS_LIST } from "../../shared/examples.ts";
+import { EXAMPLE_STATUS_LIST } from "../../shared/examples.ts";
 import { STATUS_LIST_ENTRIES, STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
-import { BY_ANYBODY } from "./components.ts";
+import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { commonHeaders, errorResponses } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
@@ -23,14 +23,7 @@ An entry is 0 for an active badge, 1 for one that was revoked or replaced, 2 for
 A disabled application keeps its lists. Lists of past times are not available.`,
   security: BY_ANYBODY,
   parameters: [
-    {
-      name: "applicationId",
-      in: "path",
-      description: "The application ID.",
-      required: true,
-      schema: { type: "string", minLength: 1 },
-      example: EXAMPLE_APPLICATION_ID,
-    },
+    APPLICATION_ID_IN_PATH,
     {
       name: "n",
       in: "path",

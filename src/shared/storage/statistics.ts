@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { METADATA_FIELDS, type MetadataField } from "../metadata-fields.ts";
+import { EVENT_STATES } from "../schema.ts";
 import type { Database } from "./d1.ts";
 
 /**
@@ -50,7 +51,7 @@ const COUNT_DELIVERIES = `
   SELECT state, last_outcome AS outcome, count(*) AS count FROM webhook_event WHERE application_id = ?1
   GROUP BY state, last_outcome ORDER BY count DESC`;
 
-const deliveryRows = z.array(z.object({ state: z.string(), outcome: z.string().nullable(), count }));
+const deliveryRows = z.array(z.object({ state: z.enum(EVENT_STATES), outcome: z.string().nullable(), count }));
 const stateRows = z.array(z.object({ state: z.string(), count }));
 const dayRows = z.array(z.object({ day: z.string(), count }));
 

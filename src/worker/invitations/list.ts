@@ -1,17 +1,11 @@
+import type * as z from "zod";
+import type { invitationPage } from "../../shared/overview-responses.ts";
 import type { InvitationState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
 import { type ListedInvitation, listInvitations } from "../storage/invitation-list.ts";
 
 /** An invitation as the application's server sees it (contract section 19): never with its token. */
-export interface InvitationView {
-  badgeId: string;
-  state: InvitationState;
-  createdAt: string;
-  expiresAt: string;
-  badgeExpiresAt?: string;
-  /** Who claimed it. */
-  userId?: string;
-}
+export type InvitationView = z.infer<typeof invitationPage>["invitations"][number];
 
 /** The last invitation of a page. `rowid` orders invitations of the same millisecond. */
 export interface InvitationCursor {

@@ -1,27 +1,13 @@
 import * as z from "zod";
-import type { EventName, EventState } from "../../shared/schema.ts";
+import type { eventPage } from "../../shared/overview-responses.ts";
+import type { EventState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { type EndpointState, type EventRow, listEvents, replayEvent } from "../storage/webhook-list.ts";
 import { sendWakeUps } from "./wake-up.ts";
 
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
-export interface EventView {
-  id: string;
-  event: EventName;
-  state: EventState;
-  attempts: number;
-  lastStatus: number | null;
-  /** One word for how the last attempt ended; null before the first. */
-  lastOutcome: string | null;
-  /** The first bytes of the last response. */
-  lastResponse: string | null;
-  createdAt: string;
-  /** A time in the past means at once; null when no attempt follows, or none until the endpoint's settings change. */
-  nextAttemptAt: string | null;
-  deliveredAt: string | null;
-  data: Record<string, unknown>;
-}
+export type EventView = z.infer<typeof eventPage>["events"][number];
 
 /** Sorts after every event ID, so the first page starts here. */
 const NEWEST = "evt_~";
