@@ -2,7 +2,7 @@ import { createServer, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { UserError } from "../admin/errors.ts";
 
-/** Addresses that mean all of a computer's, each with the one by which the computer then reaches itself. */
+/** Addresses that stand for all interfaces, each with the loopback address to use instead on this computer. */
 const ALL_ADDRESSES: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
 
 export interface Origins {

@@ -18,7 +18,7 @@ type Credentials = z.infer<typeof credentialsSchema>;
 
 export interface DemoApplication {
   applicationId: string;
-  /** Null when it was changed since: nobody can read the new one back. */
+  /** Null when it has been changed: the new one cannot be read back. */
   applicationSecret: string | null;
   isDisabled: boolean;
 }

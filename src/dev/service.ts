@@ -25,7 +25,7 @@ export interface Service {
   /** Resolves when it has ended, by itself or by `stop`. */
   ended: Promise<void>;
   /**
-   * Resolves with the signal or exit code when the runtime below wrangler ends by itself: nothing is answered any more.
+   * Resolves with the signal or exit code when the runtime below wrangler ends by itself: the service no longer responds.
    */
   runtimeEnded: Promise<string>;
   /** wrangler's last lines, unfiltered. */
@@ -142,7 +142,7 @@ async function isHealthy(origin: string): Promise<boolean> {
 const LEVEL = /^(?:✘ \[ERROR\]|▲ \[WARNING\]) (?=\{)/;
 /** Starts a message of wrangler that must be shown: the Worker does not build, or it threw. */
 const TROUBLE = /^(?:✘ |\[wrangler:error\])/;
-/** What the runtime says of a caller that hung up, which is no trouble. */
+/** The runtime's message about a caller that disconnected, which is harmless. */
 const HANG_UP = /\bdisconnected: /;
 /** Starts any message of wrangler. */
 const MESSAGE = /^(?:✘ |▲ |⎔ |\[wrangler|[A-Za-z⛅])/;

@@ -22,7 +22,7 @@ const INSTALLED = join(PROJECT, "node_modules/.package-lock.json");
 const state = localState();
 const packagesChanged = watchPackages();
 const show = (line: string): void => {
-  // wrangler's errors about missing packages help nobody; `supervise` says what happened.
+  // wrangler's errors about missing packages are not helpful; `supervise` reports what happened.
   if (!packagesChanged()) process.stdout.write(`${line}\n`);
 };
 let service: Service | undefined;
@@ -120,7 +120,7 @@ const packagesError = (): UserError =>
  * Watches for an installation of packages. `npm ci` beside a running service deletes the files that wrangler and the
  * Worker consist of; wrangler would try to build the Worker from the rest, with thousands of lines of errors.
  *
- * @returns a function that tells whether an installation has begun since; a call costs microseconds
+ * @returns a function that checks whether an installation has begun since; a call takes microseconds
  */
 function watchPackages(): () => boolean {
   const before = identify();
@@ -133,7 +133,7 @@ function identify(): string {
   return record === undefined ? "" : `${record.ino} ${record.mtimeMs}`;
 }
 
-/** Empty when there is no file, for example while somebody replaces it. */
+/** Empty when there is no file, for example while it is being replaced. */
 const readKeyFile = (): string => (existsSync(state.sealingKeys) ? readFileSync(state.sealingKeys, "utf8") : "");
 
 /** Ends everything that was started, then this process with exit code 0. A second signal ends it at once. */

@@ -13,7 +13,7 @@ interface Command {
   program: string;
   words: readonly string[];
   folder: string;
-  /** Beside those of this process. */
+  /** Besides those of this process. */
   environment: Readonly<Record<string, string>>;
 }
 

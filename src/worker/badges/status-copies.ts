@@ -10,7 +10,7 @@ import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
 
-/** A built status list. Wherever it is copied to, it keeps the time of its making, and its age counts from there. */
+/** A built status list. Every copy keeps the time when it was built, and its age counts from then. */
 export interface ListCopy {
   /** Compact JWS. */
   jwt: string;
@@ -18,7 +18,7 @@ export interface ListCopy {
   builtAt: number;
 }
 
-/** What an isolate knows of status lists, by their addresses. */
+/** What an isolate knows about status lists, by their URLs. */
 export class StatusLists {
   readonly copies = new BoundedCache<ListCopy>(MAX_CACHED_STATUS_LISTS);
   /** The request that is building a list. An entry is left behind when that request's caller hangs up. */
@@ -53,7 +53,7 @@ const isYoung = (builtAt: number, now: number): boolean => Math.abs(now - builtA
 
 const BUILT_AT = "built-at";
 
-/** The copy of this data centre (Workers: Cache API). A cache that fails is as good as an empty one. */
+/** The copy of this data centre (Workers: Cache API). A cache that fails counts as empty. */
 export async function findShared({ edgeCache, now }: Context, uri: string): Promise<ListCopy | undefined> {
   try {
     return await withDeadline("cache", CACHE_DEADLINE_MILLISECONDS, async () => {

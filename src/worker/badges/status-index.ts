@@ -7,11 +7,11 @@ import { deriveBytes } from "../keys/derivation.ts";
 import { log } from "../log.ts";
 
 /**
- * Where a badge stands in the status lists of its application (contract section 14). Both numbers follow from its position,
- * which is assigned once and never reused, so they need no column and badges issued before are covered.
+ * The list and index of a badge in its application's status lists (contract section 14). Both follow from its position,
+ * which is assigned once and never reused, so they need no column, and earlier badges are covered.
  */
 
-/** The number of the list that has the badge of a position. */
+/** The number of the list that contains a position. */
 export const listOf = (position: number): number => Math.floor(position / STATUS_LIST_ENTRIES);
 
 /** @returns the first position of a list */
@@ -32,8 +32,8 @@ export class StatusIndexes extends BoundedCache<IndexOf> {
 }
 
 /**
- * A permutation under a key of its own for each list, so that an index tells neither the badge's number nor the order of
- * issue (draft-ietf-oauth-status-list section 12), and what somebody learns of one list says nothing about another.
+ * A permutation under a key of its own for each list, so that an index reveals neither the badge's number nor the order of
+ * issue (draft-ietf-oauth-status-list section 12), and knowledge of one list does not help with another.
  */
 export async function indexesOf(
   { custody, statusIndexes: known }: Pick<Context, "custody" | "statusIndexes">,
@@ -50,10 +50,10 @@ export async function indexesOf(
 }
 
 /**
- * The claim by which a door finds the badge's state; none when the application has no status lists.
+ * The claim with which a door finds the badge's state; none when the application has no status lists.
  *
- * Without a `PUBLIC_URL` there is no address to name. The badge is signed all the same, and the log has an error: a door
- * goes by the signature's own end then, and nobody is locked out because a variable of the deployment was lost.
+ * Without a `PUBLIC_URL` there is no URL to name. The badge is still signed, and an error is logged: doors then rely on the
+ * signature's own expiry, and nobody is locked out because a variable of the deployment was lost.
  */
 export async function statusClaim(
   context: Context,

@@ -28,9 +28,9 @@ const encoder = new TextEncoder();
 /**
  * A status list of an application: a copy that is young enough, or built from D1.
  *
- * @param clientAddress who asks: calls for lists that do not exist count as refused
+ * @param clientAddress of the caller: calls for lists that do not exist count as refused
  * @returns a compact JWS, at most `STATUS_LIST_CACHE_SECONDS` old
- * @throws Refusal UNKNOWN_STATUSLIST; Unavailable without `PUBLIC_URL`: doors then go on with the list that they have
+ * @throws Refusal UNKNOWN_STATUSLIST; Unavailable without `PUBLIC_URL`: doors then keep the list that they have
  */
 export async function readStatusList(
   context: Context,
@@ -98,7 +98,7 @@ async function recallOrBegin(context: Context, asked: AskedList, builder: object
 async function build(context: Context, asked: AskedList): Promise<ListCopy> {
   const { application, list, uri, clientAddress } = asked;
   const { db, statusLists, refusedCalls, now } = context;
-  // The list is as old as the moment before D1 was asked.
+  // The age of the list counts from before the query to D1.
   const builtAt = now();
   const first = firstPositionOf(list);
   const range = { applicationId: application.id, first, end: first + STATUS_LIST_ENTRIES };
