@@ -125,7 +125,7 @@ const STATES: Readonly<Record<ShownBadge["state"], string>> = {
   expired: "expired",
   replaced: "replaced: an invitation's badge took its place",
   reserved: "reserved by an invitation",
-  free: "free: nobody has it",
+  free: "free: not in use",
   outside: "in no application's range",
 };
 

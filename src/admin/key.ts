@@ -28,7 +28,7 @@ function addRotate(group: Command): void {
     .description(
       "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
         "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
-        "public key that was handed out stays valid.",
+        "public key that was published stays valid.",
     )
     .option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet")
     .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))

@@ -53,7 +53,7 @@ async function reconcile(
   const done = await watchReconciliation(
     database,
     request,
-    ({ open, checked }) => output.note(`Applications to go: ${open}; ${shownNumber(checked)} looked at.`),
+    ({ open, checked }) => output.note(`Applications to go: ${open}; ${shownNumber(checked)} checked.`),
     options.wait * 1000,
   );
   output.result(done, () => reconciledTable(done));

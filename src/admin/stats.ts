@@ -44,7 +44,7 @@ const TITLES: Readonly<Record<MetadataField, string>> = {
 function statisticsText({ name, applicationId, numbers, badges, ...statistics }: Statistics): string {
   const fields = METADATA_FIELDS.map((field) => {
     const { values, others } = badges[field];
-    const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not told)", count }));
+    const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not sent)", count }));
     return section(TITLES[field], others > 0 ? [...counts, { label: "(others)", count: others }] : counts);
   });
   const { usedPercent, ...counts } = numbers;

@@ -25,7 +25,7 @@ function addBlock(group: Command): void {
     .summary("refuse a user new badges and revoke the present ones")
     .description(
       "Refuses a user of application <id> new badges, and revokes for good every badge of the user that is active, " +
-        "suspended or expired. Prints those that it revoked. A user whom nobody has seen yet can be blocked too. " +
+        "suspended or expired. Prints those that it revoked. A user without any badge can be blocked too. " +
         "If it is interrupted, the running service revokes the rest within about a minute.",
     )
     .addHelpText("after", examples("user block app_… alice"))
