@@ -25,7 +25,7 @@ export interface Service {
   /** Resolves when it has ended, by itself or by `stop`. */
   ended: Promise<void>;
   /**
-   * Resolves with the signal or exit code when the runtime below wrangler ends by itself: the service no longer responds.
+   * Resolves with the signal or exit code when the runtime below wrangler ends by itself: the service is gone.
    */
   runtimeEnded: Promise<string>;
   /** wrangler's last lines, unfiltered. */

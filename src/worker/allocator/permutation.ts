@@ -16,7 +16,7 @@ const ROUNDS = 10;
 export const PERMUTATION_KEY_BYTES = 32;
 
 /** Up to this width the results of the round function are remembered: 60 KB at most. */
-const MAX_REMEMBERED_WIDTH = 750;
+const MAX_MEMOIZED_WIDTH = 750;
 
 /**
  * @returns a bijection of `0 … size - 1`, for every key and size
@@ -27,7 +27,7 @@ export function createPermutation(key: Uint8Array, size: number): (index: number
   const height = Math.ceil(size / width);
   const lastRow = size - width * (height - 1);
   const computed = createRoundFunction(key, width, height);
-  const roundFunction = width <= MAX_REMEMBERED_WIDTH ? remembering(computed, width) : computed;
+  const roundFunction = width <= MAX_MEMOIZED_WIDTH ? memoize(computed, width) : computed;
 
   return (index) => {
     if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError("index must be below size");
@@ -43,15 +43,15 @@ export function createPermutation(key: Uint8Array, size: number): (index: number
 
 type RoundFunction = (round: number, half: number) => number;
 
-/** Halves of a small range come again and again: remembering what was computed makes permuting all of it 40 times faster. */
-function remembering(compute: RoundFunction, width: number): RoundFunction {
+/** Halves of a small range recur: memoizing them makes permuting the whole range 40 times faster. */
+function memoize(compute: RoundFunction, width: number): RoundFunction {
   const results = new Float64Array(ROUNDS * width).fill(Number.NaN);
   return (round, half) => {
-    const place = round * width + half;
-    const known = results[place];
+    const index = round * width + half;
+    const known = results[index];
     if (known !== undefined && !Number.isNaN(known)) return known;
     const result = compute(round, half);
-    results[place] = result;
+    results[index] = result;
     return result;
   };
 }

@@ -19,8 +19,8 @@ export function packEntries(
   const bytes = new Uint8Array(STATUS_LIST_ENTRIES / ENTRIES_OF_BYTE);
   const add = (offset: number, value: number) => {
     const index = indexOf(offset);
-    const place = Math.floor(index / ENTRIES_OF_BYTE);
-    bytes[place] = (bytes[place] ?? 0) | (value << ((index % ENTRIES_OF_BYTE) * STATUS_BITS));
+    const byte = Math.floor(index / ENTRIES_OF_BYTE);
+    bytes[byte] = (bytes[byte] ?? 0) | (value << ((index % ENTRIES_OF_BYTE) * STATUS_BITS));
   };
   for (const offset of ended) add(offset, INVALID);
   for (const offset of paused) add(offset, SUSPENDED);

@@ -32,8 +32,8 @@ export class StatusIndexes extends BoundedCache<IndexOf> {
 }
 
 /**
- * A permutation under a key of its own for each list, so that an index reveals neither the badge's number nor the order of
- * issue (draft-ietf-oauth-status-list section 12), and knowledge of one list does not help with another.
+ * A permutation with its own key for each list, so that an index reveals neither the badge's number nor the order of issue
+ * (draft-ietf-oauth-status-list section 12), and knowledge of one list does not help with another.
  */
 export async function indexesOf(
   { custody, statusIndexes: known }: Pick<Context, "custody" | "statusIndexes">,
@@ -52,8 +52,8 @@ export async function indexesOf(
 /**
  * The claim with which a door finds the badge's state; none when the application has no status lists.
  *
- * Without a `PUBLIC_URL` there is no URL to name. The badge is still signed, and an error is logged: doors then rely on the
- * signature's own expiry, and nobody is locked out because a variable of the deployment was lost.
+ * Without a `PUBLIC_URL` there is no URL to name. The badge is still signed, and an error is logged: doors then rely on
+ * the signature's own expiry, and nobody is locked out because a variable of the deployment was lost.
  */
 export async function statusClaim(
   context: Context,

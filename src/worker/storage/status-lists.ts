@@ -14,12 +14,12 @@ export interface InactiveBadges {
 
 /**
  * One row, made from the badges that are not active: those that the index `badge_status` has, and those whose expiry is not
- * noted yet. INDEXED BY makes the statement fail where it would otherwise read active badges. Parameters: application ID,
+ * recorded yet. INDEXED BY makes the statement fail where it would otherwise read active badges. Parameters: application ID,
  * first position, position after the last, milliseconds.
  */
 export const SELECT_INACTIVE = `
   WITH inactive AS (
-    SELECT position - ?2 AS place, state IN ('revoked', 'replaced') AS is_ended
+    SELECT position - ?2 AS list_offset, state IN ('revoked', 'replaced') AS is_ended
     FROM badge INDEXED BY badge_status
     WHERE application_id = ?1 AND position >= ?2 AND position < ?3
       AND position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)
@@ -30,17 +30,17 @@ export const SELECT_INACTIVE = `
     WHERE expires_at IS NOT NULL AND ended_at IS NULL AND expires_at <= ?4
       AND application_id = ?1 AND position >= ?2 AND position < ?3
   )
-  SELECT group_concat(place) FILTER (WHERE is_ended) AS ended,
-    group_concat(place) FILTER (WHERE NOT is_ended) AS paused,
+  SELECT group_concat(list_offset) FILTER (WHERE is_ended) AS ended,
+    group_concat(list_offset) FILTER (WHERE NOT is_ended) AS paused,
     ${lastPosition("?1")} AS lastPosition
   FROM inactive`;
 
-const places = z
+const offsets = z
   .string()
   .nullable()
   .transform((text) => (text === null ? [] : text.split(",").map(Number)));
 
-export const inactiveRow = z.tuple([z.object({ ended: places, paused: places, lastPosition: z.number() })]);
+export const inactiveRow = z.tuple([z.object({ ended: offsets, paused: offsets, lastPosition: z.number() })]);
 
 /**
  * @param range positions from `first` up to `end`, which is not in it
