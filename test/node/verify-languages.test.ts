@@ -23,11 +23,19 @@ type Vectors = z.infer<typeof file> & { possession: z.infer<typeof possessionFil
 
 const readVectors = (name: string): unknown => JSON.parse(readFileSync(join(VECTORS, name), "utf8"));
 
-/** The vectors with one expectation changed, in a folder of their own. */
-function changed(change: (vectors: Vectors) => void): string {
+/** One or two vectors of each kind, in a folder of their own: to notice a difference, a verifier need not run all. */
+function someVectors(change: (vectors: Vectors) => void = () => {}): string {
+  const { cases, cards, statusListEncodings, ...rest } = file.parse(readVectors("vectors.json"));
+  const phones = possessionFile.parse(readVectors("vectors-possession.json"));
   const vectors = {
-    ...file.parse(readVectors("vectors.json")),
-    possession: possessionFile.parse(readVectors("vectors-possession.json")),
+    ...rest,
+    cases: [first(cases), first(cases.filter(({ expected }) => expected === "revoked"))],
+    cards: [first(cards)],
+    statusListEncodings: [first(statusListEncodings)],
+    possession: {
+      ...phones,
+      cases: [first(phones.cases), first(phones.cases.filter(({ expected }) => expected === "wrong-role"))],
+    },
   };
   change(vectors);
   const { possession, ...others } = vectors;
@@ -73,7 +81,11 @@ describe.each(LANGUAGES)("the verifier in $name", (language) => {
   });
 
   it.runIf(isInstalled).each(Object.entries(CHANGES))("exits non-zero on a difference in %s", (_, change) => {
-    expect(runVectors(language, changed(change))?.status).not.toBe(0);
+    expect(runVectors(language, someVectors(change))?.status).not.toBe(0);
+  });
+
+  it.runIf(isInstalled)("exits with zero on the same vectors without a difference", () => {
+    expect(runVectors(language, someVectors())?.status).toBe(0);
   });
 
   it("reports what is missing if the language is not installed, and exits non-zero", () => {

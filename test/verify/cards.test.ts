@@ -3,27 +3,43 @@ import { describe, expect, it } from "vitest";
 import { cardNumberRange } from "../../src/shared/card-formats.ts";
 import { CARD_FORMATS, cardHex, decodeCard, encodeCard, splitBadgeNumber } from "../../src/verify/index.ts";
 import { byEffort } from "../support/effort.ts";
+import { expectEach } from "./each-case.ts";
 import { CARDS, REFUSED_CARDS, UNFIT_NUMBERS } from "./vectors.ts";
 
 describe("the card of a badge number (contract section 20)", () => {
-  it.each(CARDS)("$format $badgeNumber is $hex", ({ format, badgeNumber, siteCode, cardNumber, bits, hex }) => {
-    expect(encodeCard(format, badgeNumber)).toBe(bits);
-    expect(encodeCard(format, Number(badgeNumber))).toBe(bits);
-    expect(cardHex(bits)).toBe(hex);
-    expect(splitBadgeNumber(format, badgeNumber)).toEqual({ siteCode, cardNumber });
-    expect(decodeCard(format, bits)).toEqual({ ok: true, badgeNumber, siteCode, cardNumber });
+  it("is the one of the published vectors, there and back", async () => {
+    await expectEach(CARDS, ({ format, badgeNumber }) => `${format} ${badgeNumber}`, {
+      actual: ({ format, badgeNumber, bits }) => ({
+        encoded: [encodeCard(format, badgeNumber), encodeCard(format, Number(badgeNumber))],
+        hex: cardHex(bits),
+        split: splitBadgeNumber(format, badgeNumber),
+        decoded: decodeCard(format, bits),
+      }),
+      expected: ({ badgeNumber, siteCode, cardNumber, bits, hex }) => ({
+        encoded: [bits, bits],
+        hex,
+        split: { siteCode, cardNumber },
+        decoded: { ok: true, badgeNumber, siteCode, cardNumber },
+      }),
+    });
   });
 
   it("31/337 in H10301 is the published frame", () => {
     expect(encodeCard("h10301", 31 * 65_536 + 337)).toBe("10001111100000001010100011");
   });
 
-  it.each(UNFIT_NUMBERS)("$format has none for $badgeNumber", ({ format, badgeNumber }) => {
-    expect(encodeCard(format, badgeNumber)).toBeNull();
+  it("is none for a number that does not fit", async () => {
+    await expectEach(UNFIT_NUMBERS, ({ format, badgeNumber }) => `${format} ${JSON.stringify(badgeNumber)}`, {
+      actual: ({ format, badgeNumber }) => encodeCard(format, badgeNumber),
+      expected: () => null,
+    });
   });
 
-  it.each(REFUSED_CARDS)("$format is refused as $expected: $name", ({ format, bits, expected }) => {
-    expect(decodeCard(format, bits)).toEqual({ ok: false, reason: expected });
+  it("is refused as the vectors say when a bit is wrong or missing", async () => {
+    await expectEach(REFUSED_CARDS, ({ format, name }) => `${format}: ${name}`, {
+      actual: ({ format, bits }) => decodeCard(format, bits),
+      expected: ({ expected }) => ({ ok: false, reason: expected }),
+    });
   });
 
   it("decodes to the number it was encoded from, in every format that the number fits", () => {

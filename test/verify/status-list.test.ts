@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { readStatusList, statusAt, unpackStatuses } from "../../src/verify/status-list.ts";
+import { expectEach, nameOf } from "./each-case.ts";
 import { CASES, expectationsOf, LIST_OUTCOMES, resultOf, STATUS_LIST_ENCODINGS, type Vector } from "./vectors.ts";
 
 /** The only list of a case, with its URI. */
@@ -14,10 +15,14 @@ const UNREADABLE = CASES.filter(({ statusListFailure }) => statusListFailure !==
 const WITH_STATUS = CASES.filter((vector) => vector.claims?.status !== undefined && vector.statusLists !== undefined);
 
 describe("a status list that is read separately (contract section 14)", () => {
-  it.each(UNREADABLE)("is refused as $statusListFailure: $name", async (vector) => {
-    const { uri, jwt } = onlyList(vector);
-    const { keys } = expectationsOf(vector);
-    expect(await readStatusList(jwt, { keys, uri })).toEqual({ ok: false, reason: vector.statusListFailure });
+  it("is refused as the vectors say", async () => {
+    await expectEach(UNREADABLE, nameOf, {
+      actual: (vector) => {
+        const { uri, jwt } = onlyList(vector);
+        return readStatusList(jwt, { keys: expectationsOf(vector).keys, uri });
+      },
+      expected: ({ statusListFailure }) => ({ ok: false, reason: statusListFailure }),
+    });
   });
 
   it("is refused for each reason in some vector", () => {
@@ -51,15 +56,18 @@ describe("a status list that is read separately (contract section 14)", () => {
 });
 
 describe("a status list that was read before (contract section 14)", () => {
-  it.each(WITH_STATUS)("gives the same result as the JWT: $expected: $name", async (vector) => {
-    const expected = expectationsOf(vector);
-    const kept = Object.entries(vector.statusLists ?? {}).map(async ([uri, jwt]) => {
-      const read = await readStatusList(jwt, { keys: expected.keys, uri });
-      if (!read.ok) throw new Error(read.reason);
-      return [uri, read.list] as const;
-    });
-    const statusLists = Object.fromEntries(await Promise.all(kept));
-    expect(await verifyBadgeSignature(vector.jwt, { ...expected, statusLists })).toEqual(resultOf(vector));
+  it("decides each vector as the JWT does", async () => {
+    const actual = async (vector: Vector) => {
+      const expected = expectationsOf(vector);
+      const kept = Object.entries(vector.statusLists ?? {}).map(async ([uri, jwt]) => {
+        const read = await readStatusList(jwt, { keys: expected.keys, uri });
+        if (!read.ok) throw new Error(`${vector.name}: ${read.reason}`);
+        return [uri, read.list] as const;
+      });
+      const statusLists = Object.fromEntries(await Promise.all(kept));
+      return verifyBadgeSignature(vector.jwt, { ...expected, statusLists });
+    };
+    await expectEach(WITH_STATUS, nameOf, { actual, expected: resultOf });
   });
 
   it("is not accepted for another uri", async () => {
