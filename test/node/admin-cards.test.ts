@@ -2,31 +2,49 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import "../../src/admin/platform/quick-loading.ts";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { wantedNumbers } from "../../src/admin/card-range.ts";
+import { createApplication } from "../../src/admin/application-create.ts";
+import { applicationText, findApplication, shownApplication } from "../../src/admin/application-record.ts";
+import { updateApplication } from "../../src/admin/application-update.ts";
+import { showBadge } from "../../src/admin/badge.ts";
+import { type RangeOptions, wantedNumbers } from "../../src/admin/card-range.ts";
+import type { Database } from "../../src/admin/platform/database.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
+import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
+import { openDatabase } from "../../src/admin/session.ts";
 import { runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const admin = (state: string, words: readonly string[]) => runScriptHere(words, join(folder, state));
 
 const createWords = (options: string) => ["application", "create", "--name", "App", ...options.split(" ")];
 
-const created = z.object({ applicationId: z.string(), firstNumber: z.number(), lastNumber: z.number() });
+let database: Database;
+let close: () => Promise<void>;
 
-async function create(state: string, options: string) {
-  const { code, stdout, stderr } = await admin(state, [...createWords(options), "--json"]);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return created.parse(JSON.parse(stdout));
-}
+beforeAll(async () => {
+  process.env.BADGE_STATE_DIR = join(folder, "open");
+  ({ database, close } = await openDatabase(undefined));
+  await ensureLocalSealing(database, localState());
+});
 
-async function range(state: string, options: string) {
-  const { firstNumber, lastNumber } = await create(state, options);
-  return [firstNumber, lastNumber];
-}
+afterAll(async () => {
+  await close?.();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const PLAIN = {
+  name: "App",
+  webhookUrl: null,
+  requireSecret: false,
+  reuseAfterSeconds: 0,
+  signatureLifetimeSeconds: null,
+};
+
+/** Without opening the database anew for each, as a command does. */
+const made = async (options: RangeOptions) => createApplication(database, { ...PLAIN, ...wantedNumbers(options) });
 
 /** The line that a refused command prints. */
 async function refusal(state: string, options: string): Promise<string> {
@@ -54,12 +72,10 @@ describe("application create --format (contract section 20)", () => {
   });
 
   it("makes an application of that range", async () => {
-    expect(await range("formats", "--format h10301 --facility 123")).toEqual([8_060_929, 8_126_463]);
-    expect(await range("formats", "--format corporate1000 --company 1337 --last 1401946200")).toEqual([
-      1_401_946_113, 1_401_946_200,
-    ]);
-    expect(await range("formats", "--format h10302 --first 5000 --last 5999")).toEqual([5000, 5999]);
-    expect(await range("formats", "--format h10302")).toEqual([1_000_000_000, 1_009_999_999]);
+    const words = createWords("--format corporate1000 --company 1337 --last 1401946200");
+    const { code, stdout, stderr } = await admin("made", [...words, "--json"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout)).toMatchObject({ firstNumber: 1_401_946_113, lastNumber: 1_401_946_200 });
   });
 
   it.each([
@@ -99,29 +115,36 @@ describe("application create --format (contract section 20)", () => {
   });
 
   it("names the application whose numbers overlap", async () => {
-    const { applicationId } = await create("overlap", "--format h10301 --facility 5 --last 327690");
-    const line = await refusal("overlap", "--format h10301 --facility 5");
-    expect(line).toContain(`Numbers 327681-393215 overlap application ${applicationId} (327681-327690)`);
-    expect(await range("overlap", "--format h10301 --facility 5 --first 327691")).toEqual([327_691, 393_215]);
+    const { applicationId } = await made({ format: "h10301", facility: 5, last: 327_690 });
+    await expect(made({ format: "h10301", facility: 5 })).rejects.toThrow(
+      `Numbers 327681-393215 overlap application ${applicationId} (327681-327690)`,
+    );
+    const { firstNumber, lastNumber } = await made({ format: "h10301", facility: 5, first: 327_691 });
+    expect([firstNumber, lastNumber]).toEqual([327_691, 393_215]);
   });
 
   it("h10302 takes the next default block as long as one fits the format", async () => {
-    await create("full", "--first 1000000000 --last 34339999999");
-    expect(await range("full", "--format h10302")).toEqual([34_340_000_000, 34_349_999_999]);
-    expect(await refusal("full", "--format h10302")).toContain("No block of numbers up to 34359738367 is free");
-    expect(await range("full", "--first 34350000000 --last 34359738367")).toEqual([34_350_000_000, 34_359_738_367]);
-    expect(await range("full", "--reuse-after 0")).toEqual([34_360_000_000, 34_369_999_999]);
+    const range = async (options: RangeOptions) => {
+      const { firstNumber, lastNumber } = await made(options);
+      return [firstNumber, lastNumber];
+    };
+    await made({ first: 1_000_000_000, last: 34_339_999_999 });
+    expect(await range({ format: "h10302" })).toEqual([34_340_000_000, 34_349_999_999]);
+    await expect(made({ format: "h10302" })).rejects.toThrow("No block of numbers up to 34359738367 is free");
+    expect(await range({ first: 34_350_000_000, last: 34_359_738_367 })).toEqual([34_350_000_000, 34_359_738_367]);
+    expect(await range({})).toEqual([34_360_000_000, 34_369_999_999]);
   });
 
   it("is shown by what the whole range fits, and may be outgrown", async () => {
-    const { applicationId } = await create("growth", "--format h10301 --facility 31 --last 2031700");
-    const formats = async (...words: string[]): Promise<unknown> =>
-      JSON.parse((await admin("growth", [...words, "--json"])).stdout).cardFormats;
-    expect(await formats("application", "show", applicationId)).toContain("h10301");
-    expect(await formats("application", "update", applicationId, "--last", "2097151")).toContain("h10301");
-    expect(await formats("application", "update", applicationId, "--last", "2097152")).not.toContain("h10301");
-    const { stdout } = await admin("growth", ["application", "show", applicationId]);
-    expect(stdout).toMatch(/^ {2}Card formats +h10302, corporate1000_48$/m);
+    const { applicationId } = await made({ format: "h10301", facility: 31, last: 2_031_700 });
+    const grownTo = async (lastNumber: number) => {
+      await updateApplication(database, applicationId, { lastNumber });
+      return shownApplication(await findApplication(database, applicationId));
+    };
+    expect((await grownTo(2_097_151)).cardFormats).toContain("h10301");
+    const grown = await grownTo(2_097_152);
+    expect(grown.cardFormats).toEqual(["h10302", "corporate1000_48"]);
+    expect(applicationText(grown)).toMatch(/^ {2}Card formats +h10302, corporate1000_48$/m);
   });
 });
 
@@ -152,7 +175,6 @@ describe("badge show (contract section 20)", () => {
   it("says so when a number fits none", async () => {
     const { stdout } = await admin("show", ["badge", "show", "9007199254740991"]);
     expect(stdout).toContain("The number fits no card format.\n");
-    const { stdout: json } = await admin("show", ["badge", "show", "9007199254740991", "--json"]);
-    expect(JSON.parse(json)).toMatchObject({ state: "outside", cards: [] });
+    expect(await showBadge(database, 9_007_199_254_740_991)).toMatchObject({ state: "outside", cards: [] });
   });
 });
