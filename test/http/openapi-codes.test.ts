@@ -3,6 +3,7 @@ import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
 import { encodeFeedCursor } from "../../src/worker/badges/changes.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
+import { newPhone } from "../bound/support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
@@ -57,6 +58,10 @@ type Invite = (application: TestApplication) => Promise<Invitation>;
 const present = async (make: Invite) => badge({ userId: "visitor", invitationToken: (await make(application)).id });
 const revoke = async (make: Invite) => revoking((await make(application)).id);
 
+/** A call with a proof whose nonce is none of the service's. */
+const proved = async (path: string, body: object) =>
+  (await newPhone(application)).post(path, body, "1800000000.0123456789012345678901");
+
 let devices = 0;
 
 /** A device whose badge is of a user of its own. */
@@ -96,6 +101,7 @@ async function badgeOfBlocked(): Promise<Answer> {
 
 const server = (method: string, path: string, body?: unknown, headers = serverHeaders(application)) =>
   call(method, path, { headers, ...(body !== undefined && { body }) });
+const rebind = (id: string, body?: unknown) => server("PATCH", `/v1/badges/${id}/rebind`, body);
 const replaying = (id: string, body?: unknown, headers?: Record<string, string>) =>
   server("POST", `/v1/events/${id}/replay`, body, headers);
 
@@ -122,6 +128,8 @@ const CASES: Record<string, Case[]> = {
     ["201", () => badge({ userId: "new user" })],
     ["400 INVALID_JSON", () => badge("{")],
     ["401 INVALID_APPLICATIONID", () => badge({}, device({ applicationid: UNKNOWN }))],
+    ["401 INVALID_PROOF", () => badge({ userId: "user" }, device({ DPoP: "none" }))],
+    ["401 USE_DPOP_NONCE", async () => proved("/v1/badge", { userId: "user" })],
     ["403 SUSPENDED_BADGE", () => badgeAfter(stepping("suspend"))],
     ["403 REVOKED_BADGE", () => badgeAfter(stepping("revoke"))],
     ["403 EXPIRED_BADGE", () => badgeAfter(ending)],
@@ -145,6 +153,8 @@ const CASES: Record<string, Case[]> = {
     ["200", () => sign({ base64: "AAAA" })],
     ["400 INVALID_JSON", () => sign("[]")],
     ["401 INVALID_APPLICATIONID", () => sign({}, device({ applicationid: "" }))],
+    ["401 INVALID_PROOF", () => sign({ base64: "AAAA" }, device({ DPoP: "none" }))],
+    ["401 USE_DPOP_NONCE", async () => proved("/v1/badge/sign", { base64: "AAAA" })],
     ["403 SUSPENDED_BADGE", () => signAfter(stepping("suspend"))],
     ["403 REVOKED_BADGE", () => signAfter(stepping("revoke"))],
     ["403 EXPIRED_BADGE", () => signAfter(ending)],
@@ -206,6 +216,14 @@ const CASES: Record<string, Case[]> = {
     ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/badges/17")],
     ["404 UNKNOWN_BADGE", () => server("GET", "/v1/badges/17")],
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/badges/17")],
+  ],
+  "PATCH /v1/badges/{id}/rebind": [
+    ["200", async () => rebind((await badgeHolder()).id)],
+    ["401 INVALID_CREDENTIALS", () => call("PATCH", "/v1/badges/17/rebind")],
+    ["404 UNKNOWN_BADGE", () => rebind("17")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/badges/17/rebind")],
+    ["409 ENDED_BADGE", async () => rebind(await replacedBadge())],
+    ["413 PAYLOAD_TOO_LARGE", () => rebind("17", TOO_LARGE)],
   ],
   "PATCH /v1/badges/{id}": [
     ["200", async () => setEnd(application, (await badgeHolder()).id, null)],
@@ -325,7 +343,7 @@ const DOCUMENTED = Object.entries(openApiDocument(Date.now()).paths).flatMap(([p
 );
 
 describe.each(DOCUMENTED)(
-  "%s gives what /openapi.json lists (contract sections 2 to 6, 12 to 14 and 19)",
+  "%s gives what /openapi.json lists (contract sections 2 to 6, 12 to 15 and 19)",
   (route, listed) => {
     const cases = CASES[route] ?? [];
 

@@ -71,8 +71,8 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
     const byServer = { applicationid: true, applicationsecret: true };
     const byOperation = Object.fromEntries(operations.map(({ name, operation }) => [name, headersOf(operation)]));
     expect(byOperation).toEqual({
-      "POST /v1/badge": { applicationid: true, udid: true },
-      "POST /v1/badge/sign": { applicationid: true, udid: true },
+      "POST /v1/badge": { applicationid: true, udid: true, DPoP: false },
+      "POST /v1/badge/sign": { applicationid: true, udid: true, DPoP: false },
       "GET /v1/badges": byServer,
       "GET /v1/users/{id}/badges": byServer,
       "GET /v1/badges/{id}": byServer,
@@ -80,6 +80,7 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
       "PATCH /v1/badges/{id}/suspend": byServer,
       "PATCH /v1/badges/{id}/resume": byServer,
       "PATCH /v1/badges/{id}/revoke": byServer,
+      "PATCH /v1/badges/{id}/rebind": byServer,
       "GET /v1/users/{id}": byServer,
       "PATCH /v1/users/{id}/block": byServer,
       "PATCH /v1/users/{id}/unblock": byServer,

@@ -7,7 +7,7 @@ beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
 });
 
-/** Every call of an application's server (contract sections 4, 12, 13 and 19), on what the application has. */
+/** Every call of an application's server (contract sections 4, 12, 13, 15 and 19), on what the application has. */
 const CALLS = [
   ["GET", "/v1/badges"],
   ["GET", "/v1/users/user/badges"],
@@ -15,6 +15,7 @@ const CALLS = [
   ["PATCH", "/v1/badges/NUMBER/suspend"],
   ["PATCH", "/v1/badges/NUMBER/resume"],
   ["PATCH", "/v1/badges/NUMBER"],
+  ["PATCH", "/v1/badges/NUMBER/rebind"],
   ["PATCH", "/v1/badges/NUMBER/revoke"],
   ["GET", "/v1/users/user"],
   ["PATCH", "/v1/users/user/block"],
@@ -37,7 +38,7 @@ async function owner() {
   return { application, send };
 }
 
-describe("what only an application's server may do (contract sections 4, 12, 13 and 19)", () => {
+describe("what only an application's server may do (contract sections 4, 12, 13, 15 and 19)", () => {
   it.each(CALLS)("%s %s needs the application's own secret", async (method, path) => {
     const { application, send } = await owner();
     const foreign = await createApplication();
