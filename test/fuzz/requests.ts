@@ -78,18 +78,7 @@ export function requestsTo(
 /** A path segment in forms that routers and decoders disagree about. */
 const oddSegment = fc.oneof(
   fc.constantFrom(
-    "%",
-    "%%",
-    "%zz",
-    "%C0%AF",
-    "%ED%A0%80",
-    "%F0%9F",
-    "..",
-    "%2e%2e",
-    ".",
-    "%00",
-    "a%0d%0ab",
-    "%E2%80%AE",
+    ...["%", "%%", "%zz", "%C0%AF", "%ED%A0%80", "%F0%9F", "..", "%2e%2e", ".", "%00", "a%0d%0ab", "%E2%80%AE"],
   ),
   fc.constantFrom("", "/", "a/b", "a%2Fb", "+", ";a=1", "x".repeat(5000), "%41".repeat(300)),
   anyText.map((text) => encodeURIComponent(text.toWellFormed())),
@@ -197,16 +186,8 @@ function idempotencyKeysOf(parameters: readonly Parameter[]): Arbitrary<Part<Rec
 /** Headers that make no request right or wrong. */
 const idleHeaders = fc.dictionary(
   fc.constantFrom(
-    "content-type",
-    "accept",
-    "x-request-id",
-    "authorization",
-    "cookie",
-    "origin",
-    "if-none-match",
-    "range",
-    "x-forwarded-for",
-    "x-http-method-override",
+    ...["content-type", "accept", "x-request-id", "authorization", "cookie", "origin", "if-none-match", "range"],
+    ...["x-forwarded-for", "x-http-method-override"],
   ),
   oddHeader.map((text) => text ?? "application/json"),
   { maxKeys: 2 },
@@ -226,14 +207,7 @@ const wrongFields = fc
   .tuple(
     fc.constantFrom("userId", "base64", "expiresAt", "USERID", " userId", "userId\\u0000", "expiresAt[]"),
     fc.constantFrom(
-      "-0",
-      "1e999",
-      "-1E+400",
-      "9007199254740993",
-      `1${"0".repeat(400)}`,
-      '"\\u0000"',
-      '"\\ud800"',
-      "null",
+      ...["-0", "1e999", "-1E+400", "9007199254740993", `1${"0".repeat(400)}`, '"\\u0000"', '"\\ud800"', "null"],
     ),
   )
   .map(([name, value]) => `"${name}":${value}`);

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { killTree } from "../long-runs/chaos/process-tree.ts";
+import { killTree } from "./support/process-tree.ts";
 import { freePort } from "./support/service.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;

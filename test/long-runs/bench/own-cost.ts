@@ -69,9 +69,9 @@ export class OwnCostBench {
    * @returns with whether the figures are CPU time; where the system tells none they are elapsed time
    */
   async measure(): Promise<{ operations: OwnCost[]; isCpuTime: boolean }> {
-    const all = [];
+    const all: { name: string; calls: number; measurements: Round[] }[] = [];
     for (const name of Object.keys(OWN_COST_OPERATIONS)) {
-      all.push({ name, calls: await this.#warmUp(name), measurements: [] as Round[] });
+      all.push({ name, calls: await this.#warmUp(name), measurements: [] });
     }
     const startedAt = performance.now();
     for (let round = 0; round < ROUNDS && performance.now() - startedAt < LIMIT_SECONDS * 1000; round++) {

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Command } from "commander";
-import { killTree } from "../chaos/process-tree.ts";
+import { killTree } from "../../node/support/process-tree.ts";
 import { positiveNumber, say, wholeNumber } from "../command-line.ts";
 import { draw, type Mutant, mutantsOf } from "./mutants.ts";
 import { isSimulated, reasonToLeaveOut, testsOf } from "./tests.ts";

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
-import { killTree } from "../../long-runs/chaos/process-tree.ts";
+import { killTree } from "./process-tree.ts";
 
 /** The service as `npm start` runs it, with its own state. */
 export interface RunningService {
