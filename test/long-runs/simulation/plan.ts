@@ -11,7 +11,14 @@ export interface ApplicationPlan {
   /** What it subscribes to. */
   events: readonly string[];
   reuseAfterSeconds: number;
-  devices: { udid: string; userIds: readonly [string, ...string[]] }[];
+  devices: DevicePlan[];
+}
+
+export interface DevicePlan {
+  udid: string;
+  userIds: readonly [string, ...string[]];
+  /** Names the key that it proves, and that its badges are bound to (contract section 15); null: it proves none. */
+  key: string | null;
 }
 
 /** What a seed chooses before anything happens. */
@@ -66,6 +73,7 @@ function planApplication(dice: Dice, place: number): ApplicationPlan {
     devices: Array.from({ length: dice.between(1, 3) }, (_unused, device) => ({
       udid: `device-${device}`,
       userIds: dice.oneOf<readonly [string, ...string[]]>([["alice"], ["alice", "bob"], ["alice", "bob", "carol"]]),
+      key: dice.chance(0.4) ? `key of device-${device}` : null,
     })),
   };
 }

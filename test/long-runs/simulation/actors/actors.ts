@@ -1,6 +1,7 @@
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
+import { attack } from "./attacker.ts";
 import { Device } from "./device.ts";
 import type { Follower } from "./follower.ts";
 import { askEverythingAgain } from "./reunion.ts";
@@ -13,13 +14,15 @@ export interface Party {
   application: ApplicationPlan;
   devices: Device[];
   server: Server;
+  attackersDice: Dice;
 }
 
 /** Everybody around the service. */
 export class Actors extends Member {
   readonly #parties: Party[] = this.world.plan.applications.map((application) => {
     const devices = application.devices.map((plan) => new Device(this.world, application, plan));
-    return { application, devices, server: new Server(this.world, application, devices) };
+    const attackersDice = this.world.dice.of(`attacker of ${application.id}`);
+    return { application, devices, server: new Server(this.world, application, devices), attackersDice };
   });
   /** How often an act comes with the end of an isolate or an object. */
   readonly #lossChance = this.world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
@@ -32,12 +35,15 @@ export class Actors extends Member {
   /** Everybody does what they do, at once. */
   async act(): Promise<void> {
     const { acts, thinkMilliseconds } = this.world.plan;
-    const lives = this.#parties.flatMap(({ application, devices, server }) => [
+    const lives = this.#parties.flatMap(({ application, devices, server, attackersDice }) => [
       // Devices come a little later, so that some are invited before they have a badge.
       ...devices.map((device) =>
         this.#live(`${device.udid} ${application.id}`, acts, thinkMilliseconds, () => device.act()),
       ),
       this.#live(`server of ${application.id}`, 2 * acts, 0, () => server.act()),
+      this.#live(`attacker of ${application.id}`, 2 * acts, thinkMilliseconds, () =>
+        attack(this.world, attackersDice, application),
+      ),
       this.#live(`administrator of ${application.id}`, acts, 0, () => this.world.administrator.act(application)),
     ]);
     await Promise.all(lives);

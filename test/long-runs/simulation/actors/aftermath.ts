@@ -50,8 +50,8 @@ async function askWhileD1Leaves(
   { id: applicationId, devices }: ApplicationPlan,
 ): Promise<void> {
   const { timeline, faults, clients } = world;
-  const requests = devices.flatMap(({ udid }) =>
-    NEW_USERS.map((userId) => clients.call("badge", { applicationId, udid, userId, token: null, metadata: null })),
+  const requests = devices.flatMap(({ udid, key }) =>
+    NEW_USERS.map((userId) => clients.call("badge", { applicationId, udid, userId, token: null, metadata: null, key })),
   );
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
   faults.setAway("d1", true);

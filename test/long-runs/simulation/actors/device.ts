@@ -1,7 +1,7 @@
 import type { Dice } from "../../dice.ts";
 import { isAnswered, type Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
-import type { ApplicationPlan } from "../plan.ts";
+import type { ApplicationPlan, DevicePlan } from "../plan.ts";
 import type { RequestOf } from "../service/door.ts";
 import type { World } from "../world.ts";
 
@@ -16,17 +16,19 @@ const UNKNOWN_TOKEN = "inv_that-nobody-created";
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
 export class Device extends Member {
   readonly udid: string;
+  readonly #key: string | null;
   readonly #dice: Dice;
   readonly #application: ApplicationPlan;
   readonly #userIds: readonly [string, ...string[]];
   readonly #tokens: string[] = [];
   #metadata = 0;
 
-  constructor(world: World, application: ApplicationPlan, { udid, userIds }: ApplicationPlan["devices"][number]) {
+  constructor(world: World, application: ApplicationPlan, { udid, userIds, key }: DevicePlan) {
     super(world);
     this.#dice = world.dice.of(`${application.id} ${udid}`);
     this.#application = application;
     this.udid = udid;
+    this.#key = key;
     this.#userIds = userIds;
   }
 
@@ -37,7 +39,7 @@ export class Device extends Member {
 
   async act(): Promise<void> {
     const what = this.#dice.below(10);
-    if (what < 1) return this.#sign();
+    if (what < 1) return this.sign();
     if (what < 3) return this.presentAll();
     const request = this.#badgeRequest();
     if (what < 5) {
@@ -67,7 +69,7 @@ export class Device extends Member {
     const userId = this.#dice.oneOf(this.#userIds);
     const token = this.#dice.chance(0.6) ? this.#chooseToken() : null;
     const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
-    return { applicationId, udid: this.udid, userId, token, metadata };
+    return { applicationId, udid: this.udid, userId, token, metadata, key: this.#key };
   }
 
   #chooseToken(): string | null {
@@ -83,8 +85,9 @@ export class Device extends Member {
     }
   }
 
-  async #sign(): Promise<void> {
+  async sign(): Promise<void> {
     const base64 = Buffer.from(`signature ${this.#dice.below(1000)}`).toString("base64");
-    await this.world.clients.call("sign", { applicationId: this.#application.id, udid: this.udid, base64 });
+    const [applicationId, udid, key] = [this.#application.id, this.udid, this.#key];
+    await this.world.clients.call("sign", { applicationId, udid, base64, badgeNumber: null, key });
   }
 }

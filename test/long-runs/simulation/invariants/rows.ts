@@ -23,6 +23,8 @@ export interface IssuedRow {
   device: string;
   userId: string;
   number: number;
+  /** Names the key that it is bound to; null: none. */
+  key: string | null;
   spans: Span[];
 }
 
@@ -49,8 +51,6 @@ export class Rows extends Member {
   readonly writtenLate = new Set<number>();
   /** When the last invitation that had the number ended, in milliseconds. */
   readonly #endedAt = new Map<number, number>();
-  /** Each device's current badge, by application and device: the one with the highest turn. */
-  readonly #current = new Map<string, { from: number; number: number }[]>();
   /** Whose each number is, also after a restoration has made D1 forget it. */
   readonly #owners = new Map<number, string>();
 
@@ -87,7 +87,6 @@ export class Rows extends Member {
    */
   restored(badges: readonly Row[], isRemembered: (number: number) => boolean): void {
     this.issued.clear();
-    this.#current.clear();
     this.deliveredAt.clear();
     for (const number of this.#owners.keys()) if (!isRemembered(number)) this.#owners.delete(number);
     for (const badge of badges) if (badge.position !== null) this.#note(badge);
@@ -117,8 +116,8 @@ export class Rows extends Member {
     const wasIssued = before !== null && before.issued_at !== null;
     const isSame = (column: string) => before?.[column] === after?.[column];
     const staysTheSame = ["number", "application_id", "device", "user_id", "event_id", "issued_at", "signing_key_id"];
-    const stays = !wasIssued || (after !== null && staysTheSame.every(isSame));
-    expect(stays, "an issued number stays with its user device");
+    const stays = !wasIssued || (after !== null && [...staysTheSame, "key_thumbprint"].every(isSame));
+    expect(stays, "an issued number stays with its user device and its key");
     const wasRetired = before !== null && before.retired_at !== null;
     expect(!wasRetired || isSame("retired_at"), "a retired badge stays retired");
     expect(!wasIssued || isSame("position"), "a badge keeps its position");
@@ -138,7 +137,8 @@ export class Rows extends Member {
     const { now } = this.world.timeline;
     const [applicationId, device] = [String(badge.application_id), String(badge.device)];
     const [userId, number] = [String(badge.user_id), Number(badge.number)];
-    const row = this.issued.get(number) ?? { applicationId, device, userId, number, spans: [] };
+    const key = badge.key_thumbprint === null ? null : String(badge.key_thumbprint);
+    const row = this.issued.get(number) ?? { applicationId, device, userId, number, key, spans: [] };
     const last = row.spans.at(-1);
     if (last) last.to = now;
     row.spans.push({
@@ -151,21 +151,26 @@ export class Rows extends Member {
       turn: Number(badge.turn),
     });
     this.issued.set(number, row);
-    const turnOf = ({ spans }: IssuedRow) => (spans.at(-1)?.isRetired ? 0 : (spans.at(-1)?.turn ?? 0));
-    const ofDevice = [...this.issued.values()].filter(
-      (other) => other.applicationId === applicationId && other.device === device,
-    );
-    const current = ofDevice.reduce((one, other) => (turnOf(other) > turnOf(one) ? other : one));
-    const known = this.#current.get(`${applicationId} ${device}`) ?? [];
-    this.#current.set(`${applicationId} ${device}`, [...known, { from: now, number: current.number }]);
   }
 
-  /** Whether a badge was its device's current one at some moment of a time. */
-  wasCurrent({ applicationId, device, number }: IssuedRow, from: number, to: number): boolean {
-    const known = this.#current.get(`${applicationId} ${device}`) ?? [];
-    return known.some(
-      (span, place) => span.number === number && span.from <= to && (known[place + 1]?.from ?? Infinity) >= from,
+  /**
+   * Whether a badge was its device's current one at some moment of a time: the one with the highest turn.
+   *
+   * @param isRival which of the device's badges count
+   */
+  wasCurrent(row: IssuedRow, from: number, to: number, isRival: (other: IssuedRow) => boolean = () => true): boolean {
+    const rivals = [...this.issued.values()].filter(
+      (other) => other.applicationId === row.applicationId && other.device === row.device && isRival(other),
     );
+    const starts = rivals.flatMap(({ spans }) => spans.map((span) => span.from));
+    return [from, ...starts.filter((time) => time > from && time <= to)].some((time) => {
+      const turnsOf = (one: IssuedRow) => spansDuring(one, time, time).map((span) => (span.isRetired ? 0 : span.turn));
+      const turns = turnsOf(row);
+      // Of badges that come in one transaction each was the current one.
+      const wasThere = ({ spans }: IssuedRow) => (spans[0]?.from ?? Infinity) < time;
+      const isBehind = (other: IssuedRow) => !wasThere(other) || Math.min(...turnsOf(other)) <= Math.max(...turns);
+      return turns.length > 0 && rivals.every(isBehind);
+    });
   }
 
   /**

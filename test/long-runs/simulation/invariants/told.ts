@@ -10,7 +10,7 @@ const MAX_LOST_RACES = 5;
 
 const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
   ...["UNKNOWN_BADGE", "INVALID_CREDENTIALS", "NUMBERS_EXHAUSTED", "UNAVAILABLE", "INTERNAL_ERROR"],
-  ...["CLAIMED_INVITATION", "EXPIRED_INVITATION", "REVOKED_INVITATION", "UNKNOWN_INVITATION"],
+  ...["CLAIMED_INVITATION", "EXPIRED_INVITATION", "REVOKED_INVITATION", "UNKNOWN_INVITATION", "INVALID_PROOF"],
   ...["SUSPENDED_BADGE", "REVOKED_BADGE", "EXPIRED_BADGE", "BLOCKED_USER", "ENDED_BADGE", "INVALID_IDEMPOTENCYKEY"],
 ]);
 
@@ -80,12 +80,15 @@ export class Told extends Member {
     const { request, outcome, from, to } = attempt;
     life.checkBadge(attempt);
     if (request.token !== null && !isRestored) this.#checkClaim(attempt, request.token);
+    this.#checkProof(attempt, ({ userId }) => userId === request.userId);
     if (outcome?.kind !== "granted") return;
     const { kind, number } = outcome.granted;
     const row = rows.issued.get(number);
     const isTheirs = row?.userId === request.userId && this.#isOfDevice(row, request);
     verdict.expect(isTheirs, "a number belongs to the user device that it was issued to", request, row);
     if (!row) return;
+    const isHolder = row.key === request.key || (row.key === null && kind === "existing");
+    verdict.expect(isHolder, "nobody gets a bound badge without its key", request, row);
     // A claim may have superseded it meanwhile.
     const isCurrent = rows.wasCurrent(row, from, to) || spansDuring(row, from, to).some(({ isRetired }) => isRetired);
     verdict.expect(isCurrent, "a login makes its badge the device's current one", request, row);
@@ -121,25 +124,53 @@ export class Told extends Member {
   #checkSignature(attempt: Attempt<"sign">): void {
     const { book, verdict, life, rows } = this.world;
     const { request, outcome, from, to } = attempt;
-    const { applicationId, udid } = request;
+    const { applicationId, udid, badgeNumber, key } = request;
+    const isAsked = ({ number }: IssuedRow) => badgeNumber === null || badgeNumber === number;
     const users = book.attemptsOfApplication(applicationId).filter((badge) => badge.request.udid === udid);
     const claims = outcome?.kind === "granted" ? this.#verify(outcome.granted) : null;
     life.checkSignature(attempt, claims && Number(claims.sub), new Set(users.map((badge) => badge.request.userId)));
-    const device = this.#devices.get(`${applicationId} ${udid}`);
-    const own = [...rows.issued.values()].filter((row) => `${row.applicationId} ${row.device}` === device);
+    this.#checkProof(attempt, isAsked);
+    const own = this.#rowsOf(request);
     const isUnknown = outcome?.kind === "refused" && outcome.reason === "UNKNOWN_BADGE";
-    const hasBadge = own.some(({ spans: [first] }) => (first?.from ?? Infinity) < from);
+    const wasThere = ({ spans: [first] }: IssuedRow) => (first?.from ?? Infinity) < from;
+    const hasBadge = own.some((row) => isAsked(row) && wasThere(row));
     verdict.expect(!isUnknown || !hasBadge, "a device that was answered a badge can sign", udid);
     if (claims === null) return;
     verdict.expect(claims.aud === applicationId, "a signature names its application", claims.aud);
     const row = rows.issued.get(Number(claims.sub));
-    const isCurrent = row !== undefined && this.#isOfDevice(row, request) && rows.wasCurrent(row, from, to);
-    verdict.expect(isCurrent, "a device signs with the badge that it was answered last", udid, claims.sub, own);
+    const isTheirs = row !== undefined && this.#isOfDevice(row, request) && isAsked(row);
+    verdict.expect(isTheirs, "a device signs with a badge of its own, the one that it names", request, claims.sub, own);
+    if (!row) return;
+    const isHolder = row.key === null || row.key === key;
+    verdict.expect(isHolder, "nobody signs with a bound badge without its key", request, row);
+    const isConfirmed = (claims.cnf !== undefined) === (row.key !== null);
+    verdict.expect(isConfirmed, "only the signature of a bound badge names a key", request, row, claims.cnf);
+    // With a key, those that are bound to it come first (contract section 15).
+    const isOfKey = (other: IssuedRow) => key === null || other.key === row.key;
+    const stays = (other: IssuedRow) => spansDuring(other, from, to).every(({ isRetired }) => !isRetired);
+    const hasBound = own.some((other) => other.key === key && wasThere(other) && stays(other));
+    const isFirst = row.key === key || !hasBound;
+    const isCurrent = badgeNumber !== null || (isFirst && rows.wasCurrent(row, from, to, isOfKey));
+    verdict.expect(isCurrent, "a device signs with the badge that it was answered last", request, row, own);
   }
 
-  #verify(jws: string): { sub?: unknown; aud?: unknown } {
+  #rowsOf({ applicationId, udid }: Omit<UserDevice, "userId">): IssuedRow[] {
+    const device = this.#devices.get(`${applicationId} ${udid}`);
+    return [...this.world.rows.issued.values()].filter((row) => `${row.applicationId} ${row.device}` === device);
+  }
+
+  /** Only a badge that is bound to another key asks for a proof. */
+  #checkProof({ request, outcome }: Attempt<"badge" | "sign">, isAsked: (row: IssuedRow) => boolean): void {
+    if (outcome?.kind !== "refused" || outcome.reason !== "INVALID_PROOF") return;
+    const isLocked = this.#rowsOf(request).some((row) => isAsked(row) && row.key !== null && row.key !== request.key);
+    this.world.verdict.expect(isLocked, "whoever has a badge's key may use it", request);
+  }
+
+  #verify(jws: string): { sub?: unknown; aud?: unknown; cnf?: unknown } {
     const [header = "", payload = "", signature = ""] = jws.split(".");
-    const claims: { sub?: unknown; aud?: unknown } = JSON.parse(Buffer.from(payload, "base64url").toString());
+    const claims: { sub?: unknown; aud?: unknown; cnf?: unknown } = JSON.parse(
+      Buffer.from(payload, "base64url").toString(),
+    );
     const spki = this.#publicKeys.get(Number(claims.sub));
     if (spki === undefined) return claims;
     const key = createPublicKey({ key: Buffer.from(spki, "base64"), type: "spki", format: "der" });

@@ -25,6 +25,12 @@ interface Device {
   udid: string;
 }
 
+/** A device's call; `key` names the key that its proof would be by, null: it has none. */
+type DeviceCall = Device & { key: string | null };
+
+/** Of every key: what a door does with it is tested elsewhere. */
+const JWK = { kty: "EC", crv: "P-256", x: "x", y: "y" } as const;
+
 export interface UserDevice extends Device {
   userId: string;
 }
@@ -50,16 +56,17 @@ export interface InvitationTerms {
  * and shapes are tested there; without them a seed takes half the time.
  */
 const CALLS = {
-  async badge(context: Context, request: UserDevice & { token: string | null; metadata: string | null }) {
+  async badge(context: Context, request: UserDevice & DeviceCall & { token: string | null; metadata: string | null }) {
     const { application, device } = await deviceCaller(context, request);
-    const { userId, metadata, token } = request;
-    return issueBadge(context, application, { device, userId, metadata, keyThumbprint: null }, token);
+    const { userId, metadata, token, key } = request;
+    return issueBadge(context, application, { device, userId, metadata, keyThumbprint: key }, token);
   },
 
-  async sign(context: Context, request: Device & { base64: string }) {
+  async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
     const { application, device } = await deviceCaller(context, request);
-    const unproven = { device, clientSignature: request.base64, badgeNumber: null, key: null };
-    return signBadge(context, application, unproven);
+    const { base64: clientSignature, badgeNumber, key } = request;
+    const proven = key === null ? null : { thumbprint: key, jwk: JWK };
+    return signBadge(context, application, { device, clientSignature, badgeNumber, key: proven });
   },
 
   async invite(context: Context, request: Caller & InvitationTerms) {
