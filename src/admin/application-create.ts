@@ -20,6 +20,7 @@ import { UserError } from "./errors.ts";
 import { defaultRange, explicitRange, overlapLine, selectNeighbour } from "./number-range.ts";
 import { bold, fieldLines } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
+import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import { newestSealer } from "./sealing-key-newest.ts";
 import { withSession } from "./session.ts";
 import { examples } from "./shell.ts";
@@ -35,6 +36,8 @@ interface CreateOptions extends RangeOptions {
   signatureLifetime?: number;
   statusList?: boolean;
   statusLifetime?: number;
+  requireProof?: boolean;
+  bindUntil?: BindUntil;
 }
 
 /** Adds `application create`. */
@@ -67,6 +70,9 @@ export function addCreateCommand(group: Command): void {
     )
     .option("--no-status-list", "publish no status lists (this is so unless --status-list is given)")
     .option("--status-lifetime <seconds>", "how long a door may go on without a newer list (86400)", statusLifetime)
+    .option("--require-proof", REQUIRE_PROOF_HELP)
+    .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")
+    .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
     .addHelpText(
       "after",
       examples(
@@ -91,6 +97,8 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     signatureLifetimeSeconds: options.signatureLifetime || null,
     statusList: checkedStatusList(options.statusList, this),
     statusLifetimeSeconds: options.statusLifetime,
+    requireProof: options.requireProof,
+    bindUntil: options.bindUntil?.bindUntil,
   };
   await withSession(
     this,
@@ -126,6 +134,9 @@ export interface NewApplication extends WantedNumbers {
   /** Off unless it is true; the lifetime is a day unless it is given. */
   statusList?: boolean | undefined;
   statusLifetimeSeconds?: number | undefined;
+  /** See `ApplicationChanges`. */
+  requireProof?: boolean | undefined;
+  bindUntil?: number | null | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: string; applicationSecret: string };
 }
@@ -186,7 +197,8 @@ function insertApplication(orm: Orm, wanted: NewApplication, material: Material)
     ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
     ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
     ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${(wanted.events ?? DEFAULT_EVENTS).join()}, lower(hex(randomblob(16))),
-    ${wanted.statusList ? 1 : 0}, ${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS}, ${createdAt}, NULL
+    ${wanted.statusList ? 1 : 0}, ${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS},
+    ${wanted.requireProof ? 1 : 0}, ${wanted.bindUntil ?? null}, ${createdAt}, NULL
     FROM (${range}) AS range
     WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`);

@@ -26,6 +26,9 @@ export interface ShownApplication {
   signatureLifetimeSeconds: number | null;
   statusList: boolean;
   statusLifetimeSeconds: number;
+  requireProof: boolean;
+  /** Until when the first proof binds an unbound badge; null: never. */
+  bindUntil: string | null;
   createdAt: string | null;
   disabledAt: string | null;
 }
@@ -48,6 +51,8 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     signatureLifetimeSeconds: row.signatureLifetimeSeconds,
     statusList: row.statusList,
     statusLifetimeSeconds: row.statusLifetimeSeconds,
+    requireProof: row.requireProof,
+    bindUntil: isoTime(row.bindUntil),
     createdAt: isoTime(row.createdAt),
     disabledAt: isoTime(row.disabledAt),
   };
@@ -71,6 +76,8 @@ ${fieldLines({
   "Numbers rest for": `${application.reuseAfterSeconds} s`,
   "Signatures are valid for": signatureLifetimeSeconds === null ? "ever" : `${signatureLifetimeSeconds} s`,
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
+  "Device calls need a proof": application.requireProof ? "yes" : "no",
+  "First proofs bind badges until": application.bindUntil ?? undefined,
   Created: application.createdAt ?? undefined,
   Disabled: application.disabledAt ?? undefined,
 })}`;

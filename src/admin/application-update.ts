@@ -23,6 +23,14 @@ import {
 import { UserError } from "./errors.ts";
 import { overlapLine, overlapsAnother, selectNeighbour } from "./number-range.ts";
 import type { Database } from "./platform/database.ts";
+import {
+  BIND_UNTIL_HELP,
+  type BindUntil,
+  bindUntil,
+  countUnboundBadges,
+  REQUIRE_PROOF_HELP,
+  requiredProofText,
+} from "./proof-options.ts";
 import { withSession } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
 import { checkedStatusList } from "./status-list.ts";
@@ -41,6 +49,8 @@ interface UpdateOptions {
   signatureLifetime?: number;
   statusList?: boolean;
   statusLifetime?: number;
+  requireProof?: boolean;
+  bindUntil?: BindUntil;
 }
 
 /** Adds `application update`. */
@@ -71,6 +81,9 @@ export function addUpdateCommand(group: Command): void {
     )
     .option("--no-status-list", "publish no status lists; doors then refuse badges whose signatures name one")
     .option("--status-lifetime <seconds>", "how long a door may go on without a newer list", statusLifetime)
+    .option("--require-proof", REQUIRE_PROOF_HELP)
+    .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
+    .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
     .addHelpText(
       "after",
       examples(
@@ -78,6 +91,7 @@ export function addUpdateCommand(group: Command): void {
         "application update app_… --webhook-url https://app.example.com/hooks",
         "application update app_… --no-webhook-url --require-secret",
         "application update app_… --events badge:created,badge:revoked",
+        "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
       ),
     )
     .action(update);
@@ -95,10 +109,16 @@ async function update(this: Command, id: string, options: UpdateOptions): Promis
     signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
     statusList: checkedStatusList(options.statusList, this),
     statusLifetimeSeconds: options.statusLifetime,
+    requireProof: options.requireProof,
+    bindUntil: options.bindUntil?.bindUntil,
   };
   await withSession(this, async ({ database, output }) => {
     const application = await updateApplication(database, id, changes);
-    output.result(application, () => applicationText(application));
+    if (!changes.requireProof) return output.result(application, () => applicationText(application));
+    const unboundBadges = await countUnboundBadges(database, id);
+    output.result({ ...application, unboundBadges }, () =>
+      [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
+    );
   });
 }
 
@@ -117,6 +137,9 @@ export interface ApplicationChanges {
   signatureLifetimeSeconds?: number | null | undefined;
   statusList?: boolean | undefined;
   statusLifetimeSeconds?: number | undefined;
+  requireProof?: boolean | undefined;
+  /** Milliseconds; null: first proofs bind no badge. */
+  bindUntil?: number | null | undefined;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { eq } from "drizzle-orm";
 import type { BadgeState, Step } from "../shared/badge-life/states.ts";
-import { takeStep } from "../shared/badge-life/steps.ts";
+import { type StepResult, takeStep } from "../shared/badge-life/steps.ts";
 import { type BadgeView, viewBadge } from "../shared/badge-life/view.ts";
 import { badge } from "../shared/schema.ts";
 import { badgeEnd, badgeNumber } from "./arguments.ts";
@@ -89,11 +89,21 @@ async function printStep({ database, output }: Session, number: number, step: St
  * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
  */
 export async function changeBadge(database: Database, number: number, step: Step): Promise<BadgeView> {
+  const applicationId = await ownerOf(database, number);
+  return viewResult(number, await takeStep(await openBadgeStore(database), applicationId, number, step));
+}
+
+/** The ID of the application that has the number. @throws UserError when none has */
+export async function ownerOf(database: Database, number: number): Promise<string> {
   const [owner] = await database.run((orm) =>
     orm.select({ applicationId: badge.applicationId }).from(badge).where(eq(badge.number, number)),
   );
   if (owner === undefined) throw unknownBadge(number);
-  const result = await takeStep(await openBadgeStore(database), owner.applicationId, number, step);
+  return owner.applicationId;
+}
+
+/** @throws UserError unless the step was taken */
+export function viewResult(number: number, result: StepResult): BadgeView {
   switch (result.kind) {
     case "taken":
       return viewBadge(result.badge);

@@ -4,6 +4,7 @@ import { type BadgeState, stateAt } from "../shared/badge-life/states.ts";
 import { badge, invitation, signingKey } from "../shared/schema.ts";
 import { badgeNumber } from "./arguments.ts";
 import { cardsOf, cardText, type ShownCard } from "./badge-cards.ts";
+import { addRebind } from "./badge-rebind.ts";
 import { addStepCommands } from "./badge-step.ts";
 import { openBadgeStore } from "./badge-store.ts";
 import { selectNeighbour } from "./number-range.ts";
@@ -16,10 +17,11 @@ import { examples } from "./shell.ts";
 export function addBadgeCommands(program: Command): void {
   const group = program
     .command("badge")
-    .summary("show, suspend, resume, revoke and expire badges")
-    .description("Shows, suspends, resumes, revokes and expires badges.");
+    .summary("show, suspend, resume, revoke, expire and rebind badges")
+    .description("Shows, suspends, resumes, revokes, expires and rebinds badges.");
   addShow(group);
   addStepCommands(group);
+  addRebind(group);
 }
 
 function addShow(group: Command): void {
@@ -62,6 +64,10 @@ export interface ShownBadge {
   retiredAt: string | null;
   /** ID of the key that signs for this badge. */
   keyId: string | null;
+  /** Thumbprint (RFC 7638) of the device's key that the badge is bound to; null: it is not bound. */
+  keyThumbprint: string | null;
+  /** Until when another key may take its place (badge rebind); null: none may. */
+  rebindUntil: string | null;
   eventId: string | null;
   /** The invitation that reserved the number. */
   invitation: { state: string; expiresAt: string } | null;
@@ -92,6 +98,8 @@ export async function showBadge(database: Database, number: number): Promise<Sho
     changedAt: isoTime(row.changedAt ?? row.issuedAt),
     retiredAt: isoTime(row.retiredAt),
     keyId: key?.kid ?? null,
+    keyThumbprint: row.keyThumbprint,
+    rebindUntil: row.rebindUntil !== null && row.rebindUntil > now() ? isoTime(row.rebindUntil) : null,
     eventId: row.eventId,
     invitation: reservedBy && { state: reservedBy.state, expiresAt: reservedBy.expiresAt },
     cards: cardsOf(number),
@@ -112,6 +120,8 @@ async function showUnused(database: Database, number: number): Promise<ShownBadg
     changedAt: null,
     retiredAt: null,
     keyId: null,
+    keyThumbprint: null,
+    rebindUntil: null,
     eventId: null,
     invitation: null,
     cards: cardsOf(number),
@@ -141,6 +151,8 @@ function badgeText({ number, state, invitation, metadata, cards, ...badge }: Sho
     "Last change": badge.changedAt ?? undefined,
     Retired: badge.retiredAt ?? undefined,
     "Key ID": badge.keyId ?? undefined,
+    "Bound to the key": badge.keyThumbprint ?? undefined,
+    "May be rebound until": badge.rebindUntil ?? undefined,
     "Event ID": badge.eventId ?? undefined,
     Invitation: invitation === null ? undefined : `${invitation.state}, expires ${invitation.expiresAt}`,
   });

@@ -37,7 +37,7 @@ async function askUntilAnswered(application: TestApplication, bindings: Partial<
 describe("a request that fails half-way and is retried by the client (contract section 1)", () => {
   const LOOKS = [
     { what: "which application that is", text: 'from "application"' },
-    { what: "whether there is a badge", text: 'from "badge"' },
+    { what: "whether there is a badge", text: "FROM badge" },
   ];
 
   it.each(LOOKS.flatMap((look) => CASES.map((fault) => ({ ...look, ...fault }))))(
@@ -196,7 +196,7 @@ describe("a badge that a concurrent request has written (contract section 1)", (
     const winners: Answer[] = [];
     const DB = aroundD1(env.DB, async (statements, send) => {
       const seen = await send();
-      if (isAbout(statements, 'from "badge"') && winners.length === 0) {
+      if (isAbout(statements, "FROM badge") && winners.length === 0) {
         winners.push(await requestQuietly(application, "device", { userId: "alice", metadata: { os: "Android" } }));
       }
       return seen;

@@ -66,6 +66,7 @@ export async function createWorld(): Promise<World> {
     suspendBadge: await badgesOf("suspendBadge"),
     resumeBadge: await badgesOf("resumeBadge"),
     revokeBadge: await badgesOf("revokeBadge"),
+    rebindBadge: await badgesOf("rebindBadge"),
     replayEvent: events.map(({ id }) => id),
   };
   const cursors: Record<string, string> = {

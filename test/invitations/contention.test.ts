@@ -89,7 +89,7 @@ describe("a request that loses every race gets 503, and no outage is logged (con
     const hide = env.DB.prepare("UPDATE badge SET user_id = 'hidden' WHERE application_id = ?").bind(application.id);
     const show = env.DB.prepare("UPDATE badge SET user_id = 'alice' WHERE application_id = ?").bind(application.id);
     const DB = aroundD1(env.DB, async (statements, send) => {
-      if (!isAbout(statements, 'from "badge"')) return send();
+      if (!isAbout(statements, "FROM badge")) return send();
       // The first look misses it, the object finds it, the second look misses it again.
       looks++;
       await hide.run();

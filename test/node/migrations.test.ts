@@ -139,6 +139,31 @@ describe("a database of release 1.0.0", () => {
     expect(() => insert.run("app_1", "sec_3")).toThrow("UNIQUE");
   });
 
+  it("has unbound badges, and requires no proofs (contract section 15)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const badges = db.prepare("SELECT DISTINCT key_thumbprint, rebind_until FROM badge").all();
+    expect(badges.map((row) => ({ ...row }))).toEqual([{ key_thumbprint: null, rebind_until: null }]);
+    const applications = db.prepare("SELECT DISTINCT require_proof, bind_until FROM application").all();
+    expect(applications.map((row) => ({ ...row }))).toEqual([{ require_proof: 0, bind_until: null }]);
+  });
+
+  it("finds a user device's badge by the index that it is unique in, and none in that of keys (contract section 15)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const found = db.prepare(
+      `SELECT number FROM badge INDEXED BY badge_user_device
+       WHERE application_id = 'app_1' AND device = 'kiosk' AND (key_thumbprint IS NOT NULL) IN (0, 1)
+         AND user_id = 'bob' AND position IS NOT NULL AND retired_at IS NULL`,
+    );
+    expect(found.all().map((row) => ({ ...row }))).toEqual([{ number: 2 }]);
+    const keys = db.prepare(
+      `SELECT number FROM badge INDEXED BY badge_device_key
+       WHERE position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL`,
+    );
+    expect(keys.all()).toEqual([]);
+  });
+
   it("gets signing keys that sign already: from when they were made, never from a time to come", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");

@@ -20,7 +20,7 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) =>
     jsonResponse(
       c,
-      await showBadge(c.get("context"), authenticatedApplication(c), requireBadgeNumber(c.req.param("id") ?? "")),
+      await showBadge(c.get("context"), authenticatedApplication(c), requireBadgeNumber(c.req.param("id"))),
     ),
   )
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => takeStep(c, await readEnd(c)))
@@ -64,7 +64,7 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
 
 async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
-  const number = requireBadgeNumber(c.req.param("id") ?? "");
+  const number = requireBadgeNumber(c.req.param("id"));
   return jsonResponse(c, await changeBadge(c.get("context"), authenticatedApplication(c), number, step));
 }
 

@@ -61,8 +61,8 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
 
 /** What is no badge number is nobody's. */
-export function requireBadgeNumber(text: string): number {
-  const number = parseBadgeNumber(text);
+export function requireBadgeNumber(id: unknown): number {
+  const number = typeof id === "string" ? parseBadgeNumber(id) : null;
   if (number === null) throw new Refusal("UNKNOWN_BADGE");
   return number;
 }

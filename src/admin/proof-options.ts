@@ -1,0 +1,48 @@
+import * as z from "zod";
+import type { ShownApplication } from "./application-record.ts";
+import { badgeEnd } from "./arguments.ts";
+import type { Database } from "./platform/database.ts";
+import { ADMIN } from "./shell.ts";
+
+/** Options that bind badges to keys of devices (contract section 15). */
+
+export const REQUIRE_PROOF_HELP = "refuse device calls without a proof (DPoP), and badges that are not bound to a key";
+
+export const BIND_UNTIL_HELP =
+  "until then the first login with a proof binds a badge that is not bound; a time that has passed, or never, ends that";
+
+/** An object, because commander makes an empty text of an option's value that is null. */
+export interface BindUntil {
+  /** Milliseconds; null: first proofs bind no badge. */
+  bindUntil: number | null;
+}
+
+/** Parses `--bind-until`: ISO 8601 with a zone, or `never`. */
+export const bindUntil = (text: string): BindUntil => ({ bindUntil: badgeEnd(text).expiresAt });
+
+const COUNT_UNBOUND = `
+  SELECT count(*) AS unbound FROM badge
+  WHERE application_id = ?1 AND (ended_at IS NOT NULL) = 0 AND position IS NOT NULL AND key_thumbprint IS NULL`;
+
+const countRows = z.tuple([z.object({ unbound: z.number() })]);
+
+/** Badges of an application that have not ended and are not bound to a key. */
+export async function countUnboundBadges(database: Database, id: string): Promise<number> {
+  const { results } = await database.run((_, d1) => d1.prepare(COUNT_UNBOUND).bind(id).all());
+  return countRows.parse(results)[0].unbound;
+}
+
+/** What `--require-proof` means for the badges that the application has. */
+export function requiredProofText({ applicationId, bindUntil: until }: ShownApplication, unbound: number): string {
+  if (unbound === 0) return "Every badge of the application is bound to a key.";
+  const first = `${unbound} ${unbound === 1 ? "badge is" : "badges are"} not bound to a key.`;
+  const refused = "Within half a minute, their devices get 401 INVALID_PROOF at every login and signature";
+  const isOpen = until !== null && Date.parse(until) > Date.now();
+  if (isOpen) {
+    return `${first} ${refused}, until they log in with a proof, which binds the badge: --bind-until allows that until ${until}.`;
+  }
+  return `${first} ${refused}, until the badge is bound. To let them:
+  all of them: ${ADMIN} application update ${applicationId} --bind-until TIME (the first login with a proof binds each)
+  one of them: ${ADMIN} badge rebind NUMBER (the same for 24 hours)
+Or go back with --no-require-proof.`;
+}

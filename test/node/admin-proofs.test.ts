@@ -1,0 +1,143 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
+import { createAdminProgram, run } from "../../src/admin/program.ts";
+import { openDatabase } from "../../src/admin/session.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+
+beforeAll(() => {
+  process.env.BADGE_STATE_DIR = folder;
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
+const TIME = "2099-01-31T18:00:00+01:00";
+
+async function admin(...words: string[]) {
+  const written = { stdout: "", stderr: "" };
+  for (const stream of ["stdout", "stderr"] as const) {
+    vi.spyOn(process[stream], "write").mockImplementation((part) => {
+      written[stream] += part;
+      return true;
+    });
+  }
+  try {
+    await run(createAdminProgram(), words);
+    return { code: process.exitCode ?? 0, ...written };
+  } finally {
+    vi.restoreAllMocks();
+    process.exitCode = undefined;
+  }
+}
+
+async function json(...words: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await admin(...words, "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+const created = z.object({ applicationId: z.string(), firstNumber: z.number() });
+const create = async (...words: string[]) =>
+  created.parse(await json("application", "create", "--name", "App", ...words));
+
+/** Badges as the service stores them, one for each key; null: not bound. */
+async function addBadges(
+  { applicationId, firstNumber }: z.infer<typeof created>,
+  keys: readonly (string | null)[],
+): Promise<void> {
+  const insert = `INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at, key_thumbprint)
+    VALUES (?, ?, 'device', ?, ?, 1, 1000, ?)`;
+  const { database, close } = await openDatabase(undefined);
+  await database.run((_, d1) =>
+    d1.batch(
+      keys.map((key, place) =>
+        d1.prepare(insert).bind(firstNumber + place, applicationId, `user-${place}`, place + 1, key),
+      ),
+    ),
+  );
+  await close();
+}
+
+describe("proofs in the administration script (contract section 15)", () => {
+  it("are not required and bind nothing unless that is asked for; application show and list say so", async () => {
+    const plain = await create();
+    const without = await create("--no-require-proof", "--bind-until", "never");
+    const strict = await create("--require-proof", "--bind-until", TIME);
+    const bindUntil = "2099-01-31T17:00:00.000Z";
+    expect(await json("application", "list")).toMatchObject([
+      { applicationId: plain.applicationId, requireProof: false, bindUntil: null },
+      { applicationId: without.applicationId, requireProof: false, bindUntil: null },
+      { applicationId: strict.applicationId, requireProof: true, bindUntil },
+    ]);
+    const shown = await admin("application", "show", strict.applicationId);
+    expect(shown.stdout).toMatch(/^ {2}Device calls need a proof +yes$/m);
+    expect(shown.stdout).toContain(bindUntil);
+    expect((await admin("application", "show", plain.applicationId)).stdout).toMatch(
+      /^ {2}Device calls need a proof +no$/m,
+    );
+  });
+
+  it("are turned on, off and on again by application update, which leaves the other alone", async () => {
+    const { applicationId } = await create();
+    const update = (...words: string[]) => json("application", "update", applicationId, ...words);
+    expect(await update("--bind-until", TIME)).toMatchObject({ requireProof: false });
+    expect(await update("--require-proof")).toMatchObject({ requireProof: true, bindUntil: expect.any(String) });
+    expect(await update("--bind-until", "never")).toMatchObject({ requireProof: true, bindUntil: null });
+    expect(await update("--no-require-proof")).toMatchObject({ requireProof: false, bindUntil: null });
+    const wrong = await admin("application", "update", applicationId, "--bind-until", "tomorrow");
+    expect(wrong.code).not.toBe(0);
+    expect(wrong.stderr).toContain("Give a date-time with a zone");
+  });
+
+  it("explain what requiring them does to badges that are not bound: how many, what happens, how to bind them", async () => {
+    const application = await create();
+    const { applicationId } = application;
+    await addBadges(application, [null, KEY, null]);
+    const strict = await admin("application", "update", applicationId, "--require-proof");
+    expect(strict.stdout).toContain("2 badges are not bound to a key.");
+    expect(strict.stdout).toContain("401 INVALID_PROOF");
+    expect(strict.stdout).toContain(`application update ${applicationId} --bind-until TIME`);
+    expect(strict.stdout).toContain("badge rebind NUMBER");
+    expect(await json("application", "update", applicationId, "--require-proof")).toMatchObject({ unboundBadges: 2 });
+    const migrating = await admin("application", "update", applicationId, "--require-proof", "--bind-until", TIME);
+    expect(migrating.stdout).toContain("--bind-until allows that until 2099-01-31T17:00:00.000Z");
+    const bound = await create();
+    await addBadges(bound, [KEY]);
+    const done = await admin("application", "update", bound.applicationId, "--require-proof");
+    expect(done.stdout).toContain("Every badge of the application is bound to a key.");
+  });
+
+  it("let one badge be rebound, which badge show tells with its key", async () => {
+    const application = await create();
+    await addBadges(application, [KEY, null]);
+    const [bound, unbound] = [String(application.firstNumber), String(application.firstNumber + 1)];
+    expect(await json("badge", "show", bound)).toMatchObject({ keyThumbprint: KEY, rebindUntil: null });
+    const opened = Date.now();
+    const view = { id: bound, userId: "user-0", state: "active", keyThumbprint: KEY };
+    expect(await json("badge", "rebind", bound)).toEqual(view);
+    const shown = z.object({ rebindUntil: z.string() }).parse(await json("badge", "show", bound));
+    const hours = (Date.parse(shown.rebindUntil) - opened) / 3_600_000;
+    expect(hours).toBeGreaterThan(23.9);
+    expect(hours).toBeLessThan(24.1);
+    expect((await admin("badge", "show", bound)).stdout).toMatch(/^ {2}May be rebound until +2/m);
+    expect((await admin("badge", "rebind", bound)).stdout).toContain(`Until then the key ${KEY} works.`);
+    expect(await json("badge", "rebind", unbound)).toEqual({ id: unbound, userId: "user-1", state: "active" });
+    expect(await json("badge", "show", unbound)).toMatchObject({ keyThumbprint: null });
+  });
+
+  it("rebind no badge that was revoked, and none that is not there", async () => {
+    const application = await create();
+    await addBadges(application, [KEY]);
+    const number = String(application.firstNumber);
+    await json("badge", "revoke", number);
+    const revoked = await admin("badge", "rebind", number);
+    expect(revoked).toMatchObject({ code: 1, stdout: "" });
+    expect(revoked.stderr).toContain(`Ended badge: ${number} is revoked`);
+    const unknown = await admin("badge", "rebind", String(application.firstNumber + 7));
+    expect(unknown).toMatchObject({ code: 1, stdout: "" });
+    expect(unknown.stderr).toContain("Unknown badge");
+  });
+});
