@@ -36,13 +36,13 @@ export async function countUnboundBadges(database: Database, id: string): Promis
 export function requiredProofText({ applicationId, bindUntil: until }: ShownApplication, unbound: number): string {
   if (unbound === 0) return "Every badge of the application is bound to a key.";
   const first = `${unbound} ${unbound === 1 ? "badge is" : "badges are"} not bound to a key.`;
-  const refused = "Within half a minute, their devices get 401 INVALID_PROOF at every login and signature";
+  const refused = "From half a minute on, every login and signature with such a badge gets 401 INVALID_PROOF";
   const isOpen = until !== null && Date.parse(until) > Date.now();
   if (isOpen) {
-    return `${first} ${refused}, until they log in with a proof, which binds the badge: --bind-until allows that until ${until}.`;
+    return `${first} ${refused}, until a login with a proof binds it: --bind-until allows that until ${until}.`;
   }
-  return `${first} ${refused}, until the badge is bound. To let them:
-  all of them: ${ADMIN} application update ${applicationId} --bind-until TIME (the first login with a proof binds each)
-  one of them: ${ADMIN} badge rebind NUMBER (the same for 24 hours)
+  return `${first} ${refused}, until it is bound. To let the first login with a proof bind
+  each of them: ${ADMIN} application update ${applicationId} --bind-until TIME
+  one of them, within 24 hours: ${ADMIN} badge rebind NUMBER
 Or go back with --no-require-proof.`;
 }

@@ -10,6 +10,7 @@ const LEDGER = "allocator/ledger badges/restored";
 const WEBHOOKS = "webhooks/delivery webhooks/answers webhooks/endpoint";
 const COSTS = "storage/plans storage/costs";
 const DOOR = "http/authorization http/errors";
+const BOUND = "bound/binding bound/rebinding bound/signing";
 const KEYS = "applications/sealing applications/signing-keys applications/resealing";
 const OPENAPI = "http/openapi http/openapi-codes";
 const ADMIN =
@@ -25,9 +26,10 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/allocator\/permutation/, "allocator/permutation allocator/ledger node/permutation"],
   [/worker\/allocator\/range-warnings/, "allocator/range-warnings"],
   [/worker\/allocator\//, "allocator/group-commit", BADGES, RESTORED],
-  [/worker\/badges\/claim/, INVITATIONS, BADGES, RECONCILED, RACES],
+  [/worker\/badges\/claim/, INVITATIONS, BADGES, RECONCILED, RACES, BOUND],
   [/worker\/badges\/list/, "http/pages", COSTS],
-  [/worker\/badges\/sign/, "badges/issue applications/signing-keys"],
+  [/worker\/badges\/sign/, "badges/issue applications/signing-keys", BOUND],
+  [/worker\/badges\/(binding|existing)/, BADGES, BOUND],
   [/worker\/badges\//, BADGES],
   [/worker\/invitations\/expire/, RELEASE, "invitations/sweep"],
   [/worker\/invitations\//, "invitations/lifecycle http/unavailable", INVITATIONS, RELEASE, RACES],
@@ -37,12 +39,14 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/storage\/(badge-writes|skipped-writes|number-owners)/, BADGES, RESTORED, RELEASE],
   [/worker\/storage\/claim-writes/, INVITATIONS, BADGES, RACES, COSTS],
   [/worker\/storage\/invitation(s|-ends)/, INVITATIONS, RELEASE, RACES],
+  [/worker\/storage\/(device-badges|logins|turns)/, BADGES, BOUND, "storage/devices", COSTS],
   [/worker\/storage\/webhook/, WEBHOOKS],
   [/worker\/storage\//, COSTS, BADGES, INVITATIONS, WEBHOOKS, RECONCILED],
   [/worker\/applications\/devices/, "applications/devices", KEYS],
   [/worker\/keys\/derivation/, "proofs/nonce invitations/idempotency"],
   [/worker\/proofs\//, "proofs/rfc9449 proofs/refusals proofs/nonce proofs/url"],
   [/worker\/(applications|keys)\//, DOOR, KEYS, RECONCILED],
+  [/worker\/http\/(proof|badge-routes|authentication)/, "bound/proved-calls", BOUND, DOOR, OPENAPI],
   [/worker\/http\//, DOOR, "http/pages http/unavailable", OPENAPI],
   [/worker\/context/, "webhooks/production", BADGES],
   [/worker\/bounded-cache/, "bounded-cache"],
@@ -58,6 +62,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/client\//, "client/verify-webhook client/clients client/errors client/retries client/proofs"],
   [/verify\/possession/, "verify/possession"],
   [/verify\//, "verify/badge-signature verify/status-list verify/possession node/verify"],
+  [/console\//, "node/console"],
   [/admin\/.*seal/, "node/admin-sealing"],
   [/admin\/output/, "node/output", ADMIN],
   [/admin\//, ADMIN],
