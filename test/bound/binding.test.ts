@@ -5,7 +5,16 @@ import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { boundPhone, claimsOf, expectInvalidProof, newPhone, outcome, readBadge, serverCall } from "./support.ts";
+import {
+  boundPhone,
+  claimsOf,
+  expectInvalidProof,
+  newPhone,
+  outcome,
+  raceAt,
+  readBadge,
+  serverCall,
+} from "./support.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
@@ -134,9 +143,10 @@ describe("two phones with one udid (contract section 15)", () => {
     for (let round = 0; round < 4; round++) {
       const application = await createApplication();
       const phones = await Promise.all(proved.map(() => newPhone(application)));
-      const answers = await Promise.all(
-        phones.map((phone, place) => (proved[place] ? phone.logIn() : phone.logInUnproved())),
+      const logins = phones.map(
+        (phone, place) => (bindings: Partial<Env>) => phone.logInTo(bindings, { isProved: proved[place] === true }),
       );
+      const answers = await raceAt("FROM badge", "after", logins);
       const [badge, ...more] = await badgeRows(application);
       expect(more).toEqual([]);
       const winner = answers.findIndex(({ status }) => status === 201);
@@ -162,7 +172,10 @@ describe("two phones with one udid (contract section 15)", () => {
     const application = await createApplication();
     const { id: invitationToken, badgeId } = await invite(application);
     const phones = [await newPhone(application), await newPhone(application)];
-    const answers = await Promise.all(phones.map((phone) => phone.logIn("guest", { invitationToken })));
+    const logins = phones.map(
+      (phone) => (bindings: Partial<Env>) => phone.logInTo(bindings, { more: { invitationToken } }),
+    );
+    const answers = await raceAt('from "invitation"', "after", logins);
     expect(answers.map(outcome).sort()).toEqual([`201 ${badgeId}`, "401 INVALID_PROOF"]);
   });
 });

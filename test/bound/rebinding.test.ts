@@ -7,7 +7,17 @@ import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
-import { BADGE, boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind, serverCall } from "./support.ts";
+import {
+  BADGE,
+  boundPhone,
+  expectInvalidProof,
+  newPhone,
+  outcome,
+  raceAt,
+  readBadge,
+  rebind,
+  serverCall,
+} from "./support.ts";
 
 const HOUR_MILLISECONDS = 3_600_000;
 
@@ -154,7 +164,8 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
       const { phone, badgeId } = await boundPhone(application);
       await rebind(application, badgeId);
       const rivals = [await phone.withOtherKey(), await phone.withOtherKey(), await phone.withOtherKey()];
-      const answers = await Promise.all(rivals.map((rival) => rival.logIn()));
+      const logins = rivals.map((rival) => (bindings: Partial<Env>) => rival.logInTo(bindings));
+      const answers = await raceAt("SET key_thumbprint", "before", logins);
       expect(answers.map(outcome).sort()).toEqual([`200 ${badgeId}`, "401 INVALID_PROOF", "401 INVALID_PROOF"]);
       const winner = rivals[answers.findIndex(({ status }) => status === 200)];
       expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await winner?.thumbprint() });
@@ -227,7 +238,8 @@ describe("--bind-until (contract section 15)", () => {
       const phone = await newPhone(application);
       const badgeId = String((await phone.logInUnproved()).body.badgeId);
       const rivals = [phone, await phone.withOtherKey(), await phone.withOtherKey()];
-      const answers = await Promise.all(rivals.map((rival) => rival.logIn()));
+      const logins = rivals.map((rival) => (bindings: Partial<Env>) => rival.logInTo(bindings));
+      const answers = await raceAt("SET key_thumbprint", "before", logins);
       expect(answers.map(outcome).sort()).toEqual([`200 ${badgeId}`, "401 INVALID_PROOF", "401 INVALID_PROOF"]);
       const winner = rivals[answers.findIndex(({ status }) => status === 200)];
       expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await winner?.thumbprint() });
