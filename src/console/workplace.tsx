@@ -39,14 +39,14 @@ export function Workplace() {
   const { View } = view;
   return (
     <NoticeContext.Provider value={notify}>
-      <div class="application-bar">
+      <section class="application-bar" aria-label="Application">
         <p>
           <strong>{name}</strong> <span class="application-id">{applicationId}</span>
         </p>
         <button type="button" onClick={() => session.end("signed-out")}>
           Sign out
         </button>
-      </div>
+      </section>
       <nav class="views" aria-label="Views">
         {VIEWS.map((each) => (
           <a key={each.name} href={`#${each.name}`} aria-current={each === view ? "page" : undefined}>

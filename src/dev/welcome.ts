@@ -12,6 +12,7 @@ ${bold(`The badge distribution service is ready: ${printed}`)}
 
 ${fieldLines({
   Reference: `${printed}/docs`,
+  Console: `${printed}/console`,
   "On this computer": printed === own ? undefined : own,
   "Application ID": demo.applicationId,
   "Application secret": demo.applicationSecret ?? "changed since, see below",

@@ -1,17 +1,12 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { AxeResults } from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
+import { faultsOf } from "./support/axe.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Milliseconds: two browsers' worth of work on a busy machine. */
 const LIMIT = 240_000;
-
-/** axe-core as a script, to run in the page. */
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
@@ -207,23 +202,6 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
     expect(refused).toEqual(["connect-src"]);
   });
 });
-
-/**
- * Every rule of axe-core, those of good practice too: rule, element and what is wrong.
- *
- * @param part selector
- */
-async function faultsOf(page: Page, part = "html"): Promise<string[]> {
-  await page.evaluate(AXE);
-  // What fades in has the contrast of a moment.
-  await page.evaluate(() =>
-    Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => undefined))),
-  );
-  const results: AxeResults = await page.evaluate(`axe.run("${part}", { resultTypes: ["violations"] })`);
-  return results.violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
-  );
-}
 
 const widthOf = (page: Page): Promise<number> => page.evaluate(() => document.documentElement.scrollWidth);
 

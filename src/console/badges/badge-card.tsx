@@ -9,8 +9,8 @@ import { BADGE_STATE_WORDS, BADGE_TONES } from "../words.ts";
 import { BADGE_STEPS, type BadgeStep } from "./badge-steps.tsx";
 import { EndDialog } from "./end-dialog.tsx";
 
-/** A badge with what can be done with it. @param isAlone whether it is what was looked for, not one of a list */
-export function BadgeCard({ badge: given, isAlone = false }: { badge: Badge; isAlone?: boolean }) {
+/** A badge with what can be done with it. @param heading by what it stands under */
+export function BadgeCard({ badge: given, heading: Heading = "h2" }: { badge: Badge; heading?: "h2" | "h3" }) {
   const session = useSession();
   const notify = useNotify();
   const [badge, setBadge] = useState(given);
@@ -41,7 +41,6 @@ export function BadgeCard({ badge: given, isAlone = false }: { badge: Badge; isA
   };
 
   const steps = BADGE_STEPS.filter(({ from }) => from.includes(badge.state));
-  const Heading = isAlone ? "h2" : "h3";
   const { state, userId, metadata, expiresAt } = badge;
   const device = [metadata?.deviceModel, metadata?.os, metadata?.osVersion].filter(Boolean).join(" · ");
   return (

@@ -29,6 +29,8 @@ export function Badges() {
     if (query === "") return setFound(null);
     setBusy(true);
     setProblem(null);
+    // Nothing may change under a pointer that is about to press a button of an older result.
+    setFound(null);
     try {
       const badge = await session.run((server, signal) => findByNumber(query, (id) => server.getBadge(id, { signal })));
       setFound({ query, badge, userId: badge === null ? query : null });
@@ -56,7 +58,7 @@ export function Badges() {
           <button type="submit" class="primary">
             Find
           </button>
-          {found !== null && (
+          {(found !== null || problem !== null) && (
             <button type="button" onClick={clear}>
               Show all
             </button>
@@ -65,8 +67,8 @@ export function Badges() {
       </search>
       {problem !== null && <Problem text={problem} />}
       {isBusy && <Loading what="what you look for" />}
-      {found === null && <AllBadges />}
-      {found?.badge && <BadgeCard key={found.badge.id} badge={found.badge} isAlone />}
+      {found === null && !isBusy && problem === null && <AllBadges />}
+      {found?.badge && <BadgeCard key={found.badge.id} badge={found.badge} />}
       {found?.userId != null && <UserCard key={found.userId} userId={found.userId} />}
     </>
   );

@@ -60,7 +60,7 @@ export function UserCard({ userId }: { userId: string }) {
         keyOf={({ id }) => id}
         empty="This user has no active or suspended badge. Is the user ID right? Capital letters count."
       >
-        {(badge) => <BadgeCard badge={{ ...badge, state: badge.state ?? "active" }} />}
+        {(badge) => <BadgeCard badge={{ ...badge, state: badge.state ?? "active" }} heading="h3" />}
       </Rows>
       {isAsking && (
         <Ask title={`Block ${userId}?`} action="Block user" isFinal act={block} onClose={() => setAsking(false)}>

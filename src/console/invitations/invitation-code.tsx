@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Invitation } from "../../client/index.ts";
 import { Digits, When } from "../parts/texts.tsx";
 import { QrCode } from "./qr-code.tsx";
@@ -9,7 +9,7 @@ export function InvitationCode({ invitation, onDone }: { invitation: Invitation;
   const token = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const [copied, setCopied] = useState<string | null>(null);
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(id);

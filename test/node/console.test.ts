@@ -1,0 +1,546 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import decodeQr from "qr/decode.js";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { addConsoleSecret } from "../../src/admin/console-secret.ts";
+import { ServerClient } from "../../src/client/index.ts";
+import { faultsOf } from "./support/axe.ts";
+import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
+
+/** Milliseconds: a browser's work on a busy machine. */
+const LIMIT = 240_000;
+
+const DESKTOP = { width: 1280, height: 860 };
+const PHONE = { width: 360, height: 740 };
+
+const executablePath = findChromium();
+if (executablePath === null) {
+  console.warn("SKIPPED: there is no Chromium on this machine, so /console is not tried (CHROMIUM_PATH names one)");
+}
+
+/** The application's own receiver: it fails for one user until it is repaired. */
+const receiver = createServer(async (request, response) => {
+  const body = await text(request);
+  const fails = isBroken && body.includes('"userId":"grace"');
+  if (!fails) received.push(body);
+  response.writeHead(fails ? 500 : 204).end(fails ? "disk full" : undefined);
+});
+let isBroken = true;
+const received: string[] = [];
+
+let service: Harness;
+let server: ServerClient;
+/** Of the person who uses the console. */
+let secret: string;
+
+beforeAll(async () => {
+  vi.stubEnv("WRANGLER_LOG", "error");
+  receiver.listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  const address = receiver.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  service = await startHarness({ webhookUrl: `http://127.0.0.1:${address.port}/hooks` });
+  const { origin: baseUrl, applicationId, applicationSecret } = service;
+  server = new ServerClient({ baseUrl, applicationId, applicationSecret });
+  secret = (await addConsoleSecret(service.database, applicationId, "Ann")).applicationSecret;
+}, LIMIT);
+
+afterAll(async () => {
+  await service?.close();
+  receiver.close();
+});
+
+/** The call of a phone. */
+async function device(
+  udid: string,
+  path: string,
+  body: object,
+): Promise<{ status: number; body: Record<string, string> }> {
+  const response = await fetch(`${service.origin}${path}`, {
+    method: "POST",
+    headers: { applicationid: service.applicationId, udid },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+/** Issues a badge to a phone whose udid is the user's ID. @returns its number */
+async function issue(userId: string, metadata: object = { os: "iOS", osVersion: "18.6", deviceModel: "iPhone16,2" }) {
+  const { status, body } = await device(userId, "/v1/badge", { userId, metadata });
+  expect(status).toBe(201);
+  return body.badgeId ?? "";
+}
+
+/** The states of the deliveries that were tried. */
+async function attempted(): Promise<string[]> {
+  const states: string[] = [];
+  for await (const { state, attempts } of server.listEvents().events()) if (attempts > 0) states.push(state);
+  return states.toSorted();
+}
+
+/** What the phone of a user gets when it asks for a signature. */
+async function signed(userId: string): Promise<string> {
+  const { status, body } = await device(userId, "/v1/badge/sign", { base64: "AAAA" });
+  return `${status} ${body.error ?? ""}`.trim();
+}
+
+describe("/console over HTTP (contract section 19)", () => {
+  const get = (path: string, init: RequestInit = {}) => fetch(`${service.origin}${path}`, init);
+
+  it("has a policy without inline code, without eval and without another host, and may not be framed", async () => {
+    for (const method of ["GET", "HEAD"]) {
+      const { status, headers } = await get("/console", { method });
+      expect(status).toBe(200);
+      expect(headers.get("content-type")).toMatch(/^text\/html/);
+      expect(headers.get("cache-control")).toBe("no-cache");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      const policy = headers.get("content-security-policy")?.split("; ") ?? [];
+      expect(policy).toEqual(
+        expect.arrayContaining([
+          "default-src 'none'",
+          "script-src 'self'",
+          "style-src 'self'",
+          "connect-src 'self'",
+          "form-action 'none'",
+          "frame-ancestors 'none'",
+          "base-uri 'none'",
+        ]),
+      );
+      expect(policy.join("; ")).not.toMatch(/unsafe|https?:|\*|data:|blob:/);
+    }
+  });
+
+  it("is under 150 KiB gzipped with all its files, of which none is another host's and none is inline", async () => {
+    const html = await (await get("/console")).text();
+    expect(html).not.toMatch(/<style|style=|<script>|<script type="module">|\son\w+=/);
+    const files = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path]) => path ?? "");
+    const assets = [...new Set(files)].filter((path) => /\.\w+$/.test(path));
+    expect(assets).toEqual(
+      expect.arrayContaining(["/console/console.js", "/console/console.css", "/docs/product.css"]),
+    );
+    let bytes = gzipSync(html).length;
+    for (const path of assets) {
+      expect(path).toMatch(/^\/[^/]/);
+      const response = await get(path);
+      expect(response.status, path).toBe(200);
+      bytes += gzipSync(Buffer.from(await response.arrayBuffer())).length;
+    }
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThan(150 * 1024);
+  });
+
+  it("answers what is not there, and other methods, like every path (contract section 6)", async () => {
+    expect((await get("/console/", { redirect: "manual" })).headers.get("location")).toBe("/console");
+    for (const path of ["/console/nothing", "/console.html", "/console/console.html"]) {
+      const response = await get(path, { redirect: "manual" });
+      expect([response.status, await response.json()], path).toEqual([404, { error: "NOT_FOUND" }]);
+    }
+    const posted = await get("/console", { method: "POST" });
+    expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  });
+});
+
+describe.skipIf(executablePath === null)("/console in a browser (contract section 19)", { timeout: LIMIT }, () => {
+  let browser: Browser;
+  let page: Page;
+  const foreignRequests: string[] = [];
+  const complaints: string[] = [];
+  /** Badge numbers by user. */
+  const numbers = new Map<string, string>();
+  const number = (user: string) => numbers.get(user) ?? "";
+
+  beforeAll(async () => {
+    for (const user of ["alice", "bob", "carol", "dave", "erin", "frank", "grace"]) {
+      numbers.set(user, await issue(user));
+    }
+    numbers.set("heidi", await issue("heidi", { os: "Android", osVersion: "15", deviceModel: "Pixel 9" }));
+    await vi.waitFor(async () => expect(await attempted()).toEqual([...Array(7).fill("delivered"), "pending"]), {
+      timeout: 20_000,
+      interval: 200,
+    });
+    browser = await chromium.launch({ executablePath: executablePath ?? "", args: CHROMIUM_FLAGS });
+    page = await open(DESKTOP);
+  }, LIMIT);
+
+  afterAll(async () => {
+    await browser?.close();
+  }, LIMIT);
+
+  async function openContext(
+    viewport: typeof DESKTOP,
+    colorScheme: "light" | "dark" = "light",
+  ): Promise<BrowserContext> {
+    const context = await browser.newContext({ viewport, colorScheme, timezoneId: "Asia/Tokyo", locale: "en-GB" });
+    context.setDefaultTimeout(20_000);
+    context.on("request", (request) => {
+      if (!request.url().startsWith(`${service.origin}/`)) foreignRequests.push(request.url());
+    });
+    context.on("console", (message) => {
+      const isRefusal = message.text().startsWith("Failed to load resource");
+      if (["error", "warning"].includes(message.type()) && !isRefusal) complaints.push(message.text());
+    });
+    context.on("weberror", (error) => complaints.push(String(error.error())));
+    return context;
+  }
+
+  async function open(viewport: typeof DESKTOP, colorScheme: "light" | "dark" = "light"): Promise<Page> {
+    const opened = await (await openContext(viewport, colorScheme)).newPage();
+    await opened.goto(`${service.origin}/console`);
+    return opened;
+  }
+
+  async function signIn(on: Page, applicationSecret = secret): Promise<void> {
+    await on.getByLabel("Application ID").fill(service.applicationId);
+    await on.getByLabel("Secret", { exact: true }).fill(applicationSecret);
+    await on.getByRole("button", { name: "Sign in" }).click();
+  }
+
+  async function openView(on: Page, name: string): Promise<void> {
+    await on.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
+    await on.getByRole("heading", { name, level: 1 }).waitFor();
+  }
+
+  async function find(on: Page, query: string): Promise<void> {
+    await openView(on, "Badges");
+    await on.getByLabel("Badge number or user ID").fill(query);
+    await on.getByRole("button", { name: "Find" }).click();
+    await on.getByRole("button", { name: "Show all" }).waitFor();
+  }
+
+  const badge = (on: Page, user: string) => on.getByRole("article", { name: `Badge ${number(user)}` });
+  const confirm = (on: Page, action: string) => on.getByRole("dialog").getByRole("button", { name: action }).click();
+  const inWords = (id: string) => id.replaceAll(/\B(?=(\d{3})+$)/g, "\u202f");
+
+  it("says what to do about a wrong secret, and lets nobody in", async () => {
+    await signIn(page, "bdss_wrong");
+    await page.getByRole("alert").getByText("ask your administrator for a new secret").waitFor();
+    await signIn(page, "gehört mir");
+    await page.getByRole("alert").getByText("made of letters, digits, - and _").waitFor();
+    expect(await page.getByText("Numbers left").count()).toBe(0);
+  });
+
+  it("has the secret neither in the URL, in storage nor in the DOM after sign-in", async () => {
+    await signIn(page);
+    await page.getByText("Numbers left").waitFor();
+    const found = await page.evaluate(async () => ({
+      dom: document.documentElement.outerHTML,
+      values: [...document.querySelectorAll("input")].map(({ value }) => value),
+      url: location.href,
+      history: JSON.stringify(history.state),
+      stored: JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, name]),
+      databases: (await indexedDB.databases()).length,
+      caches: (await caches.keys()).length,
+    }));
+    expect(JSON.stringify(found)).not.toContain(secret);
+    expect(JSON.stringify(found)).not.toContain("bdss_");
+    expect(found).toMatchObject({ stored: '[{},{},"",""]', databases: 0, caches: 0, history: "null", values: [] });
+    expect(found.url).toBe(`${service.origin}/console`);
+  });
+
+  it("shows in the overview what the statistics say, as tables that the bars are drawn in", async () => {
+    const row = (chart: string, value: string) =>
+      page
+        .getByRole("table", { name: chart })
+        .getByRole("row")
+        .filter({ has: page.getByRole("rowheader", { name: value, exact: true }) });
+    for (const [chart, value, count] of [
+      ["Badges by state", "Active", "8"],
+      ["Operating systems", "iOS", "7"],
+      ["System versions", "15", "1"],
+      ["Device models", "Pixel 9", "1"],
+      ["SDK versions", "Not told", "8"],
+      ["Deliveries by outcome", "Delivered", "7"],
+      ["Deliveries by outcome", "Retrying: the receiver reported an error", "1"],
+    ] as const) {
+      expect(await row(chart, value).getByRole("cell").innerText(), `${chart}: ${value}`).toBe(count);
+    }
+    expect(await page.getByRole("table", { name: "New badges per day" }).getByRole("rowheader").count()).toBe(90);
+    await page.getByText("9,999,992").waitFor();
+  });
+
+  it("suspends a badge found by its number, which the phone notices at once, and resumes it (section 12)", async () => {
+    await find(page, inWords(number("alice")));
+    await badge(page, "alice").getByRole("button", { name: "Suspend" }).click();
+    await page.getByRole("dialog").getByText("You can undo this").waitFor();
+    expect(await signed("alice")).toBe("200");
+    await confirm(page, "Suspend badge");
+    await badge(page, "alice").getByText("Suspended").waitFor();
+    expect(await signed("alice")).toBe("403 SUSPENDED_BADGE");
+    await badge(page, "alice").getByRole("button", { name: "Resume" }).click();
+    await badge(page, "alice").getByText("Active").waitFor();
+    expect(await signed("alice")).toBe("200");
+  });
+
+  it("undoes a suspension and an end from the message that tells of it", async () => {
+    await find(page, number("bob"));
+    await badge(page, "bob").getByRole("button", { name: "Suspend" }).click();
+    await confirm(page, "Suspend badge");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Undone.").waitFor();
+    expect(await signed("bob")).toBe("200");
+    await badge(page, "bob").getByRole("button", { name: "Set end" }).click();
+    await page.getByRole("dialog").getByLabel("Date and time").fill("2020-01-01T12:00");
+    await page.getByRole("dialog").getByText("refused at once").waitFor();
+    await confirm(page, "End badge now");
+    await badge(page, "bob").getByText("Expired").waitFor();
+    expect(await signed("bob")).toBe("403 EXPIRED_BADGE");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await badge(page, "bob").getByText("Active").waitFor();
+    expect(await server.getBadge(number("bob"))).not.toHaveProperty("expiresAt");
+  });
+
+  it("sets an end in the reader's time zone, and shows it there", async () => {
+    await find(page, number("carol"));
+    await badge(page, "carol").getByRole("button", { name: "Set end" }).click();
+    await page.getByRole("dialog").getByLabel("Date and time").fill("2040-01-31T18:00");
+    await confirm(page, "Set end");
+    await badge(page, "carol").getByText("31 Jan 2040, 18:00").waitFor();
+    expect(await server.getBadge(number("carol"))).toMatchObject({ expiresAt: "2040-01-31T09:00:00.000Z" });
+    await badge(page, "carol").locator("time").focus();
+    await badge(page, "carol")
+      .getByText(/^Tuesday,? 31 January 2040 at 18:00:00 (GMT\+9|JST)$/)
+      .waitFor();
+  });
+
+  it("says before revoking that it cannot be undone, and offers nothing afterwards", async () => {
+    await find(page, "dave");
+    await badge(page, "dave").getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog").getByText("This cannot be undone.").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    expect(await signed("dave")).toBe("200");
+    await badge(page, "dave").getByRole("button", { name: "Revoke" }).click();
+    await confirm(page, "Revoke badge");
+    await badge(page, "dave").getByText("This badge has ended for good.").waitFor();
+    expect(await signed("dave")).toBe("403 REVOKED_BADGE");
+    expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);
+  });
+
+  it("blocks a user with all badges, and lets the user get new ones again", async () => {
+    await find(page, "erin");
+    await page.getByRole("button", { name: "Block user" }).click();
+    await page.getByRole("dialog").getByText("Revoked badges cannot be restored.").waitFor();
+    await confirm(page, "Block user");
+    await page.getByText("erin is blocked; 1 badge revoked.").waitFor();
+    expect((await device("another phone", "/v1/badge", { userId: "erin" })).body).toEqual({ error: "BLOCKED_USER" });
+    await page.getByRole("button", { name: "Unblock user" }).click();
+    await page.getByText("Not blocked").waitFor();
+    expect((await device("another phone", "/v1/badge", { userId: "erin" })).status).toBe(201);
+  });
+
+  it("invites by a QR code whose content is the token alone: a phone that scans it gets the badge", async () => {
+    await openView(page, "Invitations");
+    await page.getByText("Nobody has been invited yet.").waitFor();
+    await page.getByRole("button", { name: "Create invitation" }).click();
+    const code = page.getByRole("img", { name: "QR code of the invitation" });
+    await code.waitFor();
+    const token = await scan(code);
+    expect(token).toMatch(/^inv_[0-9a-z]{32}$/);
+    expect(await page.locator(".token").innerText()).toBe(token);
+    const claimed = await device("visitor", "/v1/badge", { userId: "visitor", invitationToken: token });
+    expect(claimed.status).toBe(201);
+    const card = page.getByRole("article", { name: `Invitation to number ${claimed.body.badgeId}` });
+    await card.getByText("Waiting").waitFor();
+    await page.getByRole("button", { name: "Done" }).click();
+    expect(await page.content()).not.toContain(token);
+    await page.getByLabel("Show").selectOption({ label: "Claimed" });
+    await card.getByText("visitor").waitFor();
+  });
+
+  it("revokes an invitation that nobody has claimed", async () => {
+    await page.getByRole("button", { name: "Create invitation" }).click();
+    const token = await page.locator(".token").innerText();
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByLabel("Show").selectOption({ label: "Waiting" });
+    await page.getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog").getByText("This cannot be undone.").waitFor();
+    await confirm(page, "Revoke invitation");
+    await page.getByText("No invitation is in this state.").waitFor();
+    const late = await device("late", "/v1/badge", { userId: "late", invitationToken: token });
+    expect(late.body).toEqual({ error: "REVOKED_INVITATION" });
+  });
+
+  it("shows why a delivery failed, and sends it again", async () => {
+    await openView(page, "Deliveries");
+    await page.getByLabel("Show").selectOption({ label: "Waiting or retrying" });
+    const delivery = page.getByRole("article");
+    await delivery.getByText("The receiver responded with HTTP status 500").waitFor();
+    await delivery.getByText("Payload and response").click();
+    await delivery.getByText('"userId": "grace"').waitFor();
+    await delivery.getByText("disk full").waitFor();
+    isBroken = false;
+    await delivery.getByRole("button", { name: "Send again" }).click();
+    await page.getByText("It is being sent again.").waitFor();
+    await expect.poll(() => received.some((body) => body.includes('"userId":"grace"')), { timeout: 10_000 }).toBe(true);
+    await expect.poll(attempted, { timeout: 10_000 }).not.toContain("pending");
+    await page.getByRole("button", { name: "Load again" }).click();
+    await page.getByText("No delivery is in this state.").waitFor();
+  });
+
+  it("keeps two tabs apart: the second is not signed in, and a step that comes too late shows how the badge is", async () => {
+    const other = await page.context().newPage();
+    await other.goto(`${service.origin}/console`);
+    await signIn(other);
+    await find(page, number("frank"));
+    await badge(page, "frank").getByRole("button", { name: "Suspend" }).waitFor();
+    await find(other, number("frank"));
+    await badge(other, "frank").getByRole("button", { name: "Revoke" }).click();
+    await confirm(other, "Revoke badge");
+    await badge(other, "frank").getByText("Revoked", { exact: true }).waitFor();
+    await badge(page, "frank").getByRole("button", { name: "Suspend" }).click();
+    await confirm(page, "Suspend badge");
+    await page.getByRole("alert").getByText("The badge has ended meanwhile").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await badge(page, "frank").getByText("Revoked", { exact: true }).waitFor();
+    await other.close();
+  });
+
+  it("tells when the service does not respond, and goes on where it was", async () => {
+    await page.route("**/v1/badges?**", (route) => route.abort());
+    await openView(page, "Badges");
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
+    await page.unroute("**/v1/badges?**");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await badge(page, "alice").waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+  });
+
+  it("works by keyboard alone: sign in, find, suspend, change one's mind, sign out", async () => {
+    const keyboard = await open(DESKTOP);
+    const { keyboard: keys } = keyboard;
+    /** Goes on to the element of this name. */
+    const tabTo = async (name: string | RegExp) => {
+      for (let steps = 0; steps < 60; steps++) {
+        await keys.press("Tab");
+        const focused = await keyboard
+          .locator(":focus")
+          .evaluateAll(([element]) =>
+            element instanceof HTMLInputElement ? (element.labels?.[0]?.innerText ?? "") : (element?.textContent ?? ""),
+          );
+        if (focused.trim().match(name)) return;
+      }
+      throw new Error(`Tab does not come to ${name}`);
+    };
+    await tabTo(/^Application ID/);
+    await keys.type(service.applicationId);
+    await tabTo(/^Secret/);
+    await keys.type(secret);
+    await keys.press("Enter");
+    await keyboard.getByText("Numbers left").waitFor();
+    await tabTo("Badges");
+    await keys.press("Enter");
+    await tabTo("Badge number");
+    await keys.type("heidi");
+    await keys.press("Enter");
+    await badge(keyboard, "heidi").waitFor();
+    await tabTo("Suspend");
+    await keys.press("Enter");
+    await keyboard.getByRole("dialog").waitFor();
+    await keys.press("Escape");
+    await expect.poll(() => keyboard.locator("dialog").count()).toBe(0);
+    expect(await keyboard.locator(":focus").innerText()).toBe("Suspend…");
+    await keys.press("Enter");
+    await tabTo("Suspend badge");
+    await keys.press("Enter");
+    await badge(keyboard, "heidi").getByText("Suspended").waitFor();
+    expect(await signed("heidi")).toBe("403 SUSPENDED_BADGE");
+    await keyboard.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur());
+    await tabTo("Sign out");
+    await keys.press("Enter");
+    await keyboard.getByText("You are signed out.").waitFor();
+    await keyboard.context().close();
+  });
+
+  it.each([
+    ["light", "desktop", DESKTOP],
+    ["dark", "phone of 360 px", PHONE],
+  ] as const)("has no fault that axe-core finds in any view, %s on a %s, and fits it", async (theme, _, viewport) => {
+    const looked = await open(viewport, theme);
+    const faults: string[] = [];
+    const look = async (what: string) => {
+      for (const fault of await faultsOf(looked)) faults.push(`${what}: ${fault}`);
+      const width = await looked.evaluate(() => document.documentElement.scrollWidth);
+      if (width !== viewport.width) faults.push(`${what}: ${width} px wide`);
+    };
+    await looked.getByRole("button", { name: "Sign in" }).waitFor();
+    await look("sign-in");
+    await signIn(looked);
+    await looked.getByText("Numbers left").waitFor();
+    await look("overview");
+    await find(looked, "alice");
+    await badge(looked, "alice").waitFor();
+    await look("user");
+    await badge(looked, "alice").getByRole("button", { name: "Set end" }).click();
+    await looked.getByRole("dialog").waitFor();
+    await look("dialog");
+    await looked.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await looked.getByRole("button", { name: "Show all" }).click();
+    await badge(looked, "carol").waitFor();
+    await badge(looked, "carol").locator("time").hover();
+    await look("badges");
+    await openView(looked, "Invitations");
+    await looked.getByRole("article").first().waitFor();
+    await looked.getByRole("button", { name: "Create invitation" }).click();
+    await looked.getByRole("img", { name: "QR code" }).waitFor();
+    await looked.getByText("Loading").waitFor({ state: "detached" });
+    await look("invitations");
+    await openView(looked, "Deliveries");
+    await looked.getByText("Payload and response").first().click();
+    await look("deliveries");
+    expect(faults).toEqual([]);
+    await looked.context().close();
+  });
+
+  it("forgets the secret after an idle hour, not before, and on sign-out; the page behind is gone", async () => {
+    const idle = await (await openContext(DESKTOP)).newPage();
+    await idle.clock.install();
+    await idle.goto(`${service.origin}/console`);
+    await signIn(idle);
+    await idle.getByText("Numbers left").waitFor();
+    await idle.clock.runFor(59 * 60_000);
+    await idle.mouse.move(10, 10);
+    await idle.clock.runFor(59 * 60_000);
+    expect(await idle.getByText("Numbers left").count()).toBe(1);
+    await idle.clock.runFor(2 * 60_000);
+    await idle.getByText("You were signed out after an hour without activity.").waitFor();
+    expect(await idle.getByText("Numbers left").count()).toBe(0);
+    await idle.context().close();
+  });
+
+  it("ends the session when the service no longer accepts the secret", async () => {
+    const retired = await open(DESKTOP);
+    await signIn(retired);
+    await retired.getByText("Numbers left").waitFor();
+    // As after `secret retire`, once the isolate has forgotten the application (test/http/authorization/credentials.ts).
+    await retired.route("**/v1/badges?**", (route) =>
+      route.fulfill({ status: 401, json: { error: "INVALID_CREDENTIALS" } }),
+    );
+    await retired.getByRole("link", { name: "Badges" }).click();
+    await retired.getByText("The service no longer accepts your secret.").waitFor();
+    await retired.context().close();
+  });
+
+  it("does all that without a complaint in the console and without asking another host", () => {
+    expect(complaints).toEqual([]);
+    expect(foreignRequests).toEqual([]);
+  });
+});
+
+/** Reads a QR code off the screen, as a phone's camera does. */
+async function scan(code: ReturnType<Page["getByRole"]>): Promise<string> {
+  const png = (await code.screenshot({ scale: "css" })).toString("base64");
+  const pixels = await code.page().evaluate(async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    const drawing = canvas.getContext("2d");
+    drawing?.drawImage(bitmap, 0, 0);
+    const image = drawing?.getImageData(0, 0, bitmap.width, bitmap.height);
+    return { width: bitmap.width, height: bitmap.height, data: [...(image?.data ?? [])] };
+  }, png);
+  return decodeQr({ width: pixels.width, height: pixels.height, data: Uint8ClampedArray.from(pixels.data) });
+}

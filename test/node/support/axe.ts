@@ -1,0 +1,24 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { AxeResults } from "axe-core";
+import type { Page } from "playwright-core";
+
+/** axe-core as a script, to run in the page. */
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/**
+ * Every rule of axe-core, those of good practice too: rule, element and what is wrong.
+ *
+ * @param part selector
+ */
+export async function faultsOf(page: Page, part = "html"): Promise<string[]> {
+  await page.evaluate(AXE);
+  // What fades in has the contrast of a moment.
+  await page.evaluate(() =>
+    Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => undefined))),
+  );
+  const results: AxeResults = await page.evaluate(`axe.run("${part}", { resultTypes: ["violations"] })`);
+  return results.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+  );
+}
