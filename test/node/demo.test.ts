@@ -2,6 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ServerClient } from "../../src/client/index.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -52,6 +53,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
       "16  Another invitation takes the last number; Carol comes too late",
       "17  The visitor cancels: the server revokes the invitation",
       "18  Carol asks again, and gets the number that came back",
+      "19  A week passes at a company: phones, visitors, a webhook that fails",
     ]);
     expect(told.stdout).toContain("Done: 5 badges");
   });
@@ -103,9 +105,24 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told.stdout).not.toContain("\u001b");
   });
 
-  it("shows no secret, no invitation token and no signature in full", () => {
+  it("leaves a week to look at in the console, with a secret for a person (contract section 19)", async () => {
+    const [, baseUrl = "", applicationId = "", applicationSecret = ""] =
+      /in a browser: (\S+)\/console\n {2}Application ID {2}(app_\w+)\n {2}Secret {10}(bdss_\S+)\n/.exec(told.stdout) ??
+      [];
+    const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
+    const { badges, badgesPerDay, badgesByState, deliveries, invitations } = await server.getStatistics();
+    expect(badgesPerDay.filter(({ badges: count }) => count > 0)).toHaveLength(7);
+    expect(badges.os.values.map(({ value }) => value)).toEqual(expect.arrayContaining(["iOS", "Android"]));
+    expect(badgesByState).toMatchObject({ suspended: 1, revoked: 1 });
+    expect(invitations).toMatchObject({ pending: 1, claimed: 1, revoked: 1 });
+    expect(deliveries.filter(({ state }) => state !== "delivered")).toEqual([
+      { state: "pending", outcome: expect.stringMatching(/^(answered|network)$/), events: 1 },
+    ]);
+  });
+
+  it("shows no secret, no invitation token and no signature in full, but the one to sign in with", () => {
     expect(told.stdout).toMatch(/bdss_[\w-]{4}…/);
-    expect(told.stdout).not.toMatch(/bdss_[\w-]{5}/);
+    expect(told.stdout.match(/bdss_[\w-]{5}/g)).toHaveLength(1);
     expect(told.stdout).toMatch(/inv_[\w-]{4}…/);
     expect(told.stdout).not.toMatch(/inv_[\w-]{5}/);
     expect(told.stdout).not.toMatch(/eyJ[\w-]+\./);

@@ -7,6 +7,7 @@ import { hearOfBadges, inviteVisitor, pageBadges, runOutOfNumbers, takeNumberBac
 import { doorLearns, doorWithoutNetwork, revoke, suspendAndResume, visitForSeconds } from "./scenes-of-a-life.ts";
 import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
+import { liveThroughAWeek } from "./week.ts";
 
 /** `npm run demo`: the whole story on the terminal, against a running service. */
 
@@ -18,7 +19,8 @@ const HELP = `Usage: npm run demo [-- --url URL]
 Tells the story of a badge against the running local service: an application, a
 phone, a door, a badge that is suspended, revoked and ends by itself, a door that
 learns of it and loses the network, a visitor, webhooks, an invitation that comes
-back. Every step is checked against the contract. It takes up to a minute.
+back. Every step is checked against the contract. Then it leaves a week of another
+application to look at in the console. It takes up to a minute.
 
   --url URL   where the service is; ${DEFAULT_ORIGIN} if not given
   --help      show this page
@@ -94,6 +96,7 @@ async function tellStory(narrator: Narrator, origin: string): Promise<void> {
     await hearOfBadges(cast, [alice, bob, visit, visitor]);
     const { invitation, latecomer } = await runOutOfNumbers(cast);
     const carol = await takeNumberBack(cast, invitation, latecomer);
+    const week = await liveThroughAWeek(narrator, origin);
     narrator.say("");
     narrator.say(
       `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
@@ -101,6 +104,10 @@ async function tellStory(narrator: Narrator, origin: string): Promise<void> {
         "every webhook genuine. " +
         "All as the contract says.",
     );
+    narrator.say("");
+    narrator.say(`Now look at it in a browser: ${origin}/console`);
+    narrator.say(`  Application ID  ${week.applicationId}`);
+    narrator.say(`  Secret          ${week.secret}`);
   } finally {
     receiver.close();
     await door?.remove();

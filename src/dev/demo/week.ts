@@ -1,0 +1,164 @@
+import "../../admin/platform/quick-loading.ts";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { text } from "node:stream/consumers";
+import { setTimeout } from "node:timers/promises";
+import { eq } from "drizzle-orm";
+import { DeviceClient, ServerClient } from "../../client/index.ts";
+import { badge } from "../../shared/schema.ts";
+import { DemoFailure, must, type Narrator } from "./narrator.ts";
+
+/** A week at a company, to look at in the console: badges of several systems, visitors, a webhook that failed. */
+
+const DAY_MILLISECONDS = 24 * 3600 * 1000;
+const DELIVERY_LIMIT_MILLISECONDS = 30_000;
+const DELIVERY_POLL_MILLISECONDS = 250;
+
+/** How many people got a badge on each day, today last. */
+const BADGES_OF_DAYS = [7, 11, 9, 14, 2, 1, 6];
+
+/** The person whose webhook the receiver cannot take. */
+const UNLUCKY = "user-04";
+
+/** Model, system, version and SDK, the most frequent first. */
+const PHONES = [
+  ["iPhone17,1", "iOS", "26.1", "2.4.0"],
+  ["SM-S931B", "Android", "16", "2.4.0"],
+  ["iPhone15,4", "iOS", "26.1", "2.4.0"],
+  ["Pixel 9", "Android", "16", "2.3.1"],
+  ["iPhone14,5", "iOS", "18.7", "2.3.1"],
+  ["SM-A546B", "Android", "15", "2.2.0"],
+] as const;
+
+/** Where to look, and with what. */
+export interface Week {
+  applicationId: string;
+  /** A secret for a person, made for this. */
+  secret: string;
+}
+
+/** @throws DemoFailure */
+export function liveThroughAWeek(narrator: Narrator, origin: string): Promise<Week> {
+  return narrator.step(
+    "A week passes at a company: phones, visitors, a webhook that fails",
+    "This is what its people see at /console: sign in with the lines below.",
+    async () => {
+      const receiver = startReceiver();
+      try {
+        return await live(narrator, origin, receiver);
+      } finally {
+        receiver.closeAllConnections();
+        receiver.close();
+      }
+    },
+  );
+}
+
+/** The company's server, which has no room for one of the webhooks. */
+function startReceiver(): Server {
+  return createServer(async (request, response) => {
+    const isUnlucky = (await text(request)).includes(`"${UNLUCKY}"`);
+    response.writeHead(isUnlucky ? 500 : 204).end(isUnlucky ? "could not write: no space left on device" : undefined);
+  }).listen(0, "127.0.0.1");
+}
+
+async function live(narrator: Narrator, origin: string, receiver: Server): Promise<Week> {
+  if (!receiver.listening) await once(receiver, "listening");
+  const address = receiver.address();
+  if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
+  // Not static imports: Node resolves those before quick-loading.ts has run.
+  const { openDatabase } = await import("../../admin/session.ts");
+  const { createApplication } = await import("../../admin/application-create.ts");
+  const { addConsoleSecret } = await import("../../admin/console-secret.ts");
+  const { database, close } = await openDatabase(undefined);
+  try {
+    const { applicationId, applicationSecret } = await createApplication(database, {
+      name: "Demo company",
+      webhookUrl: `http://127.0.0.1:${address.port}/badges`,
+      requireSecret: false,
+      reuseAfterSeconds: 0,
+      signatureLifetimeSeconds: null,
+    });
+    const common = { baseUrl: origin, applicationId };
+    const server = new ServerClient({ ...common, applicationSecret });
+    const numbers: string[] = [];
+    for (const [day, count] of BADGES_OF_DAYS.entries()) {
+      const issuedAt = Date.now() - (BADGES_OF_DAYS.length - 1 - day) * DAY_MILLISECONDS;
+      const issued = await Promise.all(
+        Array.from({ length: count }, (_, place) => issueBadge(common, numbers.length + place)),
+      );
+      numbers.push(...issued);
+      // The service issues badges now; only their place in the week is made up.
+      for (const number of issued) {
+        await database.run((orm) =>
+          orm
+            .update(badge)
+            .set({ issuedAt })
+            .where(eq(badge.number, Number(number))),
+        );
+      }
+    }
+    await endSome(server, numbers);
+    await inviteVisitors(server, common);
+    await untilTried(server, numbers.length);
+    const { applicationSecret: secret } = await addConsoleSecret(database, applicationId, "You");
+    narrator.note(
+      `${numbers.length} badges, some of them suspended or revoked; three visitors; one webhook that failed.`,
+    );
+    return { applicationId, secret };
+  } finally {
+    await close();
+  }
+}
+
+interface Common {
+  baseUrl: string;
+  applicationId: string;
+}
+
+const newDevice = (common: Common, name: string) =>
+  new DeviceClient({ ...common, udid: `${name}-${randomBytes(8).toString("hex")}` });
+
+/** @param place counts the company's people */
+async function issueBadge(common: Common, place: number): Promise<string> {
+  // Squares make some phones more frequent than others.
+  const [deviceModel, os, osVersion, sdkVersion] = PHONES[(place * place) % PHONES.length] ?? PHONES[0];
+  const { badgeId } = await newDevice(common, "phone").requestBadge({
+    userId: `user-${String(place + 1).padStart(2, "0")}`,
+    metadata: { deviceModel, os, osVersion, sdkVersion },
+  });
+  return badgeId;
+}
+
+async function endSome(server: ServerClient, numbers: readonly string[]): Promise<void> {
+  const [, mislaid, , left, , contractor] = numbers;
+  must(mislaid !== undefined && left !== undefined && contractor !== undefined, "every phone gets a number");
+  await server.suspendBadge(mislaid);
+  await server.revokeBadge(left);
+  await server.setBadgeEnd(contractor, new Date(Date.now() + 30 * DAY_MILLISECONDS));
+}
+
+async function inviteVisitors(server: ServerClient, common: Common): Promise<void> {
+  const invite = () =>
+    server.createInvitation({ udid: "reception", expiresAt: new Date(Date.now() + DAY_MILLISECONDS) });
+  const [came, cancelled] = [await invite(), await invite(), await invite()];
+  await newDevice(common, "visitor").requestBadge({ userId: "visitor", invitationToken: came.id });
+  await server.revokeInvitation(cancelled.id);
+}
+
+/** Waits until every webhook was sent once. */
+async function untilTried(server: ServerClient, least: number): Promise<void> {
+  const deadline = Date.now() + DELIVERY_LIMIT_MILLISECONDS;
+  for (;;) {
+    let tried = 0;
+    let waiting = 0;
+    for await (const { attempts } of server.listEvents({ perPage: 1000 }).events()) {
+      if (attempts > 0) tried += 1;
+      else waiting += 1;
+    }
+    if (waiting === 0 && tried >= least) return;
+    if (Date.now() > deadline) throw new DemoFailure(`${waiting} webhooks were not sent in half a minute`);
+    await setTimeout(DELIVERY_POLL_MILLISECONDS);
+  }
+}
