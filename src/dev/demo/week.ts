@@ -122,8 +122,9 @@ const newDevice = (common: Common, name: string) =>
 
 /** @param place counts the company's people */
 async function issueBadge(common: Common, place: number): Promise<string> {
-  // Squares make some phones more frequent than others.
-  const [deviceModel, os, osVersion, sdkVersion] = PHONES[(place * place) % PHONES.length] ?? PHONES[0];
+  // Spread evenly by the golden ratio, then bent so that the first phones are the most frequent.
+  const kind = Math.floor(PHONES.length * ((place * 0.618_034) % 1) ** 1.6);
+  const [deviceModel, os, osVersion, sdkVersion] = PHONES[kind] ?? PHONES[0];
   const { badgeId } = await newDevice(common, "phone").requestBadge({
     userId: `user-${String(place + 1).padStart(2, "0")}`,
     metadata: { deviceModel, os, osVersion, sdkVersion },
