@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { deviceId } from "../../src/shared/identifiers.ts";
 import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -9,7 +10,7 @@ import { badgeRows } from "../support/rows.ts";
 const newBadge = ({ firstNumber }: TestApplication, place: number, keyThumbprint: string | null): NewBadge => ({
   kind: "issue",
   number: firstNumber + place,
-  device: "phone",
+  device: deviceId.parse("phone"),
   userId: "alice",
   metadata: null,
   signingKeyId: 1,
