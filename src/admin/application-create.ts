@@ -68,7 +68,7 @@ export function addCreateCommand(group: Command): void {
       "--status-list",
       "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
     )
-    .option("--no-status-list", "publish no status lists (this is so unless --status-list is given)")
+    .option("--no-status-list", "publish no status lists (the default)")
     .option("--status-lifetime <seconds>", "how long a door may go on without a newer list (86400)", statusLifetime)
     .option("--require-proof", REQUIRE_PROOF_HELP)
     .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")

@@ -74,7 +74,7 @@ ${fieldLines({
   Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
   "Invitations need the secret": application.requireSecret ? "yes" : "no",
   "Numbers rest for": `${application.reuseAfterSeconds} s`,
-  "Signatures are valid for": signatureLifetimeSeconds === null ? "ever" : `${signatureLifetimeSeconds} s`,
+  "Signatures are valid for": signatureLifetimeSeconds === null ? "no limit" : `${signatureLifetimeSeconds} s`,
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   "Device calls need a proof": application.requireProof ? "yes" : "no",
   "First proofs bind badges until": application.bindUntil ?? undefined,

@@ -125,7 +125,7 @@ async function untilSent(database: Database, applicationId: string, id: string, 
     if (Date.now() >= deadline) break;
     await wait(POLL_MILLISECONDS);
   }
-  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: its due time is ahead.
+  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: its due time is in the future.
   const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.dueAt, Date.now()));
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");

@@ -138,7 +138,7 @@ export const statistics = z.object({
     .meta({ description: "Invitations by state." }),
   badgesByState: z
     .object({
-      active: counted("Open doors."),
+      active: counted("Are active: they open doors."),
       suspended: counted("Are suspended."),
       revoked: counted("Were revoked."),
       expired: counted("Have expired."),

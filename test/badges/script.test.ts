@@ -99,7 +99,7 @@ describe("what the administration script revokes without the application's objec
     expect([await stateOf(application, early), await stateOf(application, late)]).toEqual(["revoked", "revoked"]);
   });
 
-  it("does not start a reconciliation anew that an administrator waits for (contract section 10)", async () => {
+  it("does not restart a reconciliation that an administrator is waiting for (contract section 10)", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await requestReconciliation(application);

@@ -270,7 +270,7 @@ describe("the entries of a list, byte by byte", () => {
 });
 
 describe("the size of a list", () => {
-  it("is within a quarter of zlib's highest level on the platform, which has no level", async () => {
+  it("is within a quarter of zlib's highest level, though the platform offers no choice of level", async () => {
     const indexOf = createPermutation(new Uint8Array(32), 131_072);
     const every = (step: number) => Array.from({ length: Math.floor(131_072 / step) }, (_, offset) => offset * step);
     // As deflateSync of node:zlib with level 9 makes them: 1 % and 10 % of the badges have ended.
@@ -299,7 +299,7 @@ describe("the index of a badge (contract section 14)", () => {
     return Array.from({ length: 131_072 }, (_, offset) => indexOf(offset));
   }
 
-  it("belongs to one badge: a list's indexes are all different, and another application's and list's are others", async () => {
+  it("belongs to one badge: no index comes twice in a list, and every list has an order of its own", async () => {
     const [one, other] = [await withLists(), await withLists()];
     const all = [await allIndexes(one, 0), await allIndexes(one, 1), await allIndexes(other, 0)];
     for (const indexes of all) {
@@ -313,7 +313,7 @@ describe("the index of a badge (contract section 14)", () => {
     }
   });
 
-  it("tells not the order of issue: of neighbours the later one has the higher index about as often as not", async () => {
+  it("does not reveal the order of issue: of two neighbours, the later has the higher index about half the time", async () => {
     const indexes = await allIndexes(await withLists(), 0);
     const rising = indexes.filter((idx, offset) => offset > 0 && idx > (indexes[offset - 1] ?? 0)).length;
     expect(rising).toBeGreaterThan(131_072 * 0.49);

@@ -45,7 +45,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
       " 8  Bob mislays the phone: his badge is suspended, and resumed",
       " 9  Bob leaves the company: his badge is revoked",
       "10  Bob visits: an invitation to a badge that ends in 5 seconds",
-      "11  The door learns of it by its status list, and refuses Bob's last signature",
+      "11  The door learns from its status list that Bob's badge was revoked",
       "12  The door loses the network, and then its power for a moment",
       "13  The server invites a visitor",
       "14  The visitor's phone claims the invitation",

@@ -45,7 +45,7 @@ export function revoke({ narrator, server, door }: Cast, phone: DeviceClient, bo
 /** @param revokedAt by `performance.now()`, a moment at which the badge had been revoked */
 export function doorLearns({ narrator, door }: Cast, bobs: Presentation, revokedAt: number): Promise<void> {
   return narrator.step(
-    "The door learns of it by its status list, and refuses Bob's last signature",
+    "The door learns from its status list that Bob's badge was revoked",
     "A list is at most 30 s old when it is sent. A door that asks every 30 s knows within two minutes.",
     async () => {
       narrator.note(`The door asks for its list every ${REFRESH_MILLISECONDS / 1000} seconds:`);
