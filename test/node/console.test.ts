@@ -384,12 +384,16 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     const other = await page.context().newPage();
     await other.goto(`${service.origin}/console`);
     await signIn(other);
+    await page.bringToFront();
     await find(page, number("frank"));
     await badge(page, "frank").getByRole("button", { name: "Suspend" }).waitFor();
+    await other.bringToFront();
     await find(other, number("frank"));
     await badge(other, "frank").getByRole("button", { name: "Revoke" }).click();
     await confirm(other, "Revoke badge");
     await badge(other, "frank").getByText("Revoked", { exact: true }).waitFor();
+    // Chromium draws a tab in the background late.
+    await page.bringToFront();
     await badge(page, "frank").getByRole("button", { name: "Suspend" }).click();
     await confirm(page, "Suspend badge");
     await page.getByRole("alert").getByText("The badge has ended meanwhile").waitFor();
@@ -495,7 +499,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await looked.context().close();
   });
 
-  it("forgets the secret after an idle hour, not before, and on sign-out; the page behind is gone", async () => {
+  it("forgets the secret after an idle hour, and not before", async () => {
     const idle = await (await openContext(DESKTOP)).newPage();
     await idle.clock.install();
     await idle.goto(`${service.origin}/console`);
