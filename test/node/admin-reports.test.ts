@@ -93,6 +93,8 @@ describe("badge show (contract section 10)", () => {
       changedAt: "1970-01-01T00:00:01.000Z",
       retiredAt: null,
       keyId: key?.keyId,
+      keyThumbprint: null,
+      rebindUntil: null,
       eventId: "evt_100",
       invitation: null,
       cards: ["h10301", "h10302", "h10304", "corporate1000", "corporate1000_48"].map((format) =>
