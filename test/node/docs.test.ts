@@ -125,6 +125,7 @@ describe.skipIf(executablePath === null)("/docs in a browser (contract section 1
   async function openForm(page: Page, anchor: string, summary: string) {
     await page.goto(`${service.origin}/docs#${anchor}`);
     const route = page.getByRole("region", { name: summary, exact: true });
+    await page.bringToFront();
     const button = route.getByRole("button", { name: /^Test Request/ });
     await button.click();
     return { route, button, dialog: page.getByRole("dialog") };
@@ -208,6 +209,8 @@ const READING_HEIGHT = 4000;
 /** Goes down the page screen by screen, because what is not seen is not drawn. */
 async function readAll(page: Page): Promise<{ headings: string[]; widest: number }> {
   const size = page.viewportSize() ?? DESKTOP;
+  // A page in the background draws no frames.
+  await page.bringToFront();
   await page.setViewportSize({ width: size.width, height: READING_HEIGHT });
   const reading = await page.evaluate(async () => {
     const { documentElement: root } = document;
@@ -215,7 +218,10 @@ async function readAll(page: Page): Promise<{ headings: string[]; widest: number
     let widest = 0;
     for (let top = 0; top < root.scrollHeight; top += window.innerHeight - 100) {
       window.scrollTo(0, top);
-      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      await Promise.race([
+        new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))),
+        new Promise((resolve) => setTimeout(resolve, 1000)),
+      ]);
       widest = Math.max(widest, root.scrollWidth);
       for (const heading of document.querySelectorAll("h1, h2, h3, h4"))
         headings.add(heading.textContent?.trim() ?? "");

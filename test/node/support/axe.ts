@@ -12,10 +12,15 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
  * @param part selector
  */
 export async function faultsOf(page: Page, part = "html"): Promise<string[]> {
+  // A page in the background draws no frames, so its animations never end.
+  await page.bringToFront();
   await page.evaluate(AXE);
-  // What fades in has the contrast of a moment.
+  // What fades in has the contrast of a moment. A spinner never ends.
   await page.evaluate(() =>
-    Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => undefined))),
+    Promise.race([
+      Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => undefined))),
+      new Promise((resolve) => setTimeout(resolve, 3000)),
+    ]),
   );
   const results: AxeResults = await page.evaluate(`axe.run("${part}", { resultTypes: ["violations"] })`);
   return results.violations.flatMap(({ id, nodes }) =>
