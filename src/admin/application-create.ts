@@ -189,19 +189,40 @@ async function makeMaterial(sealer: Sealer, { credentials }: NewApplication) {
   };
 }
 
-/** The SELECT lists every column in the order of the table: Drizzle writes the whole column list before it. */
 function insertApplication(orm: Orm, wanted: NewApplication, material: Material) {
   const { applicationId, deviceKey, sealingVersion, createdAt } = material;
   const range = wanted.range ? explicitRange(wanted.range, applicationId) : defaultRange(wanted.highestDefault);
-  return orm.insert(application).select(sql`SELECT
-    ${applicationId}, ${wanted.name}, range.first_number, range.last_number,
-    ${wanted.requireSecret ? 1 : 0}, ${wanted.reuseAfterSeconds}, ${wanted.signatureLifetimeSeconds},
-    ${deviceKey}, ${sealingVersion}, ${wanted.webhookUrl}, NULL, NULL, 0, ${(wanted.events ?? DEFAULT_EVENTS).join()}, lower(hex(randomblob(16))),
-    ${wanted.statusList ? 1 : 0}, ${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS},
-    ${wanted.requireProof ? 1 : 0}, ${wanted.bindUntil ?? null}, ${createdAt}, NULL
-    FROM (${range}) AS range
-    WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
-      AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`);
+  return orm.insert(application).select(
+    orm
+      .select({
+        id: sql`${applicationId}`.as("id"),
+        name: sql`${wanted.name}`.as("name"),
+        firstNumber: sql`range.first_number`.as("first_number"),
+        lastNumber: sql`range.last_number`.as("last_number"),
+        requireSecret: sql`${wanted.requireSecret ? 1 : 0}`.as("require_secret"),
+        reuseAfterSeconds: sql`${wanted.reuseAfterSeconds}`.as("reuse_after_seconds"),
+        signatureLifetimeSeconds: sql`${wanted.signatureLifetimeSeconds}`.as("signature_lifetime_seconds"),
+        sealedDeviceKey: sql`${deviceKey}`.as("sealed_device_key"),
+        sealingVersion: sql`${sealingVersion}`.as("sealing_version"),
+        webhookUrl: sql`${wanted.webhookUrl}`.as("webhook_url"),
+        webhookHeldAt: sql`NULL`.as("webhook_held_at"),
+        webhookFailingSince: sql`NULL`.as("webhook_failing_since"),
+        webhookFailures: sql`0`.as("webhook_failures"),
+        events: sql`${(wanted.events ?? DEFAULT_EVENTS).join()}`.as("events"),
+        feedEpoch: sql`lower(hex(randomblob(16)))`.as("feed_epoch"),
+        statusList: sql`${wanted.statusList ? 1 : 0}`.as("status_list"),
+        statusLifetimeSeconds: sql`${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS}`.as(
+          "status_lifetime_seconds",
+        ),
+        requireProof: sql`${wanted.requireProof ? 1 : 0}`.as("require_proof"),
+        bindUntil: sql`${wanted.bindUntil ?? null}`.as("bind_until"),
+        createdAt: sql`${createdAt}`.as("created_at"),
+        disabledAt: sql`NULL`.as("disabled_at"),
+      })
+      .from(sql`(${range}) AS range`)
+      .where(sql`NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+        AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`),
+  );
 }
 
 function insertSecret(orm: Orm, { applicationId, secret: { row }, createdAt }: Material) {

@@ -1,37 +1,19 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { createAdminProgram, run } from "../../src/admin/program.ts";
 import { openDatabase } from "../../src/admin/session.ts";
+import { runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
-beforeAll(() => {
-  process.env.BADGE_STATE_DIR = folder;
-});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
 const TIME = "2099-01-31T18:00:00+01:00";
 
-async function admin(...words: string[]) {
-  const written = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) {
-    vi.spyOn(process[stream], "write").mockImplementation((part) => {
-      written[stream] += part;
-      return true;
-    });
-  }
-  try {
-    await run(createAdminProgram(), words);
-    return { code: process.exitCode ?? 0, ...written };
-  } finally {
-    vi.restoreAllMocks();
-    process.exitCode = undefined;
-  }
-}
+const admin = (...words: string[]) => runScriptHere(words, folder);
 
 async function json(...words: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await admin(...words, "--json");

@@ -1,34 +1,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { createAdminProgram, run } from "../../src/admin/program.ts";
 import { assertPublicUrl } from "../../src/admin/status-list.ts";
+import { runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
-beforeAll(() => {
-  process.env.BADGE_STATE_DIR = folder;
-});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function admin(...words: string[]) {
-  const written = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) {
-    vi.spyOn(process[stream], "write").mockImplementation((part) => {
-      written[stream] += part;
-      return true;
-    });
-  }
-  try {
-    await run(createAdminProgram(), words);
-    return { code: process.exitCode ?? 0, ...written };
-  } finally {
-    vi.restoreAllMocks();
-    process.exitCode = undefined;
-  }
-}
+const admin = (...words: string[]) => runScriptHere(words, folder);
 
 const created = z.object({ applicationId: z.string() });
 
