@@ -200,8 +200,9 @@ const suspend: Operation = {
   isServiceOnly: true,
   needs: needsBadges((count) => Math.ceil(count / 2)),
   next(clients, place, count) {
-    const half = Math.ceil(count / 2);
-    const badgeId = clients.devices[place % half]?.badgeId ?? "";
+    // Rounded down: with an odd number of calls the last one resumes a badge twice, and none stays suspended.
+    const half = Math.floor(count / 2);
+    const badgeId = clients.devices[half === 0 ? 0 : place % half]?.badgeId ?? "";
     const [step, state] = place < half ? ["suspend", "suspended"] : ["resume", "active"];
     return {
       call: serverCall("PATCH", `/v1/badges/${badgeId}/${step}`, clients),
