@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { and, eq, notExists, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
-import { newApplicationId } from "../shared/identifiers.ts";
+import { type ApplicationId, newApplicationId } from "../shared/identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
 import { application, applicationSecret, type SubscribableEvent, sealingKey, signingKey } from "../shared/schema.ts";
 import {
@@ -138,14 +138,14 @@ export interface NewApplication extends WantedNumbers {
   requireProof?: boolean | undefined;
   bindUntil?: number | null | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
-  credentials?: { applicationId: string; applicationSecret: string };
+  credentials?: { applicationId: ApplicationId; applicationSecret: string };
 }
 
 const DEFAULT_EVENTS: readonly SubscribableEvent[] = ["badge:created"];
 
 /** What `application create --json` prints, key by key (contract section 10). */
 export interface CreatedApplication {
-  applicationId: string;
+  applicationId: ApplicationId;
   applicationSecret: string;
   name: string;
   firstNumber: number;
@@ -271,7 +271,7 @@ async function explainRefusal(
   const [keys, [overlapping]] = await database.run((orm) =>
     orm.batch([
       orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)),
-      selectNeighbour(orm, range?.last ?? 0, ""),
+      selectNeighbour(orm, range?.last ?? 0, null),
     ]),
   );
   if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { CardFormat } from "../shared/card-formats.ts";
-import { isApplicationId } from "../shared/identifiers.ts";
+import { type ApplicationId, parseApplicationId } from "../shared/identifiers.ts";
 import { application } from "../shared/schema.ts";
 import { formatsOfRange } from "./card-range.ts";
 import { UserError } from "./errors.ts";
@@ -10,7 +10,7 @@ import { ADMIN } from "./shell.ts";
 
 /** An application as the commands print it, without its sealed values. */
 export interface ShownApplication {
-  applicationId: string;
+  applicationId: ApplicationId;
   name: string;
   firstNumber: number;
   lastNumber: number;
@@ -86,19 +86,19 @@ ${fieldLines({
 export const unknownApplication = (id: string): UserError =>
   new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
 
-/** @throws UserError when a text does not have the form of an application ID */
-export function assertApplicationId(text: string): void {
-  if (isApplicationId(text)) return;
+/** Parses an argument. @throws UserError when it does not have the form of an application ID */
+export function applicationIdArgument(text: string): ApplicationId {
+  const id = parseApplicationId(text);
+  if (id !== undefined) return id;
   throw new UserError(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);
 }
 
-export function selectApplication(orm: Orm, id: string) {
+export function selectApplication(orm: Orm, id: ApplicationId) {
   return orm.select().from(application).where(eq(application.id, id));
 }
 
 /** @throws UserError when there is no such application */
-export async function findApplication(database: Database, id: string): Promise<ApplicationRow> {
-  assertApplicationId(id);
+export async function findApplication(database: Database, id: ApplicationId): Promise<ApplicationRow> {
   const [row] = await database.run((orm) => selectApplication(orm, id));
   if (row === undefined) throw unknownApplication(id);
   return row;

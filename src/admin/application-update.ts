@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { application, type SubscribableEvent } from "../shared/schema.ts";
 import {
   type ApplicationRow,
+  applicationIdArgument,
   applicationText,
-  assertApplicationId,
   type ShownApplication,
   selectApplication,
   shownApplication,
@@ -56,7 +57,8 @@ interface UpdateOptions {
 /** Adds `application update`. */
 export function addUpdateCommand(group: Command): void {
   group
-    .command("update <id>")
+    .command("update")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("change an application")
     .description(
       "Changes an application. Options that are not given leave their values as they are.\n\n" +
@@ -97,7 +99,7 @@ export function addUpdateCommand(group: Command): void {
     .action(update);
 }
 
-async function update(this: Command, id: string, options: UpdateOptions): Promise<void> {
+async function update(this: Command, id: ApplicationId, options: UpdateOptions): Promise<void> {
   const changes: ApplicationChanges = {
     name: options.name,
     firstNumber: options.first,
@@ -149,10 +151,9 @@ export interface ApplicationChanges {
  */
 export async function updateApplication(
   database: Database,
-  id: string,
+  id: ApplicationId,
   changes: ApplicationChanges,
 ): Promise<ShownApplication> {
-  assertApplicationId(id);
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
@@ -178,7 +179,7 @@ function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Applicatio
   return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
 }
 
-function rangeCondition(id: string, { firstNumber, lastNumber }: ApplicationChanges): SQL | undefined {
+function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: ApplicationChanges): SQL | undefined {
   const sameFirst = firstNumber === undefined ? undefined : eq(application.firstNumber, firstNumber);
   if (lastNumber === undefined) return sameFirst;
   const first = sql`${application.firstNumber}`;
@@ -187,7 +188,7 @@ function rangeCondition(id: string, { firstNumber, lastNumber }: ApplicationChan
 }
 
 /** Whether the update that precedes this in the batch has set the URL. */
-function isReleased(id: string, { webhookUrl, lastNumber }: ApplicationChanges): SQL {
+function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: ApplicationChanges): SQL {
   if (webhookUrl === undefined || webhookUrl === null) return sql`false`;
   const isSet = and(
     eq(application.id, id),

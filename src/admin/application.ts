@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { application, webhookEvent } from "../shared/schema.ts";
 import { addCreateCommand } from "./application-create.ts";
 import {
+  applicationIdArgument,
   applicationText,
-  assertApplicationId,
   findApplication,
   type ShownApplication,
   selectApplication,
@@ -70,12 +71,13 @@ function applicationTable(applications: readonly ShownApplication[]): string {
 
 function addShow(group: Command): void {
   group
-    .command("show <id>")
+    .command("show")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("show one application")
     .description("Shows an application, its secrets (not their values) and its signing keys.")
     .addHelpText("after", examples("application show app_…"))
     .action(
-      inSession(async ({ database, output }, id: string) => {
+      inSession(async ({ database, output }, id: ApplicationId) => {
         const application = shownApplication(await findApplication(database, id));
         const [heldEvents, secrets, signingKeys] = await Promise.all([
           countHeldEvents(database, id),
@@ -90,7 +92,7 @@ function addShow(group: Command): void {
 }
 
 /** Events of an application that are on hold because its endpoint failed. */
-export async function countHeldEvents(database: Database, id: string): Promise<number> {
+export async function countHeldEvents(database: Database, id: ApplicationId): Promise<number> {
   const [row] = await database.run((orm) =>
     orm
       .select({ held: count() })
@@ -102,30 +104,31 @@ export async function countHeldEvents(database: Database, id: string): Promise<n
 
 function addDisable(group: Command): void {
   group
-    .command("disable <id>")
+    .command("disable")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("refuse an application's requests")
     .description("Refuses all requests of an application within half a minute. Its badges and numbers are kept.")
     .addHelpText("after", examples("application disable app_…"))
-    .action(inSession((session, id: string) => printDisabled(session, id, true)));
+    .action(inSession((session, id: ApplicationId) => printDisabled(session, id, true)));
 }
 
 function addEnable(group: Command): void {
   group
-    .command("enable <id>")
+    .command("enable")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("accept its requests again")
     .description("Accepts the requests of a disabled application again.")
     .addHelpText("after", examples("application enable app_…"))
-    .action(inSession((session, id: string) => printDisabled(session, id, false)));
+    .action(inSession((session, id: ApplicationId) => printDisabled(session, id, false)));
 }
 
-async function printDisabled({ database, output }: Session, id: string, disabled: boolean): Promise<void> {
+async function printDisabled({ database, output }: Session, id: ApplicationId, disabled: boolean): Promise<void> {
   const application = await setDisabled(database, id, disabled);
   output.result(application, () => `Application ${id} is ${shownState(application)}.`);
 }
 
 /** Makes the service refuse an application's requests, or accept them again. Repeating it changes nothing. */
-export async function setDisabled(database: Database, id: string, disabled: boolean): Promise<ShownApplication> {
-  assertApplicationId(id);
+export async function setDisabled(database: Database, id: ApplicationId, disabled: boolean): Promise<ShownApplication> {
   const isOtherwise = disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt);
   const [, [row]] = await database.run((orm) =>
     orm.batch([

@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import type { BadgeState, Step } from "../shared/badge-life/states.ts";
 import { type StepResult, takeStep } from "../shared/badge-life/steps.ts";
 import { type BadgeView, viewBadge } from "../shared/badge-life/view.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { badge } from "../shared/schema.ts";
 import { badgeEnd, badgeNumber } from "./arguments.ts";
 import { openBadgeStore } from "./badge-store.ts";
@@ -94,7 +95,7 @@ export async function changeBadge(database: Database, number: number, step: Step
 }
 
 /** The ID of the application that has the number. @throws UserError when none has */
-export async function ownerOf(database: Database, number: number): Promise<string> {
+export async function ownerOf(database: Database, number: number): Promise<ApplicationId> {
   const [owner] = await database.run((orm) =>
     orm.select({ applicationId: badge.applicationId }).from(badge).where(eq(badge.number, number)),
   );

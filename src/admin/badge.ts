@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { eq } from "drizzle-orm";
 import { type BadgeState, stateAt } from "../shared/badge-life/states.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { badge, invitation, signingKey } from "../shared/schema.ts";
 import { badgeNumber } from "./arguments.ts";
 import { cardsOf, cardText, type ShownCard } from "./badge-cards.ts";
@@ -52,7 +53,7 @@ export interface ShownBadge {
    * application's range and not in use. `outside`: in no application's range.
    */
   state: BadgeState | "reserved" | "free" | "outside";
-  applicationId: string | null;
+  applicationId: ApplicationId | null;
   userId: string | null;
   metadata: unknown;
   issuedAt: string | null;
@@ -107,7 +108,7 @@ export async function showBadge(database: Database, number: number): Promise<Sho
 }
 
 async function showUnused(database: Database, number: number): Promise<ShownBadge> {
-  const [neighbour] = await database.run((orm) => selectNeighbour(orm, number, ""));
+  const [neighbour] = await database.run((orm) => selectNeighbour(orm, number, null));
   const owner = neighbour !== undefined && neighbour.lastNumber >= number ? neighbour.id : null;
   return {
     number: String(number),

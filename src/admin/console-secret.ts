@@ -1,5 +1,6 @@
 import { and, count, eq, lt, notExists, sql } from "drizzle-orm";
 import { makeConsoleSecret, type NewConsoleSecret } from "../shared/credentials.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../shared/limits.ts";
 import { application, consoleSecret } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";
@@ -10,7 +11,7 @@ import { ADMIN } from "./shell.ts";
 
 /** What `secret add --console` prints. The secret is shown only here. */
 export interface AddedConsoleSecret {
-  applicationId: string;
+  applicationId: ApplicationId;
   secretId: string;
   applicationSecret: string;
   role: "console";
@@ -25,7 +26,7 @@ export interface AddedConsoleSecret {
  */
 export async function addConsoleSecret(
   database: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   name: string,
 ): Promise<AddedConsoleSecret> {
   await findApplication(database, applicationId);
@@ -48,7 +49,7 @@ export async function addConsoleSecret(
 }
 
 /** Inserts nothing where that would break a rule. A repeat after a lost response finds its own row and inserts nothing. */
-function insertConsoleSecret(orm: Orm, applicationId: string, name: string, row: NewConsoleSecret["row"]) {
+function insertConsoleSecret(orm: Orm, applicationId: ApplicationId, name: string, row: NewConsoleSecret["row"]) {
   const ofApplication = eq(consoleSecret.applicationId, applicationId);
   const number = orm.select({ number: count() }).from(consoleSecret).where(ofApplication);
   const same = orm
@@ -75,9 +76,9 @@ function insertConsoleSecret(orm: Orm, applicationId: string, name: string, row:
  */
 export async function retireConsoleSecret(
   database: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   name: string,
-): Promise<{ applicationId: string; secretId: string; secrets: ShownSecret[] }> {
+): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secrets = await listSecrets(database, applicationId);
   const secret = secrets.find((each) => each.role === "console" && each.name === name);
   if (secret === undefined) {

@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { and, asc, between, count, eq, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
 import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../shared/credentials.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../shared/limits.ts";
 import { application, badge, sealingKey, signingKey } from "../shared/schema.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { UserError } from "./errors.ts";
 import { isoTime, shownNumber, shownTime, tableLines } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
@@ -23,7 +24,8 @@ export function addKeyCommands(program: Command): void {
 
 function addRotate(group: Command): void {
   group
-    .command("rotate <id>")
+    .command("rotate")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("give new badges a new signing key")
     .description(
       "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
@@ -34,7 +36,7 @@ function addRotate(group: Command): void {
     .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
     .action(
       inSession(
-        async ({ database, output }, id: string, { now: isUrgent = false }: { now?: boolean }) => {
+        async ({ database, output }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
           const rotated = await rotateSigningKey(database, id, { isUrgent });
           output.result(rotated, () => rotationText(rotated, isUrgent));
         },
@@ -44,7 +46,7 @@ function addRotate(group: Command): void {
 }
 
 export interface RotatedSigningKey {
-  applicationId: string;
+  applicationId: ApplicationId;
   keyId: string;
   /** When new badges start to get the key; ISO 8601, UTC. */
   signsFrom: string | null;
@@ -58,7 +60,7 @@ export interface RotatedSigningKey {
  */
 export async function rotateSigningKey(
   database: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   { isUrgent }: { isUrgent: boolean },
 ): Promise<RotatedSigningKey> {
   await findApplication(database, applicationId);
@@ -74,14 +76,14 @@ export async function rotateSigningKey(
   return { applicationId, keyId: key.kid, signsFrom: isoTime(row.signsFrom) };
 }
 
-const isKey = (applicationId: string, kid: string) =>
+const isKey = (applicationId: ApplicationId, kid: string) =>
   and(eq(signingKey.applicationId, applicationId), eq(signingKey.kid, kid));
 
 /**
  * Inserts a key unless it is there, so that a repeat after a lost response adds no second one. Times are D1's: the
  * platform sets its clock like the Worker's, while this computer's may be wrong by hours.
  */
-function insertSigningKey(orm: Orm, applicationId: string, key: NewSigningKey, delaySeconds: number) {
+function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
   return orm.insert(signingKey).select(sql`
     SELECT NULL, id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, unixepoch() * 1000,
       (unixepoch() + ${delaySeconds}) * 1000
@@ -103,7 +105,8 @@ export function rotationText({ applicationId, keyId, signsFrom }: RotatedSigning
 
 function addList(group: Command): void {
   group
-    .command("list <id>")
+    .command("list")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("list an application's signing keys")
     .description(
       "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
@@ -111,7 +114,7 @@ function addList(group: Command): void {
     )
     .addHelpText("after", examples("key list app_…"))
     .action(
-      inSession(async ({ database, output }, id: string) => {
+      inSession(async ({ database, output }, id: ApplicationId) => {
         const keys = await listSigningKeys(database, id);
         output.result(keys, () => signingKeyTable(keys));
       }),
@@ -131,7 +134,7 @@ export interface ShownSigningKey {
 }
 
 /** The signing keys of an application, newest first. */
-export async function listSigningKeys(database: Database, applicationId: string): Promise<ShownSigningKey[]> {
+export async function listSigningKeys(database: Database, applicationId: ApplicationId): Promise<ShownSigningKey[]> {
   const { firstNumber, lastNumber } = await findApplication(database, applicationId);
   const [rows, uses] = await database.run((orm) =>
     orm.batch([

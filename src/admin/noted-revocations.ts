@@ -1,4 +1,5 @@
 import type { D1Database, D1PreparedStatement } from "@cloudflare/workers-types";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { changeOf } from "../shared/storage/high-water.ts";
 
 /**
@@ -20,7 +21,7 @@ const REQUEST = `
 
 export function requestNoteOfRevocations(
   d1: D1Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   numbers: readonly number[],
   now: number,
 ): D1PreparedStatement {

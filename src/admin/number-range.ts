@@ -1,4 +1,5 @@
 import { and, desc, lte, ne, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../shared/limits.ts";
 import type { NumberRange } from "../shared/number-range.ts";
 import { application } from "../shared/schema.ts";
@@ -46,11 +47,11 @@ export function defaultRange(highest = MAX_BADGE_NUMBER): SQL {
 }
 
 /** The application whose range starts highest at or below a number. */
-export function selectNeighbour(orm: Orm, number: number, except: string) {
+export function selectNeighbour(orm: Orm, number: number, except: ApplicationId | null) {
   return orm
     .select()
     .from(application)
-    .where(and(lte(application.firstNumber, number), ne(application.id, except)))
+    .where(and(lte(application.firstNumber, number), except === null ? undefined : ne(application.id, except)))
     .orderBy(desc(application.firstNumber))
     .limit(1);
 }

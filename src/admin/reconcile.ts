@@ -1,8 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { application, reconciliation } from "../shared/schema.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { seconds } from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { counted, shownNumber, tableLines } from "./output.ts";
@@ -19,7 +20,7 @@ const CHUNK_APPLICATIONS = 10;
 export function addReconcileCommand(program: Command): void {
   program
     .command("reconcile")
-    .argument("[id]", "the application; all of them when left out")
+    .argument("[id]", "the application's ID; all applications when left out", applicationIdArgument)
     .summary("reconcile D1 and the allocators after one was restored")
     .description(
       "Run it after D1 or an application's allocator object was restored to an older state. It asks the running service " +
@@ -46,7 +47,7 @@ interface ReconcileOptions {
 
 async function reconcile(
   { database, output }: Session,
-  id: string | undefined,
+  id: ApplicationId | undefined,
   options: ReconcileOptions,
 ): Promise<void> {
   const request = await requestReconciliation(database, id ?? null, options.restored);
@@ -69,7 +70,7 @@ function reconciledTable(done: readonly Reconciled[]): string {
 }
 
 export interface Reconciled {
-  applicationId: string;
+  applicationId: ApplicationId;
   restored: "d1" | "object";
   /** Leases and badges that were checked, and how many of them had to be changed. */
   checked: number;
@@ -90,7 +91,7 @@ export interface ReconciliationRequest {
  */
 export async function requestReconciliation(
   database: Database,
-  id: string | null,
+  id: ApplicationId | null,
   restored: "d1" | "object",
 ): Promise<ReconciliationRequest> {
   const ids = id === null ? await listIds(database) : [(await findApplication(database, id)).id];
@@ -153,7 +154,7 @@ export async function watchReconciliation(
   }
 }
 
-async function listIds(database: Database): Promise<string[]> {
+async function listIds(database: Database): Promise<ApplicationId[]> {
   const rows = await database.run((orm) => orm.select({ id: application.id }).from(application));
   return rows.map(({ id }) => id);
 }

@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
 import { makeSecret, type NewSecret } from "../shared/credentials.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../shared/limits.ts";
 import { application, applicationSecret, sealingKey } from "../shared/schema.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { onOneLine } from "./arguments.ts";
 import { type AddedConsoleSecret, addConsoleSecret } from "./console-secret.ts";
 import { UserError } from "./errors.ts";
@@ -16,7 +17,8 @@ import { ADMIN, examples, shellWord } from "./shell.ts";
 /** Adds `secret add`. */
 export function addAddCommand(group: Command): void {
   group
-    .command("add <id>")
+    .command("add")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("add a second secret, or one for a person, and print it")
     .description(
       "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
@@ -29,7 +31,7 @@ export function addAddCommand(group: Command): void {
     .addHelpText("after", examples("secret add app_…", "secret add app_… --console 'Ann Lee'"))
     .action(
       inSession(
-        async (session, id: string, { console: name }: { console?: string }) => {
+        async (session, id: ApplicationId, { console: name }: { console?: string }) => {
           if (name !== undefined) {
             const added = await addConsoleSecret(session.database, id, name);
             return session.output.result(added, () => addedConsoleText(added, session));
@@ -44,7 +46,7 @@ export function addAddCommand(group: Command): void {
 
 /** What `secret add` prints. The secret is shown only here. */
 export interface AddedSecret {
-  applicationId: string;
+  applicationId: ApplicationId;
   secretId: string;
   applicationSecret: string;
   role: "added";
@@ -56,7 +58,7 @@ export interface AddedSecret {
  *
  * @throws UserError when there are two already
  */
-export async function addSecret(database: Database, applicationId: string): Promise<AddedSecret> {
+export async function addSecret(database: Database, applicationId: ApplicationId): Promise<AddedSecret> {
   await findApplication(database, applicationId);
   const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
   const [, secrets] = await database.run((orm) =>
@@ -75,7 +77,7 @@ export async function addSecret(database: Database, applicationId: string): Prom
   );
 }
 
-function insertAdded(orm: Orm, applicationId: string, row: NewSecret["row"]) {
+function insertAdded(orm: Orm, applicationId: ApplicationId, row: NewSecret["row"]) {
   const others = orm
     .select({ number: count() })
     .from(applicationSecret)

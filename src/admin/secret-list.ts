@@ -1,4 +1,5 @@
 import { asc, eq } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { applicationSecret, consoleSecret } from "../shared/schema.ts";
 import { findApplication } from "./application-record.ts";
 import { isoTime, tableLines } from "./output.ts";
@@ -14,7 +15,7 @@ export interface ShownSecret {
 }
 
 /** The secrets of an application: those of its server, oldest first, then those of people, by name. */
-export async function listSecrets(database: Database, applicationId: string): Promise<ShownSecret[]> {
+export async function listSecrets(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
   await findApplication(database, applicationId);
   return shownSecrets(await database.run((orm) => orm.batch(selectSecrets(orm, applicationId))));
 }
@@ -23,7 +24,7 @@ export type SecretRow = typeof applicationSecret.$inferSelect;
 export type ConsoleSecretRow = typeof consoleSecret.$inferSelect;
 
 /** The statements that `shownSecrets` takes the results of. */
-export const selectSecrets = (orm: Orm, applicationId: string) =>
+export const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>
   [
     orm
       .select()

@@ -1,8 +1,9 @@
 import { type Command, Option } from "commander";
 import { and, eq, exists } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { applicationSecret } from "../shared/schema.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { onOneLine } from "./arguments.ts";
 import { retireConsoleSecret } from "./console-secret.ts";
 import { UserError } from "./errors.ts";
@@ -38,12 +39,13 @@ export function addSecretCommands(program: Command): void {
 
 function addList(group: Command): void {
   group
-    .command("list <id>")
+    .command("list")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("list an application's secrets")
     .description("Lists the secrets of an application: their IDs, roles and names, never their values.")
     .addHelpText("after", examples("secret list app_…"))
     .action(
-      inSession(async ({ database, output }, id: string) => {
+      inSession(async ({ database, output }, id: ApplicationId) => {
         const secrets = await listSecrets(database, id);
         output.result(secrets, () => secretTable(secrets));
       }),
@@ -52,7 +54,8 @@ function addList(group: Command): void {
 
 function addPromote(group: Command): void {
   group
-    .command("promote <id>")
+    .command("promote")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("make the added secret the current one")
     .description(
       "Makes the added secret the current one: the Signature header of webhooks moves to it. The other one stays " +
@@ -60,7 +63,7 @@ function addPromote(group: Command): void {
     )
     .addHelpText("after", examples("secret promote app_…"))
     .action(
-      inSession(async (session, id: string) => {
+      inSession(async (session, id: ApplicationId) => {
         const secrets = await promoteSecret(session.database, id);
         session.output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id, session)}`);
       }),
@@ -72,7 +75,7 @@ function addPromote(group: Command): void {
  *
  * @throws UserError when none was added, or when it is retired meanwhile
  */
-export async function promoteSecret(database: Database, applicationId: string): Promise<ShownSecret[]> {
+export async function promoteSecret(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
   const added = (await readServerSecrets(database, applicationId)).find(({ role }) => role === "added");
   if (added === undefined) {
     throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
@@ -105,17 +108,18 @@ export async function promoteSecret(database: Database, applicationId: string): 
   return shownSecrets(rows);
 }
 
-async function readServerSecrets(database: Database, applicationId: string): Promise<SecretRow[]> {
+async function readServerSecrets(database: Database, applicationId: ApplicationId): Promise<SecretRow[]> {
   await findApplication(database, applicationId);
   return database.run((orm) => selectSecrets(orm, applicationId)[0]);
 }
 
-const promotedText = (id: string, session: Session): string =>
+const promotedText = (id: ApplicationId, session: Session): string =>
   `Webhooks are signed with the new secret now. When nobody uses the other one any more:\n${shownCommand(session, `secret retire ${id}`)}`;
 
 function addRetire(group: Command): void {
   group
-    .command("retire <id>")
+    .command("retire")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("end the previous secret")
     .description(
       "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
@@ -128,7 +132,7 @@ function addRetire(group: Command): void {
       examples("secret retire app_…", "secret retire app_… --secret sec_…", "secret retire app_… --console 'Ann Lee'"),
     )
     .action(
-      inSession(async ({ database, output }, id: string, options: { secret?: string; console?: string }) => {
+      inSession(async ({ database, output }, id: ApplicationId, options: { secret?: string; console?: string }) => {
         const { secret, console: name } = options;
         const retired =
           name === undefined ? await retireSecret(database, id, secret) : await retireConsoleSecret(database, id, name);
@@ -144,9 +148,9 @@ function addRetire(group: Command): void {
  */
 export async function retireSecret(
   database: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   secretId: string | undefined,
-): Promise<{ applicationId: string; secretId: string; secrets: ShownSecret[] }> {
+): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secret = chooseRetired(applicationId, await readServerSecrets(database, applicationId), secretId);
   const [, ...rows] = await database.run((orm) =>
     orm.batch([
@@ -165,7 +169,7 @@ export async function retireSecret(
   return { applicationId, secretId: secret.id, secrets: shownSecrets(rows) };
 }
 
-function chooseRetired(applicationId: string, secrets: SecretRow[], secretId: string | undefined): SecretRow {
+function chooseRetired(applicationId: ApplicationId, secrets: SecretRow[], secretId: string | undefined): SecretRow {
   const named = secrets.find(({ id }) => id === secretId);
   if (secretId !== undefined && named === undefined) {
     throw new UserError(

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../shared/metadata-fields.ts";
 import { countStatistics, type Statistics } from "../shared/statistics.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { openBadgeStore } from "./badge-store.ts";
 import { barLines, bold } from "./output.ts";
 import type { Database } from "./platform/database.ts";
@@ -11,7 +12,8 @@ import { examples } from "./shell.ts";
 /** Adds `stats`. */
 export function addStatsCommand(program: Command): void {
   program
-    .command("stats <id>")
+    .command("stats")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("count an application's badges, invitations and deliveries")
     .description(
       "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
@@ -20,7 +22,7 @@ export function addStatsCommand(program: Command): void {
     )
     .addHelpText("after", examples("stats app_…", "stats app_… --json"))
     .action(
-      inSession(async ({ database, output }, id: string) => {
+      inSession(async ({ database, output }, id: ApplicationId) => {
         const statistics = await readStatistics(database, id);
         output.result(statistics, () => statisticsText(statistics));
       }),
@@ -28,7 +30,7 @@ export function addStatsCommand(program: Command): void {
 }
 
 /** Counts the badges, invitations and events of an application, by the clock of D1. */
-export async function readStatistics(database: Database, applicationId: string): Promise<Statistics> {
+export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
   const { id, ...application } = await findApplication(database, applicationId);
   const { now } = await openBadgeStore(database);
   return countStatistics(database, { applicationId: id, ...application }, now());

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { type BlockedUserView, blockUser, showUser, type UserView, unblockUser } from "../shared/badge-life/blocks.ts";
-import { findApplication } from "./application-record.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { userId } from "./arguments.ts";
 import { openBadgeStore } from "./badge-store.ts";
 import { counted, plain } from "./output.ts";
@@ -20,7 +21,8 @@ export function addUserCommands(program: Command): void {
 
 function addBlock(group: Command): void {
   group
-    .command("block <id>")
+    .command("block")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .argument("<user>", "the application's own ID of the user", userId)
     .summary("refuse a user new badges and revoke the present ones")
     .description(
@@ -30,7 +32,7 @@ function addBlock(group: Command): void {
     )
     .addHelpText("after", examples("user block app_… alice"))
     .action(
-      inSession(async ({ database, output }, id: string, user: string) => {
+      inSession(async ({ database, output }, id: ApplicationId, user: string) => {
         await findApplication(database, id);
         const store = await openBadgeStore(database);
         const blocked = await blockUser(store, { applicationId: id, userId: user });
@@ -41,13 +43,14 @@ function addBlock(group: Command): void {
 
 function addUnblock(group: Command): void {
   group
-    .command("unblock <id>")
+    .command("unblock")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .argument("<user>", "the application's own ID of the user", userId)
     .summary("let a user have new badges again")
     .description("Lets a blocked user of application <id> have new badges again. Revoked badges stay revoked.")
     .addHelpText("after", examples("user unblock app_… alice"))
     .action(
-      inSession(async ({ database, output }, id: string, user: string) => {
+      inSession(async ({ database, output }, id: ApplicationId, user: string) => {
         await findApplication(database, id);
         const unblocked = await unblockUser(database, { applicationId: id, userId: user });
         output.result(unblocked, () => userText(unblocked));
@@ -57,13 +60,14 @@ function addUnblock(group: Command): void {
 
 function addShow(group: Command): void {
   group
-    .command("show <id>")
+    .command("show")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .argument("<user>", "the application's own ID of the user", userId)
     .summary("show whether a user is blocked")
     .description("Shows whether a user of application <id> is blocked.")
     .addHelpText("after", examples("user show app_… alice", "user show app_… alice --json"))
     .action(
-      inSession(async ({ database, output }, id: string, user: string) => {
+      inSession(async ({ database, output }, id: ApplicationId, user: string) => {
         await findApplication(database, id);
         const shown = await showUser(database, { applicationId: id, userId: user });
         output.result(shown, () => userText(shown));

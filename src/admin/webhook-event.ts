@@ -1,4 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../shared/schema.ts";
 import type { ApplicationRow } from "./application-record.ts";
 import { UserError } from "./errors.ts";
@@ -69,7 +70,7 @@ export const DUE_FIRST = -1;
  *
  * @param condition must hold too
  */
-export function makeDue(orm: Orm, applicationId: string, state: "held" | "exhausted", condition: SQL) {
+export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | "exhausted", condition: SQL) {
   const isStopped = sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
   return orm
     .update(webhookEvent)

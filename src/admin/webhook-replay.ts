@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { and, eq, type SQL, sql } from "drizzle-orm";
+import { type ApplicationId, parseApplicationId } from "../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../shared/schema.ts";
-import { type ApplicationRow, findApplication } from "./application-record.ts";
+import { type ApplicationRow, applicationIdArgument, findApplication } from "./application-record.ts";
 import { UserError } from "./errors.ts";
 import { counted, isoTime, shownTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
@@ -12,7 +13,8 @@ import { DUE_FIRST, findEvent, makeDue } from "./webhook-event.ts";
 /** Adds `webhook replay`. */
 export function addReplayCommand(group: Command): void {
   group
-    .command("replay <id>")
+    .command("replay")
+    .argument("<id>", "an event's ID; with --all-exhausted, an application's")
     .summary("send events again")
     .description(
       "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
@@ -25,14 +27,14 @@ export function addReplayCommand(group: Command): void {
 }
 
 async function replay(this: Command, id: string, { allExhausted = false }: { allExhausted?: boolean }): Promise<void> {
-  if (!allExhausted && id.startsWith("app_")) {
+  if (!allExhausted && parseApplicationId(id) !== undefined) {
     throw new UserError(
       `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
     );
   }
   await withSession(this, async ({ database, output }) => {
     if (allExhausted) {
-      const replayed = await replayExhausted(database, id);
+      const replayed = await replayExhausted(database, applicationIdArgument(id));
       output.result(
         replayed,
         () =>
@@ -47,7 +49,7 @@ async function replay(this: Command, id: string, { allExhausted = false }: { all
 
 export interface ReplayedEvent {
   id: string;
-  applicationId: string;
+  applicationId: ApplicationId;
   /** Its state before. */
   previousState: EventState;
   /** For a pending event, when its next attempt would have been; null when it was due already, and in other states. */
@@ -85,15 +87,15 @@ export async function replayEvent(database: Database, eventId: string): Promise<
 /** Makes all exhausted events of an application due again, the oldest first. */
 export async function replayExhausted(
   database: Database,
-  applicationId: string,
-): Promise<{ applicationId: string; replayed: number; disabled: boolean }> {
+  applicationId: ApplicationId,
+): Promise<{ applicationId: ApplicationId; replayed: number; disabled: boolean }> {
   const owner = await findApplication(database, applicationId);
   assertTakesEvents(owner);
   const { meta } = await database.run((orm) => makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)));
   return { applicationId, replayed: meta.changes, disabled: owner.disabledAt !== null };
 }
 
-const takesEvents = (applicationId: string): SQL =>
+const takesEvents = (applicationId: ApplicationId): SQL =>
   sql`EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${applicationId}
     AND ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL)`;
 
@@ -126,7 +128,7 @@ function previously({ previousState, previousAttemptAt }: ReplayedEvent): string
   }
 }
 
-const whenSent = ({ applicationId, disabled }: { applicationId: string; disabled: boolean }): string =>
+const whenSent = ({ applicationId, disabled }: { applicationId: ApplicationId; disabled: boolean }): string =>
   disabled
     ? ` The application is disabled, so nothing is sent before ${ADMIN} application enable ${applicationId}.`
     : " The running service sends it within about a minute.";

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import * as z from "zod";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import type { ApplicationRow } from "./application-record.ts";
 import { fieldLines, isoTime, plain, shorten, shownTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
@@ -30,7 +31,7 @@ export type EventObstacle = "disabled" | "no-url" | "held-endpoint";
 
 /** An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows. */
 export interface ShownEvent extends ListedEvent {
-  applicationId: string;
+  applicationId: ApplicationId;
   /** How the last attempt ended, in one word; null before the first. */
   lastOutcome: string | null;
   /** The first bytes of the last response. */

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
 import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
-import { newEventId } from "../shared/identifiers.ts";
+import { type ApplicationId, newEventId } from "../shared/identifiers.ts";
 import { application, webhookEvent } from "../shared/schema.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { seconds } from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { fieldLines, shorten } from "./output.ts";
@@ -17,7 +17,8 @@ const POLL_MILLISECONDS = 300;
 /** Adds `webhook test`. */
 export function addTestCommand(group: Command): void {
   group
-    .command("test <id>")
+    .command("test")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("send a test event and show the response")
     .description(
       "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
@@ -26,7 +27,7 @@ export function addTestCommand(group: Command): void {
     .option("--wait <seconds>", "how long to wait for the service", seconds, 90)
     .addHelpText("after", examples("webhook test app_…"))
     .action(
-      inSession(async ({ database, output }, id: string, options: { wait: number }) => {
+      inSession(async ({ database, output }, id: ApplicationId, options: { wait: number }) => {
         const result = await testEndpoint(database, id, options.wait * 1000);
         output.result(result, () => testText(result));
         if (!result.delivered) throw new UserError(refusalText(result.status));
@@ -56,7 +57,7 @@ export interface TestResult {
  */
 export async function testEndpoint(
   database: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   waitMilliseconds: number,
 ): Promise<TestResult> {
   const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
@@ -82,12 +83,12 @@ export async function testEndpoint(
   };
 }
 
-const noUrl = (applicationId: string): UserError =>
+const noUrl = (applicationId: ApplicationId): UserError =>
   new UserError(
     `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
   );
 
-function insertTestEvent(orm: Orm, applicationId: string, id: string, createdAt: number) {
+function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, createdAt: number) {
   const event = "webhook:test";
   const payload = JSON.stringify({ id, event, createdAt: new Date(createdAt).toISOString(), data: {} });
   return orm
@@ -116,7 +117,7 @@ function insertTestEvent(orm: Orm, applicationId: string, id: string, createdAt:
 }
 
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
-async function untilSent(database: Database, applicationId: string, id: string, deadline: number) {
+async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
   const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
   for (;;) {
     const [row] = await database.run((orm) => orm.select().from(webhookEvent).where(isEvent));

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { and, desc, eq, sql } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../shared/schema.ts";
-import { findApplication } from "./application-record.ts";
+import { applicationIdArgument, findApplication } from "./application-record.ts";
 import { listLimit } from "./arguments.ts";
 import { tableLines } from "./output.ts";
 import type { Database } from "./platform/database.ts";
@@ -26,24 +27,27 @@ export function addWebhookCommands(program: Command): void {
 
 function addList(group: Command): void {
   group
-    .command("list <id>")
+    .command("list")
+    .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("list an application's events")
     .description("Lists the events of an application, newest first.")
     .addOption(new Option("--state <state>", "only events in this state").choices(EVENT_STATES))
     .option("--limit <n>", "the most to list", listLimit, 100)
     .addHelpText("after", examples("webhook list app_…", "webhook list app_… --state exhausted --json"))
     .action(
-      inSession(async ({ database, output }, id: string, { state, limit }: { state?: EventState; limit: number }) => {
-        const events = await listEvents(database, id, { state, limit });
-        output.result(events, () => eventTable(events));
-      }),
+      inSession(
+        async ({ database, output }, id: ApplicationId, { state, limit }: { state?: EventState; limit: number }) => {
+          const events = await listEvents(database, id, { state, limit });
+          output.result(events, () => eventTable(events));
+        },
+      ),
     );
 }
 
 /** The newest events of an application. */
 export async function listEvents(
   database: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   { state, limit }: { state: EventState | undefined; limit: number },
 ): Promise<ListedEvent[]> {
   await findApplication(database, applicationId);

@@ -9,15 +9,15 @@ import type { Database } from "../admin/platform/database.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
 import { ensureLocalSealing } from "../admin/sealing-key-local.ts";
 import { openDatabase } from "../admin/session.ts";
-import { newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
+import { type ApplicationId, applicationId, newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
 import { application, applicationSecret } from "../shared/schema.ts";
 
-const credentialsSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
+const credentialsSchema = z.object({ applicationId, applicationSecret: z.string() });
 
 type Credentials = z.infer<typeof credentialsSchema>;
 
 export interface DemoApplication {
-  applicationId: string;
+  applicationId: ApplicationId;
   /** Null when it has been changed: the new one cannot be read back. */
   applicationSecret: string | null;
   isDisabled: boolean;

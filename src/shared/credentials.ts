@@ -1,5 +1,5 @@
 import { calculateJwkThumbprint, exportJWK } from "jose";
-import { digestOf, newApplicationSecret, newSecretId } from "./identifiers.ts";
+import { type ApplicationId, digestOf, newApplicationSecret, newSecretId } from "./identifiers.ts";
 import { exportDer, type SealLabel, toBase64 } from "./sealing.ts";
 
 /**
@@ -24,7 +24,7 @@ export interface NewSecret {
 /** @param secret random, except for the demo application */
 export async function makeSecret(
   sealer: Sealer,
-  applicationId: string,
+  applicationId: ApplicationId,
   secret: string = newApplicationSecret(),
 ): Promise<NewSecret> {
   const id = newSecretId();
@@ -55,7 +55,7 @@ export interface NewSigningKey {
 }
 
 /** A new ECDSA P-256 key with its private half sealed. */
-export async function makeSigningKey(sealer: Sealer, applicationId: string): Promise<NewSigningKey> {
+export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationId): Promise<NewSigningKey> {
   const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
   if (!("publicKey" in pair)) throw new Error("expected an ECDSA key pair");
   const kid = await calculateJwkThumbprint(await exportJWK(pair.publicKey), "sha256");
@@ -69,7 +69,7 @@ export async function makeSigningKey(sealer: Sealer, applicationId: string): Pro
 }
 
 /** A new sealed HMAC key, which turns udids into device IDs. */
-export function makeDeviceKey(sealer: Sealer, applicationId: string): Promise<string> {
+export function makeDeviceKey(sealer: Sealer, applicationId: ApplicationId): Promise<string> {
   const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
   return sealer.seal(label, crypto.getRandomValues(new Uint8Array(DEVICE_KEY_BYTES)));
 }

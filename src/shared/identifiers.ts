@@ -1,6 +1,16 @@
 import { base64url } from "jose";
 import * as z from "zod";
 
+/** ID of an application; the part before the underscore names its home (homes.ts). */
+export const applicationId = z.string().brand<"ApplicationId">();
+export type ApplicationId = z.infer<typeof applicationId>;
+
+const APPLICATION_ID = /^app([2-9]|[1-9]\d{1,2})?_[0-9a-z]{20}$/;
+
+/** @returns undefined if the text does not have the form of an application ID: then there is no need to query D1 */
+export const parseApplicationId = (text: string): ApplicationId | undefined =>
+  APPLICATION_ID.test(text) ? applicationId.parse(text) : undefined;
+
 /** ID of a device in storage: the keyed hash of its udid (src/worker/applications/devices.ts). */
 export const deviceId = z.string().brand<"DeviceId">();
 export type DeviceId = z.infer<typeof deviceId>;
@@ -16,8 +26,9 @@ const EVENT_TIME_CHARACTERS = 10;
 const EVENT_RANDOM_CHARACTERS = 16;
 const INVITATION_TOKEN_CHARACTERS = 32;
 
-/** 100 random bits, enough to be unique: the ID is public. */
-export const newApplicationId = (): string => `app_${randomText(20)}`;
+/** 100 random bits, enough to be unique: the ID is public. @param home in which the application lives for ever */
+export const newApplicationId = (home = 1): ApplicationId =>
+  applicationId.parse(`app${home === 1 ? "" : home}_${randomText(20)}`);
 export const newSecretId = (): string => `sec_${randomText(12)}`;
 /** 160 random bits: the invitation token is a secret (contract section 5 asks for 128). */
 export const newInvitationToken = (): string => `inv_${randomText(INVITATION_TOKEN_CHARACTERS)}`;
@@ -44,11 +55,6 @@ export function eventIdPrefix(milliseconds: number): string {
   }
   return `evt_${text}`;
 }
-
-const APPLICATION_ID = /^app_[0-9a-z]{20}$/;
-
-/** Whether a text has the form of an application ID. Anything else is refused without a query. */
-export const isApplicationId = (text: string): boolean => APPLICATION_ID.test(text);
 
 /** @param token of an invitation; any text, since nothing but an invitation's token has its digest */
 export const invitationDigestOf = async (token: string): Promise<InvitationDigest> =>

@@ -1,6 +1,6 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import type { DeviceId, InvitationDigest } from "./identifiers.ts";
+import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
 /**
@@ -20,7 +20,7 @@ export const sealingKey = sqliteTable("sealing_key", {
 export const application = sqliteTable(
   "application",
   {
-    id: text("id").primaryKey(),
+    id: text("id").$type<ApplicationId>().primaryKey(),
     name: text("name").notNull(),
     firstNumber: integer("first_number").notNull(),
     lastNumber: integer("last_number").notNull(),
@@ -71,6 +71,7 @@ export const applicationSecret = sqliteTable(
   {
     id: text("id").primaryKey(),
     applicationId: text("application_id")
+      .$type<ApplicationId>()
       .notNull()
       .references(() => application.id),
     role: text("role", { enum: ["current", "added", "previous"] }).notNull(),
@@ -96,6 +97,7 @@ export const consoleSecret = sqliteTable(
   "console_secret",
   {
     applicationId: text("application_id")
+      .$type<ApplicationId>()
       .notNull()
       .references(() => application.id),
     /** Whose secret it is; unique within the application. */
@@ -117,6 +119,7 @@ export const signingKey = sqliteTable(
   {
     id: integer("id").primaryKey({ autoIncrement: true }),
     applicationId: text("application_id")
+      .$type<ApplicationId>()
       .notNull()
       .references(() => application.id),
     /** Key ID in JWTs and in the JWK Set: the RFC 7638 thumbprint. */
@@ -151,7 +154,7 @@ export const badge = sqliteTable(
   {
     /** The badge number; as the primary key it is unique over all applications. */
     number: integer("number").primaryKey(),
-    applicationId: text("application_id").notNull(),
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
     /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
     device: text("device").$type<DeviceId>(),
     userId: text("user_id"),
@@ -231,7 +234,7 @@ export const badge = sqliteTable(
 export const blockedUser = sqliteTable(
   "blocked_user",
   {
-    applicationId: text("application_id").notNull(),
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
     userId: text("user_id").notNull(),
     blockedAt: integer("blocked_at").notNull(),
     /** True until every badge of the user has been revoked. */
@@ -263,7 +266,7 @@ export const invitation = sqliteTable(
   {
     /** SHA-256 of the invitation token. */
     digest: text("digest").$type<InvitationDigest>().primaryKey(),
-    applicationId: text("application_id").notNull(),
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
     number: integer("number").notNull(),
     state: text("state", { enum: INVITATION_STATES }).notNull(),
     /** Device ID of its creator. */
@@ -327,7 +330,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 export const webhookEvent = sqliteTable(
   "webhook_event",
   {
-    applicationId: text("application_id").notNull(),
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
     /** `evt_` and a ULID, which sorts by time. */
     id: text("id").notNull(),
     event: text("event", { enum: EVENTS }).notNull(),
@@ -363,7 +366,7 @@ export const webhookEvent = sqliteTable(
 export const reconciliation = sqliteTable(
   "reconciliation",
   {
-    applicationId: text("application_id").primaryKey(),
+    applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
     /** Which of the two was restored to an older state. */
     restored: text("restored", { enum: ["d1", "object"] }).notNull(),
     requestedAt: integer("requested_at").notNull(),

@@ -1,3 +1,5 @@
+import type { ApplicationId } from "./identifiers.ts";
+
 /**
  * Sealing: RSA-OAEP (RFC 8017 section 7.1) with SHA-256 and a 3072-bit key. Anybody with the public half can seal; only
  * the Worker has the private half, as a secret, and can open (contract section 9). Runs on Workers and on Node.
@@ -9,7 +11,7 @@ const RSA_BITS = 3072;
 /** The purpose of a sealed value. It is the OAEP label, so a value opens only with the label that it was sealed with. */
 export interface SealLabel {
   purpose: "application-secret" | "signing-key" | "device-key";
-  applicationId: string;
+  applicationId: ApplicationId;
   /** ID of the sealed thing within the application: the secret's ID, the key's `kid`; for a device key the application ID. */
   id: string;
 }

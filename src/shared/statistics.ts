@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { ApplicationId } from "./identifiers.ts";
 import { STATISTICS_DAYS, STATISTICS_VALUES_SHOWN } from "./limits.ts";
 import type { statistics } from "./overview-responses.ts";
 import type { Database } from "./storage/d1.ts";
@@ -9,7 +10,7 @@ export type Statistics = z.infer<typeof statistics>;
 
 /** What the statistics need to know about an application. */
 export interface CountedApplication {
-  applicationId: string;
+  applicationId: ApplicationId;
   name: string;
   firstNumber: number;
   lastNumber: number;

@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../shared/error-table.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
 import type { ProofFailure } from "./proofs/proof.ts";
 
 interface RefusalDetails {
@@ -8,7 +9,7 @@ interface RefusalDetails {
    */
   detail?: "contended" | "no-proof" | ProofFailure;
   /** ID of the application whose secret was wrong or missing; logged and not sent. */
-  applicationId?: string | undefined;
+  applicationId?: ApplicationId | undefined;
   /** For the proof of the next call; sent as `DPoP-Nonce`. */
   nonce?: string | undefined;
 }
@@ -17,7 +18,7 @@ interface RefusalDetails {
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly detail: RefusalDetails["detail"];
-  readonly applicationId: string | undefined;
+  readonly applicationId: ApplicationId | undefined;
   readonly nonce: string | undefined;
 
   constructor(code: ErrorCode, { detail, applicationId, nonce }: RefusalDetails = {}) {

@@ -1,5 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import type { SealLabel } from "../../src/shared/sealing.ts";
 import { Custody, type Sealed } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
@@ -21,33 +23,36 @@ interface Place {
   open(custody: Custody, sealed: Sealed): Promise<CryptoKey>;
 }
 
-const signing = (applicationId: string, id: string): Place => ({
+const signing = (applicationId: ApplicationId, id: string): Place => ({
   label: { purpose: "signing-key", applicationId, id },
   open: (custody, sealed) => custody.signingKey(applicationId, id, sealed),
 });
 
-const device = (applicationId: string): Place => ({
+const device = (applicationId: ApplicationId): Place => ({
   label: { purpose: "device-key", applicationId, id: applicationId },
   open: (custody, sealed) => custody.deviceKey(applicationId, sealed),
 });
 
-const webhook = (applicationId: string, id: string, hash: "SHA-1" | "SHA-256"): Place => ({
+const webhook = (applicationId: ApplicationId, id: string, hash: "SHA-1" | "SHA-256"): Place => ({
   label: { purpose: "application-secret", applicationId, id },
   open: (custody, sealed) => custody.webhookKey(applicationId, id, sealed, hash),
 });
 
+const A = applicationId.parse("app_a");
+const B = applicationId.parse("app_b");
+
 const PLACES: Record<string, Place> = {
-  "a signing key": signing("app_a", "key_a"),
-  "a signing key of another ID": signing("app_a", "key_b"),
-  "another application's signing key of the same ID": signing("app_b", "key_a"),
-  "a device key": device("app_a"),
-  "another application's device key": device("app_b"),
-  "a secret for HMAC-SHA1": webhook("app_a", "sec_a", "SHA-1"),
-  "a secret for HMAC-SHA256": webhook("app_a", "sec_a", "SHA-256"),
-  "another application's secret for HMAC-SHA1": webhook("app_b", "sec_a", "SHA-1"),
-  "a secret of another ID": webhook("app_a", "sec_b", "SHA-256"),
-  "another application's secret of the same ID": webhook("app_b", "sec_a", "SHA-256"),
-  "a secret with the ID of the application": webhook("app_a", "app_a", "SHA-256"),
+  "a signing key": signing(A, "key_a"),
+  "a signing key of another ID": signing(A, "key_b"),
+  "another application's signing key of the same ID": signing(B, "key_a"),
+  "a device key": device(A),
+  "another application's device key": device(B),
+  "a secret for HMAC-SHA1": webhook(A, "sec_a", "SHA-1"),
+  "a secret for HMAC-SHA256": webhook(A, "sec_a", "SHA-256"),
+  "another application's secret for HMAC-SHA1": webhook(B, "sec_a", "SHA-1"),
+  "a secret of another ID": webhook(A, "sec_b", "SHA-256"),
+  "another application's secret of the same ID": webhook(B, "sec_a", "SHA-256"),
+  "a secret with the ID of the application": webhook(A, "app_a", "SHA-256"),
 };
 
 async function plaintextFor({ label }: Place): Promise<BufferSource> {

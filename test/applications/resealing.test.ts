@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { deviceOf } from "../../src/worker/applications/devices.ts";
 import { resealChunk } from "../../src/worker/keys/resealing.ts";
@@ -47,10 +48,10 @@ async function versions(): Promise<number[]> {
   return [...new Set(rows.flat().map(({ v }) => v))];
 }
 
-const secretsOf = (applicationId: string) =>
+const secretsOf = (applicationId: ApplicationId) =>
   orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
 
-async function sealedOf(id: string): Promise<(string | undefined)[]> {
+async function sealedOf(id: ApplicationId): Promise<(string | undefined)[]> {
   const [row] = await orm.select().from(application).where(eq(application.id, id));
   const [secret] = await secretsOf(id);
   const [key] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import {
   derivePublicKey,
   fromBase64,
@@ -13,7 +14,11 @@ import {
   unwrapSigningKey,
 } from "../../src/shared/sealing.ts";
 
-const LABEL: SealLabel = { purpose: "application-secret", applicationId: "app_one", id: "sec_one" };
+const LABEL: SealLabel = {
+  purpose: "application-secret",
+  applicationId: applicationId.parse("app_one"),
+  id: "sec_one",
+};
 const SECRET = new TextEncoder().encode("bdss_a-secret-of-an-application");
 
 let publicKey: CryptoKey;
@@ -51,9 +56,12 @@ describe("sealing to a public key (contract section 9)", () => {
   it.each<[string, SealLabel]>([
     ["another purpose", { ...LABEL, purpose: "signing-key" }],
     ["a third purpose", { ...LABEL, purpose: "device-key" }],
-    ["another application", { ...LABEL, applicationId: "app_two" }],
+    ["another application", { ...LABEL, applicationId: applicationId.parse("app_two") }],
     ["another ID", { ...LABEL, id: "sec_two" }],
-    ["IDs that only look the same when joined", { ...LABEL, applicationId: "app_onesec_", id: "one" }],
+    [
+      "IDs that only look the same when joined",
+      { ...LABEL, applicationId: applicationId.parse("app_onesec_"), id: "one" },
+    ],
   ])("refuses a blob in the place of %s", async (_, label) => {
     await expect(open(privateKey, label, sealed)).rejects.toThrow();
     await expect(unwrapHmacKey(privateKey, label, sealed, "SHA-256")).rejects.toThrow();

@@ -21,7 +21,7 @@ async function deviceOutcomes(application: { id: string }, udid: string, userId 
 }
 
 /** Changes that were made of a badge, and all events of the application. */
-async function traces(application: { id: string }): Promise<unknown> {
+async function traces(application: TestApplication): Promise<unknown> {
   const events = env.DB.prepare("SELECT count(*) AS count FROM webhook_event WHERE application_id = ?1");
   return {
     changes: (await badgeRows(application)).map(({ number, change, changedAt }) => [number, change, changedAt]),

@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import { SKIP_CHUNK_NUMBERS } from "../../src/shared/limits.ts";
 import { holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import { Ledger } from "../../src/worker/allocator/ledger.ts";
@@ -56,7 +57,9 @@ describe("a leased number that belongs to another holder in D1 (contract section
     const answers = [await ask(application, "one"), await ask(application, "two")];
     expect(expectDifferent(answers, application)).not.toContain(taken);
     expect(await ask(application, "three")).toMatchObject({ status: 503, body: { error: "NUMBERS_EXHAUSTED" } });
-    const [row] = await badgeRows({ id: "app_foreign" }).then((rows) => rows.filter(({ number }) => number === taken));
+    const [row] = await badgeRows({ id: applicationId.parse("app_foreign") }).then((rows) =>
+      rows.filter(({ number }) => number === taken),
+    );
     expect(row).toMatchObject({ userId: "mallory" });
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { openBadgeStore } from "../../src/admin/badge-store.ts";
 import { blockUser } from "../../src/shared/badge-life/blocks.ts";
 import { takeStep } from "../../src/shared/badge-life/steps.ts";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { reconciliation } from "../../src/shared/schema.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { sweep } from "../../src/worker/sweep.ts";
@@ -26,14 +27,14 @@ async function passMinute(): Promise<void> {
 }
 
 /** As `badge revoke` does it: in D1, without the application's object. */
-async function revokeByScript({ id }: { id: string }, number: string): Promise<void> {
+async function revokeByScript({ id }: { id: ApplicationId }, number: string): Promise<void> {
   const store = await openBadgeStore(new Database(env.DB));
   const { kind } = await takeStep(store, id, Number(number), { kind: "revoke" });
   expect(kind).toBe("taken");
 }
 
 /** As `reconcile ID --restored d1` does it. */
-async function requestReconciliation({ id: applicationId }: { id: string }): Promise<void> {
+async function requestReconciliation({ id: applicationId }: { id: ApplicationId }): Promise<void> {
   const fresh = { restored: "d1", requestedAt: Date.now(), step: "badges", through: 0, finishedAt: null } as const;
   await orm
     .insert(reconciliation)

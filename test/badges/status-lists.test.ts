@@ -5,6 +5,7 @@ import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { parsePublicUrl } from "../../src/shared/public-url.ts";
 import { application as applications, signingKey } from "../../src/shared/schema.ts";
 import { createPermutation } from "../../src/worker/allocator/permutation.ts";
@@ -49,18 +50,18 @@ async function succeed(call: Promise<{ status: number }>): Promise<void> {
   expect((await call).status).toBeLessThan(300);
 }
 
-const change = ({ id }: { id: string }, values: Partial<typeof applications.$inferInsert>) =>
+const change = ({ id }: { id: ApplicationId }, values: Partial<typeof applications.$inferInsert>) =>
   drizzle(env.DB).update(applications).set(values).where(eq(applications.id, id));
 
 /** The application's badges get other positions, the same distance apart, as if many had been issued before. */
-const movePositions = ({ id }: { id: string }, by: number) =>
+const movePositions = ({ id }: { id: ApplicationId }, by: number) =>
   env.DB.prepare("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1")
     .bind(id, by)
     .run();
 
 const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 
-const keysOf = async ({ id }: { id: string }) =>
+const keysOf = async ({ id }: { id: ApplicationId }) =>
   keySchema.parse((await call("GET", `/v1/applications/${id}/jwks.json`)).body);
 
 describe("a status list (contract section 14)", () => {
@@ -285,7 +286,7 @@ describe("the size of a list", () => {
 });
 
 describe("the index of a badge (contract section 14)", () => {
-  const registered = async ({ id }: { id: string }) => {
+  const registered = async ({ id }: { id: ApplicationId }) => {
     const { context } = testContext();
     const found = await context.registry.findFresh(context.db, id, Date.now());
     if (!found) throw new Error("the application is there");
@@ -293,7 +294,7 @@ describe("the index of a badge (contract section 14)", () => {
   };
 
   /** As a Worker that has just started computes it. */
-  async function allIndexes(application: { id: string }, list: number): Promise<number[]> {
+  async function allIndexes(application: TestApplication, list: number): Promise<number[]> {
     const fresh = { custody: new Custody(new SealingKeys(env)), statusIndexes: new StatusIndexes() };
     const indexOf = await indexesOf(fresh, await registered(application), list);
     return Array.from({ length: 131_072 }, (_, offset) => indexOf(offset));

@@ -1,5 +1,6 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { expect, vi } from "vitest";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { allocatorOf, leasesOf, withLedger } from "../support/allocator.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import type { Answer } from "../support/http.ts";
@@ -54,7 +55,7 @@ export function expectDifferent(
  * What holds for an application with one user device and a webhook URL, whatever failed on the way: one number in all
  * answers, told as new at most once; one badge, one event, and one lease that is kept also when the hour is over.
  */
-export async function expectOneBadge(application: { id: string }, answers: readonly Answer[]): Promise<number> {
+export async function expectOneBadge(application: { id: ApplicationId }, answers: readonly Answer[]): Promise<number> {
   const granted = answers.filter(({ status }) => status < 300);
   const [number, ...others] = new Set(granted.map(numberOf));
   if (number === undefined) expect.fail("no request was granted");

@@ -153,8 +153,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
       expect(outcome(await rebind(application, id)), id).toBe("404 UNKNOWN_BADGE");
     }
     expect(outcome(await rebind(await createApplication(), badgeId))).toBe("404 UNKNOWN_BADGE");
-    const { applicationid } = serverHeaders(application);
-    const stranger = { ...application, id: applicationid ?? "", secret: "bdss_wrong" };
+    const stranger = { ...application, secret: "bdss_wrong" };
     expect(outcome(await rebind(stranger, badgeId))).toBe("401 INVALID_CREDENTIALS");
   });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DeviceClient, NoResponseError } from "../../src/client/index.ts";
 import { BACK_OFF_BASE_MILLISECONDS, BACK_OFF_CAP_MILLISECONDS, waitBeforeRetry } from "../../src/client/retry.ts";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import { createApplication } from "../support/application.ts";
 import {
   BASE_URL,
@@ -21,7 +22,7 @@ import {
   worker,
 } from "./support.ts";
 
-const NOBODY = { id: "app", secret: "bdss_x", firstNumber: 1, lastNumber: 1 };
+const NOBODY = { id: applicationId.parse("app"), secret: "bdss_x", firstNumber: 1, lastNumber: 1 };
 const EXHAUSTED = refusal(503, "NUMBERS_EXHAUSTED");
 const BAD_GATEWAY = new Response("<html>", { status: 502 });
 const BUSY_GATEWAY = new Response("<html>", { status: 503, headers: { "retry-after": "1" } });

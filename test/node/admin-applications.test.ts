@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { listApplications, setDisabled } from "../../src/admin/application.ts";
@@ -46,6 +47,8 @@ const PLAIN: NewApplication = {
 const create = (changes: Partial<NewApplication> = {}) => createApplication(database, { ...PLAIN, ...changes });
 const createRange = (firstNumber: number, lastNumber: number) =>
   create({ range: { first: firstNumber, last: lastNumber } });
+
+const UNKNOWN = applicationId.parse("app_00000000000000000000");
 
 describe("number ranges (contract section 10)", () => {
   it("are by default the lowest free block of 10,000,000 from 1,000,000,000 on", async () => {
@@ -155,8 +158,8 @@ describe("application update (contract section 10)", () => {
   });
 
   it("is refused when nothing is given, and for an unknown application", async () => {
-    await expect(updateApplication(database, "app_00000000000000000000", {})).rejects.toThrow("Nothing to change");
-    const gone = updateApplication(database, "app_00000000000000000000", { name: "x" });
+    await expect(updateApplication(database, UNKNOWN, {})).rejects.toThrow("Nothing to change");
+    const gone = updateApplication(database, UNKNOWN, { name: "x" });
     await expect(gone).rejects.toThrow("There is no application app_00000000000000000000");
   });
 

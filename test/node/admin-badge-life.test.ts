@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import { runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
@@ -8,10 +10,10 @@ import { type RunningService, startService } from "./support/service.ts";
 const LIMIT = 120_000;
 
 let service: RunningService;
-let application: { applicationId: string; applicationSecret: string };
+let application: { applicationId: ApplicationId; applicationSecret: string };
 let unusedNumber: number;
 
-const created = z.object({ applicationId: z.string(), applicationSecret: z.string(), lastNumber: z.number() });
+const created = z.object({ applicationId, applicationSecret: z.string(), lastNumber: z.number() });
 
 /** Keeps the order of the keys, which is part of what is checked. */
 const jsonObject = z.record(z.string(), z.unknown());

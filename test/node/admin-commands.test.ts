@@ -9,7 +9,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { createAdminProgram } from "../../src/admin/program.ts";
 import { openDatabase } from "../../src/admin/session.ts";
-import { newEventId } from "../../src/shared/identifiers.ts";
+import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
 import { runScriptHere } from "./support/script.ts";
@@ -39,7 +39,7 @@ async function adminJson(...words: string[]): Promise<unknown> {
 
 /** Keeps the order of the keys, which is part of what is checked. */
 const jsonObject = z.record(z.string(), z.unknown());
-const created = z.object({ applicationId: z.string() });
+const created = z.object({ applicationId });
 const secretList = z.array(z.object({ secretId: z.string() }));
 
 const createJson = async (...words: string[]) => created.parse(await adminJson("application", "create", ...words));

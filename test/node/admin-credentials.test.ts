@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application-create.ts";
@@ -307,7 +308,7 @@ describe("signing keys", () => {
 });
 
 /** As if an application's keys had been made earlier. */
-async function letPass(applicationId: string, seconds: number): Promise<void> {
+async function letPass(applicationId: ApplicationId, seconds: number): Promise<void> {
   await database.run((orm) =>
     orm
       .update(signingKey)

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { and, eq } from "drizzle-orm";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application.ts";
@@ -33,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function create(webhookUrl: string | null = "https://app.example.com/hooks"): Promise<string> {
+async function create(webhookUrl: string | null = "https://app.example.com/hooks"): Promise<ApplicationId> {
   const plain = { name: "Test", requireSecret: false, reuseAfterSeconds: 0, signatureLifetimeSeconds: null };
   return (await createApplication(database, { ...plain, webhookUrl })).applicationId;
 }
@@ -41,7 +42,7 @@ async function create(webhookUrl: string | null = "https://app.example.com/hooks
 type EventRow = typeof webhookEvent.$inferInsert;
 
 /** Records an event of the given second, and gives its ID. */
-async function record(applicationId: string, second: number, changes: Partial<EventRow> = {}): Promise<string> {
+async function record(applicationId: ApplicationId, second: number, changes: Partial<EventRow> = {}): Promise<string> {
   const createdAt = second * 1000;
   const id = newEventId(createdAt);
   const plain = { event: "badge:created", payload: "{}", state: "pending", dueAt: createdAt, createdAt } as const;
@@ -52,7 +53,7 @@ async function record(applicationId: string, second: number, changes: Partial<Ev
 const find = (id: string) =>
   database.run((orm) => orm.select().from(webhookEvent).where(eq(webhookEvent.id, id)).get());
 
-const hold = (applicationId: string) =>
+const hold = (applicationId: ApplicationId) =>
   database.run((orm) => orm.update(application).set({ webhookHeldAt: 1 }).where(eq(application.id, applicationId)));
 
 describe("webhook list (contract section 10)", () => {
@@ -197,7 +198,7 @@ describe("webhook show (contract section 10)", () => {
   });
 
   it("shows what a due event waits for, and that a finished one gets no attempt", async () => {
-    const show = async (applicationId: string, changes: Partial<EventRow>) => {
+    const show = async (applicationId: ApplicationId, changes: Partial<EventRow>) => {
       const { nextAttemptAt, obstacle } = await showEvent(database, await record(applicationId, 1, changes));
       return { nextAttemptAt, obstacle };
     };
@@ -232,7 +233,7 @@ describe("webhook show (contract section 10)", () => {
 
 describe("webhook test (contract section 10)", () => {
   /** Does what the service does with a test event: sends it and records how that went. */
-  async function answerTest(applicationId: string, result: Partial<EventRow>): Promise<string> {
+  async function answerTest(applicationId: ApplicationId, result: Partial<EventRow>): Promise<string> {
     for (;;) {
       const isTest = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.event, "webhook:test"));
       const [event] = await database.run((orm) => orm.select().from(webhookEvent).where(isTest));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rotationText, signingKeyTable } from "../../src/admin/key.ts";
+import { applicationId } from "../../src/shared/identifiers.ts";
 
 const NEWEST = "n".repeat(43);
 const OVERTAKEN = "o".repeat(43);
@@ -15,7 +16,11 @@ describe("the output of key rotate and key list (contract section 10)", () => {
   ])(
     "from when new badges are signed with the new key, to the second and in UTC: urgent $isUrgent",
     ({ isUrgent, doors }) => {
-      const rotated = { applicationId: "app_1", keyId: NEWEST, signsFrom: "2026-11-22T00:20:05.000Z" };
+      const rotated = {
+        applicationId: applicationId.parse("app_1"),
+        keyId: NEWEST,
+        signsFrom: "2026-11-22T00:20:05.000Z",
+      };
       const text = rotationText(rotated, isUrgent);
       expect(text).toContain(`Published key ${NEWEST} of app_1.`);
       expect(text).toContain(`New badges are signed with it from 2026-11-22 00:20:05Z on. ${doors}`);

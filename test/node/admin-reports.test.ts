@@ -13,13 +13,18 @@ import { type ReconciliationRequest, requestReconciliation, watchReconciliation 
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { openDatabase } from "../../src/admin/session.ts";
 import { readStatistics } from "../../src/admin/stats.ts";
-import { deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
+import {
+  type ApplicationId,
+  applicationId as anyApplicationId,
+  deviceId,
+  invitationDigest,
+} from "../../src/shared/identifiers.ts";
 import { badge, invitation, reconciliation } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let database: Database;
 let close: () => Promise<void>;
-let applicationId: string;
+let applicationId: ApplicationId;
 
 const DEVICE = deviceId.parse("device-digest");
 const RESERVED = invitationDigest.parse("digest-of-a-token");
@@ -51,7 +56,7 @@ beforeAll(async () => {
     { ...issued(122, null), state: "revoked", change: 123, changedAt: 4000, endedAt: 4000 },
     { ...issued(123, null), state: "suspended", expiresAt: 5000, change: 124, changedAt: 5000 },
     // Another application's, as if ranges were not apart.
-    { ...issued(300, metadata("Other", "1")), applicationId: "app_other" },
+    { ...issued(300, metadata("Other", "1")), applicationId: anyApplicationId.parse("app_other") },
   ];
   const invited = { applicationId, number: 110, creatorDevice: DEVICE, createdAt: 1 };
   const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };

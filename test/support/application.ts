@@ -1,12 +1,13 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../src/shared/credentials.ts";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../src/shared/sealing.ts";
 
 export interface TestApplication {
-  id: string;
+  id: ApplicationId;
   secret: string;
   firstNumber: number;
   lastNumber: number;

@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../identifiers.ts";
 import { MAX_STEP_ATTEMPTS, REBIND_WINDOW_HOURS } from "../limits.ts";
 import { writeRebindWindow } from "../storage/badge-transitions.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
@@ -11,7 +12,7 @@ import type { BadgeStore, StepResult } from "./steps.ts";
  */
 export async function openRebinding(
   { db, now }: Pick<BadgeStore, "db" | "now">,
-  applicationId: string,
+  applicationId: ApplicationId,
   number: number,
 ): Promise<StepResult> {
   for (let attempt = 0; attempt < MAX_STEP_ATTEMPTS; attempt++) {

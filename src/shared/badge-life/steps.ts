@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../identifiers.ts";
 import { MAX_STEP_ATTEMPTS } from "../limits.ts";
 import type { EventName } from "../schema.ts";
 import type { Transition } from "../storage/badge-transitions.ts";
@@ -18,7 +19,12 @@ export interface BadgeStore {
    * @param now the time to decide by
    * @returns numbers of the badges that were changed
    */
-  writeSteps(applicationId: string, badges: readonly IssuedBadgeRow[], step: Step, now: number): Promise<number[]>;
+  writeSteps(
+    applicationId: ApplicationId,
+    badges: readonly IssuedBadgeRow[],
+    step: Step,
+    now: number,
+  ): Promise<number[]>;
 }
 
 /** A badge as callers see it. */
@@ -37,7 +43,7 @@ export type StepResult =
  */
 export async function takeStep(
   store: BadgeStore,
-  applicationId: string,
+  applicationId: ApplicationId,
   number: number,
   step: Step,
 ): Promise<StepResult> {

@@ -1,5 +1,6 @@
 import type { D1Database, D1PreparedStatement } from "@cloudflare/workers-types";
 import * as z from "zod";
+import type { ApplicationId } from "../identifiers.ts";
 import type { StoredState } from "../schema.ts";
 import { type Database, writtenIds } from "./d1.ts";
 import { changeOf, type HighWater, lastChange, renewEpochIfRestored } from "./high-water.ts";
@@ -71,7 +72,7 @@ export interface WrittenTransitions {
  */
 export async function writeTransitions(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   transitions: readonly Transition[],
   seen: HighWater,
   more: (d1: D1Database) => D1PreparedStatement[] = () => [],
@@ -105,7 +106,7 @@ const OPEN_REBIND_WINDOW = `
  */
 export async function writeRebindWindow(
   db: Database,
-  { number, applicationId, change }: { number: number; applicationId: string; change: number },
+  { number, applicationId, change }: { number: number; applicationId: ApplicationId; change: number },
   until: number,
 ): Promise<boolean> {
   const { results } = await db.run((_, d1) =>

@@ -1,8 +1,9 @@
 import * as z from "zod";
+import { type ApplicationId, applicationId } from "../identifiers.ts";
 import type { Database } from "./d1.ts";
 
 export interface User {
-  applicationId: string;
+  applicationId: ApplicationId;
   userId: string;
 }
 
@@ -45,7 +46,7 @@ const SELECT_REVOKING = `
   SELECT application_id AS applicationId, user_id AS userId FROM blocked_user
   WHERE is_revoking = 1 AND blocked_at <= ?1 ORDER BY blocked_at LIMIT ?2`;
 
-const userRows = z.array(z.object({ applicationId: z.string(), userId: z.string() }));
+const userRows = z.array(z.object({ applicationId, userId: z.string() }));
 
 /** Users blocked before `blockedBefore` (milliseconds) who may still have badges that are not revoked. */
 export async function findUnfinishedBlocks(db: Database, blockedBefore: number, limit: number): Promise<User[]> {

@@ -1,5 +1,6 @@
 import type { D1Database, D1PreparedStatement, D1Result } from "@cloudflare/workers-types";
 import * as z from "zod";
+import type { ApplicationId } from "../identifiers.ts";
 
 /**
  * Positions and change numbers of an application's badges (contract sections 4 and 13). Both are assigned inside the D1
@@ -44,7 +45,11 @@ const RENEW_EPOCH = `
   UPDATE application SET feed_epoch = lower(hex(randomblob(16)))
   WHERE id = ?1 AND (${lastPosition("?1")} < ?2 OR ${lastChange("?1")} < ?3)`;
 
-export function renewEpochIfRestored(d1: D1Database, applicationId: string, seen: HighWater): D1PreparedStatement {
+export function renewEpochIfRestored(
+  d1: D1Database,
+  applicationId: ApplicationId,
+  seen: HighWater,
+): D1PreparedStatement {
   return d1.prepare(RENEW_EPOCH).bind(applicationId, seen.position, seen.change);
 }
 

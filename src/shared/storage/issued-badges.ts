@@ -1,5 +1,12 @@
 import * as z from "zod";
-import { type DeviceId, deviceId, type InvitationDigest, invitationDigest } from "../identifiers.ts";
+import {
+  type ApplicationId,
+  applicationId,
+  type DeviceId,
+  deviceId,
+  type InvitationDigest,
+  invitationDigest,
+} from "../identifiers.ts";
 import { STORED_STATES, type StoredState } from "../schema.ts";
 import type { Database } from "./d1.ts";
 import { changeOf, lastChange } from "./high-water.ts";
@@ -7,7 +14,7 @@ import { changeOf, lastChange } from "./high-water.ts";
 /** A badge that was issued, in any state. Times are milliseconds. */
 export interface IssuedBadgeRow {
   number: number;
-  applicationId: string;
+  applicationId: ApplicationId;
   device: DeviceId;
   userId: string;
   /** JSON text, or null. */
@@ -33,7 +40,7 @@ const COLUMNS = `
 const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
   z.object({
     number: z.number(),
-    applicationId: z.string(),
+    applicationId,
     device: deviceId,
     userId: z.string(),
     metadata: z.string().nullable(),
@@ -51,7 +58,7 @@ const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
 /** An application's badge by its number; undefined if the number is only reserved. One round trip. */
 export async function findIssuedBadge(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   number: number,
 ): Promise<IssuedBadgeRow | undefined> {
   const [badge] = await findIssuedBadges(db, applicationId, [number]);
@@ -64,7 +71,7 @@ export async function findIssuedBadge(
  */
 export function findIssuedBadges(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   numbers: readonly number[],
 ): Promise<IssuedBadgeRow[]> {
   return select(
@@ -82,7 +89,7 @@ export function findIssuedBadges(
  */
 export function findRevocable(
   db: Database,
-  user: { applicationId: string; userId: string },
+  user: { applicationId: ApplicationId; userId: string },
   after: number,
   limit: number,
 ): Promise<IssuedBadgeRow[]> {
@@ -148,7 +155,12 @@ export interface Changes {
 }
 
 /** An application's badges in the order of their last changes, after a change number. One round trip. */
-export async function listChanges(db: Database, applicationId: string, after: number, limit: number): Promise<Changes> {
+export async function listChanges(
+  db: Database,
+  applicationId: ApplicationId,
+  after: number,
+  limit: number,
+): Promise<Changes> {
   const [feed, badges] = await db.run((_, d1) =>
     d1.batch([
       d1.prepare(SELECT_FEED).bind(applicationId, after),

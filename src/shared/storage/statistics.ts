@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ApplicationId } from "../identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../metadata-fields.ts";
 import { EVENT_STATES } from "../schema.ts";
 import type { Database } from "./d1.ts";
@@ -65,7 +66,7 @@ export interface Counts {
 }
 
 export interface Counted {
-  applicationId: string;
+  applicationId: ApplicationId;
   firstNumber: number;
   lastNumber: number;
   /** Milliseconds, like the next two. */

@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
+import type { ApplicationId, DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import {
   LEASE_RECLAIM_SECONDS,
   PLATFORM_DEADLINE_MILLISECONDS,
@@ -99,7 +99,7 @@ export class Allocator extends DurableObject<Env> {
     (eventIds) => this.#wake(eventIds),
   );
 
-  issue(rules: AllocationRules, request: IssueRequest, applicationId?: string): Promise<AllocationResult> {
+  issue(rules: AllocationRules, request: IssueRequest, applicationId?: ApplicationId): Promise<AllocationResult> {
     this.#applicationId.learn(applicationId);
     const holder = holderKey({ kind: "device", device: request.device, userId: request.userId });
     const write = (number: number): BadgeWrite => {
@@ -115,7 +115,7 @@ export class Allocator extends DurableObject<Env> {
    * The same for a badge that is to be bound to a key. An object of an earlier release, which would issue it unbound, does not
    * have this method, so during a deployment the call fails and is repeated.
    */
-  issueBound(rules: AllocationRules, request: IssueRequest, applicationId?: string): Promise<AllocationResult> {
+  issueBound(rules: AllocationRules, request: IssueRequest, applicationId?: ApplicationId): Promise<AllocationResult> {
     return this.issue(rules, request, applicationId);
   }
 
@@ -123,7 +123,7 @@ export class Allocator extends DurableObject<Env> {
    * A reservation that took so long that the Worker may have given up is not reported, and its lease stays unconfirmed
    * until it is settled. The deadline counts from the object's own clock, so the two clocks need not agree.
    */
-  reserve(rules: AllocationRules, request: ReserveRequest, applicationId?: string): Promise<AllocationResult> {
+  reserve(rules: AllocationRules, request: ReserveRequest, applicationId?: ApplicationId): Promise<AllocationResult> {
     this.#applicationId.learn(applicationId);
     const holder = holderKey({ kind: "invitation", invitation: request.invitation });
     const write = (number: number): BadgeWrite => ({ kind: "reserve", number, ...request });
@@ -132,18 +132,18 @@ export class Allocator extends DurableObject<Env> {
   }
 
   /** Issues an invitation's number to a user device. */
-  claim(claim: Claim, applicationId?: string): Promise<ClaimResult> {
+  claim(claim: Claim, applicationId?: ApplicationId): Promise<ClaimResult> {
     this.#applicationId.learn(applicationId);
     return orUnavailable(this.#claims.claim(claim));
   }
 
   /** The same for a badge that is to be bound to a key; see `issueBound`. */
-  claimBound(claim: Claim, applicationId?: string): Promise<ClaimResult> {
+  claimBound(claim: Claim, applicationId?: ApplicationId): Promise<ClaimResult> {
     return this.claim(claim, applicationId);
   }
 
   /** Writes badge transitions. The ledger records revocations too, in case D1 is restored to an older state. */
-  transition(transitions: readonly HeldTransition[], applicationId?: string): Promise<TransitionResult> {
+  transition(transitions: readonly HeldTransition[], applicationId?: ApplicationId): Promise<TransitionResult> {
     this.#applicationId.learn(applicationId);
     return orUnavailable(this.#transition(transitions));
   }

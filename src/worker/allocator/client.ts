@@ -1,4 +1,4 @@
-import type { InvitationDigest } from "../../shared/identifiers.ts";
+import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
 import { retryPlatform } from "../platform.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitation-ends.ts";
@@ -27,7 +27,7 @@ export class AllocatorClient {
     this.#namespace = namespace;
   }
 
-  issue(applicationId: string, rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
+  issue(applicationId: ApplicationId, rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
     return this.#call(applicationId, async (stub) =>
       request.keyThumbprint == null
         ? await stub.issue(rules, request, applicationId)
@@ -35,11 +35,11 @@ export class AllocatorClient {
     );
   }
 
-  reserve(applicationId: string, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
+  reserve(applicationId: ApplicationId, rules: AllocationRules, request: ReserveRequest): Promise<AllocationResult> {
     return this.#call(applicationId, async (stub) => await stub.reserve(rules, request, applicationId));
   }
 
-  claim(applicationId: string, claim: Claim): Promise<ClaimResult> {
+  claim(applicationId: ApplicationId, claim: Claim): Promise<ClaimResult> {
     return this.#call(applicationId, async (stub) =>
       claim.keyThumbprint == null
         ? await stub.claim(claim, applicationId)
@@ -47,19 +47,19 @@ export class AllocatorClient {
     );
   }
 
-  async release(applicationId: string, ended: readonly EndedInvitation[]): Promise<void> {
+  async release(applicationId: ApplicationId, ended: readonly EndedInvitation[]): Promise<void> {
     await this.#call(applicationId, async (stub) => await stub.release([...ended]));
   }
 
-  transition(applicationId: string, transitions: readonly HeldTransition[]): Promise<TransitionResult> {
+  transition(applicationId: ApplicationId, transitions: readonly HeldTransition[]): Promise<TransitionResult> {
     return this.#call(applicationId, async (stub) => await stub.transition([...transitions], applicationId));
   }
 
-  noteRevocations(applicationId: string, badges: readonly RevokedBadge[]): Promise<number> {
+  noteRevocations(applicationId: ApplicationId, badges: readonly RevokedBadge[]): Promise<number> {
     return this.#call(applicationId, async (stub) => await stub.noteRevocations([...badges]));
   }
 
-  findRevoked(applicationId: string, badges: KnownBadge[]): Promise<number[]> {
+  findRevoked(applicationId: ApplicationId, badges: KnownBadge[]): Promise<number[]> {
     return this.#call(applicationId, async (stub) => await stub.findRevoked(badges));
   }
 
@@ -72,21 +72,21 @@ export class AllocatorClient {
   }
 
   findReleased(
-    applicationId: string,
+    applicationId: ApplicationId,
     invitations: { digest: InvitationDigest; number: number }[],
   ): Promise<InvitationDigest[]> {
     return this.#call(applicationId, async (stub) => await stub.findReleased(invitations));
   }
 
-  adopt(applicationId: string, badges: KnownBadge[]): Promise<number> {
+  adopt(applicationId: ApplicationId, badges: KnownBadge[]): Promise<number> {
     return this.#call(applicationId, async (stub) => await stub.adopt(badges));
   }
 
-  invitationLeases(applicationId: string, after: number, limit: number): Promise<InvitationLeases> {
+  invitationLeases(applicationId: ApplicationId, after: number, limit: number): Promise<InvitationLeases> {
     return this.#call(applicationId, async (stub) => await stub.invitationLeases(after, limit));
   }
 
-  #call<Result>(applicationId: string, act: (stub: Stub) => Promise<Result>): Promise<Result> {
-    return retryPlatform("allocator", () => act(this.#namespace.getByName(applicationId)));
+  #call<Result>(name: ApplicationId | typeof CLOCK_OBJECT, act: (stub: Stub) => Promise<Result>): Promise<Result> {
+    return retryPlatform("allocator", () => act(this.#namespace.getByName(name)));
   }
 }

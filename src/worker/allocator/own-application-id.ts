@@ -1,3 +1,4 @@
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { firstRow } from "./sql.ts";
 
 /**
@@ -7,32 +8,32 @@ import { firstRow } from "./sql.ts";
  */
 export class OwnApplicationId {
   readonly #sql: SqlStorage;
-  #known: string | undefined;
+  #known: ApplicationId | undefined;
 
   /** @param name of the object, if the runtime knows it */
   constructor(sql: SqlStorage, name: string | undefined) {
     this.#sql = sql;
     const stored = firstRow(sql, "SELECT application_id FROM application")?.application_id;
-    if (typeof stored === "string") this.#known = stored;
-    this.learn(name);
+    this.#known = applicationId.optional().parse(stored);
+    this.learn(applicationId.optional().parse(name));
   }
 
   /** @throws Error when the object belongs to another application */
-  learn(applicationId: string | undefined): void {
-    if (applicationId === undefined || applicationId === this.#known) return;
+  learn(id: ApplicationId | undefined): void {
+    if (id === undefined || id === this.#known) return;
     if (this.#known !== undefined) throw new Error("the object belongs to another application");
-    this.#sql.exec("INSERT INTO application (id, application_id) VALUES (1, ?)", applicationId);
-    this.#known = applicationId;
+    this.#sql.exec("INSERT INTO application (id, application_id) VALUES (1, ?)", id);
+    this.#known = id;
   }
 
   /** @throws Error before the first `learn` */
-  get value(): string {
+  get value(): ApplicationId {
     if (this.#known === undefined) throw new Error("the object does not know its application");
     return this.#known;
   }
 
   /** For the log. */
-  get valueIfKnown(): string | null {
+  get valueIfKnown(): ApplicationId | null {
     return this.#known ?? null;
   }
 }

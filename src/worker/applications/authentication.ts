@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { digestOf, isApplicationId } from "../../shared/identifiers.ts";
+import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
 import { DENIAL_CACHE_MILLISECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
@@ -76,8 +76,9 @@ export async function identifyRevoker(
 }
 
 /** The application whose public keys are requested. This needs no credentials, but guessed IDs count as refused calls. */
-export async function requirePublisher(parts: Parts, clientAddress: string, id: string): Promise<Application> {
-  const application = await find(parts, clientAddress, id);
+export async function requirePublisher(parts: Parts, clientAddress: string, idText: string): Promise<Application> {
+  const id = parseApplicationId(idText);
+  const application = id && (await find(parts, clientAddress, id));
   return application ?? refuse(parts, clientAddress, "UNKNOWN_APPLICATION");
 }
 
@@ -85,7 +86,9 @@ export async function requirePublisher(parts: Parts, clientAddress: string, id: 
  * The application whose status lists are requested. A disabled application keeps its lists, as it keeps its keys: doors
  * still check its badges. Doors of an application without lists ask repeatedly, so only unknown IDs count as guesses.
  */
-export async function requireStatusLists(parts: Parts, clientAddress: string, id: string): Promise<Application> {
+export async function requireStatusLists(parts: Parts, clientAddress: string, idText: string): Promise<Application> {
+  const id = parseApplicationId(idText);
+  if (id === undefined) return refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
   const application = await find(parts, clientAddress, id);
   // An administrator may just have turned them on.
   const newer = application?.statusList === false ? await findForDenial(parts, clientAddress, id) : application;
@@ -97,9 +100,11 @@ export async function requireStatusLists(parts: Parts, clientAddress: string, id
 async function requireEnabled(
   parts: Parts,
   clientAddress: string,
-  id: string,
+  idText: string,
   code: "INVALID_APPLICATIONID" | "INVALID_CREDENTIALS",
 ): Promise<Application> {
+  const id = parseApplicationId(idText);
+  if (id === undefined) return refuse(parts, clientAddress, code);
   const remembered = parts.registry.recall(id, parts.now());
   if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
   const application = await find(parts, clientAddress, id);
@@ -127,8 +132,7 @@ async function requireSecret(
 }
 
 /** Also finds disabled applications. */
-async function find(parts: Parts, clientAddress: string, id: string): Promise<Application | undefined> {
-  if (!isApplicationId(id)) return undefined;
+async function find(parts: Parts, clientAddress: string, id: ApplicationId): Promise<Application | undefined> {
   const { registry, db, now } = parts;
   const remembered = registry.recall(id, now());
   if (remembered === "unknown") return undefined;
@@ -141,7 +145,7 @@ async function find(parts: Parts, clientAddress: string, id: string): Promise<Ap
  * The application as it was at most a second ago. An administrator may just have enabled it or stopped requiring its
  * secret, so a denial needs a recent state; the second limits how often D1 is queried.
  */
-async function findForDenial(parts: Parts, clientAddress: string, id: string): Promise<Application | undefined> {
+async function findForDenial(parts: Parts, clientAddress: string, id: ApplicationId): Promise<Application | undefined> {
   const remembered = parts.registry.recall(id, parts.now(), DENIAL_CACHE_MILLISECONDS);
   if (remembered === "unknown") return undefined;
   return remembered ?? lookUp(parts, clientAddress, id);
@@ -151,7 +155,7 @@ async function findForDenial(parts: Parts, clientAddress: string, id: string): P
 function lookUp(
   { registry, refusedCalls, db, now }: Parts,
   clientAddress: string,
-  id: string,
+  id: ApplicationId,
   digest = "",
 ): Promise<Application | undefined> {
   return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, () => registry.findFresh(db, id, now()));
@@ -162,7 +166,7 @@ export async function refuse(
   { refusedCalls, refusedCallLimit, now }: Pick<Parts, "refusedCalls" | "refusedCallLimit" | "now">,
   clientAddress: string,
   code: ErrorCode,
-  applicationId?: string,
+  applicationId?: ApplicationId,
 ): Promise<never> {
   const isOver = await refusedCalls.count(clientAddress, now(), refusedCallLimit);
   throw new Refusal(isOver ? "RATE_LIMITED" : code, { applicationId });

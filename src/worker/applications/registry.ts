@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import { isApplicationId } from "../../shared/identifiers.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
   APPLICATION_CACHE_SECONDS,
   DENIAL_CACHE_MILLISECONDS,
@@ -24,7 +24,7 @@ export interface SigningKey extends Sealed {
 
 /** What requests need to know about an application. */
 export interface Application {
-  id: string;
+  id: ApplicationId;
   range: NumberRange;
   isDisabled: boolean;
   requireSecret: boolean;
@@ -64,7 +64,7 @@ export class ApplicationRegistry {
    * @param now milliseconds
    * @returns undefined if D1 has to be queried
    */
-  recall(id: string, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
+  recall(id: ApplicationId, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);
     if (cached && isYounger(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
     const askedAt = cached ? undefined : this.#unknown.get(id);
@@ -72,18 +72,18 @@ export class ApplicationRegistry {
   }
 
   /** Whether an enabled application is cached, no matter how old the entry is. */
-  isServing(id: string): boolean {
+  isServing(id: ApplicationId): boolean {
     return this.#cache.get(id)?.application.isDisabled === false;
   }
 
   /** @param now milliseconds */
-  isWrongSecret(id: string, digest: string, now: number): boolean {
+  isWrongSecret(id: ApplicationId, digest: string, now: number): boolean {
     const askedAt = this.#wrongSecrets.get(`${id} ${digest}`);
     return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS);
   }
 
   /** @param now milliseconds */
-  rememberWrongSecret(id: string, digest: string, now: number): void {
+  rememberWrongSecret(id: ApplicationId, digest: string, now: number): void {
     this.#wrongSecrets.set(`${id} ${digest}`, now);
   }
 
@@ -91,20 +91,19 @@ export class ApplicationRegistry {
    * @param now milliseconds
    * @returns undefined for an unknown application; a disabled one is returned as such
    */
-  async find(db: Database, id: string, now: number): Promise<Application | undefined> {
-    if (!isApplicationId(id)) return undefined;
+  async find(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     const remembered = this.recall(id, now);
     return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
   }
 
   /** The application at most a second ago: a denial needs a recent state, and a second bounds how often D1 is asked. */
-  async findForDenial(db: Database, id: string, now: number): Promise<Application | undefined> {
+  async findForDenial(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     const remembered = this.recall(id, now, DENIAL_CACHE_MILLISECONDS);
     return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
   }
 
   /** Loads the application from D1 and caches it: an administrator may just have changed what the cache denies. */
-  async findFresh(db: Database, id: string, now: number): Promise<Application | undefined> {
+  async findFresh(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     const loaded = await load(db, id);
     if (loaded) {
       this.#cache.set(id, { application: loaded, loadedAt: now });
@@ -136,7 +135,7 @@ const selectApplication = prepared((orm) =>
 );
 
 /** One query. */
-async function load(db: Database, id: string): Promise<Application | undefined> {
+async function load(db: Database, id: ApplicationId): Promise<Application | undefined> {
   const row = await db.run((orm) => selectApplication(orm).execute({ id }));
   if (!row) return undefined;
   const [firstKey, ...laterKeys] = row.signingKeys;

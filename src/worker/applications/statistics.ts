@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_STATISTICS, STATISTICS_CACHE_SECONDS } from "../../shared/limits.ts";
 import { countStatistics, type Statistics } from "../../shared/statistics.ts";
 import { BoundedCache } from "../bounded-cache.ts";
@@ -15,7 +16,7 @@ export class CountedStatistics extends BoundedCache<{ statistics: Statistics; at
   }
 }
 
-export async function readStatistics(context: Context, applicationId: string): Promise<Statistics> {
+export async function readStatistics(context: Context, applicationId: ApplicationId): Promise<Statistics> {
   const now = context.now();
   const known = context.statistics.get(applicationId);
   // A clock that jumped back makes an entry look new for ever: age counts in both directions.

@@ -1,5 +1,6 @@
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { type Changes, listChanges } from "../../shared/storage/issued-badges.ts";
 import type { Context } from "../context.ts";
 import { decodeCursorText, encodeCursorText } from "../cursor.ts";
@@ -30,7 +31,7 @@ export interface ChangePage {
  */
 export async function pageChanges(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   after: FeedCursor | null,
   perPage: number,
 ): Promise<ChangePage> {

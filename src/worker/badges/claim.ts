@@ -2,7 +2,7 @@ import { stateAt } from "../../shared/badge-life/states.ts";
 import { badgeEvent } from "../../shared/badge-life/view.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { type InvitationDigest, invitationDigestOf, newEventId } from "../../shared/identifiers.ts";
+import { type ApplicationId, type InvitationDigest, invitationDigestOf, newEventId } from "../../shared/identifiers.ts";
 import { MAX_CLAIM_ATTEMPTS } from "../../shared/limits.ts";
 import type { Application, SigningKey } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
@@ -67,7 +67,7 @@ export async function claimInvitation(
 }
 
 /** @returns false if the rows have changed since the request read them */
-async function writeClaim(context: Context, applicationId: string, claim: Claim): Promise<boolean> {
+async function writeClaim(context: Context, applicationId: ApplicationId, claim: Claim): Promise<boolean> {
   const result = await context.allocator.claim(applicationId, claim);
   switch (result.kind) {
     case "written":
@@ -89,7 +89,7 @@ async function writeClaim(context: Context, applicationId: string, claim: Claim)
  */
 async function refuseUnlessEnded(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   claim: Claim,
   code: ErrorCode,
 ): Promise<false> {

@@ -1,4 +1,5 @@
 import { parseMetadata } from "../../shared/badge-life/view.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
 import { decodeCursorText, encodeCursorText } from "../cursor.ts";
 import { type ListedBadge, listBadges } from "../storage/badges.ts";
@@ -18,7 +19,7 @@ export interface BadgePage {
 /** A page of issued badges, oldest first. Badges issued while a caller pages come at the end, and none comes twice. */
 export async function pageBadges(
   context: Context,
-  page: { applicationId: string; userId: string | null; after: number; perPage: number },
+  page: { applicationId: ApplicationId; userId: string | null; after: number; perPage: number },
 ): Promise<BadgePage> {
   const { perPage, ...rest } = page;
   // One row more than requested shows whether there is a next page.

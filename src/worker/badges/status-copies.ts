@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
   CACHE_DEADLINE_MILLISECONDS,
   DENIAL_CACHE_MILLISECONDS,
@@ -33,16 +34,16 @@ export class StatusLists {
   }
 
   /** @returns the number of the application's last list as far as is known: there is always a first one */
-  lastList(applicationId: string): number {
+  lastList(applicationId: ApplicationId): number {
     return this.#lastLists.get(applicationId)?.list ?? 0;
   }
 
-  rememberLastList(applicationId: string, list: number, askedAt: number): void {
+  rememberLastList(applicationId: ApplicationId, list: number, askedAt: number): void {
     this.#lastLists.set(applicationId, { list, askedAt });
   }
 
   /** Whether a list did not exist a moment ago. Every door asks for the list after the last, at every turn. */
-  isMissing(applicationId: string, list: number, now: number): boolean {
+  isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastLists.get(applicationId);
     return last !== undefined && list > last.list && Math.abs(now - last.askedAt) < DENIAL_CACHE_MILLISECONDS;
   }

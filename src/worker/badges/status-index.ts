@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
 import { createPermutation } from "../allocator/permutation.ts";
 import type { Application } from "../applications/registry.ts";
@@ -18,7 +19,7 @@ export const listOf = (position: number): number => Math.floor(position / STATUS
 export const firstPositionOf = (list: number): number => list * STATUS_LIST_ENTRIES;
 
 /** @param publicUrl `PUBLIC_URL` */
-export const listUri = (publicUrl: string, applicationId: string, list: number): string =>
+export const listUri = (publicUrl: string, applicationId: ApplicationId, list: number): string =>
   `${publicUrl}/v1/applications/${applicationId}/status/${list}`;
 
 /** From the offset of a position in its list to the badge's index there. */

@@ -2,6 +2,7 @@ import { openRebinding } from "../../shared/badge-life/rebinding.ts";
 import { type Step, stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeStore, type StepResult, takeStep, toTransition } from "../../shared/badge-life/steps.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { findIssuedBadge, type IssuedBadgeRow } from "../../shared/storage/issued-badges.ts";
 import type { HeldTransition } from "../allocator/allocator.ts";
 import { badgeHolder, holderKey } from "../allocator/holder.ts";
@@ -10,7 +11,7 @@ import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 
 /** The badge in its present state. @throws Refusal UNKNOWN_BADGE */
-export async function showBadge(context: Context, applicationId: string, number: number): Promise<BadgeView> {
+export async function showBadge(context: Context, applicationId: ApplicationId, number: number): Promise<BadgeView> {
   const badge = await findIssuedBadge(context.db, applicationId, number);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
   return viewBadge({ ...badge, state: stateAt(badge, context.now()) });
@@ -25,7 +26,7 @@ export async function showBadge(context: Context, applicationId: string, number:
  */
 export async function changeBadge(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   number: number,
   step: Step,
 ): Promise<BadgeView> {
@@ -37,7 +38,7 @@ export async function changeBadge(
  *
  * @throws Refusal
  */
-export async function rebindBadge(context: Context, applicationId: string, number: number): Promise<BadgeView> {
+export async function rebindBadge(context: Context, applicationId: ApplicationId, number: number): Promise<BadgeView> {
   return viewResult(await openRebinding(context, applicationId, number));
 }
 
@@ -64,7 +65,7 @@ export const badgeStore = (context: Context): BadgeStore => ({
 /** Writes through the application's object, which remembers what was revoked. See `BadgeStore`. */
 export async function writeSteps(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   badges: readonly IssuedBadgeRow[],
   step: Step,
   now: number,

@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
 
@@ -17,7 +18,7 @@ export interface HttpEnv {
     /** The body, once it was read. */
     body?: Uint8Array<ArrayBuffer>;
     /** For the log line of the request. */
-    application?: string;
+    application?: ApplicationId;
     code?: ErrorCode;
     detail?: Refusal["detail"];
   };

@@ -1,5 +1,6 @@
 import { zValidator } from "@hono/zod-validator";
 import { Hono, type Context as HonoContext } from "hono";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { pageQuery } from "../../shared/requests.ts";
 import { decodeCursor, pageBadges } from "../badges/list.ts";
 import { Refusal } from "../refusal.ts";
@@ -14,7 +15,7 @@ export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Pr
 };
 
 /** The application that `authenticateServer` let in. */
-export function authenticatedApplication(c: HonoContext<HttpEnv>): string {
+export function authenticatedApplication(c: HonoContext<HttpEnv>): ApplicationId {
   const applicationId = c.get("application");
   if (applicationId === undefined) throw new Refusal("INVALID_CREDENTIALS");
   return applicationId;

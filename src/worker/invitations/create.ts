@@ -1,4 +1,4 @@
-import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
+import { type ApplicationId, type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
 import type { ReserveRequest } from "../allocator/allocator.ts";
@@ -130,7 +130,7 @@ async function reserve(context: Context, application: Application, request: Rese
  */
 async function reserveOrEnd(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   rules: AllocationRules,
   request: ReserveRequest,
 ): Promise<AllocationResult> {

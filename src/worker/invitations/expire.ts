@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { SWEEP_CHUNK_ROWS } from "../../shared/limits.ts";
 import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
 import type { Application } from "../applications/registry.ts";
@@ -77,7 +78,7 @@ export async function retryWithFreedNumbers(
 }
 
 /** Expires one chunk of an application's invitations and releases their numbers, as the sweep does for all. */
-async function expireDue(context: Context, applicationId: string): Promise<void> {
+async function expireDue(context: Context, applicationId: ApplicationId): Promise<void> {
   const { db, allocator, now } = context;
   const { events } = await writeExpiries(db, now(), SWEEP_CHUNK_ROWS, applicationId);
   wakeEvents(context, events);

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { invitationPage } from "../../shared/overview-responses.ts";
 import type { InvitationState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
@@ -18,7 +19,7 @@ const NEWEST: InvitationCursor = { createdAt: Number.MAX_SAFE_INTEGER, rowid: Nu
 /** @returns a page of invitations, newest first, and the cursor of the next page; null on the last page */
 export async function pageInvitations(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   page: { state: InvitationState | null; before: InvitationCursor | null; perPage: number },
 ): Promise<{ invitations: InvitationView[]; next: InvitationCursor | null }> {
   const { state, before, perPage } = page;

@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_KEYS } from "../../shared/limits.ts";
 import { type SealLabel, unwrapHmacKey, unwrapSigningKey } from "../../shared/sealing.ts";
 import { BoundedCache } from "../bounded-cache.ts";
@@ -12,7 +13,7 @@ export interface Sealed {
 
 /** An opened key, and the row that it was opened for. */
 interface OpenedKey {
-  applicationId: string;
+  applicationId: ApplicationId;
   id: string;
   key: CryptoKey;
 }
@@ -39,13 +40,13 @@ export class Custody {
   }
 
   /** The ECDSA P-256 key that signs badges under this key ID. */
-  signingKey(applicationId: string, kid: string, sealed: Sealed): Promise<CryptoKey> {
+  signingKey(applicationId: ApplicationId, kid: string, sealed: Sealed): Promise<CryptoKey> {
     const label: SealLabel = { purpose: "signing-key", applicationId, id: kid };
     return this.#open("sign", label, sealed, (privateKey) => unwrapSigningKey(privateKey, label, sealed.sealed));
   }
 
   /** The HMAC-SHA-256 key that digests the udids of an application. */
-  deviceKey(applicationId: string, sealed: Sealed): Promise<CryptoKey> {
+  deviceKey(applicationId: ApplicationId, sealed: Sealed): Promise<CryptoKey> {
     const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
     return this.#open("device", label, sealed, (privateKey) =>
       unwrapHmacKey(privateKey, label, sealed.sealed, "SHA-256"),
@@ -53,7 +54,12 @@ export class Custody {
   }
 
   /** An application secret as the key of a webhook signature. */
-  webhookKey(applicationId: string, secretId: string, sealed: Sealed, hash: "SHA-1" | "SHA-256"): Promise<CryptoKey> {
+  webhookKey(
+    applicationId: ApplicationId,
+    secretId: string,
+    sealed: Sealed,
+    hash: "SHA-1" | "SHA-256",
+  ): Promise<CryptoKey> {
     const label: SealLabel = { purpose: "application-secret", applicationId, id: secretId };
     return this.#open(hash, label, sealed, (privateKey) => unwrapHmacKey(privateKey, label, sealed.sealed, hash));
   }

@@ -1,4 +1,4 @@
-import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
+import type { ApplicationId, DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
 import { writtenIds } from "../../shared/storage/d1.ts";
 import {
@@ -132,7 +132,7 @@ export const INSERT_INVITATIONS = `
  */
 export async function writeBadges(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   writes: readonly BadgeWrite[],
   seen: HighWater,
 ): Promise<{ results: WriteResult[]; written: HighWater }> {
@@ -154,7 +154,7 @@ const keyOf = (write: BadgeWrite): string => (write.kind === "issue" ? write.eve
 
 async function insertAll(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   writes: readonly BadgeWrite[],
   seen: HighWater,
 ): Promise<{ written: Set<string>; events: Set<string>; highest: HighWater }> {

@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { badge, STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { type Database, type Query, queryOf } from "./database.ts";
 
@@ -57,7 +58,7 @@ const selectUserPage = pageQuery(eq(badge.userId, sql.placeholder("userId")));
 /** Badges that have not ended, after a position, oldest first; of one user when `userId` is issued. One round trip. */
 export async function listBadges(
   db: Database,
-  page: { applicationId: string; userId: string | null; after: number; limit: number },
+  page: { applicationId: ApplicationId; userId: string | null; after: number; limit: number },
 ): Promise<ListedBadge[]> {
   const { userId, ...rest } = page;
   const rows = await (userId === null ? db.rows(selectPage(), rest) : db.rows(selectUserPage(), { ...rest, userId }));

@@ -1,4 +1,4 @@
-import type { InvitationDigest } from "../../shared/identifiers.ts";
+import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
 import { writtenIds } from "../../shared/storage/d1.ts";
 import {
@@ -119,7 +119,7 @@ const SELECT_OURS = `SELECT ours.claim_event_id AS written FROM ${OURS}`;
  */
 export async function writeClaims(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   claims: readonly Claim[],
   seen: HighWater,
 ): Promise<{ results: ClaimWriteResult[]; written: HighWater }> {

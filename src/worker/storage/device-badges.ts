@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { DeviceId } from "../../shared/identifiers.ts";
+import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
 import type { Database, Query } from "./database.ts";
@@ -11,7 +11,7 @@ import type { Database, Query } from "./database.ts";
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
 export interface UserDevice {
-  applicationId: string;
+  applicationId: ApplicationId;
   device: DeviceId;
   userId: string;
 }

@@ -1,6 +1,11 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
-import { type InvitationDigest, invitationDigest } from "../../shared/identifiers.ts";
+import {
+  type ApplicationId,
+  applicationId,
+  type InvitationDigest,
+  invitationDigest,
+} from "../../shared/identifiers.ts";
 import { invitation } from "../../shared/schema.ts";
 import { writtenIds } from "../../shared/storage/d1.ts";
 import type { Database } from "./database.ts";
@@ -110,7 +115,7 @@ export async function endPending(
 
 /** A revoked or expired invitation whose number the allocator has not released yet. */
 export interface EndedInvitation {
-  applicationId: string;
+  applicationId: ApplicationId;
   digest: InvitationDigest;
   /** The number that it reserved. */
   number: number;
@@ -120,7 +125,7 @@ export interface EndedInvitation {
 
 const endedRows = z.array(
   z
-    .object({ application_id: z.string(), digest: invitationDigest, number: z.number(), ended_at: z.number() })
+    .object({ application_id: applicationId, digest: invitationDigest, number: z.number(), ended_at: z.number() })
     .transform(({ application_id: applicationId, ended_at: endedAt, ...ended }) => ({
       applicationId,
       endedAt,
@@ -138,7 +143,7 @@ export async function writeExpiries(
   db: Database,
   now: number,
   limit: number,
-  applicationId: string | null,
+  applicationId: ApplicationId | null,
 ): Promise<{ ended: EndedInvitation[]; events: EventId[] }> {
   // Ordering by rowid too makes every statement of the transaction select the same rows. The plus sign keeps SQLite from
   // searching by application, which would read all of its invitations.
@@ -178,7 +183,7 @@ export async function writeExpiries(
 export async function findUnreleased(
   db: Database,
   limit: number,
-  of: { applicationId: string } | { afterApplicationId: string },
+  of: { applicationId: ApplicationId } | { afterApplicationId: string },
 ): Promise<EndedInvitation[]> {
   const isOne = "applicationId" in of;
   const { results } = await db.run((_, d1) =>

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { eventIdPrefix } from "../../shared/identifiers.ts";
+import { applicationId, eventIdPrefix } from "../../shared/identifiers.ts";
 import { isSubscribedTo, NEW_EVENT_STATE } from "../../shared/storage/outbox.ts";
 import type { EventId } from "./webhook-events.ts";
 
@@ -37,7 +37,7 @@ export function insertEndEvents(
 
 const recordedRows = z.array(
   z
-    .object({ application_id: z.string(), id: z.string() })
+    .object({ application_id: applicationId, id: z.string() })
     .transform(({ application_id: applicationId, id: eventId }) => ({ applicationId, eventId })),
 );
 

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INVITATION_STATES, type InvitationState } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
@@ -45,7 +46,7 @@ const selectInvitations = (state: InvitationState | null): string => `
  */
 export async function listInvitations(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   page: { state: InvitationState | null; now: number; before: { createdAt: number; rowid: number }; limit: number },
 ): Promise<ListedInvitation[]> {
   const { state, now, before, limit } = page;

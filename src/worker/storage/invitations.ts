@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { InvitationDigest } from "../../shared/identifiers.ts";
+import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
 import { badge, blockedUser, invitation, type StoredState } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
 import { type Database, prepared } from "./database.ts";
@@ -11,7 +11,7 @@ export type StoredInvitation = typeof invitation.$inferSelect;
 /** An application's invitation. One round trip. */
 export function findInvitation(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   digest: InvitationDigest,
 ): Promise<StoredInvitation | undefined> {
   return db.run((orm) =>
@@ -107,7 +107,7 @@ export async function findInvitationForDevice(
 /** The invitation that reserves a number, or did before the number was claimed. One round trip. */
 export function findInvitationOfNumber(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   number: number,
 ): Promise<StoredInvitation | undefined> {
   return db.run((orm) =>

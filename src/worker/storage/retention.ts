@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import type { Database } from "./database.ts";
 
 /**
@@ -18,7 +19,7 @@ export interface PurgeRule {
 
 /** An application's rows with keys `from` (included) to `to` (excluded). */
 export interface KeyRange {
-  applicationId: string;
+  applicationId: ApplicationId;
   from: string | number;
   to: string | number;
 }
@@ -60,14 +61,14 @@ export async function deleteOldest(db: Database, rule: PurgeRule, perApplication
   return meta.changes;
 }
 
-const applicationRows = z.array(z.object({ id: z.string() }));
+const applicationRows = z.array(z.object({ id: applicationId }));
 
 /** IDs of the applications that have rows in a range of keys. */
 export async function findApplications(
   db: Database,
   { table, key }: PurgeRule,
   { from, to }: Omit<KeyRange, "applicationId">,
-): Promise<string[]> {
+): Promise<ApplicationId[]> {
   const sql = `
     SELECT application.id AS id FROM application WHERE EXISTS (SELECT 1 FROM ${table} AS row
       WHERE row.application_id = application.id AND row.${key} >= ?1 AND row.${key} < ?2)`;

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import type { Database } from "./database.ts";
 
 /** The columns with sealed values, by the values' purpose. */
@@ -16,7 +17,7 @@ const PURPOSES = ["application-secret", "signing-key", "device-key"] as const sa
 export interface StoredSealed {
   purpose: SealedPurpose;
   rowid: number;
-  applicationId: string;
+  applicationId: ApplicationId;
   id: string;
   sealed: string;
   sealingVersion: number;
@@ -35,7 +36,7 @@ export const FROM_THE_START: ReadPositions = {
 const newestRows = z.array(z.object({ version: z.number(), publicKey: z.string() })).max(1);
 const sealedRows = z.array(
   z
-    .object({ rowid: z.number(), applicationId: z.string(), id: z.string(), sealed: z.string(), version: z.number() })
+    .object({ rowid: z.number(), applicationId, id: z.string(), sealed: z.string(), version: z.number() })
     .transform(({ version: sealingVersion, ...row }) => ({ ...row, sealingVersion })),
 );
 

@@ -1,9 +1,10 @@
 import { eq } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 /** An application's settings that its own server may see (contract section 19). One round trip. */
-export function findSettings(db: Database, applicationId: string) {
+export function findSettings(db: Database, applicationId: ApplicationId) {
   return db.run((orm) =>
     orm
       .select({

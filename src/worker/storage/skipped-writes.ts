@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { isNotBlocked } from "../../shared/storage/blocked-users.ts";
 import type { BadgeWrite, WriteResult } from "./badge-writes.ts";
 import type { Database } from "./database.ts";
@@ -35,7 +36,7 @@ type Conflict = z.infer<typeof conflictRows>[number];
 /** Finds out why an application's writes were skipped. One round trip; none without writes. */
 export async function explainSkipped(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   writes: readonly BadgeWrite[],
 ): Promise<Map<BadgeWrite, WriteResult>> {
   if (writes.length === 0) return new Map();

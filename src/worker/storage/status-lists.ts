@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { lastPosition } from "../../shared/storage/high-water.ts";
 import type { Database } from "./database.ts";
 
@@ -48,7 +49,7 @@ export const inactiveRow = z.tuple([z.object({ ended: offsets, paused: offsets, 
  */
 export async function findInactive(
   db: Database,
-  { applicationId, first, end }: { applicationId: string; first: number; end: number },
+  { applicationId, first, end }: { applicationId: ApplicationId; first: number; end: number },
   now: number,
 ): Promise<InactiveBadges> {
   const { results } = await db.run((_, d1) => d1.prepare(SELECT_INACTIVE).bind(applicationId, first, end, now).all());

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { applicationId } from "../../shared/identifiers.ts";
 import type { Database } from "./database.ts";
 import type { EventId } from "./webhook-events.ts";
 
@@ -22,7 +23,7 @@ const SELECT_DUE = `
 
 const dueRows = z.array(
   z
-    .object({ application_id: z.string(), id: z.string() })
+    .object({ application_id: applicationId, id: z.string() })
     .transform(({ application_id: applicationId, id: eventId }) => ({ applicationId, eventId })),
 );
 

@@ -1,11 +1,12 @@
 import { and, eq } from "drizzle-orm";
 import * as z from "zod";
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
 import { EVENTS, type EventName, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 export interface EventId {
-  applicationId: string;
+  applicationId: ApplicationId;
   eventId: string;
 }
 
@@ -20,7 +21,7 @@ export interface ClaimedEvent extends EventId {
 
 /** An application's webhook endpoint and its health. Times are milliseconds. */
 export interface Endpoint {
-  applicationId: string;
+  applicationId: ApplicationId;
   url: string;
   failingSince: number | null;
   failures: number;
@@ -64,7 +65,7 @@ const SELECT_ENDPOINTS = `
 
 const claimedRows = z.array(
   z.object({
-    application_id: z.string(),
+    application_id: applicationId,
     id: z.string(),
     event: z.enum(EVENTS),
     payload: z.string(),
@@ -94,7 +95,7 @@ const secretRows = z.array(z.object({ id: z.string(), sealed: z.string(), sealin
 const endpointRows = z.array(
   z
     .object({
-      application_id: z.string(),
+      application_id: applicationId,
       webhook_url: z.string(),
       webhook_failing_since: z.number().nullable(),
       webhook_failures: z.number(),

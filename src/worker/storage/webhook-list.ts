@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, EVENTS, type EventName, type EventState } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
@@ -65,7 +66,7 @@ const selectEvents = (state: EventState | null): string => `
  */
 export async function listEvents(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   { state, before, limit }: { state: EventState | null; before: string; limit: number },
 ): Promise<{ events: EventRow[]; endpoint: EndpointState | undefined }> {
   const [events, endpoint] = await db.run((_, d1) =>
@@ -96,7 +97,7 @@ const replayedRows = z.array(z.object({ state: z.enum(["pending", "held"]) }));
  */
 export async function replayEvent(
   db: Database,
-  applicationId: string,
+  applicationId: ApplicationId,
   eventId: string,
 ): Promise<"pending" | "held" | undefined> {
   const { results } = await db.run((_, d1) => d1.prepare(REPLAY).bind(applicationId, eventId).all());

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { eventPage } from "../../shared/overview-responses.ts";
 import type { EventState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
@@ -15,7 +16,7 @@ const NEWEST = "evt_~";
 /** @returns a page of events, newest first, and the ID after which the next page starts; null on the last page */
 export async function pageEvents(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   { state, before, perPage }: { state: EventState | null; before: string | null; perPage: number },
 ): Promise<{ events: EventView[]; next: string | null }> {
   const page = { state, before: before ?? NEWEST, limit: perPage + 1 };
@@ -56,7 +57,7 @@ const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOSt
  */
 export async function replay(
   context: Context,
-  applicationId: string,
+  applicationId: ApplicationId,
   eventId: string,
 ): Promise<{ id: string; state: "pending" | "held" }> {
   const state = await replayEvent(context.db, applicationId, eventId);

@@ -1,10 +1,11 @@
 import * as z from "zod";
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { MAX_QUEUE_BATCH_MESSAGES, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
 
 /** A queue message: this event may be due. It carries IDs only; D1 has the event. */
-export const wakeUp = z.object({ applicationId: z.string(), eventId: z.string() });
+export const wakeUp = z.object({ applicationId, eventId: z.string() });
 
 export type WakeUp = z.infer<typeof wakeUp>;
 
@@ -14,7 +15,11 @@ export interface DelayedWakeUp {
 }
 
 /** Sends wake-ups, best effort: the sweep finds the event of a lost one within a minute. */
-export function sendWakeUps(queue: Queue<WakeUp>, applicationId: string, eventIds: readonly string[]): Promise<void> {
+export function sendWakeUps(
+  queue: Queue<WakeUp>,
+  applicationId: ApplicationId,
+  eventIds: readonly string[],
+): Promise<void> {
   return sendDelayed(
     queue,
     eventIds.map((eventId) => ({ body: { applicationId, eventId }, delaySeconds: 0 })),

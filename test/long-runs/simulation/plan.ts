@@ -1,8 +1,9 @@
+import { type ApplicationId, applicationId } from "../../../src/shared/identifiers.ts";
 import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/schema.ts";
 import type { Dice } from "../dice.ts";
 
 export interface ApplicationPlan {
-  id: string;
+  id: ApplicationId;
   firstNumber: number;
   /** Grows when the administrator lets it. */
   lastNumber: number;
@@ -63,7 +64,7 @@ function planApplication(dice: Dice, place: number): ApplicationPlan {
   const size = dice.chance(0.5) ? dice.between(3, 7) : 10_000;
   const firstNumber = 1_000_000_000 + place * RANGE_DISTANCE;
   return {
-    id: `app_${String(place).padStart(20, "0")}`,
+    id: applicationId.parse(`app_${String(place).padStart(20, "0")}`),
     firstNumber,
     lastNumber: firstNumber + size - 1,
     numbersAtFirst: size,

@@ -3,6 +3,7 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../../src/admin/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
+import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
@@ -11,7 +12,7 @@ import { generateSealingKey } from "../../../src/shared/sealing.ts";
 export interface Harness {
   origin: string;
   /** Of the application, which is the demo application, too. */
-  applicationId: string;
+  applicationId: ApplicationId;
   applicationSecret: string;
   /** What the Worker writes to. */
   database: Database;

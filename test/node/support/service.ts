@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import { type ApplicationId, applicationId } from "../../../src/shared/identifiers.ts";
 import { killTree } from "./process-tree.ts";
 
 /** The service as `npm start` runs it, with its own state. */
@@ -12,7 +13,7 @@ export interface RunningService {
   origin: string;
   /** The folder with everything it stores. */
   folder: string;
-  demo: { applicationId: string; applicationSecret: string };
+  demo: { applicationId: ApplicationId; applicationSecret: string };
   /** All that it printed so far. */
   output(): string;
   /** Runs the administration script on the same state. */
@@ -28,7 +29,7 @@ export interface RunningService {
   remove(): void;
 }
 
-const demoSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
+const demoSchema = z.object({ applicationId, applicationSecret: z.string() });
 
 const PROJECT = new URL("../../../", import.meta.url).pathname;
 

@@ -1,3 +1,4 @@
+import { applicationId } from "../../../../src/shared/identifiers.ts";
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
  * the same crypto, by the service's own SQL. No router, no validation, no error responses, no headers, no log line, no
@@ -81,7 +82,8 @@ export default {
     ),
 };
 
-async function findApplication(env: FloorEnv, id: string): Promise<Application> {
+async function findApplication(env: FloorEnv, idText: string): Promise<Application> {
+  const id = applicationId.parse(idText);
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
   const loaded = await registry.findFresh(new Database(env.DB), id, Date.now());

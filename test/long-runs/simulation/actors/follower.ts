@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import type { ChangePage } from "../../../../src/worker/badges/changes.ts";
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
@@ -11,7 +12,7 @@ type Change = ChangePage["changes"][number];
 /** A copy of an application's badges, kept by GET /v1/changes and a cursor that may be old (contract section 13). */
 export class Follower extends Member {
   readonly #dice: Dice;
-  readonly #applicationId: string;
+  readonly #applicationId: ApplicationId;
   readonly #name: string;
   readonly #credentials: () => Credentials;
   readonly #copy = new Map<string, Change>();

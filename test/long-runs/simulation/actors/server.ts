@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
@@ -166,7 +167,7 @@ export class Server extends Member {
   }
 
   /** Mostly the current secret; sometimes one from before, which may be retired by now. */
-  #credentials(): { applicationId: string; secret: string } {
+  #credentials(): { applicationId: ApplicationId; secret: string } {
     const current = this.#currentSecret();
     const secret = this.#dice.chance(0.15) ? (this.#dice.pick([...this.#secrets]) ?? current) : current;
     return { applicationId: this.#application.id, secret };

@@ -1,4 +1,5 @@
 import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
+import { applicationId } from "../../../../src/shared/identifiers.ts";
 import type { EventName } from "../../../../src/shared/schema.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
@@ -160,7 +161,7 @@ export class Life extends Member {
     const { verdict, timeline, plan } = this.world;
     if (after === null) return;
     if (before === null || before.position === null) {
-      const user = { applicationId: String(after.application_id), userId: String(after.user_id) };
+      const user = { applicationId: applicationId.parse(after.application_id), userId: String(after.user_id) };
       const now = { from: timeline.now, to: timeline.now };
       verdict.expect(this.wasBlocked(user, now, false), "no transaction issues a badge to a blocked user", after);
       return;

@@ -1,6 +1,7 @@
 import { blockUser, unblockUser } from "../../../../src/shared/badge-life/blocks.ts";
 import type { Step } from "../../../../src/shared/badge-life/states.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import {
   identifyCaller,
   identifyRevoker,
@@ -21,7 +22,7 @@ import { Refusal } from "../../../../src/worker/refusal.ts";
 
 /** Of these, `src/worker/http` reads what it needs from a request's headers. */
 interface Device {
-  applicationId: string;
+  applicationId: ApplicationId;
   udid: string;
 }
 
@@ -37,7 +38,7 @@ export interface UserDevice extends Device {
 
 /** Who calls server-side. */
 export interface Credentials {
-  applicationId: string;
+  applicationId: ApplicationId;
   secret: string;
 }
 

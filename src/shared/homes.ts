@@ -1,0 +1,14 @@
+import type { ApplicationId } from "./identifiers.ts";
+
+/**
+ * A home is one D1 database with the allocator objects of its applications (contract section 17). An application lives in one
+ * home for ever, and its ID names it: `app_…` is in home 1, `app2_…` in home 2.
+ */
+
+/** The number of an application's home. */
+export function homeOf(applicationId: ApplicationId): number {
+  return Number(applicationId.slice("app".length, applicationId.indexOf("_")) || 1);
+}
+
+/** The name of the binding of a home's D1. */
+export const databaseBindingOf = (home: number): string => (home === 1 ? "DB" : `DB_${home}`);
