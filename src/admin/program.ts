@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { Command, CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import { addApplicationCommands } from "./application.ts";
 import { addBadgeCommands } from "./badge.ts";
 import { describeError, oneLine } from "./errors.ts";
@@ -8,6 +8,7 @@ import { addKeyCommands } from "./key.ts";
 import { addReconcileCommand } from "./reconcile.ts";
 import { addSealingKeyCommands } from "./sealing-key.ts";
 import { addSecretCommands } from "./secret.ts";
+import { AdminProgram, type DatabaseOpener, openDatabase } from "./session.ts";
 import { ADMIN, COLUMNS } from "./shell.ts";
 import { addStatsCommand } from "./stats.ts";
 import { addUserCommands } from "./user.ts";
@@ -33,8 +34,8 @@ that BADGE_STATE_DIR names, whether the service runs or not. Every command has a
 page of its own: ${ADMIN} application create --help`;
 
 /** The whole script. */
-export function createAdminProgram(): Command {
-  const program = createProgram();
+export function createAdminProgram(open: DatabaseOpener = openDatabase): Command {
+  const program = createProgram(open);
   for (const addTo of NOUNS) addTo(program);
   // There is --help, so no `help` command.
   for (const group of program.commands) group.helpCommand(false);
@@ -42,8 +43,8 @@ export function createAdminProgram(): Command {
 }
 
 /** The root command: the options that all commands take, and how help and errors look. */
-function createProgram(): Command {
-  return new Command(ADMIN)
+function createProgram(open: DatabaseOpener): Command {
+  return new AdminProgram(ADMIN, open)
     .description("Administers the badge distribution service.")
     .option("--env <name>", "work on this environment of wrangler.toml instead of on local state")
     .option("--json", "print the result as JSON on standard output, and nothing else there")

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { Command } from "commander";
 import { createOutput, type Output } from "./output.ts";
 import { openDeployedD1, openLocalD1 } from "./platform/d1.ts";
 import { Database } from "./platform/database.ts";
@@ -14,6 +14,26 @@ export interface Session {
   output: Output;
   /** What the command works on: local state, or the deployed environment of this name. */
   place: { local: LocalState } | { environment: string };
+}
+
+/** A database that is open, until `close`. */
+export interface OpenedDatabase {
+  database: Database;
+  place: Session["place"];
+  close(): Promise<void>;
+}
+
+/** Opens local D1, or with a name the D1 of that deployed environment. */
+export type DatabaseOpener = (environment: string | undefined) => Promise<OpenedDatabase>;
+
+/** The root command, with the way in which the commands below it open their database. */
+export class AdminProgram extends Command {
+  readonly openDatabase: DatabaseOpener;
+
+  constructor(name: string, open: DatabaseOpener) {
+    super(name);
+    this.openDatabase = open;
+  }
 }
 
 /** A command for the same database, as it is typed. */
@@ -40,7 +60,7 @@ export async function withSession(
   { seals = false }: SessionOptions = {},
 ): Promise<void> {
   const { env: environment, json = false } = commonOptions(command);
-  const { database, close, place } = await openDatabase(environment);
+  const { database, close, place } = await openerOf(command)(environment);
   try {
     if (seals && "local" in place) await ensureLocalSealing(database, place.local);
     await work({ database, output: createOutput(json), place });
@@ -63,10 +83,18 @@ export function inSession<Given extends unknown[]>(
   };
 }
 
-/** @param environment name of a deployed environment; undefined for local state */
-export async function openDatabase(
-  environment: string | undefined,
-): Promise<{ database: Database; place: Session["place"]; close: () => Promise<void> }> {
+function openerOf(command: Command): DatabaseOpener {
+  if (command instanceof AdminProgram) return command.openDatabase;
+  if (command.parent === null) throw new Error("the command belongs to no AdminProgram");
+  return openerOf(command.parent);
+}
+
+/**
+ * Starts a process for the database, which `close` ends.
+ *
+ * @param environment name of a deployed environment; undefined for local state
+ */
+export async function openDatabase(environment: string | undefined): Promise<OpenedDatabase> {
   const wrangler = loadWrangler();
   const target = readTarget(wrangler, environment);
   const place = environment === undefined ? { local: localState() } : { environment };

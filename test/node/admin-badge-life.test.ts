@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { applicationId } from "../../src/shared/identifiers.ts";
-import { runScriptHere } from "./support/script.ts";
+import { type ApplicationId, applicationId } from "../../src/shared/identifiers.ts";
+import { closeDatabases, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 /** Each test runs a dozen commands. */
@@ -28,6 +27,7 @@ beforeAll(async () => {
 }, LIMIT);
 
 afterAll(async () => {
+  await closeDatabases();
   await service?.stop();
   service?.remove();
 });

@@ -12,8 +12,7 @@ import { type RangeOptions, wantedNumbers } from "../../src/admin/card-range.ts"
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { openDatabase } from "../../src/admin/session.ts";
-import { runScriptHere } from "./support/script.ts";
+import { closeDatabases, databaseOf, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
@@ -22,16 +21,15 @@ const admin = (state: string, words: readonly string[]) => runScriptHere(words, 
 const createWords = (options: string) => ["application", "create", "--name", "App", ...options.split(" ")];
 
 let database: Database;
-let close: () => Promise<void>;
 
 beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = join(folder, "open");
-  ({ database, close } = await openDatabase(undefined));
-  await ensureLocalSealing(database, localState());
+  const state = join(folder, "open");
+  ({ database } = await databaseOf(state));
+  await ensureLocalSealing(database, localState(state));
 });
 
 afterAll(async () => {
-  await close?.();
+  await closeDatabases();
   rmSync(folder, { recursive: true, force: true });
 });
 

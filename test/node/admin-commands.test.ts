@@ -8,16 +8,18 @@ import type { Command } from "commander";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { createAdminProgram } from "../../src/admin/program.ts";
-import { openDatabase } from "../../src/admin/session.ts";
 import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
-import { runScriptHere } from "./support/script.ts";
+import { closeDatabases, databaseOf, runScriptHere } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await closeDatabases();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** Runs the script as a program of its own. */
 async function admin(words: readonly string[]) {
@@ -63,14 +65,13 @@ describe("the administration script (contract section 10)", () => {
 
   it("shows an event and sends it again, as text and as JSON, and refuses an unknown one", async () => {
     const { applicationId } = await createJson("--name", "E", "--webhook-url", "https://e.test/");
-    const { database, close } = await openDatabase(undefined);
+    const { database } = await databaseOf(join(folder, "main"));
     const id = newEventId(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
     const payload = JSON.stringify({ id, event: "badge:created", data: { id: "1000000001", userId: "\u001b[31mred" } });
     const times = { createdAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678), dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) };
     const last = { attempts: 3, lastStatus: 503, lastOutcome: "answered", lastResponse: "busy", lastMilliseconds: 12 };
     const row = { applicationId, id, event: "badge:created", payload, state: "pending", ...times, ...last } as const;
     await database.run((orm) => orm.insert(webhookEvent).values(row));
-    await close();
 
     const shown = await adminHere(["webhook", "show", id], "main");
     expect(shown).toMatchObject({ code: 0, stderr: "" });

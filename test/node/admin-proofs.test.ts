@@ -3,12 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { openDatabase } from "../../src/admin/session.ts";
-import { runScriptHere } from "./support/script.ts";
+import { closeDatabases, databaseOf, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await closeDatabases();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
 const TIME = "2099-01-31T18:00:00+01:00";
@@ -32,7 +34,7 @@ async function addBadges(
 ): Promise<void> {
   const insert = `INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at, key_thumbprint)
     VALUES (?, ?, 'device', ?, ?, 1, 1000, ?)`;
-  const { database, close } = await openDatabase(undefined);
+  const { database } = await databaseOf(folder);
   await database.run((_, d1) =>
     d1.batch(
       keys.map((key, place) =>
@@ -40,7 +42,6 @@ async function addBadges(
       ),
     ),
   );
-  await close();
 }
 
 describe("proofs in the administration script (contract section 15)", () => {

@@ -4,11 +4,14 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { assertPublicUrl } from "../../src/admin/status-list.ts";
-import { runScriptHere } from "./support/script.ts";
+import { closeDatabases, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await closeDatabases();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 const admin = (...words: string[]) => runScriptHere(words, folder);
 
