@@ -1,5 +1,5 @@
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { faultsOf } from "./support/axe.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
@@ -78,14 +78,12 @@ describe.skipIf(executablePath === null)(
   { timeout: LIMIT, retry: RETRIES },
   () => {
     let browser: Browser;
-    let desktop: Page;
-    /** Of both pages, from their first moment to their last. */
+    /** Of all pages, from their first moment to their last. */
     const foreignRequests: string[] = [];
     const complaints: string[] = [];
 
     beforeAll(async () => {
       browser = await chromium.launch({ executablePath: executablePath ?? "", args: CHROMIUM_FLAGS });
-      desktop = await open(DESKTOP, "light");
     }, LIMIT);
 
     afterAll(async () => {
@@ -109,17 +107,23 @@ describe.skipIf(executablePath === null)(
       return page;
     }
 
-    it("shows every route and webhook of the document, and its guide, and fits a phone of 390 px", async () => {
-      const page = await open(PHONE, "light");
-      const { headings, widest } = await readAll(page);
-      expect(await page.title()).toContain("Badge Distribution Service");
-      const { paths, webhooks } = openApiDocument(Date.now());
-      const routes = Object.values({ ...paths, ...webhooks }).flatMap((item) => Object.values(item));
-      for (const { summary } of routes) expect(headings).toContain(summary);
-      for (const chapter of ["Errors", "Limits", "Versions", "Decisions"]) expect(headings).toContain(chapter);
-      expect(widest).toBe(390);
-      await page.context().close();
-    });
+    /** One page for the tests of a group: to draw it takes seconds. A test that is retried gets another one. */
+    function pageOfGroup(...kind: Parameters<typeof open>): () => Page {
+      let page: Page | undefined;
+      const close = async () => {
+        await page?.context().close();
+        page = undefined;
+      };
+      beforeEach(async ({ task }) => {
+        if ((task.result?.retryCount ?? 0) > 0) await close();
+        page ??= await open(...kind);
+      }, LIMIT);
+      afterAll(close, LIMIT);
+      return () => {
+        if (page === undefined) throw new Error("only a test has a page");
+        return page;
+      };
+    }
 
     /** Opens the form of a call, as a reader does. */
     async function openForm(page: Page, anchor: string, summary: string) {
@@ -131,10 +135,32 @@ describe.skipIf(executablePath === null)(
       return { route, button, dialog: page.getByRole("dialog") };
     }
 
-    it("gets a badge of the demo application when a call is tried unchanged, on a desktop and on a phone", async () => {
-      for (const viewport of [DESKTOP, PHONE]) {
-        const page = await open(viewport, "light");
-        const { route, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
+    describe.each([
+      ["light", "desktop", DESKTOP],
+      ["dark", "phone", PHONE],
+    ] as const)("%s on a %s", (theme, _, viewport) => {
+      const pageHere = pageOfGroup(viewport, theme);
+
+      it("shows every route and webhook of the document, and its guide, and fits the screen (a phone has 390 px)", async () => {
+        const page = pageHere();
+        const { headings, widest } = await readAll(page);
+        expect(await page.title()).toContain("Badge Distribution Service");
+        const { paths, webhooks } = openApiDocument(Date.now());
+        const routes = Object.values({ ...paths, ...webhooks }).flatMap((item) => Object.values(item));
+        for (const { summary } of routes) expect(headings).toContain(summary);
+        for (const chapter of ["Errors", "Limits", "Versions", "Decisions"]) expect(headings).toContain(chapter);
+        expect(widest).toBe(viewport.width);
+      });
+
+      it("has no fault that axe-core finds", async () => {
+        const page = pageHere();
+        await readAll(page);
+        expect(await faultsOf(page)).toEqual([]);
+      });
+
+      it("gets a badge of the demo application when a call is tried unchanged, in a form without fault", async () => {
+        const page = pageHere();
+        const { route, button, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
         const answered = page.waitForResponse(`${service.origin}/v1/badge`);
         await dialog.getByRole("button", { name: "Send" }).first().click();
         const answer = await answered;
@@ -142,68 +168,53 @@ describe.skipIf(executablePath === null)(
         const { badgeId } = await answer.json();
         await dialog.getByText("201 Created").waitFor();
         await dialog.getByText(`"${badgeId}"`).waitFor();
-        expect(await widthOf(page)).toBe(page.viewportSize()?.width);
-        await page.keyboard.press("Escape");
-        expect(await route.innerText()).toContain(`applicationid: ${service.applicationId}`);
-        await page.context().close();
-      }
-    });
-
-    it("shows each credential once, by its own name, and no value that Scalar made up", async () => {
-      const { dialog } = await openForm(desktop, "tag/badges/GET/v1/badges", "Page all badges of the application");
-      const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
-      expect(headers.filter((name) => /^(application|udid)/.test(name))).toEqual([
-        "applicationid",
-        "applicationsecret",
-      ]);
-      const html = await desktop.content();
-      expect(html).not.toMatch(/YOUR_SECRET_TOKEN|QUxMIFlPVVI/);
-      expect(html).not.toContain(service.applicationSecret);
-      await desktop.keyboard.press("Escape");
-    });
-
-    it.each([
-      ["light", "desktop", DESKTOP],
-      ["dark", "phone", PHONE],
-    ] as const)(
-      "has no fault that axe-core finds, %s on a %s: page, then form with response",
-      async (theme, _, viewport) => {
-        const page = await open(viewport, theme);
-        await readAll(page);
-        const faults = [await faultsOf(page)];
-        const { button, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
-        await dialog.getByRole("button", { name: "Send" }).first().click();
-        await dialog.getByText("201 Created").waitFor();
-        faults.push(await faultsOf(page, "[role=dialog]"));
-        expect(faults).toEqual([[], []]);
+        expect(await widthOf(page)).toBe(viewport.width);
+        expect(await faultsOf(page, "[role=dialog]")).toEqual([]);
         await page.keyboard.press("Escape");
         await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
-        await page.context().close();
-      },
-    );
-
-    // Each theme and each width is looked at whole above; this is what only the two together show.
-    it("has no fault that axe-core finds in the dark sidebar on a desktop", async () => {
-      const page = await open(DESKTOP, "dark");
-      await page.locator(SIDEBAR).getByText("Get a badge number").waitFor();
-      expect(await faultsOf(page, SIDEBAR)).toEqual([]);
-      await page.context().close();
-    });
-
-    it("does all that without console errors and without requests to another host", () => {
-      expect(complaints).toEqual([]);
-      expect(foreignRequests).toEqual([]);
-    });
-
-    it("cannot send requests to another host, whatever script runs in it", async () => {
-      const refused = await desktop.evaluate(async () => {
-        const violations: string[] = [];
-        document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));
-        await fetch("https://example.com/").catch(() => undefined);
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        return violations;
+        expect(await route.innerText()).toContain(`applicationid: ${service.applicationId}`);
       });
-      expect(refused).toEqual(["connect-src"]);
+    });
+
+    describe("dark on a desktop", () => {
+      const pageHere = pageOfGroup(DESKTOP, "dark");
+
+      // Each theme and each width is looked at whole above; this is what only the two together show.
+      it("has no fault that axe-core finds in the sidebar", async () => {
+        const page = pageHere();
+        await page.locator(SIDEBAR).getByText("Get a badge number").waitFor();
+        expect(await faultsOf(page, SIDEBAR)).toEqual([]);
+      });
+
+      it("shows each credential once, by its own name, and no value that Scalar made up", async () => {
+        const page = pageHere();
+        const { dialog } = await openForm(page, "tag/badges/GET/v1/badges", "Page all badges of the application");
+        const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
+        expect(headers.filter((name) => /^(application|udid)/.test(name))).toEqual([
+          "applicationid",
+          "applicationsecret",
+        ]);
+        const html = await page.content();
+        expect(html).not.toMatch(/YOUR_SECRET_TOKEN|QUxMIFlPVVI/);
+        expect(html).not.toContain(service.applicationSecret);
+        await page.keyboard.press("Escape");
+      });
+
+      it("does all that without console errors and without requests to another host", () => {
+        expect(complaints).toEqual([]);
+        expect(foreignRequests).toEqual([]);
+      });
+
+      it("cannot send requests to another host, whatever script runs in it", async () => {
+        const refused = await pageHere().evaluate(async () => {
+          const violations: string[] = [];
+          document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));
+          await fetch("https://example.com/").catch(() => undefined);
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          return violations;
+        });
+        expect(refused).toEqual(["connect-src"]);
+      });
     });
   },
 );
@@ -213,8 +224,19 @@ const widthOf = (page: Page): Promise<number> => page.evaluate(() => document.do
 /** Enough for every screen to be drawn in few steps. */
 const READING_HEIGHT = 4000;
 
-/** Goes down the page screen by screen, because what is not seen is not drawn. */
-async function readAll(page: Page): Promise<{ headings: string[]; widest: number }> {
+/** What a reader finds who goes down the whole page. */
+interface Reading {
+  headings: string[];
+  /** Pixels: the widest that the page became. */
+  widest: number;
+}
+
+const readings = new WeakMap<Page, Reading>();
+
+/** Goes down a page screen by screen, because what is not seen is not drawn. Once is enough: what is drawn stays. */
+async function readAll(page: Page): Promise<Reading> {
+  const before = readings.get(page);
+  if (before !== undefined) return before;
   const size = page.viewportSize() ?? DESKTOP;
   // A page in the background draws no frames.
   await page.bringToFront();
@@ -236,5 +258,6 @@ async function readAll(page: Page): Promise<{ headings: string[]; widest: number
     return { headings: [...headings], widest };
   });
   await page.setViewportSize(size);
+  readings.set(page, reading);
   return reading;
 }
