@@ -67,6 +67,7 @@ export default defineConfig({
     // vitest leaves a core free, which on two cores is half the machine; and many tests wait for a process of their own.
     maxWorkers: 3,
     provide: { effort },
+    globalSetup: ["./test/node/support/storage-in-memory.ts"],
     projects: [
       {
         plugins: [await workerd()],
