@@ -35,12 +35,22 @@ interface Part<Value> {
 
 const SOUND_WEIGHT = 6;
 
+const soundly = <Value>(values: Arbitrary<Value>): Arbitrary<Part<Value>> =>
+  values.map((value) => ({ value, isSound: true }));
+
 function partOf<Value>(sound: Arbitrary<Value>, odd: Arbitrary<Value>, weight = SOUND_WEIGHT): Arbitrary<Part<Value>> {
   return fc.oneof(
-    { weight, arbitrary: sound.map((value) => ({ value, isSound: true })) },
+    { weight, arbitrary: soundly(sound) },
     { weight: 1, arbitrary: odd.map((value) => ({ value, isSound: false })) },
   );
 }
+
+/** Texts that are one part together. */
+const joined = (parts: Arbitrary<Part<string>>[], join: (texts: string[]) => string): Arbitrary<Part<string>> =>
+  fc.tuple(...parts).map((all) => ({
+    value: join(all.map(({ value }) => value)),
+    isSound: all.every(({ isSound }) => isSound),
+  }));
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "UNLOCK"];
 
@@ -88,30 +98,23 @@ const oddSegment = fc.oneof(
 const asText = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value));
 const encoded = (value: Json): string => encodeURIComponent(asText(value).toWellFormed());
 
-function pathsOf(
-  template: string,
-  parameters: readonly Parameter[],
-  valuesFor: (parameter: Parameter) => Values,
-): Arbitrary<Part<string>> {
-  const filled = parameters
-    .filter((parameter) => parameter.in === "path")
-    .map((parameter) => {
-      const { sound, odd } = valuesFor(parameter);
-      const isSegment = (text: string) => !["", ".", ".."].includes(text);
-      const segment = partOf(sound.map(encoded).filter(isSegment), fc.oneof(odd.map(encoded), oddSegment), 3);
-      return segment.map(({ value, isSound }) => ({ name: parameter.name, value, isSound }));
-    });
+type ValuesFor = (parameter: Parameter) => Values;
+
+function pathsOf(template: string, parameters: readonly Parameter[], valuesFor: ValuesFor): Arbitrary<Part<string>> {
+  const inPath = parameters.filter((parameter) => parameter.in === "path");
+  const isSegment = (text: string) => !["", ".", ".."].includes(text);
+  const segments = inPath.map((parameter) => {
+    const { sound, odd } = valuesFor(parameter);
+    return partOf(sound.map(encoded).filter(isSegment), fc.oneof(odd.map(encoded), oddSegment), 3);
+  });
   const tails = partOf(fc.constant(""), fc.constantFrom("/", "//", "/x", "%20", ".", ";", "%00"), 30);
-  return fc.tuple(tails, ...filled).map(([tail, ...segments]) => ({
-    value: `${segments.reduce((path, { name, value }) => path.replace(`{${name}}`, () => value), template)}${tail.value}`,
-    isSound: tail.isSound && segments.every(({ isSound }) => isSound),
-  }));
+  return joined([tails, ...segments], ([tail, ...texts]) => {
+    const fill = (path: string, text: string, place: number) => path.replace(`{${inPath[place]?.name}}`, () => text);
+    return `${texts.reduce(fill, template)}${tail}`;
+  });
 }
 
-function queriesOf(
-  parameters: readonly Parameter[],
-  valuesFor: (parameter: Parameter) => Values,
-): Arbitrary<Part<string>> {
+function queriesOf(parameters: readonly Parameter[], valuesFor: ValuesFor): Arbitrary<Part<string>> {
   const pairs = parameters
     .filter((parameter) => parameter.in === "query")
     .map((parameter) => {
@@ -122,10 +125,7 @@ function queriesOf(
       return partOf(fc.oneof(fc.constant(""), sound.map(pair)), fc.oneof(odd.map(pair), twice, raw), 4);
     });
   const idle = fc.constantFrom("", "", "", "x=1", "=", "&&", "__proto__=1", "PER_PAGE=0", "applicationid=x", "%00=%00");
-  return fc.tuple(idle, ...pairs).map(([extra, ...parts]) => ({
-    value: [...parts.map(({ value }) => value), extra].filter((text) => text !== "").join("&"),
-    isSound: parts.every(({ isSound }) => isSound),
-  }));
+  return joined([...pairs, soundly(idle)], (texts) => texts.filter((text) => text !== "").join("&"));
 }
 
 /** Any bytes that a header can carry, and blanks. */
@@ -142,7 +142,7 @@ const mapValues = (headers: Readonly<Record<string, string>>, change: (text: str
 /** The headers that say who calls: of one alternative of the operation all schemes, right or odd. */
 function headersOf({ security }: Operation, known: Known): Arbitrary<Part<Record<string, string>>> {
   const [own = {}, ...others] = known.credentials;
-  if (security.length === 0) return fc.constant({ value: {}, isSound: true });
+  if (security.length === 0) return soundly(fc.constant({}));
   const alternative = fc.constantFrom(...security.map((schemes) => Object.keys(schemes)));
   // Right but for one character more, or given twice.
   const near = fc.constantFrom(...["x", ", ", ","].map((more) => mapValues(own, (text) => `${text}${more}${text}`)));
@@ -152,30 +152,23 @@ function headersOf({ security }: Operation, known: Known): Arbitrary<Part<Record
     fc.constantFrom("u".repeat(256), "u".repeat(5000), "a\u0001b", "a\tb", "\u007f"),
     15,
   );
-  const fault = fc.oneof(
-    { weight: SOUND_WEIGHT, arbitrary: fc.constant(null) },
-    { weight: 1, arbitrary: fc.tuple(fc.nat(), oddHeader) },
-  );
-  return fc
-    .record({ alternative, credentials, udid, fault })
-    .map(({ alternative: names, credentials, udid, fault }) => {
-      const given: Record<string, string> = { ...credentials.value, udid: udid.value };
-      const headers = Object.fromEntries(names.map((name) => [name, given[name] ?? ""]));
-      const isSound = credentials.isSound && udid.isSound;
-      if (fault === null) return { value: headers, isSound };
-      const [place, text] = fault;
-      const { [names[place % names.length] ?? ""]: _, ...rest } = headers;
-      return {
-        value: text === null ? rest : { ...headers, [names[place % names.length] ?? ""]: text },
-        isSound: false,
-      };
-    });
+  const fault = partOf<[number, string | null] | null>(fc.constant(null), fc.tuple(fc.nat(), oddHeader));
+  return fc.record({ alternative, credentials, udid, fault }).map(({ alternative: names, ...parts }) => {
+    const given: Record<string, string | null> = { ...parts.credentials.value, udid: parts.udid.value };
+    const [place, text] = parts.fault.value ?? [];
+    if (place !== undefined) given[names[place % names.length] ?? ""] = text ?? null;
+    const headers = names.map((name) => [name, given[name] === undefined ? "" : given[name]] as const);
+    return {
+      value: Object.fromEntries(headers.filter((header): header is [string, string] => header[1] !== null)),
+      isSound: Object.values(parts).every(({ isSound }) => isSound),
+    };
+  });
 }
 
 /** A key that was not used before, if the operation takes one; now and then one that others use, or that is none. */
 function idempotencyKeysOf(parameters: readonly Parameter[]): Arbitrary<Part<Record<string, string>>> {
   const parameter = parameters.find(({ name }) => name === "Idempotency-Key");
-  if (parameter === undefined) return fc.constant({ value: {}, isSound: true });
+  if (parameter === undefined) return soundly(fc.constant({}));
   const header = (text: string | null): Record<string, string> => (text === null ? {} : { "idempotency-key": text });
   return partOf(
     fc.oneof(fc.constant({}), fc.noBias(fc.uuid()).map(header)),
@@ -196,9 +189,7 @@ const idleHeaders = fc.dictionary(
 const sizeOf = (body: FuzzRequest["body"]): number =>
   typeof body === "string" ? encoder.encode(body).byteLength : (body?.byteLength ?? 0);
 
-const noBodies: Arbitrary<Part<FuzzRequest["body"]>> = fc
-  .constantFrom(null, "{}")
-  .map((value) => ({ value, isSound: true }));
+const noBodies: Arbitrary<Part<FuzzRequest["body"]>> = soundly(fc.constantFrom(null, "{}"));
 
 const encoder = new TextEncoder();
 
