@@ -21,31 +21,40 @@ export interface HttpResponse {
   retryAfter: string | null;
 }
 
-/** Calls to one server. */
-export interface Burst {
+/** A call and what must be true of its response. */
+export interface Expectation {
+  call: Call;
+  /** @throws Error when the response is wrong */
+  check(response: HttpResponse): void | Promise<void>;
+}
+
+/** How calls are made to one server. */
+export interface Pace {
   port: number;
   /** Connections; each makes its next call when its last one was answered. */
   clients: number;
-  calls: readonly Call[];
   /** Calls that become due in a second, whatever the server does; if not given, each is due when a connection is free. */
   rate?: number;
   /** How long a client waits for a response. */
   timeoutMilliseconds?: number;
 }
 
-export interface BurstResult {
+/** A call that was made. */
+export interface Exchange extends Expectation {
+  response: HttpResponse;
+  /** From when the call was due to the last byte read. */
+  milliseconds: number;
+}
+
+interface BurstResult {
   /** In the order of the calls. */
-  responses: HttpResponse[];
-  /** Milliseconds from when a call was due to the last byte read, one a call. */
-  latencies: Float64Array<ArrayBuffer>;
+  answers: Pick<Exchange, "response" | "milliseconds">[];
   seconds: number;
   /** Share of the time in which the generator was busy: near 1 it would be the bottleneck itself. */
   utilization: number;
 }
 
-/** A call for which no connection became free, or to which no response came, in time. */
-export const NOT_SENT: HttpResponse = { status: 0, body: "no connection was free in time", retryAfter: null };
-export const GAVE_UP: HttpResponse = { status: 0, body: "no response in time", retryAfter: null };
+const noResponse = (why: string): HttpResponse => ({ status: 0, body: why, retryAfter: null });
 
 /**
  * How long a call waits for a connection. Short, so that what is sent is young: calls whose clients leave at once would keep
@@ -59,12 +68,17 @@ export class LoadGenerator {
   /** The largest share of a burst's time in which the generator itself was busy, from 0 to 1. */
   highestUtilization = 0;
 
-  async send(burst: Burst): Promise<BurstResult> {
-    this.#thread.postMessage(burst);
+  async send(pace: Pace, expectations: readonly Expectation[]) {
+    this.#thread.postMessage({ pace, calls: expectations.map(({ call }) => call) });
     const [result]: BurstResult[] = await once(this.#thread, "message");
     if (!result) throw new Error("the load generator gave no result");
-    this.highestUtilization = Math.max(this.highestUtilization, result.utilization);
-    return result;
+    const { answers, seconds, utilization } = result;
+    this.highestUtilization = Math.max(this.highestUtilization, utilization);
+    const exchanges = expectations.flatMap((expectation, place): Exchange[] => {
+      const answer = answers[place];
+      return answer ? [{ ...expectation, ...answer }] : [];
+    });
+    return { exchanges, seconds, utilization };
   }
 
   async close(): Promise<void> {
@@ -73,20 +87,21 @@ export class LoadGenerator {
 }
 
 // In the thread.
-parentPort?.on("message", async (burst: Burst) => parentPort?.postMessage(await run(burst)));
+parentPort?.on("message", async (burst: { pace: Pace; calls: Call[] }) =>
+  parentPort?.postMessage(await run(burst.pace, burst.calls)),
+);
 
 /** Connections to the server of the last burst, for the next one if that is to the same. */
 let connections: { key: string; agent: Agent } | undefined;
 
-async function run({ port, clients, calls, rate, timeoutMilliseconds }: Burst): Promise<BurstResult> {
+async function run({ port, clients, rate, timeoutMilliseconds }: Pace, calls: readonly Call[]): Promise<BurstResult> {
   const key = `${port} ${clients}`;
   if (connections?.key !== key) {
     connections?.agent.destroy();
     connections = { key, agent: new Agent({ keepAlive: true, maxSockets: clients, scheduling: "fifo" }) };
   }
   const { agent } = connections;
-  const responses: HttpResponse[] = [];
-  const latencies = new Float64Array(calls.length);
+  const answers: BurstResult["answers"] = [];
   const loop = performance.eventLoopUtilization();
   const startedAt = performance.now();
   const queue = calls.entries();
@@ -95,14 +110,16 @@ async function run({ port, clients, calls, rate, timeoutMilliseconds }: Burst): 
       const dueAt = rate === undefined ? performance.now() : startedAt + (place * 1000) / rate;
       const lateness = performance.now() - dueAt;
       if (lateness < 0) await wait(-lateness);
-      const isTooLate = lateness > CONNECTION_PATIENCE_MILLISECONDS;
-      responses[place] = isTooLate ? NOT_SENT : await send(agent, port, call, timeoutMilliseconds);
-      latencies[place] = performance.now() - dueAt;
+      const response =
+        lateness > CONNECTION_PATIENCE_MILLISECONDS
+          ? noResponse("no connection was free in time")
+          : await send(agent, port, call, timeoutMilliseconds);
+      answers[place] = { response, milliseconds: performance.now() - dueAt };
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
   const seconds = (performance.now() - startedAt) / 1000;
-  return { responses, latencies, seconds, utilization: performance.eventLoopUtilization(loop).utilization };
+  return { answers, seconds, utilization: performance.eventLoopUtilization(loop).utilization };
 }
 
 /** @param timeoutMilliseconds after which the client gives up */
@@ -124,29 +141,20 @@ export async function send(
     const text = Buffer.concat(await response.toArray()).toString();
     return { status: response.statusCode ?? 0, body: text, retryAfter: response.headers["retry-after"] ?? null };
   } catch (error) {
-    if (signal?.aborted) return GAVE_UP;
+    if (signal?.aborted) return noResponse("no response in time");
     // workerd closed the idle connection at the moment it was used again (Node: `request.reusedSocket`).
     const isUnsent = error instanceof Error && "code" in error && error.code === "ECONNRESET" && sent.reusedSocket;
-    return isUnsent
-      ? send(agent, port, call, timeoutMilliseconds)
-      : { status: 0, body: String(error), retryAfter: null };
+    return isUnsent ? send(agent, port, call, timeoutMilliseconds) : noResponse(String(error));
   }
-}
-
-/** An application server that takes webhooks. */
-export interface Receiver {
-  /** @param path tells senders apart */
-  url(path: string): string;
-  /** By path: how many webhooks it has taken of each badge. */
-  arrivals(path: string): ReadonlyMap<string, number>;
-  close(): void;
 }
 
 /** The peer's events have no ID. */
 const badgeEvent = z.object({ id: z.string().default(""), data: z.object({ id: z.string() }) });
 
-/** @param refuses whether an event is answered with 500, by its ID */
-export async function startReceiver(refuses: (eventId: string) => boolean = () => false): Promise<Receiver> {
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+
+/** An application server that takes webhooks. @param refuses whether an event is answered with 500, by its ID */
+export async function startReceiver(refuses: (eventId: string) => boolean = () => false) {
   const arrived = new Map<string, Map<string, number>>();
   const server = createServer(async (request, response) => {
     const path = request.url?.slice(1) ?? "";
@@ -160,8 +168,10 @@ export async function startReceiver(refuses: (eventId: string) => boolean = () =
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the receiver has no port");
   return {
-    url: (path) => `http://127.0.0.1:${address.port}/${path}`,
-    arrivals: (path) => arrived.get(path) ?? new Map(),
+    /** @param path tells senders apart */
+    url: (path: string): string => `http://127.0.0.1:${address.port}/${path}`,
+    /** By path: how many webhooks it has taken of each badge. */
+    arrivals: (path: string): ReadonlyMap<string, number> => arrived.get(path) ?? new Map(),
     close: () => void server.close().closeAllConnections(),
   };
 }

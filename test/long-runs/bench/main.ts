@@ -1,12 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { note, runCommand, say } from "../command-line.ts";
 import { LoadGenerator, startReceiver } from "./load.ts";
-import { newClients } from "./operations.ts";
-import { OWN_COST_OPERATIONS, OWN_COST_SIDES, OwnCostBench, ownCostTable } from "./own-cost.ts";
+import { measureOwnCost, OWN_COST_OPERATIONS, ownCostTable, profileOwnCost, summarizeOwnCost } from "./own-cost.ts";
 import { summarize, tables } from "./results.ts";
-import { Bench, type Contestant, type Plan } from "./rounds.ts";
+import { newContestant, type Plan, runBench } from "./rounds.ts";
 import { type Side, type SideName, withSides } from "./sides.ts";
 
 const DESCRIPTION = `Measures what the service's own code costs, and what its design gains.
@@ -16,7 +15,7 @@ own on disk, built alike, and serve the same calls of 64 clients:
 
   service  src/worker/index.ts, built as for a deployment
   floor    the smallest hand-written Worker that makes the same platform calls
-           by the same SQL; its deliveries are the service's
+           by the same SQL; its allocator and deliveries are the service's
   twin     the floor once more: floor against floor is what noise looks like
   peer     the design most people would write: Hono and D1, a counter row,
            webhooks sent after the response
@@ -33,9 +32,10 @@ Worker's code, of WebCrypto and of the runtime's requests and responses.
 
 --json writes {measuredAt, machine, plan, operations, measurements}; with
 --own-cost {measuredAt, machine, isCpuTime, operations: [{name,
-serviceMicroseconds, floorMicroseconds, …, measurements}]}.`;
+serviceMicroseconds, floorMicroseconds, …}], measurements}.`;
 
 const SIDES: readonly SideName[] = ["service", "floor", "twin", "peer"];
+const OWN_COST_SIDES: readonly SideName[] = ["service", "floor", "twin"];
 /** Applications with a webhook URL, and as many without. */
 const APPLICATIONS = 10;
 const FULL: Plan = { connections: 64, unmeasuredCallsAClient: 2, rounds: 15, seconds: 1, limitSeconds: 1200 };
@@ -48,34 +48,39 @@ const { quick, ownCost, json, profile } = new Command("npm run bench --")
   .option("--quick", "fewer and shorter rounds: about two minutes")
   .option("--own-cost", "measure the CPU time of the Worker's own code, platform calls memoised: about a minute")
   .option("--json <file>", "write the figures and every single measurement to a file")
-  .option("--profile <name>", "with --own-cost: measure nothing, but write a CPU profile of this call on each side")
+  .addOption(
+    new Option("--profile <name>", "with --own-cost: only write a CPU profile of this call on each side").choices(
+      Object.keys(OWN_COST_OPERATIONS),
+    ),
+  )
   .parse()
   .opts<{ quick?: true; ownCost?: true; json?: string; profile?: string }>();
 
 await runCommand(async () => {
-  if (profile !== undefined && !(ownCost && profile in OWN_COST_OPERATIONS)) {
-    throw new Error(`--profile goes with --own-cost: one of ${Object.keys(OWN_COST_OPERATIONS).join(", ")}`);
-  }
-  if (ownCost) await withSides(OWN_COST_SIDES, { inspects: profile !== undefined }, runOwnCost);
+  if (profile !== undefined && !ownCost) throw new Error("--profile goes with --own-cost");
+  const how = { isDriven: true, inspects: profile !== undefined };
+  if (ownCost) await withSides(OWN_COST_SIDES, how, runOwnCost);
   else await withSides(SIDES, { consumes: true }, runRounds);
 });
 
-async function runOwnCost(side: (name: SideName) => Side): Promise<void> {
-  const bench = await OwnCostBench.prepare(side);
-  if (profile !== undefined) return bench.profile(profile);
-  const { operations, isCpuTime } = await bench.measure();
-  say(`\n${ownCostTable(operations, isCpuTime)}`);
-  writeJson({ isCpuTime, operations });
+async function runOwnCost(sides: readonly Side[]): Promise<void> {
+  const contestants = await Promise.all(sides.map((side) => newContestant(side, 1, null)));
+  if (profile !== undefined) return profileOwnCost(contestants, profile);
+  const measurements = await measureOwnCost(contestants);
+  const operations = summarizeOwnCost(measurements);
+  const isCpuTime = sides.every((side) => side.cpuMilliseconds() !== null);
+  say(`\n${ownCostTable(operations)}`);
+  if (!isCpuTime) say("This system tells no CPU time of a process: these are elapsed times.");
+  writeJson({ isCpuTime, operations, measurements });
 }
 
-async function runRounds(side: (name: SideName) => Side): Promise<void> {
+async function runRounds(sides: readonly Side[]): Promise<void> {
   const plan = quick ? QUICK : FULL;
   const load = new LoadGenerator();
   const receiver = await startReceiver();
   try {
-    const contestants: Contestant[] = [];
-    for (const name of SIDES) contestants.push(await makeContestant(side(name), receiver.url(name)));
-    const measurements = await new Bench(load, receiver, contestants, plan).run();
+    const joined = sides.map((side) => newContestant(side, APPLICATIONS, receiver.url(side.name)));
+    const measurements = await runBench(load, receiver, await Promise.all(joined), plan);
     const operations = summarize(measurements);
     const generatorBusy = load.highestUtilization;
     const busy = `The load generator was busy ${Math.round(generatorBusy * 100)}% of a measurement at most`;
@@ -86,15 +91,6 @@ async function runRounds(side: (name: SideName) => Side): Promise<void> {
     await load.close();
     receiver.close();
   }
-}
-
-async function makeContestant(side: Side, webhookUrl: string): Promise<Contestant> {
-  const clients = newClients({ withWebhook: [], withoutWebhook: [] });
-  for (let count = 0; count < APPLICATIONS; count++) {
-    clients.applications.withWebhook.push(await side.makeApplication(webhookUrl));
-    clients.applications.withoutWebhook.push(await side.makeApplication(null));
-  }
-  return { side, clients, webhooks: 0 };
 }
 
 /** If a file is wanted, with when and on what it was measured. */

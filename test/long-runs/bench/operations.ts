@@ -1,7 +1,7 @@
 import { createPublicKey } from "node:crypto";
 import { compactVerify } from "jose";
 import { z } from "zod";
-import type { Call, HttpResponse } from "./load.ts";
+import type { Call, Exchange, Expectation, HttpResponse } from "./load.ts";
 import type { BenchApplication } from "./sides.ts";
 
 /** The applications of one side. */
@@ -10,11 +10,22 @@ export interface Applications {
   withoutWebhook: BenchApplication[];
 }
 
+/** Of a device. */
+interface Badge {
+  udid: string;
+  userId: string;
+  badgeId: string;
+  /** SPKI DER, base64. */
+  publicKey: string;
+}
+
 /** What the clients of one side know: they remember what they were answered, and hold the side to it. */
 export interface Clients {
   applications: Applications;
-  /** Devices of the first application that got a badge, with its public key (SPKI DER, base64). */
-  devices: { udid: string; userId: string; badgeId: string; publicKey: string }[];
+  /** Devices of the first application whose badge is active. */
+  devices: Badge[];
+  /** Those of them whose badge is suspended. */
+  suspended: Badge[];
   /** Unclaimed invitations of the first application. */
   invitations: { id: string; badgeId: string }[];
   /** Every badge number that was ever answered as new. */
@@ -24,14 +35,7 @@ export interface Clients {
 }
 
 export function newClients(applications: Applications): Clients {
-  return { applications, devices: [], invitations: [], badgeIds: new Set(), counter: 0 };
-}
-
-/** A call and what must be true of its response. */
-export interface Expectation {
-  call: Call;
-  /** @throws Error when the response is wrong */
-  check(response: HttpResponse): void | Promise<void>;
+  return { applications, devices: [], suspended: [], invitations: [], badgeIds: new Set(), counter: 0 };
 }
 
 export interface Operation {
@@ -40,15 +44,34 @@ export interface Operation {
   sendsWebhooks?: true;
   /** Whether only the service knows such calls: then no other side is measured. */
   isServiceOnly?: true;
-  /** The next call of these clients. @param place of the call among the `count` calls that are made together */
-  next(clients: Clients, place: number, count: number): Expectation;
-  /** An operation whose results this one needs, as many as it makes calls. */
-  needs?: { operation: Operation; missing(clients: Clients, count: number): number };
+  /** The next call of these clients. @param place of the call among those that are made together */
+  next(clients: Clients, place: number): Expectation;
+  /** An operation whose results, kept in this list of the clients, this one uses up: one a call, or `one` for all calls. */
+  needs?: { operation: Operation; list: "devices" | "suspended" | "invitations"; one?: true };
+}
+
+/** Calls that have to be made before `count` calls of an operation. */
+export function neededCalls({ needs }: Operation, clients: Clients, count: number): Expectation[] {
+  if (!needs) return [];
+  return nextCalls(needs.operation, clients, (needs.one ? 1 : count) - clients[needs.list].length);
 }
 
 /** The next calls, made together. */
 export const nextCalls = ({ next }: Operation, clients: Clients, count: number): Expectation[] =>
-  Array.from({ length: count }, (_, place) => next(clients, place, count));
+  Array.from({ length: Math.max(0, count) }, (_, place) => next(clients, place));
+
+/** @returns what is wrong with the responses, in words */
+export async function faultsOf(exchanges: readonly Exchange[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { call, check, response } of exchanges) {
+    try {
+      await check(response);
+    } catch (error) {
+      faults.push(`${call.path}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  return faults;
+}
 
 const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" };
 const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
@@ -117,12 +140,7 @@ function newBadge(name: string, kind: keyof Applications, most: number): Operati
 
 export const newBadgeOne = newBadge("new badge", "withWebhook", 1);
 
-/** As many badges of the first application as a number of calls needs. */
-const needsBadges = (needed: (count: number) => number): NonNullable<Operation["needs"]> => {
-  return { operation: newBadgeOne, missing: ({ devices }, count) => Math.max(0, needed(count) - devices.length) };
-};
-
-function nextDevice(clients: Clients): Clients["devices"][number] {
+function nextDevice(clients: Clients): Badge {
   const device = clients.devices[clients.counter++ % clients.devices.length];
   if (!device) throw new Error("no device has a badge");
   return device;
@@ -130,7 +148,7 @@ function nextDevice(clients: Clients): Clients["devices"][number] {
 
 export const existing: Operation = {
   name: "existing badge",
-  needs: needsBadges(() => 1),
+  needs: { operation: newBadgeOne, list: "devices", one: true },
   next(clients) {
     const { udid, userId, badgeId } = nextDevice(clients);
     return {
@@ -142,7 +160,7 @@ export const existing: Operation = {
 
 export const sign: Operation = {
   name: "sign",
-  needs: needsBadges(() => 1),
+  needs: { operation: newBadgeOne, list: "devices", one: true },
   next(clients) {
     const { udid, badgeId, publicKey } = nextDevice(clients);
     return {
@@ -183,7 +201,7 @@ const invite: Operation = {
 const claim: Operation = {
   name: "claim an invitation",
   sendsWebhooks: true,
-  needs: { operation: invite, missing: ({ invitations }, count) => Math.max(0, count - invitations.length) },
+  needs: { operation: invite, list: "invitations" },
   next(clients) {
     const { id: invitationToken, badgeId } = clients.invitations.shift() ?? { id: "none is left", badgeId: "" };
     const userId = `guest-${clients.counter++}`;
@@ -194,22 +212,27 @@ const claim: Operation = {
   },
 };
 
-/** Suspends a badge and resumes it with a later call, so each one writes; when that is sent, the first is answered. */
-const suspend: Operation = {
-  name: "suspend or resume",
+/** Moves badges from one list of the clients to the other, so that only active ones sign. */
+const step = (name: "suspend" | "resume", needs: NonNullable<Operation["needs"]>): Operation => ({
+  name: `${name} a badge`,
   isServiceOnly: true,
-  needs: needsBadges((count) => Math.ceil(count / 2)),
-  next(clients, place, count) {
-    // Rounded down: with an odd number of calls the last one resumes a badge twice, and none stays suspended.
-    const half = Math.floor(count / 2);
-    const badgeId = clients.devices[half === 0 ? 0 : place % half]?.badgeId ?? "";
-    const [step, state] = place < half ? ["suspend", "suspended"] : ["resume", "active"];
+  needs,
+  next(clients) {
+    const { devices, suspended } = clients;
+    const [from, to, state] = name === "suspend" ? [devices, suspended, "suspended"] : [suspended, devices, "active"];
+    const badge: Badge = from.shift() ?? { udid: "", userId: "", badgeId: "none is left", publicKey: "" };
     return {
-      call: serverCall("PATCH", `/v1/badges/${badgeId}/${step}`, clients),
-      check: granted(200, stepped, (body) => expectSame(step, `${body.id} ${body.state}`, `${badgeId} ${state}`)),
+      call: serverCall("PATCH", `/v1/badges/${badge.badgeId}/${name}`, clients),
+      check: granted(200, stepped, (body) => {
+        expectSame(name, `${body.id} ${body.state}`, `${badge.badgeId} ${state}`);
+        to.push(badge);
+      }),
     };
   },
-};
+});
+
+const suspend = step("suspend", { operation: newBadgeOne, list: "devices" });
+const resume = step("resume", { operation: suspend, list: "suspended" });
 
 const changes: Operation = {
   name: "changes, page of 100",
@@ -233,5 +256,6 @@ export const OPERATIONS: readonly Operation[] = [
   invite,
   claim,
   suspend,
+  resume,
   changes,
 ];

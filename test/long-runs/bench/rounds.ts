@@ -1,9 +1,74 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { note } from "../command-line.ts";
-import { type LoadGenerator, NOT_SENT, type Receiver } from "./load.ts";
-import { type Clients, nextCalls, OPERATIONS, type Operation } from "./operations.ts";
+import type { Expectation, LoadGenerator, Receiver } from "./load.ts";
+import {
+  type Clients,
+  faultsOf,
+  neededCalls,
+  newClients,
+  nextCalls,
+  OPERATIONS,
+  type Operation,
+} from "./operations.ts";
 import { percentile } from "./results.ts";
 import type { Side, SideName } from "./sides.ts";
+
+/** A side, and the clients that call it. */
+export interface Contestant {
+  side: Side;
+  clients: Clients;
+  /** Webhooks that its calls have made so far. */
+  webhooks: number;
+}
+
+/** @param applications with a webhook URL, and as many without */
+export async function newContestant(side: Side, applications: number, webhookUrl: string | null): Promise<Contestant> {
+  const clients = newClients({ withWebhook: [], withoutWebhook: [] });
+  for (let count = 0; count < applications; count++) {
+    clients.applications.withWebhook.push(await side.makeApplication(webhookUrl));
+    clients.applications.withoutWebhook.push(await side.makeApplication(null));
+  }
+  return { side, clients, webhooks: 0 };
+}
+
+/** What is measured once a round, on each of its contestants. */
+interface Row<Figures> {
+  operation: string;
+  contestants: readonly Contestant[];
+  measure(contestant: Contestant): Promise<Figures>;
+}
+
+/** One measurement: one side, one operation, one round. */
+export type Measurement<Figures> = Figures & { operation: string; side: SideName; round: number };
+
+/**
+ * Measures each row once a round. Within a round the sides follow each other directly, and who is first rotates: what
+ * disturbs the machine for a while disturbs all of them.
+ *
+ * @param plan no further round is begun that would end after the limit; one is always run
+ */
+export async function inRounds<Figures>(
+  { rounds, limitSeconds }: Pick<Plan, "rounds" | "limitSeconds">,
+  rows: readonly Row<Figures>[],
+): Promise<Measurement<Figures>[]> {
+  const measurements: Measurement<Figures>[] = [];
+  const startedAt = performance.now();
+  const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
+  let longestRound = 0;
+  for (let round = 0; round < rounds; round++) {
+    const roundStart = elapsedSeconds();
+    if (round > 0 && roundStart + longestRound > limitSeconds) break;
+    if (round % Math.ceil(rounds / 15) === 0) note(`round ${round + 1} of ${rounds}`);
+    for (const [place, { operation, contestants, measure }] of rows.entries()) {
+      const start = (round + place) % contestants.length;
+      for (const contestant of [...contestants.slice(start), ...contestants.slice(0, start)]) {
+        measurements.push({ operation, side: contestant.side.name, round, ...(await measure(contestant)) });
+      }
+    }
+    longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
+  }
+  return measurements;
+}
 
 export interface Plan {
   /** Clients that call at once. */
@@ -13,28 +78,17 @@ export interface Plan {
   rounds: number;
   /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
   seconds: number;
-  /** No further round is begun that would end after this. One is always run. */
   limitSeconds: number;
 }
 
-/** One measurement: one side, one operation, one round. */
-export interface Measurement {
-  operation: string;
-  side: SideName;
-  round: number;
+/** What clients notice of a measurement, and what it costs. */
+export interface LoadFigures {
   calls: number;
   rps: number;
   p50Ms: number;
   p99Ms: number;
   /** CPU time of workerd for one call and its webhook, or null where that cannot be told. */
   cpuMs: number | null;
-}
-
-export interface Contestant {
-  side: Side;
-  clients: Clients;
-  /** Webhooks that its calls have made so far. */
-  webhooks: number;
 }
 
 /** Calls of the first burst, which warms up and tells how many calls fill the time. */
@@ -45,110 +99,72 @@ const LEAST_CALLS_A_CLIENT = 3;
 const WEBHOOKS_SECONDS = 20;
 
 /** Runs operations against the sides and checks every response. */
-export class Bench {
-  readonly #load: LoadGenerator;
-  readonly #receiver: Receiver;
-  readonly #contestants: readonly Contestant[];
-  readonly #plan: Plan;
-
-  constructor(load: LoadGenerator, receiver: Receiver, contestants: readonly Contestant[], plan: Plan) {
-    this.#load = load;
-    this.#receiver = receiver;
-    this.#contestants = contestants;
-    this.#plan = plan;
-  }
-
-  /**
-   * Measures every operation on every side, once a round. Within a round the sides follow each other directly, and who
-   * is first rotates: what disturbs the machine for a while disturbs all of them.
-   */
-  async run(): Promise<Measurement[]> {
-    const { rounds, limitSeconds } = this.#plan;
-    const startedAt = performance.now();
-    const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
-    const counts = new Map<Operation, number>();
-    for (const operation of OPERATIONS) counts.set(operation, await this.#warmUp(operation));
-    const measurements: Measurement[] = [];
-    let longestRound = 0;
-    for (let round = 0; round < rounds; round++) {
-      const roundStart = elapsedSeconds();
-      if (round > 0 && roundStart + longestRound > limitSeconds) break;
-      for (const [place, [operation, count]] of [...counts].entries()) {
-        const contestants = this.#contestantsOf(operation);
-        const start = (round + place) % contestants.length;
-        for (const contestant of [...contestants.slice(start), ...contestants.slice(0, start)]) {
-          const name = `round ${round + 1} of ${rounds}`;
-          measurements.push({ round, ...(await this.#measure(name, operation, contestant, count)) });
-        }
-      }
-      longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
-    }
-    return measurements;
-  }
-
-  #contestantsOf({ isServiceOnly }: Operation): readonly Contestant[] {
-    return isServiceOnly ? this.#contestants.filter(({ side }) => side.name === "service") : this.#contestants;
-  }
-
-  /** @returns how many calls a measurement of this operation has, on every side */
-  async #warmUp(operation: Operation): Promise<number> {
-    const { connections, seconds } = this.#plan;
-    let count = connections * LEAST_CALLS_A_CLIENT;
-    for (const contestant of this.#contestantsOf(operation)) {
-      const { rps } = await this.#measure("warming up", operation, contestant, TRIAL_CALLS);
-      const measure = operation.isServiceOnly ? "service" : "floor";
-      if (contestant.side.name === measure) count = Math.max(count, Math.ceil(rps * seconds));
-    }
-    return count;
-  }
+export async function runBench(
+  load: LoadGenerator,
+  receiver: Receiver,
+  all: readonly Contestant[],
+  plan: Plan,
+): Promise<Measurement<LoadFigures>[]> {
+  const { connections, seconds } = plan;
+  const unmeasured = connections * plan.unmeasuredCallsAClient;
 
   /**
    * The side has not worked while the others did: what it remembered of applications is too old, its code is cold, its
    * connections are closed. So each client makes some calls that are not measured first.
    */
-  async #measure(what: string, operation: Operation, contestant: Contestant, calls: number) {
+  async function measure(operation: Operation, contestant: Contestant, calls: number): Promise<LoadFigures> {
     const { side, clients } = contestant;
-    const unmeasured = this.#plan.connections * this.#plan.unmeasuredCallsAClient;
-    const missing = operation.needs?.missing(clients, unmeasured + calls) ?? 0;
-    if (operation.needs && missing > 0) await this.#send(operation.needs.operation, contestant, missing);
-    await this.#send(operation, contestant, unmeasured);
-    await this.#awaitWebhooks(contestant);
+    const needed = neededCalls(operation, clients, unmeasured + calls);
+    if (needed.length > 0) await send(needed, operation.needs?.operation, contestant);
+    await send(nextCalls(operation, clients, unmeasured), operation, contestant);
+    await awaitWebhooks(receiver, contestant);
     const cpuBefore = side.cpuMilliseconds();
-    const { latencies, seconds } = await this.#send(operation, contestant, calls);
-    await this.#awaitWebhooks(contestant);
+    const { exchanges, seconds } = await send(nextCalls(operation, clients, calls), operation, contestant);
+    await awaitWebhooks(receiver, contestant);
     const cpuAfter = side.cpuMilliseconds();
     const cpuMs = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / calls;
-    const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(latencies, 0.5), percentile(latencies, 0.99)];
+    const times = exchanges.map(({ milliseconds }) => milliseconds);
+    const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(times, 0.5), percentile(times, 0.99)];
     const figures = `${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
-    note(`${what.padEnd(14)} ${operation.name.padEnd(30)} ${side.name.padEnd(8)} ${figures}`);
-    return { operation: operation.name, side: side.name, calls, rps, p50Ms, p99Ms, cpuMs };
-  }
-
-  /** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
-  async #awaitWebhooks(contestant: Contestant): Promise<void> {
-    const { name } = contestant.side;
-    const deadline = performance.now() + WEBHOOKS_SECONDS * 1000;
-    const missing = () => contestant.webhooks - this.#receiver.arrivals(name).size;
-    while (missing() > 0 && performance.now() < deadline) await wait(5);
-    if (missing() <= 0) return;
-    note(`${name}: ${missing()} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
-    contestant.webhooks -= missing();
+    note(`  ${operation.name.padEnd(30)} ${side.name.padEnd(8)} ${figures}`);
+    return { calls, rps, p50Ms, p99Ms, cpuMs };
   }
 
   /** @throws Error that names the side that gave a wrong response or none */
-  async #send(operation: Operation, contestant: Contestant, count: number) {
-    const { side, clients } = contestant;
-    const expectations = nextCalls(operation, clients, count);
-    const calls = expectations.map(({ call }) => call);
-    const result = await this.#load.send({ port: side.port, clients: this.#plan.connections, calls });
-    if (operation.sendsWebhooks) contestant.webhooks += calls.length;
-    for (const [place, { check }] of expectations.entries()) {
-      try {
-        await check(result.responses[place] ?? NOT_SENT);
-      } catch (error) {
-        throw new Error(`${side.name}, ${operation.name}: ${error instanceof Error ? error.message : String(error)}`);
-      }
-    }
+  async function send(expectations: readonly Expectation[], operation: Operation | undefined, contestant: Contestant) {
+    const { side } = contestant;
+    const result = await load.send({ port: side.port, clients: connections }, expectations);
+    if (operation?.sendsWebhooks) contestant.webhooks += expectations.length;
+    const [fault] = await faultsOf(result.exchanges);
+    if (fault !== undefined) throw new Error(`${side.name}: ${fault}`);
     return result;
   }
+
+  const rows: Row<LoadFigures>[] = [];
+  for (const operation of OPERATIONS) {
+    const contestants = all.filter(({ side }) => side.name === "service" || !operation.isServiceOnly);
+    let calls = connections * LEAST_CALLS_A_CLIENT;
+    for (const contestant of contestants) {
+      const { rps } = await measure(operation, contestant, TRIAL_CALLS);
+      const fills = operation.isServiceOnly ? "service" : "floor";
+      if (contestant.side.name === fills) calls = Math.max(calls, Math.ceil(rps * seconds));
+    }
+    rows.push({
+      operation: operation.name,
+      contestants,
+      measure: (contestant) => measure(operation, contestant, calls),
+    });
+  }
+  return inRounds(plan, rows);
+}
+
+/** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
+async function awaitWebhooks(receiver: Receiver, contestant: Contestant): Promise<void> {
+  const { name } = contestant.side;
+  const deadline = performance.now() + WEBHOOKS_SECONDS * 1000;
+  const missing = () => contestant.webhooks - receiver.arrivals(name).size;
+  while (missing() > 0 && performance.now() < deadline) await wait(5);
+  if (missing() <= 0) return;
+  note(`${name}: ${missing()} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
+  contestant.webhooks -= missing();
 }

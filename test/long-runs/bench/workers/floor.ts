@@ -1,8 +1,9 @@
 import { applicationId } from "../../../../src/shared/identifiers.ts";
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
- * the same crypto, by the service's own SQL. No router, no validation, no error responses, no headers, no log line, no
- * query builder: what the service costs more than this is its own code. It serves the benchmark's requests and no others.
+ * the same crypto, by the service's own SQL and allocator object. No router, no validation, no error responses, no headers,
+ * no log line, no query builder: what the service costs more than this is the code of its Worker. It serves the benchmark's
+ * requests and no others.
  */
 
 import { env as bindings } from "cloudflare:workers";
@@ -15,39 +16,29 @@ import {
   newEventId,
   newInvitationToken,
 } from "../../../../src/shared/identifiers.ts";
-import { ApplicationRegistry, type Application as Loaded } from "../../../../src/worker/applications/registry.ts";
+import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
-import { Custody } from "../../../../src/worker/keys/custody.ts";
-import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
 import { selectPage } from "../../../../src/worker/storage/badges.ts";
-import { Database, type Query } from "../../../../src/worker/storage/database.ts";
+import type { Query } from "../../../../src/worker/storage/database.ts";
 import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import { badgeCreatedPayload } from "../../../../src/worker/webhooks/event.ts";
-import type { FloorEnv } from "./floor-allocator.ts";
 
+export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
-export { Allocator } from "./floor-allocator.ts";
 
-interface SigningKey {
-  id: number;
-  kid: string;
-  publicKey: string;
-  key: CryptoKey;
-}
-
-interface Application extends Omit<Loaded, "deviceKey" | "signingKeys"> {
-  deviceKey: CryptoKey;
-  signingKeys: SigningKey[];
-  newestKey: SigningKey;
+interface Application extends Registered {
+  hmacKey: CryptoKey;
+  signingKey: SigningKey;
+  privateKey: CryptoKey;
   loadedAt: number;
 }
 
 interface Call {
   request: Request;
-  env: FloorEnv;
-  execution: ExecutionContext;
+  env: Env;
   application: Application;
   device: DeviceId;
 }
@@ -55,98 +46,108 @@ interface Call {
 const CACHE_MILLISECONDS = 20_000;
 const encoder = new TextEncoder();
 const applications = new Map<string, Application>();
-const registry = new ApplicationRegistry();
-let custody: Custody | undefined;
 
 export default {
-  async fetch(request: Request, env: FloorEnv, execution: ExecutionContext): Promise<Response> {
+  async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     const application = await findApplication(env, request.headers.get("applicationid") ?? "");
     if (request.method === "GET") return page(request, env, application, searchParams);
     const udid = encoder.encode(request.headers.get("udid") ?? "");
-    const digest = await crypto.subtle.sign("HMAC", application.deviceKey, udid);
+    const digest = await crypto.subtle.sign("HMAC", application.hmacKey, udid);
     const device = deviceId.parse(base64Url(new Uint8Array(digest, 0, 16)));
     await Promise.all([
       env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
       env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
     ]);
-    const call = { request, env, execution, application, device };
+    const call = { request, env, application, device };
     if (pathname === "/v1/badge") return badge(call);
     return pathname === "/v1/invitation" ? invite(call) : sign(call);
   },
   /** The service's own deliveries: what they cost is the same on both sides. */
-  queue: (batch: MessageBatch, _: FloorEnv, execution: ExecutionContext) =>
+  queue: (batch: MessageBatch, _: Env, execution: ExecutionContext) =>
     consumeWakeUps(
       createContext(bindings, (work) => execution.waitUntil(work)),
       batch,
     ),
 };
 
-async function findApplication(env: FloorEnv, idText: string): Promise<Application> {
-  const id = applicationId.parse(idText);
+async function findApplication(env: Env, id: string): Promise<Application> {
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
-  const loaded = await registry.findFresh(new Database(env.DB), id, Date.now());
-  if (!loaded) throw new Error("a benchmark calls its own applications");
-  custody ??= new Custody(new SealingKeys(env));
-  const signingKeys: SigningKey[] = [];
-  for (const key of loaded.signingKeys) {
-    signingKeys.push({ ...key, key: await custody.signingKey(id, key.kid, key) });
-  }
-  const [newestKey] = signingKeys.slice(-1);
-  if (!newestKey) throw new Error("an application has a signing key");
-  const deviceKey = await custody.deviceKey(id, loaded.deviceKey);
-  const application = { ...loaded, deviceKey, signingKeys, newestKey, loadedAt: Date.now() };
+  const { registry, db, custody } = createContext(env, () => {});
+  const registered = await registry.findFresh(db, id, Date.now());
+  if (!registered) throw new Error("a benchmark calls its own applications");
+  // An application of the benchmark has one signing key.
+  const [signingKey] = registered.signingKeys;
+  const privateKey = await custody.signingKey(id, signingKey.kid, signingKey);
+  const hmacKey = await custody.deviceKey(id, registered.deviceKey);
+  const application = { ...registered, hmacKey, signingKey, privateKey, loadedAt: Date.now() };
   applications.set(id, application);
   return application;
 }
 
-const bound = ({ DB }: FloorEnv, query: Query, values: Record<string, string | number>): D1PreparedStatement =>
+const bound = ({ DB }: Env, query: Query, values: Record<string, string | number>): D1PreparedStatement =>
   DB.prepare(query.sql).bind(...query.bind(values));
 
-async function badge(call: Call): Promise<Response> {
-  const { env, application, device } = call;
-  const body = await call.request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
-  const { userId, invitationToken } = body;
+async function badge({ request, env, application, device }: Call): Promise<Response> {
+  const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
+  const { userId, invitationToken: token } = body;
+  const { id: applicationId, range, reuseAfterSeconds, signingKey } = application;
+  const allocator = env.ALLOCATOR.getByName(applicationId);
   const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
-  if (invitationToken !== undefined) return claim(call, { userId, metadata, token: invitationToken });
-  const key = { applicationId: application.id, device, userId };
-  const [existing] = await bound(env, selectBadge(), key).raw<[number, string | null, number]>();
-  if (existing) return Response.json({ badgeId: String(existing[0]) });
-  const { id: signingKeyId, publicKey } = application.newestKey;
-  const issuedAt = Date.now();
-  const eventId = newEventId(issuedAt);
-  const request = { device, userId, metadata, signingKeyId, eventId, issuedAt };
-  const { number, wakeUps } = await env.ALLOCATOR.getByName(application.id).issue(application.range, request);
-  sendWakeUps(call, wakeUps);
-  return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
+  const now = Date.now();
+  const wanted = { device, userId, metadata, signingKeyId: signingKey.id, eventId: newEventId(now) };
+  const created = (number: number) =>
+    Response.json({ badgeId: String(number), publicKey: signingKey.publicKey }, { status: 201 });
+  if (token === undefined) {
+    const [existing] = await bound(env, selectBadge(), { applicationId, device, userId }).raw<[number]>();
+    if (existing) return Response.json({ badgeId: String(existing[0]) });
+    const request = { ...wanted, issuedAt: now };
+    return created(numberOf(await allocator.issue({ range, reuseAfterSeconds }, request, applicationId)));
+  }
+  const digest = await invitationDigestOf(token);
+  const invitation = await env.DB.prepare(SELECT_INVITATION).bind(digest, applicationId).first<{ number: number }>();
+  if (!invitation) throw new Error("a benchmark claims an invitation once");
+  const { number } = invitation;
+  const event = { eventId: wanted.eventId, createdAt: now, number, userId, metadata, invitationId: token };
+  const supersedes = { superseded: null, replacedEvent: null, expiresAt: null };
+  const claim = { ...wanted, number, digest, payload: badgeCreatedPayload(event), claimedAt: now, ...supersedes };
+  const { kind } = await allocator.claim(claim, applicationId);
+  if (kind !== "written") throw new Error(`a claim was ${kind}`);
+  return created(number);
+}
+
+/** Smaller than the service's query, which also asks for the badge that the device has. */
+const SELECT_INVITATION = "SELECT number FROM invitation WHERE digest = ? AND application_id = ? AND state = 'pending'";
+
+function numberOf(result: Awaited<ReturnType<Allocator["issue"]>>): number {
+  if (result.kind === "written") return result.number;
+  throw new Error(`an allocation was ${result.kind}`);
 }
 
 async function sign({ request, env, application, device }: Call): Promise<Response> {
   const { base64 } = await request.json<{ base64: string }>();
-  const key = { applicationId: application.id, device };
-  const [current] = await bound(env, selectCurrentBadge(), key).raw<[number, number]>();
-  const signingKey = application.signingKeys.find(({ id }) => id === current?.[1]);
-  if (!current || !signingKey) throw new Error("a benchmark signs for badges it was issued");
+  const { id: applicationId, signingKey, privateKey, signatureLifetimeSeconds: lifetime } = application;
+  const [current] = await bound(env, selectCurrentBadge(), { applicationId, device }).raw<[number]>();
+  if (!current) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
-  const lifetime = application.signatureLifetimeSeconds;
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
   const claims = {
     client_signature: base64,
     sub: String(current[0]),
-    aud: application.id,
+    aud: applicationId,
     iat,
     ...(lifetime !== null && { exp: iat + lifetime }),
   };
   const content = `${part(header)}.${part(claims)}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
-  const signature = await crypto.subtle.sign(algorithm, signingKey.key, encoder.encode(content));
+  const signature = await crypto.subtle.sign(algorithm, privateKey, encoder.encode(content));
   return Response.json({ signature: `${content}.${base64Url(new Uint8Array(signature))}` });
 }
 
 const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(value)));
 
-async function page(request: Request, env: FloorEnv, application: Application, query: URLSearchParams) {
+async function page(request: Request, env: Env, application: Application, query: URLSearchParams) {
   const digest = encoder.encode(await digestOf(request.headers.get("applicationsecret") ?? ""));
   const isKnown = (known: string) => crypto.subtle.timingSafeEqual(digest, encoder.encode(known));
   if (!application.secretDigests.some(isKnown)) throw new Error("a benchmark knows its own secrets");
@@ -160,51 +161,17 @@ async function page(request: Request, env: FloorEnv, application: Application, q
     ...(metadata !== null && { metadata: JSON.parse(metadata) }),
   }));
   const last = shown.at(-1)?.[3] ?? 0;
-  return Response.json(
-    { badges },
-    { headers: rows.length > perPage ? { "pagination-cursor": encodeCursor(last) } : {} },
-  );
+  const headers: HeadersInit = rows.length > perPage ? { "pagination-cursor": encodeCursor(last) } : {};
+  return Response.json({ badges }, { headers });
 }
 
-async function invite({ request, env, application, device }: Call): Promise<Response> {
+async function invite({ request, env, application, device: creatorDevice }: Call): Promise<Response> {
   const { expiresAt } = await request.json<{ expiresAt: string }>();
-  const id = newInvitationToken();
-  const number = await env.ALLOCATOR.getByName(application.id).reserve(application.range, {
-    invitation: await invitationDigestOf(id),
-    creatorDevice: device,
-    expiresAt,
-    expiresAtTime: Date.parse(expiresAt),
-    createdAt: Date.now(),
-    ...{ badgeExpiresAt: null, badgeExpiresAtTime: null, withSecret: false, isRepeatable: false },
-  });
-  return Response.json({ id, badgeId: String(number), expiresAt }, { status: 201 });
-}
-
-/** Smaller than the service's query, which also asks for the badge that the device has. */
-const SELECT_INVITATION = "SELECT number, state FROM invitation WHERE digest = ? AND application_id = ?";
-
-async function claim(call: Call, body: { userId: string; metadata: string | null; token: string }): Promise<Response> {
-  const { env, application, device } = call;
-  const { userId, metadata, token } = body;
-  const digest = await invitationDigestOf(token);
-  const claimedAt = Date.now();
-  const eventId = newEventId(claimedAt);
-  const invitation = await env.DB.prepare(SELECT_INVITATION)
-    .bind(digest, application.id)
-    .first<{ number: number; state: string }>();
-  if (invitation?.state !== "pending") throw new Error("a benchmark claims an invitation once");
-  const { number } = invitation;
-  const payload = badgeCreatedPayload({ eventId, createdAt: claimedAt, number, userId, metadata, invitationId: token });
-  const { id: signingKeyId, publicKey } = application.newestKey;
-  const wakeUps = await env.ALLOCATOR.getByName(application.id).claim({
-    ...{ number, device, userId, metadata, signingKeyId, digest, eventId, payload, claimedAt },
-    ...{ superseded: null, replacedEvent: null, expiresAt: null },
-  });
-  sendWakeUps(call, wakeUps);
-  return Response.json({ badgeId: String(number), publicKey }, { status: 201 });
-}
-
-function sendWakeUps({ env, execution, application: { id: applicationId } }: Call, eventIds: readonly string[]): void {
-  if (eventIds.length === 0) return;
-  execution.waitUntil(env.WEBHOOKS.sendBatch(eventIds.map((eventId) => ({ body: { applicationId, eventId } }))));
+  const token = newInvitationToken();
+  const { id, range, reuseAfterSeconds } = application;
+  const times = { createdAt: Date.now(), expiresAt, expiresAtTime: Date.parse(expiresAt) };
+  const rest = { badgeExpiresAt: null, badgeExpiresAtTime: null, withSecret: false, isRepeatable: false };
+  const reservation = { invitation: await invitationDigestOf(token), creatorDevice, ...times, ...rest };
+  const result = await env.ALLOCATOR.getByName(id).reserve({ range, reuseAfterSeconds }, reservation, id);
+  return Response.json({ id: token, badgeId: String(numberOf(result)), expiresAt }, { status: 201 });
 }

@@ -1,13 +1,13 @@
+import { standIn } from "../../stand-in.ts";
 import { DRIVE_PATH, type Drive } from "../drive.ts";
-import { type Bindings, memoised } from "./memoised.ts";
 
-type Fetch<Env> = (request: Request, env: Env, execution: ExecutionContext) => Promise<Response> | Response;
+type Fetch = (request: Request, env: Env, execution: ExecutionContext) => Promise<Response> | Response;
 
 /**
  * A Worker that calls another one in its own isolate, so that nothing of the runtime's is between the calls: no
  * connection, no D1, no object. Every other request goes to that Worker as it comes, with the real bindings.
  */
-export function driverOf<Env extends Bindings>(fetch: Fetch<Env>): { fetch: Fetch<Env> } {
+export function driverOf(fetch: Fetch): { fetch: Fetch } {
   // Made once an isolate, as the platform's own bindings are: statements are kept by them.
   let bindings: Env | undefined;
   return {
@@ -39,4 +39,49 @@ async function run(
     }
   }
   return Response.json({ status: first?.status ?? 0, body: new TextDecoder().decode(last) });
+}
+
+/** Bindings that ask the platform once and then give the same result again. */
+function memoised(env: Env): Env {
+  const statements = new Map<string, D1PreparedStatement>();
+  const prepare = (sql: string) => {
+    const statement = statements.get(sql) ?? memoisedStatement(env.DB.prepare(sql));
+    statements.set(sql, statement);
+    return statement;
+  };
+  const limit = (binding: RateLimit): RateLimit => ({ limit: once(() => binding.limit({ key: "own-cost" })) });
+  return {
+    ...env,
+    DB: standIn<D1Database>("the memoised D1", { prepare }),
+    DEVICE_LIMIT: limit(env.DEVICE_LIMIT),
+    CLIENT_IP_LIMIT: limit(env.CLIENT_IP_LIMIT),
+  };
+}
+
+/** Bound with the same values each time, so one bound statement does for all calls; others are a mistake of the benchmark. */
+function memoisedStatement(statement: D1PreparedStatement): D1PreparedStatement {
+  let first: { values: unknown[]; bound: D1PreparedStatement } | undefined;
+  const bind = (...values: unknown[]): D1PreparedStatement => {
+    first ??= { values, bound: memoisedResults(statement.bind(...values)) };
+    const known = first.values;
+    if (values.every((value, index) => value === known[index])) return first.bound;
+    throw new Error("memoised statements are bound with the same values each time");
+  };
+  return standIn<D1PreparedStatement>("a memoised statement", { bind });
+}
+
+const memoisedResults = (statement: D1PreparedStatement): D1PreparedStatement =>
+  standIn<D1PreparedStatement>("a memoised bound statement", {
+    all: once(() => statement.all()),
+    first: once(() => statement.first()),
+    raw: once(() => statement.raw()),
+  });
+
+/** Each call gives a new promise, as the platform does. */
+function once<Result>(ask: () => Promise<Result>): () => Promise<Result> {
+  let known: { result: Result } | undefined;
+  return async () => {
+    known ??= { result: await ask() };
+    return known.result;
+  };
 }

@@ -1,7 +1,6 @@
 import floor from "./floor.ts";
-import type { FloorEnv } from "./floor-allocator.ts";
 import { driverOf } from "./own-cost-driver.ts";
 
-export { Allocator } from "./floor-allocator.ts";
+export { Allocator } from "./floor.ts";
 
-export default driverOf<FloorEnv>(floor.fetch);
+export default driverOf(floor.fetch);

@@ -3,4 +3,4 @@ import { driverOf } from "./own-cost-driver.ts";
 
 export { Allocator, WebhookSender } from "../../../../src/worker/index.ts";
 
-export default driverOf<Env>(worker.fetch);
+export default driverOf(worker.fetch);
