@@ -70,16 +70,17 @@ export async function replayEvent(database: Database, eventId: string): Promise<
   const { meta } = await database.run((orm) =>
     orm
       .update(webhookEvent)
-      .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, deliveredAt: null })
+      .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, leaseUntil: 0, deliveredAt: null })
       .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
   );
   if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed meanwhile: run the command again.`);
-  const isWaiting = event.state === "pending" && event.dueAt > Date.now();
+  const dueAt = Math.max(event.dueAt, event.leaseUntil);
+  const isWaiting = event.state === "pending" && dueAt > Date.now();
   return {
     id: eventId,
     applicationId: owner.id,
     previousState: event.state,
-    previousAttemptAt: isWaiting ? isoTime(event.dueAt) : null,
+    previousAttemptAt: isWaiting ? isoTime(dueAt) : null,
     disabled: owner.disabledAt !== null,
   };
 }

@@ -62,7 +62,7 @@ export async function showEvent(database: Database, eventId: string): Promise<Sh
     lastOutcome: event.lastOutcome,
     lastResponse: event.lastResponse,
     lastMilliseconds: event.lastMilliseconds,
-    nextAttemptAt: isDue ? isoTime(Math.max(event.dueAt, event.createdAt)) : null,
+    nextAttemptAt: isDue ? isoTime(Math.max(event.dueAt, event.leaseUntil, event.createdAt)) : null,
     obstacle,
     badgeNumber: badgePayload.safeParse(payload).data?.data.id ?? null,
     payload,

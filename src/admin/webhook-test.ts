@@ -103,6 +103,7 @@ function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, cre
           state: sql`'pending'`.as("state"),
           attempts: sql`0`.as("attempts"),
           dueAt: sql`${DUE_FIRST}`.as("due_at"),
+          leaseUntil: sql`0`.as("lease_until"),
           lastStatus: sql`NULL`.as("last_status"),
           lastOutcome: sql`NULL`.as("last_outcome"),
           lastResponse: sql`NULL`.as("last_response"),
@@ -126,8 +127,8 @@ async function untilSent(database: Database, applicationId: ApplicationId, id: s
     if (Date.now() >= deadline) break;
     await wait(POLL_MILLISECONDS);
   }
-  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: its due time is in the future.
-  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.dueAt, Date.now()));
+  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: it is leased to the sender.
+  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.leaseUntil, Date.now()));
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }

@@ -326,7 +326,12 @@ export type EventName = (typeof EVENTS)[number];
 export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
 export type EventState = (typeof EVENT_STATES)[number];
 
-/** The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`. */
+/**
+ * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
+ *
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0008_cheaper_rows.sql): its primary key is the table
+ * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
+ */
 export const webhookEvent = sqliteTable(
   "webhook_event",
   {
@@ -338,8 +343,13 @@ export const webhookEvent = sqliteTable(
     state: text("state", { enum: EVENT_STATES }).notNull(),
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
-    /** When the next attempt is due; 0: at once. Claiming moves it to the end of the lease, so no other sender claims it. */
+    /** When the next attempt is due; 0: at once. */
     dueAt: integer("due_at").notNull(),
+    /**
+     * Until when a sender has claimed the event, so that no other sends it; 0: nobody has. It is in no index, so a claim
+     * writes one row; moving `dueAt` would write its index too.
+     */
+    leaseUntil: integer("lease_until").notNull().default(0),
     lastStatus: integer("last_status"),
     /** The last attempt: its outcome in one word, the first bytes of the response, and its duration. */
     lastOutcome: text("last_outcome"),
@@ -350,9 +360,10 @@ export const webhookEvent = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.id] }),
-    // The sweep: what is due, of each application?
+    // The sweep: what is due, of each application? One row when the event is recorded and one for each new due time; none
+    // for a claim, and none when the event is delivered.
     index("webhook_event_due").on(table.applicationId, table.dueAt).where(sql`state = 'pending'`),
-    // Releasing held events, replaying exhausted ones.
+    // Releasing held events, replaying exhausted ones. A row only for an event that stops.
     index("webhook_event_stopped")
       .on(table.applicationId, table.state, table.id)
       .where(sql`state IN ('exhausted', 'held')`),

@@ -282,7 +282,8 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
     expect((await getBadge(application, old)).body.state).toBe("revoked");
     const { results } = await env.DB.prepare(
-      "SELECT event, payload FROM webhook_event WHERE application_id = ?1 ORDER BY rowid",
+      `SELECT event, payload FROM webhook_event WHERE application_id = ?1
+       ORDER BY created_at, payload ->> '$.data.invitationId', payload ->> '$.data.change'`,
     )
       .bind(application.id)
       .all();

@@ -59,7 +59,7 @@ function tablesOf(db: DatabaseSync): Map<string, unknown[]> {
       .map(({ name }) => [
         name,
         db
-          .prepare(`SELECT * FROM ${name} ORDER BY rowid`)
+          .prepare(`SELECT * FROM ${name} ORDER BY 1, 2`)
           .all()
           .map((row) => ({ ...row })),
       ]),
@@ -185,5 +185,51 @@ describe("a database of release 1.0.0", () => {
        WHERE application_id = 'app_1' AND position IS NOT NULL AND retired_at IS NULL AND turn > 1`,
     );
     expect(indexed.all().map((row) => ({ ...row }))).toEqual([{ number: 3 }]);
+  });
+});
+
+describe("the outbox of a database from before events were one row each", () => {
+  const EVENTS = `SELECT application_id, id, event, payload, state, attempts, due_at, last_status, last_outcome,
+    last_response, last_milliseconds, created_at, delivered_at FROM webhook_event ORDER BY application_id, id`;
+  const list = (db: DatabaseSync, sql: string) =>
+    db
+      .prepare(sql)
+      .all()
+      .map((row) => ({ ...row }));
+
+  function withEvents(): DatabaseSync {
+    const db = firstRelease();
+    migrate(db, "0002", "0007");
+    db.exec(`
+      INSERT INTO webhook_event VALUES
+        ('app_2', 'evt_1', 'badge:revoked', '{"other":1}', 'pending', 3, 5000, 500, 'answered', 'no', 12, 1400, NULL),
+        ('app_1', 'evt_4', 'badge:created', '{"ü":"漢"}', 'delivered', 1, 0, 204, 'answered', '', 80, 1700, 1800),
+        ('app_1', 'evt_3', 'badge:created', '{}', 'held', 0, 0, NULL, NULL, NULL, NULL, 1600, NULL),
+        ('app_1', 'evt_2', 'webhook:test', '{}', 'exhausted', 1, -1, NULL, 'timeout', NULL, 15000, 1550, NULL)`);
+    return db;
+  }
+
+  it("keeps every event and every value, none of them leased to a sender (contract section 8)", () => {
+    const db = withEvents();
+    const before = list(db, EVENTS);
+    expect(before).toHaveLength(5);
+    migrate(db, "0008", "0008");
+    expect(list(db, EVENTS)).toEqual(before);
+    expect(list(db, "SELECT DISTINCT lease_until FROM webhook_event")).toEqual([{ lease_until: 0 }]);
+  });
+
+  it("still has each event once, now without a row ID, and finds due and stopped ones by their indexes", () => {
+    const db = withEvents();
+    migrate(db, "0008", "0008");
+    expect(() => db.exec("INSERT INTO webhook_event SELECT * FROM webhook_event LIMIT 1")).toThrow("UNIQUE");
+    expect(() => db.prepare("SELECT rowid FROM webhook_event")).toThrow("no such column: rowid");
+    const due = "SELECT id, due_at FROM webhook_event INDEXED BY webhook_event_due WHERE state = 'pending'";
+    expect(list(db, `${due} ORDER BY due_at`)).toEqual([
+      { id: "evt_1", due_at: 0 },
+      { id: "evt_1", due_at: 5000 },
+    ]);
+    const stopped =
+      "SELECT id FROM webhook_event INDEXED BY webhook_event_stopped WHERE state IN ('exhausted', 'held')";
+    expect(list(db, `${stopped} ORDER BY id`)).toEqual([{ id: "evt_2" }, { id: "evt_3" }]);
   });
 });

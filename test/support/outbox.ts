@@ -63,8 +63,9 @@ export class Outbox {
     return outbox;
   }
 
-  /** A new user device gets a badge. @returns the ID of its event */
+  /** A new user device gets a badge, a millisecond after what came before. @returns the ID of its event */
   async issue(userId = `user-${++this.#users}`, metadata: string | null = null): Promise<string> {
+    this.now++;
     const { context, application } = this;
     const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");

@@ -76,9 +76,9 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
       const event = await outbox.issue();
       const ids = [{ applicationId: outbox.application.id, eventId: event }];
       await claimEvents(outbox.context.db, ids, { now: outbox.now, random });
-      const { dueAt } = await outbox.event(event);
-      expect(dueAt - outbox.now).toBeGreaterThanOrEqual(least);
-      expect(dueAt - outbox.now).toBeLessThanOrEqual(most);
+      const { leaseUntil } = await outbox.event(event);
+      expect(leaseUntil - outbox.now).toBeGreaterThanOrEqual(least);
+      expect(leaseUntil - outbox.now).toBeLessThanOrEqual(most);
     }
   });
 });

@@ -89,8 +89,9 @@ describe("events of a badge (contract section 18)", () => {
     const application = await subscriber(ALL);
     const id = await issue(application, "phone");
     const { token, number } = await invite(application);
+    const [before] = await payloads(application);
     expect((await claim(application, "phone", "alice", token)).status).toBe(201);
-    const told = (await payloads(application)).slice(1).map((text) => JSON.parse(text));
+    const told = (await payloads(application)).filter((text) => text !== before).map((text) => JSON.parse(text));
     expect(told.toSorted((one, other) => (one.event < other.event ? -1 : 1))).toMatchObject([
       { event: "badge:created", data: { id: String(number), replacedBadgeId: id, invitationId: token } },
       { event: "badge:replaced", data: { id, userId: "alice", state: "replaced", change: 2 } },
@@ -144,8 +145,8 @@ describe("events of an invitation (contract section 18)", () => {
     expect((await claim(application, "phone", "bob", claimed.token)).status).toBe(410);
     expect((await revoke(application, revoked.token)).status).toBe(410);
     await sweepAll();
-    expect((await payloads(application)).map((text) => JSON.parse(text).data.id)).toEqual(
-      [claimed.number, revoked.number].map(String),
+    expect(new Set((await payloads(application)).map((text) => JSON.parse(text).data.id))).toEqual(
+      new Set([claimed.number, revoked.number].map(String)),
     );
     expect(await names(application)).toEqual(["invitation:expired", "invitation:expired"]);
   });

@@ -11,6 +11,11 @@ export interface PurgeRule {
   /** The table, its key that orders an application's rows by age, and the condition for deleting; `?1` … are `values`. */
   table: "webhook_event" | "invitation";
   key: "id" | "created_at";
+  /**
+   * Identifies a row among those of its application, and alone if it is the row ID. The condition on the application then
+   * needs a plus sign, or SQLite reads all rows of the application.
+   */
+  rowKey: "id" | "rowid";
   isDeletable: string;
   values: readonly (string | number)[];
   /** Rows with this key or a greater one are too young. */
@@ -28,6 +33,7 @@ export interface KeyRange {
 export const oldEvents = (eventIdsBefore: { delivered: string; undelivered: string }): PurgeRule => ({
   table: "webhook_event",
   key: "id",
+  rowKey: "id",
   isDeletable: "(row.state = 'delivered' OR row.state IN ('exhausted', 'held') AND row.id < ?1)",
   values: [eventIdsBefore.undelivered],
   before: eventIdsBefore.delivered,
@@ -37,19 +43,22 @@ export const oldEvents = (eventIdsBefore: { delivered: string; undelivered: stri
 export const oldInvitations = (endedUntil: number): PurgeRule => ({
   table: "invitation",
   key: "created_at",
+  rowKey: "rowid",
   isDeletable: `(row.state IN ('revoked', 'expired') AND row.released_at <= ?1
     OR row.state = 'claimed' AND EXISTS (SELECT 1 FROM badge WHERE badge.number = row.number AND badge.ended_at <= ?1))`,
   values: [endedUntil],
   before: endedUntil + 1,
 });
 
+const ownerOf = ({ rowKey }: PurgeRule): string => (rowKey === "rowid" ? "+row.application_id" : "row.application_id");
+
 /** Scans the oldest rows of every application. @returns how many were deleted */
 export async function deleteOldest(db: Database, rule: PurgeRule, perApplication: number): Promise<number> {
-  const { table, key, isDeletable, values, before } = rule;
+  const { table, key, rowKey, isDeletable, values, before } = rule;
   const sql = `
-    DELETE FROM ${table} WHERE rowid IN (
-      SELECT row.rowid FROM application CROSS JOIN ${table} AS row
-      WHERE row.rowid IN (SELECT rowid FROM ${table} AS own
+    DELETE FROM ${table} WHERE ${rowKey === "rowid" ? "rowid" : "(id, application_id)"} IN (
+      SELECT row.${rowKey}${rowKey === "rowid" ? "" : ", application.id"} FROM application CROSS JOIN ${table} AS row
+      WHERE ${ownerOf(rule)} = application.id AND row.${rowKey} IN (SELECT own.${rowKey} FROM ${table} AS own
           WHERE own.application_id = application.id AND own.${key} < ?2 ORDER BY own.${key} LIMIT ?3)
         AND ${isDeletable})`;
   const { meta } = await db.run((_, d1) =>
@@ -89,10 +98,10 @@ export async function deleteChunk(
   range: KeyRange,
   limit: number,
 ): Promise<{ deleted: number; rest: KeyRange | null }> {
-  const { table, key, isDeletable, values } = rule;
+  const { table, key, rowKey, isDeletable, values } = rule;
   const { applicationId, from, to } = range;
-  const chunk = (columns: string, [first, second, third, fourth]: readonly string[]) => `
-    SELECT ${columns} FROM ${table} AS own
+  const chunk = (selected: string, [first, second, third, fourth]: readonly string[]) => `
+    SELECT ${selected} FROM ${table} AS own
     WHERE own.application_id = ${first} AND own.${key} >= ${second} AND own.${key} < ${third}
     ORDER BY own.${key} LIMIT ${fourth}`;
   const selectLast = `
@@ -100,7 +109,8 @@ export async function deleteChunk(
     HAVING count(*) > 0`;
   const deleteMatching = `
     DELETE FROM ${table} AS row
-    WHERE row.rowid IN (${chunk("own.rowid", ["?2", "?3", "?4", "?5"])}) AND ${isDeletable}`;
+    WHERE ${ownerOf(rule)} = ?2 AND row.${rowKey} IN (${chunk(`own.${rowKey}`, ["?2", "?3", "?4", "?5"])})
+      AND ${isDeletable}`;
   const [selected, deleted] = await db.run((_, d1) =>
     d1.batch([
       d1.prepare(selectLast).bind(applicationId, from, to, limit),

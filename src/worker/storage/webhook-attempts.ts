@@ -39,6 +39,7 @@ const RECORD_ATTEMPTS = `
     state = made ->> 'state',
     attempts = made ->> 'attempts',
     due_at = coalesce(made ->> 'dueAt', due_at),
+    lease_until = 0,
     delivered_at = coalesce(made ->> 'deliveredAt', delivered_at),
     last_status = made ->> 'status',
     last_outcome = made ->> 'outcome',
@@ -47,7 +48,7 @@ const RECORD_ATTEMPTS = `
   FROM (SELECT value AS made FROM json_each(?1))
   WHERE application_id = made ->> 'applicationId' AND id = made ->> 'eventId'
     AND iif(made ->> 'state' = 'delivered', state <> 'delivered',
-      state = 'pending' AND due_at = made ->> 'leaseUntil')`;
+      state = 'pending' AND lease_until = made ->> 'leaseUntil')`;
 
 /**
  * A success or a new hold is always written; another failure only if the count has not changed since it was read. Nothing is

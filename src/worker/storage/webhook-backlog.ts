@@ -13,12 +13,13 @@ import type { EventId } from "./webhook-events.ts";
 const SELECT_DUE = `
   SELECT application_id, id FROM (
     SELECT event.application_id, event.id, event.due_at,
-      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.rowid) AS rank
+      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.id) AS rank
     FROM application CROSS JOIN webhook_event AS event
-    WHERE application.disabled_at IS NULL AND event.rowid IN (
-      SELECT rowid FROM webhook_event AS own
-      WHERE own.application_id = application.id AND own.state = 'pending' AND own.due_at <= ?1 AND own.created_at <= ?2
-      ORDER BY own.due_at, own.rowid LIMIT ?3))
+    WHERE application.disabled_at IS NULL AND event.application_id = application.id AND event.id IN (
+      SELECT own.id FROM webhook_event AS own
+      WHERE own.application_id = application.id AND own.state = 'pending' AND own.due_at <= ?1
+        AND own.lease_until <= ?1 AND own.created_at <= ?2
+      ORDER BY own.due_at, own.id LIMIT ?3))
   ORDER BY rank, due_at LIMIT ?4`;
 
 const dueRows = z.array(
@@ -28,8 +29,7 @@ const dueRows = z.array(
 );
 
 /**
- * Due events whose wake-up may have been lost: each application's longest due first, and those of the same millisecond in
- * the order in which they were inserted.
+ * Due events whose wake-up may have been lost: each application's longest due first, and those due at once oldest first.
  *
  * @param now milliseconds, like `createdBefore`
  */
@@ -50,11 +50,11 @@ export async function findDueEvents(
  */
 const RELEASE_HELD = `
   UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = 0
-  WHERE rowid IN (
-    SELECT event.rowid FROM application CROSS JOIN webhook_event AS event
+  WHERE (application_id, id) IN (
+    SELECT event.application_id, event.id FROM application CROSS JOIN webhook_event AS event
     WHERE application.webhook_held_at IS NULL AND application.webhook_url IS NOT NULL AND application.disabled_at IS NULL
-      AND event.rowid IN (
-        SELECT rowid FROM webhook_event AS own
+      AND event.application_id = application.id AND event.id IN (
+        SELECT own.id FROM webhook_event AS own
         WHERE own.application_id = application.id AND own.state = 'held' AND own.state IN ('exhausted', 'held')
         ORDER BY own.id LIMIT ?1))`;
 

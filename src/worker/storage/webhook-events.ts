@@ -41,20 +41,20 @@ const HOLD = `
   UPDATE webhook_event SET
     state = iif(event = 'webhook:test', 'exhausted', 'held'),
     last_outcome = iif(event = 'webhook:test', 'no-url', last_outcome)
-  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2
+  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2 AND lease_until <= ?2
     AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id
       AND application.disabled_at IS NULL AND (application.webhook_url IS NULL
         OR application.webhook_held_at IS NOT NULL AND webhook_event.event <> 'webhook:test'))`;
 
 /**
- * Compare-and-set: of two messages for one event, the second finds it not due. `?4` is set when the statement is retried:
+ * Compare-and-set: of two messages for one event, the second finds it leased. `?4` is set when the statement is retried:
  * then it also finds the events that the earlier try claimed, by the end of their lease.
  */
 const CLAIM = `
-  UPDATE webhook_event SET due_at = ?3
-  WHERE ${IS_ASKED} AND state = 'pending' AND (due_at <= ?2 OR ?4 AND due_at = ?3)
+  UPDATE webhook_event SET lease_until = ?3
+  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2 AND (lease_until <= ?2 OR ?4 AND lease_until = ?3)
     AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id AND disabled_at IS NULL)
-  RETURNING application_id, id, event, payload, attempts, due_at, rowid`;
+  RETURNING application_id, id, event, payload, attempts, lease_until`;
 
 const SELECT_ENDPOINTS = `
   SELECT application.id AS application_id, webhook_url, webhook_failing_since, webhook_failures, webhook_held_at,
@@ -70,17 +70,16 @@ const claimedRows = z.array(
     event: z.enum(EVENTS),
     payload: z.string(),
     attempts: z.number(),
-    due_at: z.number(),
-    rowid: z.number(),
+    lease_until: z.number(),
   }),
 );
 
-/** In the order in which they were inserted: SQLite does not define the order of RETURNING. */
+/** Oldest first: SQLite does not define the order of RETURNING. */
 function parseClaimed(results: unknown): ClaimedEvent[] {
   return claimedRows
     .parse(results)
-    .sort((one, other) => one.rowid - other.rowid)
-    .map(({ application_id: applicationId, id: eventId, due_at: leaseUntil, event, payload, attempts }) => ({
+    .sort((one, other) => (one.id < other.id ? -1 : 1))
+    .map(({ application_id: applicationId, id: eventId, lease_until: leaseUntil, event, payload, attempts }) => ({
       applicationId,
       eventId,
       leaseUntil,

@@ -12,6 +12,7 @@ export interface EventRow {
   payload: string;
   state: EventState;
   attempts: number;
+  /** When the next attempt is due, or if one is running, when it would be repeated should its result not come. */
   dueAt: number;
   lastStatus: number | null;
   lastOutcome: string | null;
@@ -52,7 +53,7 @@ const SELECT_ENDPOINT = `
 
 /** The state is a literal, not a parameter, so that SQLite can use the partial index of exhausted and held events. */
 const selectEvents = (state: EventState | null): string => `
-  SELECT id, event, payload, state, attempts, due_at AS dueAt, last_status AS lastStatus, last_outcome AS lastOutcome,
+  SELECT id, event, payload, state, attempts, max(due_at, lease_until) AS dueAt, last_status AS lastStatus, last_outcome AS lastOutcome,
     last_response AS lastResponse, created_at AS createdAt, delivered_at AS deliveredAt
   FROM webhook_event
   WHERE application_id = ?1 AND id < ?2 ${state === null ? "" : `AND state = '${state}'`}
@@ -83,7 +84,7 @@ const REPLAY = `
   UPDATE webhook_event SET
     state = iif((SELECT webhook_url IS NOT NULL AND webhook_held_at IS NULL FROM application WHERE id = ?1),
       'pending', 'held'),
-    attempts = 0, due_at = -1, delivered_at = NULL
+    attempts = 0, due_at = -1, lease_until = 0, delivered_at = NULL
   WHERE application_id = ?1 AND id = ?2
   RETURNING state`;
 

@@ -21,14 +21,17 @@ export interface ApplicationRows {
 export const orm = drizzle(env.DB);
 
 /** The rows of a table that are one application's, as one JSON text whose fields are named as in code. */
-function jsonOf(table: SQLiteTable): string {
+function jsonOf(table: SQLiteTable, order = "rowid"): string {
   const fields = Object.entries(getTableColumns(table)).map(([name, column]) => `'${name}', "${column.name}"`);
-  return `(SELECT json_group_array(json_object(${fields.join(", ")}) ORDER BY rowid) FROM ${getTableName(table)}
+  return `(SELECT json_group_array(json_object(${fields.join(", ")}) ORDER BY ${order}) FROM ${getTableName(table)}
     WHERE application_id = ?1)`;
 }
 
+/** Events of one millisecond have no order but that of the changes that they report. */
+const EVENT_ORDER = "created_at, payload ->> '$.data.change', id";
+
 /** One statement with one row: a model test asks after every step, and each call to D1 costs more than what it asks. */
-const SELECT_ALL = `SELECT ${jsonOf(badge)} AS badges, ${jsonOf(invitation)} AS invitations, ${jsonOf(webhookEvent)} AS events`;
+const SELECT_ALL = `SELECT ${jsonOf(badge)} AS badges, ${jsonOf(invitation)} AS invitations, ${jsonOf(webhookEvent, EVENT_ORDER)} AS events`;
 
 /** All that D1 has of an application; invitations and events in the order in which they came. */
 export async function readRows({ id }: { id: string }): Promise<ApplicationRows> {

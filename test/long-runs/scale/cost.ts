@@ -42,7 +42,7 @@ export const MANY = 20;
  * these integers on a real D1, a real object and its storage. docs/scale.md and the model multiply them; nothing is estimated.
  */
 export const COSTS = {
-  newBadgeWithWebhook: cost(REQUEST, [2, 21, 8], [1, 11, 6], 1),
+  newBadgeWithWebhook: cost(REQUEST, [2, 21, 7], [1, 11, 6], 1),
   newBadge: cost(REQUEST, [2, 19, 5], [1, 11, 6]),
   existingBadge: cost(REQUEST, [1, 7, 0]),
   newerMetadata: cost(REQUEST, [2, 9, 2]),
@@ -50,16 +50,16 @@ export const COSTS = {
   pageOf100: cost(REQUEST, [1, 101, 0]),
   createInvitation: cost(REQUEST, [1, 6, 5], [1, 10, 5]),
   /** By an application with a webhook URL. */
-  claimInvitation: cost(REQUEST, [2, 30, 9], [1, 3, 2], 1),
+  claimInvitation: cost(REQUEST, [2, 30, 8], [1, 3, 2], 1),
   revokeInvitation: cost(REQUEST, [4, 15, 4], [1, 2, 4]),
   /** One batch of one message, and one batch of `MANY`. */
-  delivery: cost(REQUEST, [2, 22, 3], [0, 0, 0], 2),
-  manyDeliveries: cost({ invocations: 1, logLines: 20 }, [2, 326, 60], [0, 0, 0], 40),
+  delivery: cost(REQUEST, [2, 20, 2], [0, 0, 0], 2),
+  manyDeliveries: cost({ invocations: 1, logLines: 20 }, [2, 286, 40], [0, 0, 0], 40),
   /** The first failed attempt of an endpoint that was well; it sends the wake-up of the next one. */
-  failedAttempt: cost(REQUEST, [2, 26, 5], [0, 0, 0], 3),
-  manyFailedAttempts: cost({ invocations: 1, logLines: 20 }, [2, 330, 81], [0, 0, 0], 60),
+  failedAttempt: cost(REQUEST, [2, 24, 4], [0, 0, 0], 3),
+  manyFailedAttempts: cost({ invocations: 1, logLines: 20 }, [2, 290, 61], [0, 0, 0], 60),
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: cost(CLOCK, [11, 33, 1], [2, 0, 0]),
+  idleSweep: cost(CLOCK, [11, 34, 1], [2, 0, 0]),
   idleSweepOfApplication: cost(NO_START, [0, 10, 0]),
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
   manyExpiries: cost({ invocations: 0, logLines: 1 }, [2, 363, 80], [1, 40, 80]),

@@ -134,7 +134,7 @@ async function drain(world: World): Promise<void> {
 /** What only the sweep does, and when it is due, in milliseconds. */
 const leftOver = ({ d1 }: World) =>
   d1.look(`
-    SELECT 'event' AS what, id, due_at AS due FROM webhook_event WHERE state = 'pending'
+    SELECT 'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event WHERE state = 'pending'
     UNION ALL
     SELECT 'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
       WHERE state = 'held' AND webhook_held_at IS NULL
