@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
 import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
+import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { Outbox } from "../support/outbox.ts";
@@ -80,5 +81,34 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
       expect(leaseUntil - outbox.now).toBeGreaterThanOrEqual(least);
       expect(leaseUntil - outbox.now).toBeLessThanOrEqual(most);
     }
+  });
+});
+
+describe("an event that a sender has claimed (contract section 8)", () => {
+  async function claimedEvent() {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const eventId = await outbox.issue();
+    const ids = [{ applicationId: outbox.application.id, eventId }];
+    const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0 });
+    expect((await claim()).events).toHaveLength(1);
+    return { outbox, eventId, claim };
+  }
+
+  it("is not held while its attempt runs, even if the endpoint is; it is once the lease has ended", async () => {
+    const { outbox, eventId, claim } = await claimedEvent();
+    await outbox.setUrl(null);
+    outbox.now += 59_999;
+    expect((await claim()).events).toEqual([]);
+    expect(await outbox.event(eventId)).toMatchObject({ state: "pending" });
+    outbox.now += 1;
+    expect((await claim()).events).toEqual([]);
+    expect(await outbox.event(eventId)).toMatchObject({ state: "held" });
+  });
+
+  it("is sent at once when it is replayed, without waiting for the running attempt (contract section 19)", async () => {
+    const { outbox, eventId, claim } = await claimedEvent();
+    expect((await claim()).events).toEqual([]);
+    expect(await replayEvent(outbox.context.db, outbox.application.id, eventId)).toBe("pending");
+    expect((await claim()).events).toMatchObject([{ eventId, attempts: 0 }]);
   });
 });
