@@ -18,7 +18,7 @@ export interface ApplicationPlan {
 export interface DevicePlan {
   udid: string;
   userIds: readonly [string, ...string[]];
-  /** Names the key that it proves, and that its badges are bound to (contract section 15); null: it proves none. */
+  /** Names the key that it proves at first (contract section 15); null: none. */
   key: string | null;
 }
 
@@ -74,7 +74,7 @@ function planApplication(dice: Dice, place: number): ApplicationPlan {
     devices: Array.from({ length: dice.between(1, 3) }, (_unused, device) => ({
       udid: `device-${device}`,
       userIds: dice.oneOf<readonly [string, ...string[]]>([["alice"], ["alice", "bob"], ["alice", "bob", "carol"]]),
-      key: dice.chance(0.4) ? `key of device-${device}` : null,
+      key: dice.chance(0.4) ? `key 0 of device-${device}` : null,
     })),
   };
 }

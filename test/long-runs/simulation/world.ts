@@ -2,6 +2,7 @@ import { Dice } from "../dice.ts";
 import { Administrator } from "./actors/administrator.ts";
 import { Clients } from "./actors/clients.ts";
 import { Receivers } from "./actors/receivers.ts";
+import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
 import { Credentials } from "./invariants/credentials.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
@@ -79,6 +80,7 @@ export class World extends Seeded {
   readonly d1 = new D1Server(this.dice.of("d1"), (changes, lateMilliseconds) => {
     this.rows.see(changes, lateMilliseconds);
     this.life.see(changes);
+    this.bindings.see(changes, lateMilliseconds);
   });
   readonly isolates = new Isolates(this);
   readonly objects = new ObjectHost(this);
@@ -91,6 +93,7 @@ export class World extends Seeded {
   readonly life: Life = new Life(this);
   readonly leases = new LeaseCheck(this.verdict);
   readonly credentials = new Credentials(this);
+  readonly bindings: Bindings = new Bindings(this);
   readonly told: Told = new Told(this);
   readonly deliveries = new Deliveries(this);
 

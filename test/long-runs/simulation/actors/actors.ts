@@ -68,7 +68,10 @@ export class Actors extends Member {
 
   /** In the end everybody asks once more. */
   async askAgain(): Promise<void> {
-    for (const party of this.#parties) await askEverythingAgain(this.world, party);
+    for (const party of this.#parties) {
+      this.world.administrator.stopRequiringProofs(party.application);
+      await askEverythingAgain(this.world, party);
+    }
   }
 
   async #live(name: string, acts: number, comesAfter: number, act: () => Promise<void>): Promise<void> {

@@ -1,8 +1,11 @@
 import { digestOf } from "../../../../src/shared/identifiers.ts";
+import type { ProofSettings } from "../invariants/bindings.ts";
+import { deviceKeyOf } from "../invariants/rows.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { signingPair } from "../service/isolates.ts";
 
+const HOUR = 3_600_000;
 /** Numbers by which a range grows. */
 const GROWTH = 3;
 
@@ -17,13 +20,12 @@ export class Administrator extends Member {
     const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds } = application;
     const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
       sealing_version, webhook_url, events, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?)`;
-    const deviceKey = `device key of ${id}`;
     const parameters = [
       id,
       firstNumber,
       lastNumber,
       reuseAfterSeconds,
-      deviceKey,
+      deviceKeyOf(id),
       webhookUrl,
       events.join(),
       timeline.now,
@@ -34,6 +36,7 @@ export class Administrator extends Member {
     credentials.promoted(secret);
     // Some are in the middle of a rotation when the seed begins.
     for (let steps = this.#dice.below(3); steps > 0; steps--) await this.#rotateSecret(application);
+    this.#set(application, { requireProof: this.#dice.chance(0.1), bindUntil: null });
   }
 
   /** The secret that the application's server uses. */
@@ -46,7 +49,7 @@ export class Administrator extends Member {
   }
 
   async act(application: ApplicationPlan): Promise<void> {
-    switch (this.#dice.below(4)) {
+    switch (this.#dice.below(6)) {
       case 0:
         return this.#rotateKey(application);
       case 1:
@@ -55,6 +58,10 @@ export class Administrator extends Member {
         return this.setUrl(application);
       case 3:
         return this.#growRange(application);
+      case 4:
+        return this.#set(application, { requireProof: this.#dice.chance(0.4) });
+      case 5:
+        return this.#set(application, { bindUntil: this.#someTime() });
     }
   }
 
@@ -64,6 +71,26 @@ export class Administrator extends Member {
     const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
       WHERE id = ? AND webhook_url IS NOT NULL`;
     this.world.d1.execute([{ sql, parameters: [id] }]);
+  }
+
+  /** So that everybody gets a number in the end. */
+  stopRequiringProofs(application: ApplicationPlan): void {
+    this.#set(application, { requireProof: false });
+  }
+
+  #someTime(): number | null {
+    const { timeline, plan } = this.world;
+    const moments = [null, timeline.now - 1, timeline.now + this.#dice.below(4 * plan.thinkMilliseconds)] as const;
+    return this.#dice.oneOf([...moments, timeline.now + 4 * HOUR]);
+  }
+
+  /** `--require-proof`, `--bind-until` */
+  #set({ id }: ApplicationPlan, changed: Partial<ProofSettings>): void {
+    const { d1, trace, bindings } = this.world;
+    const settings = bindings.set(id, changed);
+    trace.add("administrator", `sets ${JSON.stringify(settings)}`);
+    const sql = "UPDATE application SET require_proof = ?, bind_until = ? WHERE id = ?";
+    d1.execute([{ sql, parameters: [settings.requireProof, settings.bindUntil, id] }]);
   }
 
   #rotateKey({ id }: ApplicationPlan): void {

@@ -5,6 +5,7 @@ import type { World } from "../world.ts";
 
 /** A user ID of the attacker's own, which no phone uses. */
 const ATTACKERS_USER = "mallory";
+const ATTACKERS_KEY = "key of mallory";
 
 /**
  * Somebody who knows every udid, user ID, token and badge number of an application, but holds no phone's key (contract
@@ -13,15 +14,16 @@ const ATTACKERS_USER = "mallory";
  */
 export async function attack({ book, clients }: World, dice: Dice, application: ApplicationPlan): Promise<void> {
   const applicationId = application.id;
-  const phone = dice.pick(application.devices.filter(({ key }) => key !== null));
+  const phone = dice.pick(application.devices);
   if (!phone) return;
   const { udid } = phone;
   // Whoever logs in first gets the badge: only one that a phone was told of can be stolen.
   const told = book
     .attemptsOfApplication(applicationId)
-    .filter((attempt) => attempt.request.key === phone.key && grantedNumber(attempt) !== null);
+    .filter(({ request }) => request.udid === udid && request.key !== null && request.key !== ATTACKERS_KEY)
+    .filter((attempt) => grantedNumber(attempt) !== null);
   const known = dice.pick(told);
-  const key = dice.chance(0.5) ? null : `another key than that of ${udid}`;
+  const key = dice.chance(0.4) ? null : ATTACKERS_KEY;
   const what = dice.below(3);
   if (!known || what === 0) {
     const request = { applicationId, udid, userId: ATTACKERS_USER, token: null, metadata: null, key: null };

@@ -15,6 +15,7 @@ const WORDS: { [Name in CallName]: (request: RequestOf<Name>) => string } = {
   page: () => "page",
   changes: () => "changes",
   step: ({ number, step }) => `${JSON.stringify(step)} of ${number}`,
+  rebind: ({ number }) => `rebinding of ${number}`,
   block: ({ userId }) => `block of ${userId}`,
   unblock: ({ userId }) => `unblock of ${userId}`,
 };

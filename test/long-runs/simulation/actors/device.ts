@@ -11,16 +11,22 @@ const MAX_REPEATS = 3;
 const NEWEST_TOKENS = 3;
 /** Invitations that are opened at once, at most. */
 const TOKENS_AT_ONCE = 3;
+/** How often it takes another key before it acts. */
+const NEW_KEY_CHANCE = 0.12;
+const OLD_KEY_CHANCE = 0.15;
 const UNKNOWN_TOKEN = "inv_that-nobody-created";
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
 export class Device extends Member {
   readonly udid: string;
-  readonly #key: string | null;
+  /** Null: it proved none yet. The last one is the one that it uses; a part of the app may still have an older one. */
+  readonly #keys: [string | null, ...string[]];
   readonly #dice: Dice;
   readonly #application: ApplicationPlan;
   readonly #userIds: readonly [string, ...string[]];
   readonly #tokens: string[] = [];
+  /** Badge numbers. */
+  readonly #told: number[] = [];
   #metadata = 0;
 
   constructor(world: World, application: ApplicationPlan, { udid, userIds, key }: DevicePlan) {
@@ -28,7 +34,7 @@ export class Device extends Member {
     this.#dice = world.dice.of(`${application.id} ${udid}`);
     this.#application = application;
     this.udid = udid;
-    this.#key = key;
+    this.#keys = [key];
     this.#userIds = userIds;
   }
 
@@ -38,6 +44,7 @@ export class Device extends Member {
   }
 
   async act(): Promise<void> {
+    if (this.#dice.chance(NEW_KEY_CHANCE)) this.#keys.push(`key ${this.#keys.length} of ${this.udid}`);
     const what = this.#dice.below(10);
     if (what < 1) return this.sign();
     if (what < 3) return this.presentAll();
@@ -69,7 +76,12 @@ export class Device extends Member {
     const userId = this.#dice.oneOf(this.#userIds);
     const token = this.#dice.chance(0.6) ? this.#chooseToken() : null;
     const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
-    return { applicationId, udid: this.udid, userId, token, metadata, key: this.#key };
+    return { applicationId, udid: this.udid, userId, token, metadata, key: this.#chooseKey() };
+  }
+
+  #chooseKey(): string | null {
+    const isOld = this.#dice.chance(OLD_KEY_CHANCE);
+    return (isOld ? this.#dice.pick(this.#keys) : this.#keys.at(-1)) ?? null;
   }
 
   #chooseToken(): string | null {
@@ -80,6 +92,7 @@ export class Device extends Member {
   async #ask(request: RequestOf<"badge">): Promise<void> {
     for (let repeat = 0; repeat <= MAX_REPEATS; repeat++) {
       const outcome = await this.world.clients.call("badge", request);
+      if (outcome.kind === "granted") this.#told.push(outcome.granted.number);
       if (isAnswered(outcome) || this.#dice.chance(0.3)) return;
       await this.world.timeline.sleep(this.#dice.below(3000));
     }
@@ -87,7 +100,8 @@ export class Device extends Member {
 
   async sign(): Promise<void> {
     const base64 = Buffer.from(`signature ${this.#dice.below(1000)}`).toString("base64");
-    const [applicationId, udid, key] = [this.#application.id, this.udid, this.#key];
-    await this.world.clients.call("sign", { applicationId, udid, base64, badgeNumber: null, key });
+    const request = { applicationId: this.#application.id, udid: this.udid, base64, key: this.#chooseKey() };
+    const badgeNumber = this.#dice.chance(0.3) ? (this.#dice.pick(this.#told) ?? null) : null;
+    await this.world.clients.call("sign", { ...request, badgeNumber });
   }
 }

@@ -80,8 +80,8 @@ export class Follower extends Member {
   }
 }
 
-const inOrder = ({ id, userId, state, metadata, expiresAt, change, changedAt }: Change): string =>
-  JSON.stringify({ id, userId, state, metadata, expiresAt, change, changedAt });
+const inOrder = ({ id, userId, state, metadata, expiresAt, keyThumbprint, change, changedAt }: Change): string =>
+  JSON.stringify({ id, userId, state, metadata, expiresAt, keyThumbprint, change, changedAt });
 
 /** What the feed must say of a row. */
 function seen(row: Row, now: number): string {
@@ -94,6 +94,7 @@ function seen(row: Row, now: number): string {
     state: isExpired ? "expired" : row.state,
     metadata: row.metadata === null ? undefined : JSON.parse(String(row.metadata)),
     expiresAt: date(row.expires_at ?? null),
+    keyThumbprint: row.key_thumbprint ?? undefined,
     change: row.change,
     changedAt: date(row.changed_at ?? null),
   });

@@ -1,12 +1,16 @@
 import { grantedNumber } from "../invariants/book.ts";
 import type { World } from "../world.ts";
 import type { Party } from "./actors.ts";
+import { attack } from "./attacker.ts";
 import type { Device } from "./device.ts";
 
 /** Ranges up to this are used up in the end, to count their numbers. */
 const SMALL_RANGE_NUMBERS = 20;
 /** Not for every seed: it takes as long as all the rest. */
 const USE_UP_CHANCE = 0.4;
+const DAY = 24 * 3_600_000;
+const DAY_LATER_CHANCE = 0.3;
+const LATE_ATTACKS = 4;
 
 /**
  * When all is quiet, everybody asks once more and gets what they were told before: each user device its number, the
@@ -14,21 +18,33 @@ const USE_UP_CHANCE = 0.4;
  */
 export async function askEverythingAgain(world: World, party: Party): Promise<void> {
   await world.timeline.sleep(60_000);
-  await askForBadges(world, party);
-  await readList(world, party);
+  await tryKeysADayLater(world, party);
+  const granted = await askForBadges(world, party);
+  await readList(world, party, granted);
   await party.server.trySecrets();
   await useUpRange(world, party);
 }
 
-async function askForBadges({ book, clients, verdict }: World, { application, devices }: Party): Promise<void> {
+/** By then no badge can be bound to another key any more, unless somebody lets it. */
+async function tryKeysADayLater(world: World, { application, attackersDice }: Party): Promise<void> {
+  const dice = world.dice.of(`day after ${application.id}`);
+  if (!dice.chance(DAY_LATER_CHANCE)) return;
+  await world.timeline.sleep(DAY);
+  for (let tries = 0; tries < LATE_ATTACKS; tries++) await attack(world, attackersDice, application);
+}
+
+/** @returns the numbers that were answered, as text */
+async function askForBadges({ book, clients, verdict }: World, { application, devices }: Party): Promise<Set<string>> {
+  const granted = new Set<string>();
   for (const attempts of book.badgeAttempts.values()) {
-    const request = attempts[0]?.request;
+    const request = (attempts.findLast((attempt) => grantedNumber(attempt) !== null) ?? attempts[0])?.request;
     if (!request || request.applicationId !== application.id) continue;
     const isTold = attempts.some((attempt) => grantedNumber(attempt) !== null);
     const outcome = await clients.call("badge", { ...request, token: null, metadata: JSON.stringify({ os: "last" }) });
     const isExisting = outcome.kind === "granted" && outcome.granted.kind === "existing";
-    // For which state `life.ts` has checked.
-    const isRefused = outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$/.test(outcome.reason);
+    // For which state `life.ts` has checked, for which key `bindings.ts`.
+    const isRefused = outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$|^INVALID_PROOF$/.test(outcome.reason);
+    if (isExisting) granted.add(String(outcome.granted.number));
     verdict.expect(
       isExisting || isRefused || !isTold,
       "whoever was answered a badge is answered it again",
@@ -38,14 +54,19 @@ async function askForBadges({ book, clients, verdict }: World, { application, de
   }
   const [device] = devices;
   await device?.sign();
+  return granted;
 }
 
-async function readList({ rows, verdict, timeline }: World, { application, server }: Party): Promise<void> {
+async function readList(
+  { rows, verdict, timeline }: World,
+  { application, server }: Party,
+  granted: ReadonlySet<string>,
+): Promise<void> {
   await timeline.sleep(1);
   const listed = await server.walk(null);
   const live = rows.liveDuring(application.id, timeline.now, timeline.now, "some");
   verdict.expect(listed?.length === live.length, "pages give exactly the live badges", listed, live);
-  const old = listed?.filter(({ metadata, state }) => metadata?.os !== "last" && state !== "suspended") ?? [];
+  const old = listed?.filter(({ id, metadata }) => metadata?.os !== "last" && granted.has(id)) ?? [];
   verdict.expect(old.length === 0, "the newest metadata is listed", old);
 }
 

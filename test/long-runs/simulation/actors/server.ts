@@ -110,7 +110,7 @@ export class Server extends Member {
     await device.presentAll();
   }
 
-  /** Suspends, resumes, revokes, sets ends, blocks and unblocks, sometimes two at once. */
+  /** Suspends, resumes, revokes, sets ends, lets badges be bound to another key, blocks and unblocks, sometimes two at once. */
   async #actOnBadges(): Promise<void> {
     await Promise.all([this.#endSomething(), this.#dice.chance(0.3) && this.#endSomething()]);
   }
@@ -118,7 +118,7 @@ export class Server extends Member {
   async #endSomething(): Promise<void> {
     const { timeline, plan, book } = this.world;
     const credentials = this.#credentials();
-    const what = this.#dice.below(12);
+    const what = this.#dice.below(14);
     if (what < 3) {
       const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
       const name = what === 0 ? "block" : "unblock";
@@ -132,6 +132,7 @@ export class Server extends Member {
       what < 6
         ? ({ kind: "set-end", expiresAt: this.#dice.pick(ends) ?? null } as const)
         : ({ kind: this.#dice.oneOf(kinds) } as const);
+    if (what > 11) return this.#insist("rebind", { ...credentials, number });
     await this.#insist("step", { ...credentials, number, step });
   }
 

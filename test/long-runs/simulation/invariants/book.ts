@@ -40,8 +40,10 @@ export class Book extends Member {
   /** The invitation that was told for it. */
   readonly #tokenOfKey = new Map<string, string>();
   readonly #demand = new Map<string, number>();
+  readonly #rebinds: Attempt<"rebind">[] = [];
 
   begin(attempt: Attempt<CallName>): void {
+    if (isOf(attempt, "rebind")) this.#rebinds.push(attempt);
     if (isOf(attempt, "revoke")) this.revocations.add(attempt.request.token);
     if (isOf(attempt, "invite")) {
       this.#addDemand(attempt.request);
@@ -94,6 +96,11 @@ export class Book extends Member {
     const told = this.#tokenOfKey.get(`${key} ${text}`) ?? outcome.granted.id;
     this.#tokenOfKey.set(`${key} ${text}`, told);
     return told === outcome.granted.id;
+  }
+
+  /** Whether somebody asks, at a time, that a badge may be bound to another key. */
+  isRebound(number: number, time: number): boolean {
+    return this.#rebinds.some(({ request, from, to }) => request.number === number && from <= time && to >= time);
   }
 
   get badgeAttempts(): ReadonlyMap<string, readonly Attempt<"badge">[]> {

@@ -2,8 +2,8 @@ import { Member } from "../member.ts";
 import type { CallName } from "../service/door.ts";
 import type { Attempt } from "./book.ts";
 
-/** How long a secret that was retired may still be accepted, in milliseconds (contract section 9, and clocks differ). */
-const STALE_MILLISECONDS = 31_000;
+/** How old settings and secrets may be that a call is accepted by, in milliseconds (contract section 9, and clocks differ). */
+export const STALE_MILLISECONDS = 31_000;
 /** How long a webhook may be on its way from the claim, which reads the secrets, to its receiver, in milliseconds. */
 const ON_ITS_WAY_MILLISECONDS = 60_000;
 

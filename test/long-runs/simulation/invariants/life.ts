@@ -5,6 +5,7 @@ import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { UserDevice } from "../service/door.ts";
+import { REBIND_MILLISECONDS } from "./bindings.ts";
 import type { Attempt } from "./book.ts";
 import { type IssuedRow, spansDuring } from "./rows.ts";
 
@@ -30,6 +31,8 @@ const STATES_OF_REASON: Readonly<Record<string, readonly BadgeState[]>> = {
   REVOKED_BADGE: ["revoked", "replaced"],
   EXPIRED_BADGE: ["expired"],
 };
+/** What callers see of a badge, apart from its number. */
+const SEEN_COLUMNS = ["position", "state", "expires_at", "ended_at", "metadata", "key_thumbprint"];
 const ENDED: readonly BadgeState[] = ["revoked", "expired", "replaced"];
 
 type Ended = Pick<Attempt<"badge">, "from" | "to">;
@@ -109,12 +112,34 @@ export class Life extends Member {
           : step.kind === "note-expiry" || state === STATE_OF_STEP[step.kind];
       this.world.verdict.expect(isAsAsked, "a step that is granted has happened", request, outcome.granted);
     }
+    this.#checkRefusedStep(attempt, ENDED);
+  }
+
+  checkRebind(attempt: Attempt<"rebind">): void {
+    const { request, outcome, from, to } = attempt;
+    if (outcome?.kind === "granted") {
+      const { state, keyThumbprint: key = null } = outcome.granted;
+      const { spans = [] } = this.world.rows.issued.get(request.number) ?? {};
+      this.#expectState(attempt, request.number, [state], "a rebind is answered with the badge's state", from);
+      const until = from + REBIND_MILLISECONDS - this.world.plan.clockErrorMilliseconds;
+      const hasHappened = spans.some(
+        (span) => span.from >= from && span.from <= to && Number(span.rebindUntil) >= until,
+      );
+      const isIts = spans.some((span) => span.from <= to && span.to >= from && span.key === key);
+      this.world.verdict.expect(hasHappened && isIts, "a rebind that is granted has happened", request, outcome, spans);
+    }
+    this.#checkRefusedStep(attempt, ["revoked", "replaced"]);
+  }
+
+  #checkRefusedStep(attempt: Attempt<"step"> | Attempt<"rebind">, ended: readonly BadgeState[]): void {
+    const { outcome, request } = attempt;
     if (outcome?.kind !== "refused") return;
+    const { applicationId, number } = request;
     if (outcome.reason === "ENDED_BADGE") {
-      this.#expectState(attempt, number, ENDED, "only an ended badge refuses a step");
+      this.#expectState(attempt, number, ended, "only an ended badge refuses a step");
     }
     if (outcome.reason === "UNKNOWN_BADGE") {
-      const row = this.#rowOf(attempt.request.applicationId, number);
+      const row = this.#rowOf(applicationId, number);
       const isUnknown = (row?.spans[0]?.from ?? Number.POSITIVE_INFINITY) >= attempt.from;
       this.world.verdict.expect(isUnknown, "an issued badge is known", number);
     }
@@ -183,7 +208,7 @@ export class Life extends Member {
       for (const { before, after } of ofOne) {
         if (after === null) continue;
         if (before === null || before.position === null) assigned.position.push(Number(after.position));
-        const isNew = before === null || ["position", "state", "expires_at", "ended_at", "metadata"].some(isOther);
+        const isNew = before === null || SEEN_COLUMNS.some(isOther);
         const supersedesRevoked =
           before?.state === "revoked" && before.retired_at === null && after.retired_at !== null;
         if (isNew && !supersedesRevoked) assigned.change.push(Number(after.change));

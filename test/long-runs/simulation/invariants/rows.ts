@@ -1,5 +1,6 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { z } from "zod";
+import { base64Url } from "../../../../src/shared/identifiers.ts";
 import { STORED_STATES, type StoredState } from "../../../../src/shared/schema.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
@@ -15,6 +16,10 @@ export interface Span {
   isListed: boolean;
   isRetired: boolean;
   turn: number;
+  /** Names the key that it is bound to; null: none. */
+  key: string | null;
+  /** Until when another key may take its place; null: none may. */
+  rebindUntil: number | null;
 }
 
 /** A badge that was issued, with all that it was since. */
@@ -23,8 +28,6 @@ export interface IssuedRow {
   device: string;
   userId: string;
   number: number;
-  /** Names the key that it is bound to; null: none. */
-  key: string | null;
   spans: Span[];
 }
 
@@ -35,6 +38,23 @@ const storedState = z.enum(STORED_STATES);
 
 /** How storage names an invitation's token. */
 export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
+
+/** How storage names a device (contract section 9), by application and udid. */
+const devices = new Map<string, string>();
+
+export function deviceOf(applicationId: string, udid: string): string {
+  const known = devices.get(`${applicationId} ${udid}`);
+  if (known !== undefined) return known;
+  const mac = createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest();
+  const device = base64Url(mac.subarray(0, 16));
+  devices.set(`${applicationId} ${udid}`, device);
+  return device;
+}
+
+export const deviceKeyOf = (applicationId: string): string => `device key of ${applicationId}`;
+
+export const isOfDevice = (row: IssuedRow, { applicationId, udid }: { applicationId: string; udid: string }): boolean =>
+  row.applicationId === applicationId && row.device === deviceOf(applicationId, udid);
 
 /** What a badge was at some moment of a time. */
 export const spansDuring = ({ spans }: IssuedRow, from: number, to: number): Span[] =>
@@ -116,8 +136,8 @@ export class Rows extends Member {
     const wasIssued = before !== null && before.issued_at !== null;
     const isSame = (column: string) => before?.[column] === after?.[column];
     const staysTheSame = ["number", "application_id", "device", "user_id", "event_id", "issued_at", "signing_key_id"];
-    const stays = !wasIssued || (after !== null && [...staysTheSame, "key_thumbprint"].every(isSame));
-    expect(stays, "an issued number stays with its user device and its key");
+    const stays = !wasIssued || (after !== null && staysTheSame.every(isSame));
+    expect(stays, "an issued number stays with its user device");
     const wasRetired = before !== null && before.retired_at !== null;
     expect(!wasRetired || isSame("retired_at"), "a retired badge stays retired");
     expect(!wasIssued || isSame("position"), "a badge keeps its position");
@@ -137,8 +157,7 @@ export class Rows extends Member {
     const { now } = this.world.timeline;
     const [applicationId, device] = [String(badge.application_id), String(badge.device)];
     const [userId, number] = [String(badge.user_id), Number(badge.number)];
-    const key = badge.key_thumbprint === null ? null : String(badge.key_thumbprint);
-    const row = this.issued.get(number) ?? { applicationId, device, userId, number, key, spans: [] };
+    const row = this.issued.get(number) ?? { applicationId, device, userId, number, spans: [] };
     const last = row.spans.at(-1);
     if (last) last.to = now;
     row.spans.push({
@@ -149,6 +168,8 @@ export class Rows extends Member {
       isListed: badge.ended_at === null,
       isRetired: badge.retired_at !== null,
       turn: Number(badge.turn),
+      key: badge.key_thumbprint === null ? null : String(badge.key_thumbprint),
+      rebindUntil: badge.rebind_until === null ? null : Number(badge.rebind_until),
     });
     this.issued.set(number, row);
   }
@@ -156,15 +177,17 @@ export class Rows extends Member {
   /**
    * Whether a badge was its device's current one at some moment of a time: the one with the highest turn.
    *
-   * @param isRival which of the device's badges count
+   * @param key of the device's badges, only those count that are bound to the same key as this one; null: all
    */
-  wasCurrent(row: IssuedRow, from: number, to: number, isRival: (other: IssuedRow) => boolean = () => true): boolean {
+  wasCurrent(row: IssuedRow, from: number, to: number, key: string | null = null): boolean {
     const rivals = [...this.issued.values()].filter(
-      (other) => other.applicationId === row.applicationId && other.device === row.device && isRival(other),
+      (other) => other.applicationId === row.applicationId && other.device === row.device,
     );
     const starts = rivals.flatMap(({ spans }) => spans.map((span) => span.from));
     return [from, ...starts.filter((time) => time > from && time <= to)].some((time) => {
-      const turnsOf = (one: IssuedRow) => spansDuring(one, time, time).map((span) => (span.isRetired ? 0 : span.turn));
+      const keys = spansDuring(row, time, time).map((span) => span.key);
+      const isRival = (span: Span) => !span.isRetired && (key === null || keys.includes(span.key));
+      const turnsOf = (one: IssuedRow) => spansDuring(one, time, time).map((span) => (isRival(span) ? span.turn : 0));
       const turns = turnsOf(row);
       // Of badges that come in one transaction each was the current one.
       const wasThere = ({ spans }: IssuedRow) => (spans[0]?.from ?? Infinity) < time;

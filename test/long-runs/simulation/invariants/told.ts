@@ -3,7 +3,7 @@ import { Member } from "../member.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { CallName, UserDevice } from "../service/door.ts";
 import { type Attempt, isOf } from "./book.ts";
-import { digestOf, type IssuedRow, spansDuring } from "./rows.ts";
+import { deviceOf, digestOf, type IssuedRow, isOfDevice, spansDuring } from "./rows.ts";
 
 /** A request that lost so many races against others of its user device is told to come back. */
 const MAX_LOST_RACES = 5;
@@ -14,6 +14,12 @@ const POSSIBLE_REASONS: ReadonlySet<string> = new Set([
   ...["SUSPENDED_BADGE", "REVOKED_BADGE", "EXPIRED_BADGE", "BLOCKED_USER", "ENDED_BADGE", "INVALID_IDEMPOTENCYKEY"],
 ]);
 
+interface Claims {
+  sub?: unknown;
+  aud?: unknown;
+  cnf?: { jwk: { x: string } };
+}
+
 /**
  * Holds every response against what D1 had while it was asked for; that D1 itself keeps the promises is what `rows.ts` and
  * `life.ts` look at. So a number belongs to one, because its row does, and each response tells of its caller's own row.
@@ -23,8 +29,6 @@ export class Told extends Member {
   /** Numbers that were answered with 201. */
   readonly #created = new Set<number>();
   readonly #publicKeys = new Map<number, string>();
-  /** The name that storage has for each device, by application and udid, once it was answered a badge. */
-  readonly #devices = new Map<string, string>();
 
   check(attempt: Attempt<CallName>, what: string): void {
     const { life, credentials } = this.world;
@@ -35,6 +39,7 @@ export class Told extends Member {
     if (isOf(attempt, "invite")) this.#checkInvite(attempt);
     if (isOf(attempt, "revoke") && !this.world.isRestored) this.#checkRevoke(attempt);
     if (isOf(attempt, "step")) life.checkStep(attempt);
+    if (isOf(attempt, "rebind")) life.checkRebind(attempt);
     if (isOf(attempt, "block")) life.checkBlock(attempt);
   }
 
@@ -76,19 +81,19 @@ export class Told extends Member {
   }
 
   #checkBadge(attempt: Attempt<"badge">): void {
-    const { life, book, rows, verdict, isRestored } = this.world;
+    const { life, book, rows, verdict, bindings, isRestored } = this.world;
     const { request, outcome, from, to } = attempt;
     life.checkBadge(attempt);
     if (request.token !== null && !isRestored) this.#checkClaim(attempt, request.token);
-    this.#checkProof(attempt, ({ userId }) => userId === request.userId);
+    const own = this.#rowsOf(request).filter(({ userId }) => userId === request.userId);
+    bindings.checkRefusal(attempt, own);
     if (outcome?.kind !== "granted") return;
     const { kind, number } = outcome.granted;
     const row = rows.issued.get(number);
-    const isTheirs = row?.userId === request.userId && this.#isOfDevice(row, request);
+    const isTheirs = row?.userId === request.userId && isOfDevice(row, request);
     verdict.expect(isTheirs, "a number belongs to the user device that it was issued to", request, row);
     if (!row) return;
-    const isHolder = row.key === request.key || (row.key === null && kind === "existing");
-    verdict.expect(isHolder, "nobody gets a bound badge without its key", request, row);
+    bindings.checkLogin(attempt, row, kind === "created");
     // A claim may have superseded it meanwhile.
     const isCurrent = rows.wasCurrent(row, from, to) || spansDuring(row, from, to).some(({ isRetired }) => isRetired);
     verdict.expect(isCurrent, "a login makes its badge the device's current one", request, row);
@@ -110,67 +115,44 @@ export class Told extends Member {
     }
   }
 
-  /** One udid is one device of its application, and no two are the same. */
-  #isOfDevice(row: IssuedRow, { applicationId, udid }: Omit<UserDevice, "userId">): boolean {
-    const key = `${applicationId} ${udid}`;
-    const known = this.#devices.get(key);
-    if (known === undefined && ![...this.#devices.values()].includes(`${applicationId} ${row.device}`)) {
-      this.#devices.set(key, `${applicationId} ${row.device}`);
-    }
-    return this.#devices.get(key) === `${row.applicationId} ${row.device}`;
-  }
-
   /** A signature is of the device's current badge, and verifies with the key that came with it (contract sections 1, 3). */
   #checkSignature(attempt: Attempt<"sign">): void {
-    const { book, verdict, life, rows } = this.world;
+    const { book, verdict, life, rows, bindings } = this.world;
     const { request, outcome, from, to } = attempt;
     const { applicationId, udid, badgeNumber, key } = request;
     const isAsked = ({ number }: IssuedRow) => badgeNumber === null || badgeNumber === number;
+    const wasThere = ({ spans: [first] }: IssuedRow) => (first?.from ?? Infinity) < from;
     const users = book.attemptsOfApplication(applicationId).filter((badge) => badge.request.udid === udid);
     const claims = outcome?.kind === "granted" ? this.#verify(outcome.granted) : null;
     life.checkSignature(attempt, claims && Number(claims.sub), new Set(users.map((badge) => badge.request.userId)));
-    this.#checkProof(attempt, isAsked);
     const own = this.#rowsOf(request);
+    // With a key, those that are bound to it come first (contract section 15).
+    const isOfKey = (row: IssuedRow) => spansDuring(row, from, to).every((span) => span.key === key && !span.isRetired);
+    const hasBound = own.some((row) => wasThere(row) && isOfKey(row));
+    const isChosen = key !== null && hasBound && badgeNumber === null;
+    bindings.checkRefusal(attempt, isChosen ? [] : own.filter(isAsked));
     const isUnknown = outcome?.kind === "refused" && outcome.reason === "UNKNOWN_BADGE";
-    const wasThere = ({ spans: [first] }: IssuedRow) => (first?.from ?? Infinity) < from;
     const hasBadge = own.some((row) => isAsked(row) && wasThere(row));
     verdict.expect(!isUnknown || !hasBadge, "a device that was answered a badge can sign", udid);
     if (claims === null) return;
     verdict.expect(claims.aud === applicationId, "a signature names its application", claims.aud);
     const row = rows.issued.get(Number(claims.sub));
-    const isTheirs = row !== undefined && this.#isOfDevice(row, request) && isAsked(row);
+    const isTheirs = row !== undefined && isOfDevice(row, request) && isAsked(row);
     verdict.expect(isTheirs, "a device signs with a badge of its own, the one that it names", request, claims.sub, own);
     if (!row) return;
-    const isHolder = row.key === null || row.key === key;
-    verdict.expect(isHolder, "nobody signs with a bound badge without its key", request, row);
-    const isConfirmed = (claims.cnf !== undefined) === (row.key !== null);
-    verdict.expect(isConfirmed, "only the signature of a bound badge names a key", request, row, claims.cnf);
-    // With a key, those that are bound to it come first (contract section 15).
-    const isOfKey = (other: IssuedRow) => key === null || other.key === row.key;
-    const stays = (other: IssuedRow) => spansDuring(other, from, to).every(({ isRetired }) => !isRetired);
-    const hasBound = own.some((other) => other.key === key && wasThere(other) && stays(other));
-    const isFirst = row.key === key || !hasBound;
-    const isCurrent = badgeNumber !== null || (isFirst && rows.wasCurrent(row, from, to, isOfKey));
+    bindings.checkSignature(attempt, row, claims.cnf?.jwk.x ?? null);
+    const isFirst = !hasBound || spansDuring(row, from, to).some((span) => span.key === key);
+    const isCurrent = badgeNumber !== null || (isFirst && rows.wasCurrent(row, from, to, key));
     verdict.expect(isCurrent, "a device signs with the badge that it was answered last", request, row, own);
   }
 
-  #rowsOf({ applicationId, udid }: Omit<UserDevice, "userId">): IssuedRow[] {
-    const device = this.#devices.get(`${applicationId} ${udid}`);
-    return [...this.world.rows.issued.values()].filter((row) => `${row.applicationId} ${row.device}` === device);
+  #rowsOf(device: Omit<UserDevice, "userId">): IssuedRow[] {
+    return [...this.world.rows.issued.values()].filter((row) => isOfDevice(row, device));
   }
 
-  /** Only a badge that is bound to another key asks for a proof. */
-  #checkProof({ request, outcome }: Attempt<"badge" | "sign">, isAsked: (row: IssuedRow) => boolean): void {
-    if (outcome?.kind !== "refused" || outcome.reason !== "INVALID_PROOF") return;
-    const isLocked = this.#rowsOf(request).some((row) => isAsked(row) && row.key !== null && row.key !== request.key);
-    this.world.verdict.expect(isLocked, "whoever has a badge's key may use it", request);
-  }
-
-  #verify(jws: string): { sub?: unknown; aud?: unknown; cnf?: unknown } {
+  #verify(jws: string): Claims {
     const [header = "", payload = "", signature = ""] = jws.split(".");
-    const claims: { sub?: unknown; aud?: unknown; cnf?: unknown } = JSON.parse(
-      Buffer.from(payload, "base64url").toString(),
-    );
+    const claims: Claims = JSON.parse(Buffer.from(payload, "base64url").toString());
     const spki = this.#publicKeys.get(Number(claims.sub));
     if (spki === undefined) return claims;
     const key = createPublicKey({ key: Buffer.from(spki, "base64"), type: "spki", format: "der" });
@@ -204,7 +186,7 @@ export class Told extends Member {
   }
 
   #checkClaim(attempt: Attempt<"badge">, token: string): void {
-    const { rows, plan, verdict } = this.world;
+    const { plan, verdict } = this.world;
     const { request, outcome, from } = attempt;
     const { applicationId, udid, userId } = request;
     const invitation = this.#invitation(applicationId, token);
@@ -212,18 +194,20 @@ export class Told extends Member {
       this.#expectUnknown(attempt);
       return;
     }
-    const device = this.#devices.get(`${applicationId} ${udid}`);
-    const isClaimedBy = (name: unknown) =>
-      invitation.state === "claimed" &&
-      invitation.claim_user_id === userId &&
-      `${applicationId} ${invitation.claim_device}` === name;
-    if (outcome?.kind === "refused") this.#checkEnd(outcome.reason, invitation, isClaimedBy(device));
+    const isTheirs = invitation.claim_user_id === userId && invitation.claim_device === deviceOf(applicationId, udid);
+    const isOwnClaim = invitation.state === "claimed" && isTheirs;
+    if (outcome?.kind === "refused") this.#checkEnd(outcome.reason, invitation, isOwnClaim);
     if (outcome?.kind !== "granted") return;
     const { kind, number } = outcome.granted;
     // Another invitation that the user device claimed later may have replaced it.
     const isReserved = invitation.number === number || kind === "existing";
-    const isKept = isReserved && isClaimedBy(`${applicationId} ${rows.issued.get(number)?.device}`);
-    verdict.expect(isKept, "a claim is answered with the number that was reserved", request, outcome, invitation);
+    verdict.expect(
+      isReserved && isOwnClaim,
+      "a claim is answered with the number that was reserved",
+      request,
+      outcome,
+      invitation,
+    );
     // Two clocks may differ by twice the error of one.
     const inTime = Number(invitation.expires_at_time) > from - 2 * plan.clockErrorMilliseconds;
     verdict.expect(kind === "existing" || inTime, "nobody claims an invitation past its time", request);
@@ -250,7 +234,8 @@ export class Told extends Member {
   }
 
   #expectUnknown({ request, outcome }: Attempt<"badge" | "revoke">): void {
-    const isToldUnknown = outcome?.kind === "refused" && ["UNKNOWN_INVITATION", "UNAVAILABLE"].includes(outcome.reason);
+    const refusals = ["UNKNOWN_INVITATION", "UNAVAILABLE", "INVALID_PROOF"];
+    const isToldUnknown = outcome?.kind === "refused" && refusals.includes(outcome.reason);
     const isKept = isToldUnknown || outcome?.kind === "lost";
     this.world.verdict.expect(isKept, "nobody uses an invitation of somebody else", request, outcome);
   }

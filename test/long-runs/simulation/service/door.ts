@@ -9,11 +9,12 @@ import {
   requireServer,
 } from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
+import { requiresProof } from "../../../../src/worker/badges/binding.ts";
 import { decodeFeedCursor, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { decodeCursor, pageBadges } from "../../../../src/worker/badges/list.ts";
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
-import { badgeStore, changeBadge } from "../../../../src/worker/badges/transitions.ts";
+import { badgeStore, changeBadge, rebindBadge } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
@@ -29,8 +30,8 @@ interface Device {
 /** A device's call; `key` names the key that its proof would be by, null: it has none. */
 type DeviceCall = Device & { key: string | null };
 
-/** Of every key: what a door does with it is tested elsewhere. */
-const JWK = { kty: "EC", crv: "P-256", x: "x", y: "y" } as const;
+/** A public key that has the name of its key in it: whoever holds that one passes the challenge of a door. */
+const jwkOf = (key: string) => ({ kty: "EC", crv: "P-256", x: key, y: "y" }) as const;
 
 export interface UserDevice extends Device {
   userId: string;
@@ -66,7 +67,7 @@ const CALLS = {
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
     const { application, device } = await deviceCaller(context, request);
     const { base64: clientSignature, badgeNumber, key } = request;
-    const proven = key === null ? null : { thumbprint: key, jwk: JWK };
+    const proven = key === null ? null : { thumbprint: key, jwk: jwkOf(key) };
     return signBadge(context, application, { device, clientSignature, badgeNumber, key: proven });
   },
 
@@ -111,6 +112,11 @@ const CALLS = {
     return changeBadge(context, applicationId, number, step);
   },
 
+  async rebind(context: Context, request: Credentials & { number: number }) {
+    const { applicationId, number } = await serverCaller(context, request);
+    return rebindBadge(context, applicationId, number);
+  },
+
   async block(context: Context, request: Credentials & { userId: string }) {
     const { applicationId, userId } = await serverCaller(context, request);
     return blockUser(badgeStore(context), { applicationId, userId });
@@ -152,9 +158,10 @@ export async function carryOut<Name extends CallName>(
   }
 }
 
-async function deviceCaller(context: Context, { applicationId, udid }: Device) {
+async function deviceCaller(context: Context, { applicationId, udid, key }: DeviceCall) {
   const credentials = presented({ applicationId, udid, secret: null });
   const application = await requireApplication(context, credentials, "INVALID_APPLICATIONID");
+  if (key === null && (await requiresProof(context, application))) throw new Refusal("INVALID_PROOF");
   return { application, device: await deviceOf(context.custody, application, udid) };
 }
 
