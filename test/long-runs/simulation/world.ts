@@ -77,7 +77,7 @@ export class World extends Seeded {
 
   readonly env = env;
   readonly wire = new Wire(this);
-  readonly d1 = new D1Server(this.dice.of("d1"), (changes, lateMilliseconds) => {
+  readonly d1 = new D1Server(this, (changes, lateMilliseconds) => {
     this.rows.see(changes, lateMilliseconds);
     this.life.see(changes);
     this.bindings.see(changes, lateMilliseconds);

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
 import type { SQLOutputValue } from "node:sqlite";
 import { Dice } from "../../dice.ts";
-import { migrationFiles } from "../../migrations.ts";
 import { standIn } from "../../stand-in.ts";
+import { Member } from "../member.ts";
+import type { World } from "../world.ts";
+import { Copies, SCHEMA } from "./copies.ts";
 import { requireProcess } from "./process.ts";
 import { type Row, Sqlite } from "./sqlite.ts";
 
@@ -14,11 +15,7 @@ export interface Change {
 }
 
 /** One database for all seeds, made from the migrations; emptied for each. */
-const sqlite = new Sqlite(
-  migrationFiles()
-    .map((file) => readFileSync(file, "utf8"))
-    .join("\n"),
-);
+const sqlite = new Sqlite(SCHEMA);
 
 const RESTORED_TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock", "application"] as const;
 
@@ -53,18 +50,24 @@ function readRow(json: SQLOutputValue | undefined): Row | null {
   return typeof json === "string" ? JSON.parse(json) : null;
 }
 
+/** How often a read that a copy may respond to goes to one. */
+const COPY_CHANCE = 0.8;
+
 export interface Statement {
   sql: string;
   parameters: readonly unknown[];
 }
 
-/** D1's side: one transaction at a time, in the order in which they arrive. */
-export class D1Server {
+/** D1's side: one transaction at a time, in the order in which they arrive; and its read copies. */
+export class D1Server extends Member {
+  readonly copies: Copies = new Copies(this.world);
+  readonly #dice = this.world.dice.of("sessions");
   readonly #watcher: (changes: readonly Change[], lateMilliseconds: number) => void;
 
   /** @param watcher is told of every transaction that changed something, and how long after it was sent it did */
-  constructor(ownDice: Dice, watcher: (changes: readonly Change[], lateMilliseconds: number) => void) {
-    dice = ownDice;
+  constructor(world: World, watcher: (changes: readonly Change[], lateMilliseconds: number) => void) {
+    super(world);
+    dice = world.dice.of("d1");
     this.#watcher = watcher;
     sqlite.clear();
     changes = [];
@@ -73,9 +76,10 @@ export class D1Server {
   /** One transaction. @throws Error as D1 words it; then nothing was changed */
   execute(statements: readonly Statement[], lateMilliseconds = 0): D1Result[] {
     try {
-      const results = sqlite.transaction(() =>
-        statements.map(({ sql, parameters }) => toResult(sqlite.run(sql, parameters))),
-      );
+      const results: D1Result[] = [];
+      const work = () => sqlite.transaction(() => results.push(...run(sqlite, statements, true)));
+      if (statements.every(isRead)) work();
+      else this.copies.add(sqlite.record(work));
       if (changes.length > 0) this.#watcher(changes, lateMilliseconds);
       return results;
     } catch (error) {
@@ -83,6 +87,23 @@ export class D1Server {
     } finally {
       changes = [];
     }
+  }
+
+  /**
+   * The same within a session, whose bookmark says how new the copy must be at least that responds.
+   *
+   * @param bookmark a position; null: only the primary may respond
+   */
+  async executeNear(
+    statements: readonly Statement[],
+    bookmark: number | null,
+    lateMilliseconds: number,
+  ): Promise<{ results: D1Result[]; bookmark: number }> {
+    if (bookmark !== null && statements.every(isRead) && this.#dice.chance(COPY_CHANCE)) {
+      const copy = await this.copies.find(bookmark);
+      return { results: run(copy.sqlite, statements, false), bookmark: copy.position };
+    }
+    return { results: this.execute(statements, lateMilliseconds), bookmark: this.copies.position };
   }
 
   /** For whoever looks on: reads without being part of the service. */
@@ -99,32 +120,42 @@ export class D1Server {
 
   /** Time Travel. The service's own rows go back; what only the administrator writes does not matter to it, and stays. */
   restore(): void {
-    sqlite.transaction(() => {
+    const changeset = sqlite.record(() => {
       for (const table of RESTORED_TABLES.filter((name) => name !== "application")) {
         sqlite.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`);
       }
       sqlite.exec(`UPDATE main.application
         SET feed_epoch = (SELECT feed_epoch FROM copy.application AS copied WHERE copied.id = application.id)`);
     });
+    this.copies.add(changeset);
+    this.copies.refresh();
     changes = [];
   }
 }
 
-function toResult({ rows, changes: changed }: { rows: Row[]; changes: number }): D1Result {
+const isRead = ({ sql }: Statement): boolean => /^\s*SELECT/i.test(sql);
+
+function run(database: Sqlite, statements: readonly Statement[], isPrimary: boolean): D1Result[] {
   const zeroes = { duration: 0, size_after: 0, rows_read: 0, rows_written: 0, last_row_id: 0 };
-  return { success: true, results: rows, meta: { ...zeroes, changed_db: changed > 0, changes: changed } };
+  return statements.map(({ sql, parameters }) => {
+    const { rows, changes: changed } = database.run(sql, parameters);
+    const meta = { ...zeroes, changed_db: changed > 0, changes: changed, served_by_primary: isPrimary };
+    return { success: true, results: rows, meta };
+  });
 }
 
 const unbound = new WeakMap<D1PreparedStatement, Statement>();
 
-function makeStatement(statement: Statement): D1PreparedStatement {
+type Send = (statements: readonly Statement[]) => Promise<D1Result[]>;
+
+function makeStatement(statement: Statement, send: Send): D1PreparedStatement {
   const execute = async () => {
     const [result] = await send([statement]);
     if (!result) throw new Error("D1 gives one result for each statement");
     return result;
   };
   const made = standIn<D1PreparedStatement>("a D1 statement", {
-    bind: (...parameters: unknown[]) => makeStatement({ ...statement, parameters }),
+    bind: (...parameters: unknown[]) => makeStatement({ ...statement, parameters }, send),
     all: execute,
     run: execute,
     raw: async () => (await execute()).results.map((row) => Object.values(row ?? {})),
@@ -133,15 +164,49 @@ function makeStatement(statement: Statement): D1PreparedStatement {
   return made;
 }
 
-/** D1 as the service sees it, in whatever process the service runs. */
-export const d1Binding = standIn<D1Database>("D1", {
-  prepare: (sql: string) => makeStatement({ sql, parameters: [] }),
+const statementsBy = (send: Send) => ({
+  prepare: (sql: string) => makeStatement({ sql, parameters: [] }, send),
   batch: (batch: D1PreparedStatement[]) => {
     const statements = batch.map((made) => unbound.get(made)).filter((statement) => statement !== undefined);
     if (statements.length === 0) throw new Error("D1_ERROR: No SQL statements detected.");
     return send(statements);
   },
 });
+
+/** D1 as the service sees it, in whatever process the service runs: outside of sessions, the primary. */
+export const d1Binding = standIn<D1Database>("D1", {
+  ...statementsBy(async (statements) => (await send(statements, null)).results),
+  withSession: (first: string) => openSession(first === "first-primary" ? null : requirePosition(first)),
+});
+
+/** Its first query goes to the primary if `bookmark` is null; each later one goes to what is as new as the one before it. */
+function openSession(bookmark: number | null): D1DatabaseSession {
+  let latest = bookmark;
+  const statements = statementsBy(async (sent) => {
+    const { results, bookmark: reached } = await send(sent, latest);
+    latest = Math.max(latest ?? 0, reached);
+    return results;
+  });
+  return standIn<D1DatabaseSession>("a D1 session", {
+    ...statements,
+    getBookmark: () => (latest === null ? null : bookmarkOf(latest)),
+  });
+}
+
+export const bookmarkOf = (position: number): string =>
+  `${position.toString(16).padStart(8, "0")}-00000000-00000000-${"0".repeat(32)}`;
+
+/** @returns null for what D1 does not take as a bookmark */
+export function positionOf(bookmark: string): number | null {
+  const [, position] = /^([0-9a-f]{8})-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$/.exec(bookmark) ?? [];
+  return position === undefined ? null : Number.parseInt(position, 16);
+}
+
+function requirePosition(first: string): number {
+  const position = first === "first-unconstrained" ? 0 : positionOf(first);
+  if (position === null) throw new Error(`D1_ERROR: ${first} is no bookmark`);
+  return position;
+}
 
 /** What D1 says when a call fails; the last one must not be tried again at once. */
 const ERRORS = [
@@ -152,14 +217,14 @@ const ERRORS = [
   "D1_ERROR: D1 DB is overloaded. Requests queued for too long.",
 ] as const;
 
-function send(statements: readonly Statement[]): Promise<D1Result[]> {
+function send(statements: readonly Statement[], bookmark: number | null) {
   const process = requireProcess();
   const { wire, d1, serviceDice, timeline } = process.world;
   const sentAt = timeline.now;
   return wire.call(process, {
     part: "d1",
     what: `D1 ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
-    effect: () => d1.execute(statements, timeline.now - sentAt),
+    effect: () => d1.executeNear(statements, bookmark, timeline.now - sentAt),
     error: () => new Error(serviceDice.oneOf(ERRORS)),
   });
 }

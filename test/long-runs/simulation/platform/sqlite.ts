@@ -38,6 +38,22 @@ export class Sqlite {
     }
   }
 
+  /** What some work changes, in SQLite's own format. */
+  record(work: () => void): Uint8Array {
+    const session = this.#db.createSession();
+    try {
+      work();
+      return session.changeset();
+    } finally {
+      session.close();
+    }
+  }
+
+  /** Changes the same. @throws Error when it is not on the same rows */
+  apply(changeset: Uint8Array): void {
+    if (!this.#db.applyChangeset(changeset)) throw new Error("a copy is not what it was made from");
+  }
+
   /** A function that SQL can call, or calls in place of its own. */
   define(name: string, call: (...values: SQLOutputValue[]) => SQLInputValue): void {
     this.#db.function(name, { varargs: true }, call);
