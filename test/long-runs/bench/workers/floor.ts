@@ -1,4 +1,4 @@
-import { applicationId } from "../../../../src/shared/identifiers.ts";
+import { parseApplicationId } from "../../../../src/shared/identifiers.ts";
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
  * the same crypto, by the service's own SQL and allocator object. No router, no validation, no error responses, no headers,
@@ -75,12 +75,13 @@ async function findApplication(env: Env, id: string): Promise<Application> {
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
   const { registry, db, custody } = createContext(env, () => {});
-  const registered = await registry.findFresh(db, id, Date.now());
+  const applicationId = parseApplicationId(id);
+  const registered = applicationId && (await registry.findFresh(db, applicationId, Date.now()));
   if (!registered) throw new Error("a benchmark calls its own applications");
   // An application of the benchmark has one signing key.
   const [signingKey] = registered.signingKeys;
-  const privateKey = await custody.signingKey(id, signingKey.kid, signingKey);
-  const hmacKey = await custody.deviceKey(id, registered.deviceKey);
+  const privateKey = await custody.signingKey(registered.id, signingKey.kid, signingKey);
+  const hmacKey = await custody.deviceKey(registered.id, registered.deviceKey);
   const application = { ...registered, hmacKey, signingKey, privateKey, loadedAt: Date.now() };
   applications.set(id, application);
   return application;
