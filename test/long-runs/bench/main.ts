@@ -20,19 +20,12 @@ own on disk, built alike, and serve the same calls of 64 clients:
   peer     the design most people would write: Hono and D1, a counter row,
            webhooks sent after the response
 
-A round measures every operation on every side. What is shown are medians of the
-rounds' ratios with their 95 % intervals; a row is a tie when its interval
-overlaps that of floor against floor. Every response is checked, every side sends
-its webhooks while it is measured, and its CPU time counts until the last one has
-arrived. docs/performance.md says how to read the figures.
+Every round measures every operation on every side. With --own-cost, service and
+floor are called in their own isolates, with D1 and rate limits memoised and log
+lines discarded: what is left is the CPU time of the Worker's code, of WebCrypto
+and of the runtime's requests and responses.
 
-With --own-cost, service and floor are called in their own isolates, with D1 and
-rate limits memoised and log lines discarded: what is left is the CPU time of the
-Worker's code, of WebCrypto and of the runtime's requests and responses.
-
---json writes {measuredAt, machine, plan, operations, measurements}; with
---own-cost {measuredAt, machine, isCpuTime, operations: [{name,
-serviceMicroseconds, floorMicroseconds, …}], measurements}.`;
+docs/performance.md says how to read the figures, and what --json writes.`;
 
 const SIDES: readonly SideName[] = ["service", "floor", "twin", "peer"];
 const OWN_COST_SIDES: readonly SideName[] = ["service", "floor", "twin"];

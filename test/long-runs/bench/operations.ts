@@ -44,8 +44,8 @@ export interface Operation {
   sendsWebhooks?: true;
   /** Whether only the service knows such calls: then no other side is measured. */
   isServiceOnly?: true;
-  /** The next call of these clients. @param place of the call among those that are made together */
-  next(clients: Clients, place: number): Expectation;
+  /** The next call of these clients. */
+  next(clients: Clients): Expectation;
   /** An operation whose results, kept in this list of the clients, this one uses up: one a call, or `one` for all calls. */
   needs?: { operation: Operation; list: "devices" | "suspended" | "invitations"; one?: true };
 }
@@ -58,7 +58,7 @@ export function neededCalls({ needs }: Operation, clients: Clients, count: numbe
 
 /** The next calls, made together. */
 export const nextCalls = ({ next }: Operation, clients: Clients, count: number): Expectation[] =>
-  Array.from({ length: Math.max(0, count) }, (_, place) => next(clients, place));
+  Array.from({ length: Math.max(0, count) }, () => next(clients));
 
 /** @returns what is wrong with the responses, in words */
 export async function faultsOf(exchanges: readonly Exchange[]): Promise<string[]> {
@@ -123,9 +123,9 @@ function newBadge(name: string, kind: keyof Applications, most: number): Operati
   return {
     name,
     ...(kind === "withWebhook" && { sendsWebhooks: true }),
-    next(clients, place) {
+    next(clients) {
       const applications = clients.applications[kind].slice(0, most);
-      const application = applications[place % applications.length] ?? first(clients);
+      const application = applications[clients.counter % applications.length] ?? first(clients);
       const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
       return {
         call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),

@@ -73,7 +73,7 @@ async function drive({ side, clients }: Contestant, name: string, calls: number)
   for (const { call, check } of neededCalls(operation, clients, 1)) {
     await check(await send(agent, side.port, call));
   }
-  const { call, check } = operation.next(clients, 0);
+  const { call, check } = operation.next(clients);
   const order: Drive = { call: withLength(call), times: calls };
   const driving = { method: "POST", path: DRIVE_PATH, headers: {}, body: JSON.stringify(order) } as const;
   const [startedAt, cpuBefore] = [performance.now(), side.cpuMilliseconds()];

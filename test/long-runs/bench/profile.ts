@@ -16,7 +16,16 @@ const SAMPLING_MICROSECONDS = 200;
 export async function profile(side: Side, work: () => Promise<unknown>): Promise<string> {
   const socket = new WebSocket(`${(await side.inspectorUrl()).origin}/core:user:${side.name}`);
   await once(socket, "open");
-  const ask = asker(socket);
+  let lastId = 0;
+  const ask = (method: string, params = {}) =>
+    new Promise<unknown>((resolve) => {
+      const asked = ++lastId;
+      socket.addEventListener("message", ({ data }) => {
+        const { id, result } = message.parse(JSON.parse(String(data)));
+        if (id === asked) resolve(result);
+      });
+      socket.send(JSON.stringify({ id: asked, method, params }));
+    });
   await ask("Profiler.enable");
   await ask("Profiler.setSamplingInterval", { interval: SAMPLING_MICROSECONDS });
   await ask("Profiler.start");
@@ -24,18 +33,4 @@ export async function profile(side: Side, work: () => Promise<unknown>): Promise
   const recorded = stopped.parse(await ask("Profiler.stop"));
   socket.close();
   return JSON.stringify(recorded.profile);
-}
-
-function asker(socket: WebSocket): (method: string, params?: object) => Promise<unknown> {
-  const waiting = new Map<number, (result: unknown) => void>();
-  let lastId = 0;
-  socket.addEventListener("message", ({ data }) => {
-    const { id, result } = message.parse(JSON.parse(String(data)));
-    if (id !== undefined) waiting.get(id)?.(result);
-  });
-  return (method, params = {}) => {
-    const id = ++lastId;
-    socket.send(JSON.stringify({ id, method, params }));
-    return new Promise((resolve) => waiting.set(id, resolve));
-  };
 }

@@ -29,11 +29,7 @@ const ENTRIES = {
 export type SideName = keyof typeof ENTRIES;
 
 /** The same Workers, called in their own isolates. */
-const DRIVEN: Partial<Record<SideName, string>> = {
-  service: `${WORKERS}/own-cost-service.ts`,
-  floor: `${WORKERS}/own-cost-floor.ts`,
-  twin: `${WORKERS}/own-cost-floor.ts`,
-};
+const drivenEntry = (name: SideName): string => `${WORKERS}/own-cost-${name === "service" ? name : "floor"}.ts`;
 
 /** Rate limits are asked and never refuse: the load comes from few devices and one address. */
 const UNREACHED_LIMIT = 1_000_000_000;
@@ -95,7 +91,7 @@ export async function withSides(
 
 /** Builds a side's Worker as it is deployed, and starts it with the bindings of its wrangler.toml and with its tables. */
 async function start(name: SideName, directory: string, { isDriven, inspects, consumes }: Running): Promise<Side> {
-  const entry = (isDriven && DRIVEN[name]) || ENTRIES[name];
+  const entry = isDriven ? drivenEntry(name) : ENTRIES[name];
   // wrangler insists on the folder of static assets, whether it has files or not.
   for (const folder of [join(PROJECT, "dist/assets"), directory]) mkdirSync(folder, { recursive: true });
   const rootPath = join(directory, "worker");
