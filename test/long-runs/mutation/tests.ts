@@ -1,10 +1,10 @@
 /** Files of `test/`, without `.test.ts`. */
-const BADGES = "badges/issue badges/round-trips badges/faults badges/restored";
+const BADGES = "badges/issue badges/round-trips badges/faults";
 const LIFE = "badges/states badges/life badges/users badges/changes badges/feed-restored";
 const STATUS = "badges/status-lists badges/status-copies";
 const INVITATIONS =
   "invitations/claim invitations/claim-groups invitations/invitations invitations/release invitations/races";
-const RECONCILED = "invitations/restored";
+const RESTORED = "badges/restored invitations/restored";
 const ALLOCATOR =
   "allocator/allocator allocator/group-commit allocator/ledger allocator/permutation allocator/range-warnings";
 const WEBHOOKS = "webhooks/delivery webhooks/answers webhooks/endpoint webhooks/policy webhooks/signature";
@@ -20,17 +20,19 @@ const VERIFY = "verify/badge-signature verify/status-list verify/possession veri
 
 /** The tests that may notice a mutant of a file, by its room; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
-  [/worker\/allocator\//, ALLOCATOR, BADGES, INVITATIONS, RECONCILED],
+  [/worker\/allocator\//, ALLOCATOR, BADGES, RESTORED, "invitations/claim-groups invitations/release"],
   [/worker\/badges\//, BADGES, LIFE, BOUND, INVITATIONS, STATUS, "http/pages"],
   [/worker\/invitations\//, INVITATIONS, "invitations/lifecycle invitations/sweep http/unavailable"],
   [/worker\/webhooks\//, WEBHOOKS],
-  [/worker\/storage\//, BADGES, INVITATIONS, WEBHOOKS, BOUND, RECONCILED, COSTS],
+  [/worker\/storage\/webhook/, WEBHOOKS],
+  [/worker\/storage\/(invitation|claim)/, INVITATIONS, BADGES, COSTS],
+  [/worker\/storage\//, BADGES, BOUND, RESTORED, COSTS],
   [/worker\/keys\/derivation/, "proofs/nonce invitations/idempotency"],
   [/worker\/proofs\//, PROOFS],
-  [/worker\/(applications|keys)\//, KEYS, DOOR, RECONCILED],
+  [/worker\/(applications|keys)\//, KEYS, DOOR, RESTORED],
   [/worker\/http\//, DOOR, OPENAPI, "bound/proved-calls", BOUND],
   [/worker\/bounded-cache/, "bounded-cache"],
-  [/worker\//, BADGES, DOOR, WEBHOOKS, RECONCILED, "webhooks/production invitations/sweep"],
+  [/worker\//, BADGES, DOOR, WEBHOOKS, RESTORED, "webhooks/production invitations/sweep"],
   [/shared\/(badge-life|storage)\//, LIFE, BADGES],
   [/shared\/card-formats/, VERIFY],
   [/shared\//, KEYS, DOOR, OPENAPI, WEBHOOKS, "webhooks/url-guard", ADMIN],
