@@ -33,7 +33,7 @@ const UDIDS = [
 ];
 
 export async function createWorld(): Promise<World> {
-  const main = await createApplication({ ...HELD, signatureLifetimeSeconds: 300 });
+  const main = await createApplication({ ...HELD, signatureLifetimeSeconds: 300, statusList: true });
   const other = await createApplication(HELD);
   const strict = await createApplication({ ...HELD, requireSecret: true });
   const disabled = await createApplication({ ...HELD, disabledAt: Date.now() });
@@ -54,6 +54,8 @@ export async function createWorld(): Promise<World> {
     userId: [...USERS, "bob"],
     invitationToken: tokens,
     applicationId: [main.id, disabled.id],
+    // The first status list.
+    n: ["0"],
   };
   const ids: Record<string, readonly string[]> = {
     listUserBadges: [...USERS, "nobody"],
