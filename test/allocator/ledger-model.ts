@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { type HolderKey, holderKeySchema } from "../../src/worker/allocator/holder.ts";
+import { IS_UNCONFIRMED } from "../../src/worker/allocator/ledger-tables.ts";
 import { freedRows, type LedgerObject } from "../support/ledger.ts";
 
 /**
@@ -41,6 +42,7 @@ export function ledgerCommands(): fc.Arbitrary<Iterable<LedgerCommand>> {
       // Often enough that several numbers are free at one time, and taken again.
       ...[1, 2, 3].flatMap(() => [holder.map(lease), holder.map(release)]),
       holder.map(confirm),
+      ...[1, 2].map(() => fc.subarray(HOLDERS).map(confirmGroup)),
       holder.map(markTaken),
       fc.integer({ min: 1, max: 4 }).map(grow),
       fc.constant(command("reclaim", reclaim)),
@@ -142,6 +144,23 @@ function confirm(holder: HolderKey): LedgerCommand {
   return command(`confirm ${holder}`, act, isHeld(holder));
 }
 
+/** The leases of those holders that have one, as a group; of the last one with another number than it has. */
+function confirmGroup(holders: readonly HolderKey[]): LedgerCommand {
+  return command(`confirmGroup ${holders}`, async (model, object) => {
+    const group = holders.flatMap((holder) => {
+      const mine = model.held.get(holder);
+      return mine ? [{ holder, mine }] : [];
+    });
+    const others = group.splice(-1);
+    const asked = [
+      ...group.map(({ holder, mine }) => ({ holder, number: mine.number })),
+      ...others.map(({ holder, mine }) => ({ holder, number: mine.number + 1 })),
+    ];
+    await object.run((ledger) => ledger.confirmGroup(asked));
+    for (const { mine } of group) mine.confirmed = true;
+  });
+}
+
 function markTaken(holder: HolderKey): LedgerCommand {
   const act: Parameters<typeof command>[1] = async (model, object) => {
     const { number } = heldBy(model, holder);
@@ -202,7 +221,9 @@ function countFresh({ size, held, free, taken }: LedgerModel): number {
 async function expectInvariants(model: LedgerModel, object: LedgerObject): Promise<void> {
   const { first, size, held, free, taken } = model;
   const stored = await object.run((_, sql) => ({
-    held: sql.exec("SELECT holder, number, leased_at, confirmed FROM lease ORDER BY holder").toArray(),
+    held: sql
+      .exec(`SELECT holder, number, leased_at, NOT ${IS_UNCONFIRMED} AS confirmed FROM lease ORDER BY holder`)
+      .toArray(),
     free: freedRows(sql).sort((one, other) => one.number - other.number),
     slots: sql.exec("SELECT slot FROM ready ORDER BY slot").toArray(),
   }));

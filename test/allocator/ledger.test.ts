@@ -485,6 +485,121 @@ describe("leases whose badge was never written (contract section 1)", () => {
   });
 });
 
+describe("leases that are confirmed as a group (contract section 1)", () => {
+  const range = rangeOf(1, 100);
+  const groupOf = (name: string, numbers: readonly number[]) =>
+    numbers.map((number, place) => ({ holder: key(`${name}-${place}`), number }));
+  const openHolders = (ledger: Ledger) => ledger.unconfirmed(NOW, 100).map(({ holder }) => holder);
+
+  it("write one row, whatever their number, together with the highest numbers that D1 has", async () => {
+    const object = createLedgerObject();
+    const seen = { position: 7, change: 9 };
+    const written = await object.run((ledger, sql) => {
+      const group = groupOf("device", leaseMany(ledger, range, 20, "device"));
+      const exec = vi.spyOn(sql, "exec");
+      ledger.confirmGroup(group, seen);
+      const rows = exec.mock.results.reduce((sum, { value }) => sum + value.rowsWritten, 0);
+      exec.mockRestore();
+      return { rows, open: openHolders(ledger) };
+    });
+    expect(written).toEqual({ rows: 1, open: [] });
+    await object.evict();
+    expect(await object.run((ledger) => ({ seen: ledger.progress.seen, open: openHolders(ledger) }))).toEqual({
+      seen,
+      open: [],
+    });
+  });
+
+  it("do not confirm what another group left behind, before, among or after them, nor another number", async () => {
+    const object = createLedgerObject();
+    const result = await object.run((ledger, sql) => {
+      const lost = leaseMany(ledger, range, 2, "lost");
+      const good = leaseMany(ledger, range, 3, "good");
+      leaseMany(ledger, range, 1, "late");
+      const [first, second, third] = groupOf("good", good);
+      if (!first || !second || !third) throw new Error("three were leased");
+      ledger.confirmGroup([first, third, { ...second, number: third.number }]);
+      const open = openHolders(ledger);
+      for (const { id } of ledger.unconfirmed(NOW, 100)) ledger.reclaim(id, NOW, NOW);
+      return { lost, open, freed: freedNumbers(sql).length, held: holds(ledger, "good-0", first.number) };
+    });
+    expect(result.open).toEqual(["lost-0", "lost-1", "good-1", "late-0"]);
+    expect(result).toMatchObject({ freed: 4, held: true });
+  });
+
+  it("confirm a lease of an earlier group that D1 turns out to have", async () => {
+    const object = createLedgerObject();
+    const open = await object.run((ledger) => {
+      const lost = groupOf("lost", leaseMany(ledger, range, 2, "lost"));
+      ledger.confirmGroup(groupOf("good", leaseMany(ledger, range, 1, "good")));
+      ledger.confirmGroup(lost.slice(0, 1));
+      return openHolders(ledger);
+    });
+    expect(open).toEqual(["lost-1"]);
+  });
+
+  it.each([
+    ["markTaken", (ledger: Ledger, holder: HolderKey, number: number) => ledger.markTaken(holder, number)],
+    ["release", (ledger: Ledger, holder: HolderKey, number: number) => ledger.release(holder, number, NOW)],
+  ] as const)("never confirm a lease that comes after the newest has ended by %s", async (_, end) => {
+    const object = createLedgerObject();
+    await object.run((ledger) => {
+      const numbers = leaseMany(ledger, range, 3, "device");
+      ledger.confirmGroup(groupOf("device", numbers));
+      expect(ledger.finishScan()).toBe(false);
+      for (const [place, number] of numbers.entries()) end(ledger, key(`device-${place}`), number);
+      leaseMany(ledger, range, 1, "next");
+    });
+    await object.evict();
+    expect(await object.run(openHolders)).toEqual(["next-0"]);
+  });
+
+  it("are told from those of an object of an earlier release, where each lease has its own mark", async () => {
+    const object = createLedgerObject();
+    const kept = await object.run((ledger, sql) => {
+      const numbers = leaseMany(ledger, range, 4, "old");
+      // As version 1.0.0 left it: a column for each, and no row for all.
+      sql.exec("UPDATE lease SET confirmed = holder IN ('old-0', 'old-2')");
+      sql.exec("DROP TABLE progress; INSERT INTO high_water (id, position, change) VALUES (1, 3, 5)");
+      return numbers;
+    });
+    await object.evict();
+    const found = await object.run((ledger) => {
+      const before = openHolders(ledger);
+      const fresh = groupOf("new", leaseMany(ledger, range, 2, "new"));
+      const { seen } = ledger.progress;
+      ledger.confirmGroup(fresh.slice(0, 1), { position: 4, change: 4 });
+      return { before, seen, after: openHolders(ledger), noted: ledger.progress.seen };
+    });
+    expect(found).toEqual({
+      before: ["old-1", "old-3"],
+      seen: { position: 3, change: 5 },
+      after: ["old-1", "old-3", "new-1"],
+      noted: { position: 4, change: 5 },
+    });
+    expect(await object.run((ledger) => leaseMany(ledger, range, 4, "old"))).toEqual(kept);
+  });
+
+  it("are counted on from the last one in a table that counts by itself, as in objects of release 1.0", async () => {
+    const object = createLedgerObject();
+    await object.run((_, sql) => {
+      sql.exec(`DROP TABLE lease; CREATE TABLE lease (id INTEGER PRIMARY KEY AUTOINCREMENT, holder TEXT NOT NULL UNIQUE,
+        number INTEGER NOT NULL, leased_at INTEGER NOT NULL, confirmed INTEGER NOT NULL)`);
+      sql.exec(
+        "INSERT INTO lease (holder, number, leased_at, confirmed) VALUES ('old-0', 500, 0, 1), ('old-1', 501, 0, 1)",
+      );
+      sql.exec("DELETE FROM lease WHERE holder = 'old-1'; UPDATE reclaim SET scanned_through = 2");
+    });
+    await object.evict();
+    const ids = await object.run((ledger, sql) => {
+      leaseMany(ledger, range, 2, "new");
+      return sql.exec("SELECT id FROM lease ORDER BY id").toArray();
+    });
+    expect(ids).toEqual([{ id: 1 }, { id: 3 }, { id: 4 }]);
+    expect(await object.run(openHolders)).toEqual(["new-0", "new-1"]);
+  });
+});
+
 describe("any sequence of events (contract sections 1 and 5)", () => {
   it("leaves no number with two holders or outside the range, and leases fresh numbers before freed ones", {
     timeout: byEffort(60_000, 300_000),

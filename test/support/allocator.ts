@@ -2,6 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import type { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { Ledger } from "../../src/worker/allocator/ledger.ts";
+import { IS_UNCONFIRMED } from "../../src/worker/allocator/ledger-tables.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 
 export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator> => env.ALLOCATOR.getByName(id);
@@ -44,7 +45,7 @@ export function leasesOf(application: { id: string }): Promise<StoredLease[]> {
   return withLedger(application, (_, { sql }) =>
     sql
       .exec<{ holder: string; number: number; confirmed: number }>(
-        "SELECT holder, number, confirmed FROM lease ORDER BY id",
+        `SELECT holder, number, NOT ${IS_UNCONFIRMED} AS confirmed FROM lease ORDER BY id`,
       )
       .toArray()
       .map(({ holder, number, confirmed }) => ({ holder, number, confirmed: confirmed === 1 })),

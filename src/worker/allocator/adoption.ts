@@ -1,6 +1,7 @@
 import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import { FreedNumbers } from "./freed-numbers.ts";
 import { badgeHolder, type HolderKey, holderKey, holderKeySchema, invitationOf } from "./holder.ts";
+import { IS_UNCONFIRMED } from "./ledger-tables.ts";
 import { integer } from "./sql.ts";
 
 /** A number's owner as D1 has it. */
@@ -41,7 +42,8 @@ export function adoptBadges(sql: SqlStorage, badges: readonly KnownBadge[], now:
        SELECT value ->> 'holder', value ->> 'number', ?2, 1, value ->> 'claimedBy' FROM json_each(?1) WHERE true
        ON CONFLICT (holder) DO UPDATE
          SET number = excluded.number, confirmed = 1, claimed_by = coalesce(excluded.claimed_by, claimed_by)
-         WHERE number <> excluded.number OR confirmed = 0 OR claimed_by IS NULL AND excluded.claimed_by IS NOT NULL
+         WHERE number <> excluded.number OR ${IS_UNCONFIRMED}
+           OR claimed_by IS NULL AND excluded.claimed_by IS NOT NULL
        RETURNING id`,
       JSON.stringify(leases),
       now,
@@ -54,7 +56,7 @@ function findReplaced(sql: SqlStorage, leases: readonly { holder: HolderKey; num
   return sql
     .exec(
       `SELECT lease.number FROM json_each(?) JOIN lease ON lease.holder = value ->> 'holder'
-       WHERE lease.confirmed = 0 AND lease.claimed_by IS NULL AND lease.number <> value ->> 'number'`,
+       WHERE ${IS_UNCONFIRMED} AND lease.claimed_by IS NULL AND lease.number <> value ->> 'number'`,
       JSON.stringify(leases),
     )
     .toArray()

@@ -1,5 +1,6 @@
 import { MAX_GROUP_BADGES, MAX_LEASE_ATTEMPTS } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
+import { type HighWater, NO_BADGE_YET } from "../../shared/storage/high-water.ts";
 import type { BadgeWrite, WriteResult } from "../storage/badge-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { HolderKey } from "./holder.ts";
@@ -37,8 +38,8 @@ export type AllocationResult =
 
 /** D1, as allocations use it. */
 export interface AllocationStorage {
-  /** Writes everything in one transaction. */
-  write(this: void, writes: readonly BadgeWrite[]): Promise<WriteResult[]>;
+  /** Writes everything in one transaction. `written`: the highest numbers that were written */
+  write(this: void, writes: readonly BadgeWrite[]): Promise<{ results: WriteResult[]; written: HighWater }>;
   /** Skips the next numbers as far as D1 already has them. */
   skipKnownNumbers(this: void): Promise<void>;
   /** Settles unconfirmed leases that are old enough. @returns whether that freed a number */
@@ -100,28 +101,38 @@ export class Allocations {
       const lease = leases[index];
       return lease?.kind === "leased" ? [write(lease.number)] : [];
     });
-    const written = writes.length === 0 ? [] : await this.#storage.write(writes);
-    const remaining = written.values();
+    const { results: outcomes, written } =
+      writes.length === 0 ? { results: [], written: NO_BADGE_YET } : await this.#storage.write(writes);
+    const remaining = outcomes.values();
+    const confirmed: { holder: HolderKey; number: number }[] = [];
     const results = group.map((allocation, index): AllocationResult | null => {
       const lease = leases[index];
       if (lease?.kind !== "leased") return lease ?? null;
       const { value: result } = remaining.next();
       if (!result) throw new Error("D1 returned fewer results than leases were written");
-      return this.#apply(allocation, lease.number, result);
+      return this.#apply(allocation, lease.number, result, () => {
+        confirmed.push({ holder: allocation.holder, number: lease.number });
+      });
     });
-    this.#listener.recorded(pendingEvents(writes, written));
+    this.#ledger.confirmGroup(confirmed, written);
+    this.#listener.recorded(pendingEvents(writes, outcomes));
     return results;
   }
 
-  /** Updates the ledger to match D1's result. @returns null when it must be tried again */
-  #apply({ holder, until }: Allocation, number: number, result: WriteResult): AllocationResult | null {
+  /** Updates the ledger to match D1's result, but for the leases to be confirmed. @returns null when it must be tried again */
+  #apply(
+    { holder, until }: Allocation,
+    number: number,
+    result: WriteResult,
+    confirm: () => void,
+  ): AllocationResult | null {
     switch (result.kind) {
       case "written":
         if (Date.now() >= until) return { kind: "unavailable" };
-        this.#ledger.confirm(holder, number);
+        confirm();
         return { kind: "written", number: result.number, wakeUps: [] };
       case "existing":
-        if (result.number === number) this.#ledger.confirm(holder, number);
+        if (result.number === number) confirm();
         else this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "ended":
@@ -129,7 +140,7 @@ export class Allocations {
         this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "mismatched":
-        if (result.isReserved) this.#ledger.confirm(holder, number);
+        if (result.isReserved) confirm();
         else this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "mismatched" };
       case "blocked":

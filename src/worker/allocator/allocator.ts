@@ -18,7 +18,6 @@ import { adoptBadges, type InvitationLeases, type KnownBadge, listInvitationLeas
 import { type AllocationResult, type AllocationRules, Allocations } from "./allocations.ts";
 import { type ClaimResult, Claims } from "./claims.ts";
 import { settleUnconfirmed, skipKnownNumbers } from "./comparison.ts";
-import { HighWaterMark } from "./high-water-mark.ts";
 import { badgeHolder, type HolderKey, holderKey } from "./holder.ts";
 import { Ledger } from "./ledger.ts";
 import { OwnApplicationId } from "./own-application-id.ts";
@@ -66,7 +65,6 @@ type EndedLease = Omit<EndedInvitation, "number"> & { number?: number };
 export class Allocator extends DurableObject<Env> {
   readonly #ledger = new Ledger(this.ctx.storage.sql);
   readonly #applicationId = new OwnApplicationId(this.ctx.storage.sql, this.ctx.id.name);
-  readonly #highWater = new HighWaterMark(this.ctx.storage.sql);
   readonly #warnings = new RangeWarnings(this.ctx.storage.sql);
   readonly #alarm = new ReclaimAlarm(this.ctx.storage, this.#ledger);
   readonly #settlement = new Settlement(this.#ledger, () => this.#openDatabase());
@@ -75,10 +73,7 @@ export class Allocator extends DurableObject<Env> {
     {
       write: async (writes) => {
         await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#alarm.ensure());
-        const { seen } = this.#highWater;
-        const { results, written } = await writeBadges(this.#openDatabase(), this.#applicationId.value, writes, seen);
-        this.#highWater.note(written);
-        return results;
+        return writeBadges(this.#openDatabase(), this.#applicationId.value, writes, this.#ledger.progress.seen);
       },
       skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
       settleOldLeases: () => this.#settlement.settleOldLeases(),
@@ -91,9 +86,9 @@ export class Allocator extends DurableObject<Env> {
   readonly #claims = new Claims(
     this.#ledger,
     async (claims) => {
-      const { seen } = this.#highWater;
+      const { seen } = this.#ledger.progress;
       const { results, written } = await writeClaims(this.#openDatabase(), this.#applicationId.value, claims, seen);
-      this.#highWater.note(written);
+      this.#ledger.progress.note(written);
       return results;
     },
     (eventIds) => this.#wake(eventIds),
@@ -149,7 +144,7 @@ export class Allocator extends DurableObject<Env> {
   }
 
   async #transition(transitions: readonly HeldTransition[]): Promise<TransitionResult> {
-    const { seen } = this.#highWater;
+    const { seen } = this.#ledger.progress;
     const { changed, revoked, events } = await writeTransitions(
       this.#openDatabase(),
       this.#applicationId.value,
@@ -160,7 +155,7 @@ export class Allocator extends DurableObject<Env> {
     for (const { number, holder, changedAt } of transitions) {
       if (isRevoked.has(number)) this.#ledger.noteRevocation(holder, number, changedAt);
     }
-    this.#highWater.note({ position: 0, change: Math.max(0, ...changed.map(({ change }) => change)) });
+    this.#ledger.progress.note({ position: 0, change: Math.max(0, ...changed.map(({ change }) => change)) });
     this.#wake(events);
     return { kind: "written", changes: changed };
   }

@@ -1,4 +1,12 @@
 /**
+ * Whether a lease is unconfirmed: nobody knows whether D1 has its number. `confirmed` is 0 for no, 1 for yes, and 2 for "as
+ * soon as `progress` has reached its ID". A new lease is a 2, so a group of leases is confirmed by one row, whatever its
+ * size, and not by a row for each. Before `progress` passes a lease that is not confirmed, that one becomes a 0.
+ */
+export const IS_UNCONFIRMED =
+  "(lease.confirmed = 0 OR lease.confirmed = 2 AND lease.id > (SELECT confirmed_through FROM progress))";
+
+/**
  * Creates the tables of an application's object and adds columns that are missing. Objects live for years, so this is only
  * ever added to.
  */
@@ -7,7 +15,7 @@ export function createTables(sql: SqlStorage): void {
     CREATE TABLE IF NOT EXISTS permutation_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS segment (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL);
     CREATE TABLE IF NOT EXISTS lease (
-      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      id INTEGER PRIMARY KEY,
       holder TEXT NOT NULL UNIQUE,
       number INTEGER NOT NULL,
       leased_at INTEGER NOT NULL,
@@ -30,6 +38,13 @@ export function createTables(sql: SqlStorage): void {
       position INTEGER NOT NULL,
       change INTEGER NOT NULL
     );
+    CREATE TABLE IF NOT EXISTS progress (
+      id INTEGER PRIMARY KEY CHECK (id = 1),
+      position INTEGER NOT NULL,
+      change INTEGER NOT NULL,
+      confirmed_through INTEGER NOT NULL
+    );
+    INSERT OR IGNORE INTO progress (id, position, change, confirmed_through) VALUES (1, 0, 0, 0);
     CREATE TABLE IF NOT EXISTS clock_sequence (id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL);
   `);
   // Holder key of the user device that claimed the lease's invitation.

@@ -1,8 +1,10 @@
 import type { NumberRange } from "../../shared/number-range.ts";
+import { type HighWater, NO_BADGE_YET } from "../../shared/storage/high-water.ts";
 import { FreedNumbers } from "./freed-numbers.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
 import { type HolderKey, holderKeySchema } from "./holder.ts";
-import { createTables } from "./ledger-tables.ts";
+import { createTables, IS_UNCONFIRMED } from "./ledger-tables.ts";
+import { Progress } from "./progress.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
 export type Lease = { kind: "leased"; number: number } | { kind: "exhausted" };
@@ -25,6 +27,7 @@ export interface UnconfirmedLease {
  * leased to anybody else, and a device that asks again gets its old one.
  */
 export class Ledger {
+  readonly progress: Progress;
   readonly #sql: SqlStorage;
   readonly #fresh: FreshNumbers;
   readonly #freed: FreedNumbers;
@@ -32,6 +35,7 @@ export class Ledger {
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     createTables(sql);
+    this.progress = new Progress(sql);
     this.#fresh = new FreshNumbers(sql);
     this.#freed = new FreedNumbers(sql);
   }
@@ -43,12 +47,15 @@ export class Ledger {
    * @param now milliseconds
    */
   lease(holder: HolderKey, range: NumberRange, reuseAfterSeconds: number, now: number): Lease {
-    const held = this.#first("SELECT number, confirmed, claimed_by FROM lease WHERE holder = ?", holder);
-    const keepsNumber =
-      held && (held.confirmed === 1 || held.claimed_by !== null || integer(held.number) <= range.last);
+    const held = this.#first(
+      `SELECT number, ${IS_UNCONFIRMED} AS unconfirmed, claimed_by FROM lease WHERE holder = ?`,
+      holder,
+    );
+    const isOpen = held?.unconfirmed === 1;
+    const keepsNumber = held && (!isOpen || held.claimed_by !== null || integer(held.number) <= range.last);
     if (held && keepsNumber) {
       // The reclaim delay restarts with every try, so that no request is under way when a lease is reclaimed.
-      if (held.confirmed === 0) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
+      if (isOpen) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
       return { kind: "leased", number: integer(held.number) };
     }
     if (held) {
@@ -59,8 +66,23 @@ export class Ledger {
     this.#freed.update(rules);
     const number = this.#fresh.take(range, (beyond) => this.#freed.setAside(beyond, now)) ?? this.#freed.take(rules);
     if (number === null) return { kind: "exhausted" };
-    this.#sql.exec("INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 0)", holder, number, now);
+    this.#insert(holder, number, now);
     return { kind: "leased", number };
+  }
+
+  /**
+   * Its ID is higher than all before, also than those of leases that have ended: what `confirmGroup` and `finishScan` have
+   * recorded holds for every lease up to an ID. AUTOINCREMENT, which tables of earlier releases have, would cost a row more.
+   */
+  #insert(holder: HolderKey, number: number, now: number): void {
+    this.#sql.exec(
+      `INSERT INTO lease (id, holder, number, leased_at, confirmed)
+       SELECT 1 + max(confirmed_through, scanned_through, coalesce((SELECT max(id) FROM lease), 0)), ?, ?, ?, 2
+       FROM progress, reclaim`,
+      holder,
+      number,
+      now,
+    );
   }
 
   /** How many numbers of the range were never leased. */
@@ -79,7 +101,30 @@ export class Ledger {
 
   /** Records that D1 has the badge or reservation of this lease, so it is never reclaimed. */
   confirm(holder: HolderKey, number: number): void {
-    this.#sql.exec("UPDATE lease SET confirmed = 1 WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
+    const confirm = `UPDATE lease SET confirmed = 1 WHERE holder = ? AND number = ? AND ${IS_UNCONFIRMED}`;
+    this.#sql.exec(confirm, holder, number);
+  }
+
+  /**
+   * The same for the leases of a group, which mostly came just before. It writes one row, together with the highest numbers
+   * that were written: all newer leases are confirmed but those that are listed as unconfirmed first, one by one. These are
+   * few: they were left behind by a group that failed, or D1 refused the badge.
+   */
+  confirmGroup(leases: readonly { holder: HolderKey; number: number }[], written: HighWater = NO_BADGE_YET): void {
+    const confirmed = JSON.stringify(leases.map(({ holder, number }) => [holder, number]));
+    this.#sql.exec(
+      `UPDATE lease SET confirmed = 1 FROM json_each(?) AS asked
+       WHERE lease.holder = asked.value ->> 0 AND lease.number = asked.value ->> 1 AND lease.confirmed = 0`,
+      confirmed,
+    );
+    this.#sql.exec(
+      `UPDATE lease SET confirmed = 0
+       WHERE id > (SELECT confirmed_through FROM progress) AND confirmed = 2
+         AND (holder, number) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`,
+      confirmed,
+    );
+    const newest = this.#first("SELECT max(id) AS id FROM lease WHERE id > (SELECT confirmed_through FROM progress)");
+    this.progress.note(written, newest?.id == null ? undefined : integer(newest.id));
   }
 
   /** Whether a claimant may have the number of `holder`, an invitation. @param claimant null: anybody who is not known */
@@ -124,7 +169,8 @@ export class Ledger {
 
   /** The same for a lease that its holder needs no more, unless D1 has ever held it: D1 may have been restored since. */
   releaseUnconfirmed(holder: HolderKey, number: number, freedAt: number): void {
-    const open = this.#first("SELECT 1 FROM lease WHERE holder = ? AND number = ? AND confirmed = 0", holder, number);
+    const query = `SELECT 1 FROM lease WHERE holder = ? AND number = ? AND ${IS_UNCONFIRMED}`;
+    const open = this.#first(query, holder, number);
     if (open) this.release(holder, number, freedAt);
   }
 
@@ -153,7 +199,7 @@ export class Ledger {
     return this.#sql
       .exec(
         `SELECT id, holder, number FROM lease
-         WHERE id > (SELECT scanned_through FROM reclaim) AND confirmed = 0 AND leased_at <= ? ORDER BY id LIMIT ?`,
+         WHERE id > (SELECT scanned_through FROM reclaim) AND ${IS_UNCONFIRMED} AND leased_at <= ? ORDER BY id LIMIT ?`,
         before,
         limit,
       )
@@ -165,7 +211,7 @@ export class Ledger {
   oldestUnconfirmed(): number | null {
     const oldest = this.#first(
       `SELECT min(leased_at) AS leased_at FROM lease
-       WHERE id > (SELECT scanned_through FROM reclaim) AND confirmed = 0`,
+       WHERE id > (SELECT scanned_through FROM reclaim) AND ${IS_UNCONFIRMED}`,
     );
     return oldest?.leased_at == null ? null : integer(oldest.leased_at);
   }
@@ -173,7 +219,7 @@ export class Ledger {
   /** Ends a lease and frees its number, unless it was confirmed or requested since it was read. */
   reclaim(id: number, before: number, now: number): boolean {
     const reclaimed = this.#first(
-      "DELETE FROM lease WHERE id = ? AND confirmed = 0 AND leased_at <= ? RETURNING number",
+      `DELETE FROM lease WHERE id = ? AND ${IS_UNCONFIRMED} AND leased_at <= ? RETURNING number`,
       id,
       before,
     );
@@ -189,7 +235,7 @@ export class Ledger {
    */
   finishScan(): boolean {
     const open = this.#first(
-      "SELECT min(id) AS id FROM lease WHERE id > (SELECT scanned_through FROM reclaim) AND confirmed = 0",
+      `SELECT min(id) AS id FROM lease WHERE id > (SELECT scanned_through FROM reclaim) AND ${IS_UNCONFIRMED}`,
     );
     if (open?.id != null) {
       this.#sql.exec("UPDATE reclaim SET scanned_through = ?", integer(open.id) - 1);

@@ -58,7 +58,7 @@ function inserts(d1: DatabaseSync, object: DatabaseSync) {
     `INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
        created_at) VALUES (?, ?, ?, 'pending', ?, '2026-11-21T18:00:00.000Z', ?, ?)`,
   );
-  const lease = object.prepare("INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 1)");
+  const lease = object.prepare("INSERT INTO lease (holder, number, leased_at, confirmed) VALUES (?, ?, ?, 2)");
   const application = "app_7x2m8q4v6w9y3z5a7b1c";
   const now = 1_763_730_000_000;
   const eventId = (n: number) => `evt_01JD7X2M8Q4V6W${String(n).padStart(12, "0")}`;

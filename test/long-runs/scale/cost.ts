@@ -42,13 +42,13 @@ export const MANY = 20;
  * these integers on a real D1, a real object and its storage. docs/scale.md and the model multiply them; nothing is estimated.
  */
 export const COSTS = {
-  newBadgeWithWebhook: cost(REQUEST, [2, 21, 7], [1, 11, 6], 1),
-  newBadge: cost(REQUEST, [2, 19, 5], [1, 11, 6]),
+  newBadgeWithWebhook: cost(REQUEST, [2, 21, 7], [1, 24, 4], 1),
+  newBadge: cost(REQUEST, [2, 19, 5], [1, 24, 4]),
   existingBadge: cost(REQUEST, [1, 7, 0]),
   newerMetadata: cost(REQUEST, [2, 9, 2]),
   signature: cost(REQUEST, [1, 5, 0]),
   pageOf100: cost(REQUEST, [1, 101, 0]),
-  createInvitation: cost(REQUEST, [1, 6, 5], [1, 10, 5]),
+  createInvitation: cost(REQUEST, [1, 6, 5], [1, 24, 4]),
   /** By an application with a webhook URL. */
   claimInvitation: cost(REQUEST, [2, 30, 8], [1, 3, 2], 1),
   revokeInvitation: cost(REQUEST, [4, 15, 4], [1, 2, 4]),
@@ -64,5 +64,5 @@ export const COSTS = {
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
   manyExpiries: cost({ invocations: 0, logLines: 1 }, [2, 363, 80], [1, 40, 80]),
   /** The object's alarm, an hour after it was set, with `MANY` leases that came meanwhile. */
-  alarm: cost(NO_START, [0, 0, 0], [1, 44, 1]),
+  alarm: cost(NO_START, [0, 0, 0], [1, 46, 1]),
 } satisfies Record<string, Cost>;

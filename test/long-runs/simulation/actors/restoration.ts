@@ -1,3 +1,4 @@
+import { IS_UNCONFIRMED } from "../../../../src/worker/allocator/ledger-tables.ts";
 import type { World } from "../world.ts";
 import type { Follower } from "./follower.ts";
 
@@ -27,7 +28,8 @@ type StoredObject = ReturnType<World["objects"]["get"]>;
 
 /** Numbers whose owner an object knows: a device's lease that is confirmed, an invitation's that is claimed. */
 function numbersKnownTo(object: StoredObject): number[] {
-  const sql = `SELECT number FROM lease WHERE claimed_by IS NOT NULL OR (confirmed = 1 AND holder LIKE 'device:%')`;
+  const sql = `SELECT number FROM lease
+    WHERE claimed_by IS NOT NULL OR (NOT ${IS_UNCONFIRMED} AND holder LIKE 'device:%')`;
   return object?.sqlite.run(sql).rows.map(({ number }) => Number(number)) ?? [];
 }
 
@@ -37,6 +39,6 @@ function clockSeenBy(object: StoredObject): number {
 }
 
 function positionSeenBy(object: StoredObject): number {
-  const [row] = object?.sqlite.run("SELECT position FROM high_water").rows ?? [];
+  const [row] = object?.sqlite.run("SELECT position FROM progress").rows ?? [];
   return Number(row?.position ?? 0);
 }

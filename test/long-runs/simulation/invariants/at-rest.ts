@@ -1,3 +1,4 @@
+import { IS_UNCONFIRMED } from "../../../../src/worker/allocator/ledger-tables.ts";
 import { MAX_ATTEMPTS } from "../../../../src/worker/webhooks/policy.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -79,7 +80,7 @@ function checkLeases(
   verdict.expect(object !== undefined || badges.length === 0, "every badge has a lease", badges);
   if (!object || object.lacksAlarm) return;
   const look = (sql: string) => object.sqlite.run(sql).rows;
-  const leases = look("SELECT holder, number, confirmed FROM lease");
+  const leases = look(`SELECT holder, number, NOT ${IS_UNCONFIRMED} AS confirmed FROM lease`);
   const free = look("SELECT number FROM free UNION ALL SELECT number FROM ready UNION ALL SELECT number FROM beyond");
   const [segments] = look("SELECT coalesce(sum(used), 0) AS used FROM segment");
   const open = leases.filter(({ confirmed }) => confirmed !== 1);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { deviceId, invitationDigest } from "../../../../src/shared/identifiers.ts";
 import { holderKey } from "../../../../src/worker/allocator/holder.ts";
+import { IS_UNCONFIRMED } from "../../../../src/worker/allocator/ledger-tables.ts";
 import type { Sqlite } from "../platform/sqlite.ts";
 import type { Verdict } from "./verdict.ts";
 
@@ -35,7 +36,8 @@ export class LeaseCheck {
     if (!written.success || !holder.success || !object) return;
     const key = holderKey(holder.data);
     if (this.#released.has(key)) return;
-    const [lease] = object.sqlite.run("SELECT number, confirmed FROM lease WHERE holder = ?", [key]).rows;
+    const query = `SELECT number, NOT ${IS_UNCONFIRMED} AS confirmed FROM lease WHERE holder = ?`;
+    const [lease] = object.sqlite.run(query, [key]).rows;
     const isConfirmed = lease === undefined || lease.number !== written.data.number || lease.confirmed === 1;
     this.#verdict.expect(isConfirmed, "the lease of a written badge is confirmed", key, lease);
   }
