@@ -144,6 +144,14 @@ export const REBIND_WINDOW_HOURS = 24;
 /** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
 export const NONCE_CLOCK_SKEW_SECONDS = 10;
 
+// Reads near the caller (contract section 16)
+/** Longest that a copy of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
+export const NEAR_DEADLINE_MILLISECONDS = 1000;
+/** Maximum age of a copy that may accept a badge. The contract allows 90 s; the difference is for clocks that differ. */
+export const MAX_COPY_AGE_SECONDS = 85;
+/** How far the clock of the machine that ticked may be ahead of the one that reads. */
+export const COPY_CLOCK_SKEW_SECONDS = 5;
+
 // Platform calls
 /** Deadline of a round trip to D1 or an object, retries included (contract section 11). */
 export const PLATFORM_DEADLINE_MILLISECONDS = 10_000;

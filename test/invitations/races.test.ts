@@ -103,7 +103,8 @@ interface Stage {
 async function perform(context: Context, what: Act, stage: Stage): Promise<Outcome> {
   const { application, token, number, devices } = stage;
   const present = async (who: "alice" | "bob", invitationToken: string | null): Promise<Outcome> => {
-    const request = { device: deviceId.parse(devices[who]), userId: who, metadata: null, keyThumbprint: null };
+    const device = deviceId.parse(devices[who]);
+    const request = { device, userId: who, metadata: null, keyThumbprint: null, bookmark: null };
     const badge = await issueBadge(context, application, request, invitationToken);
     return `${badge.kind} ${badge.number === number ? "reserved" : "other"}`;
   };

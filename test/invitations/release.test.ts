@@ -75,7 +75,8 @@ describe("a number is released exactly once, wherever the service crashes (contr
       const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
       const { number } = await invite(application, ahead(SECOND));
       moveClock(SECOND);
-      const request = { device: deviceId.parse("a device"), userId: "alice", metadata: null, keyThumbprint: null };
+      const device = deviceId.parse("a device");
+      const request = { device, userId: "alice", metadata: null, keyThumbprint: null, bookmark: null };
       const died = await runDying(death, async (context) =>
         issueBadge(context, await loaded(context, application), request, null),
       );
@@ -130,7 +131,7 @@ describe("a claim that crashes half-way (contract section 2)", () => {
       const { badges } = await readRows(application);
       const device = badges.find((row) => row.number === old)?.device;
       if (typeof device !== "string") throw new Error("an issued badge has a device");
-      const own = { device, userId: "somebody", metadata: null, keyThumbprint: null };
+      const own = { device, userId: "somebody", metadata: null, keyThumbprint: null, bookmark: null };
       const died = await runDying(death, async (dying) =>
         issueBadge(dying, await loaded(context, application), own, token),
       );

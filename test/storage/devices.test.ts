@@ -165,7 +165,8 @@ describe("badges that one device gets at the same moment (contract section 1)", 
       NO_BADGE_YET,
     );
     expect(await turnsOf(application)).toEqual([1, 1, 2, 3]);
-    const current = (device: DeviceId) => findSigningBadge(db, { applicationId: application.id, device }, null, null);
+    const current = (device: DeviceId) =>
+      findSigningBadge(db, { applicationId: application.id, device, thumbprint: null, number: null });
     expect(await current(KIOSK)).toMatchObject({ number: application.firstNumber + 3 });
     expect(await current(PHONE)).toMatchObject({ number: application.firstNumber + 1 });
   });

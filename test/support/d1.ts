@@ -7,7 +7,7 @@ export interface Statement {
 /** What a test does around one round trip: count it, keep it, fail instead of it or after it. */
 export type AroundTrip = <Result>(statements: readonly Statement[], send: () => Promise<Result>) => Promise<Result>;
 
-/** The same D1, with every round trip going through `around`. */
+/** The same D1, with every round trip going through `around`, those of its sessions too. */
 export function aroundD1(d1: D1Database, around: AroundTrip): D1Database {
   const originals = new WeakMap<D1PreparedStatement, { original: D1PreparedStatement; statement: Statement }>();
 
@@ -37,22 +37,32 @@ export function aroundD1(d1: D1Database, around: AroundTrip): D1Database {
     return known;
   }
 
+  function wrapMember(target: D1Database | D1DatabaseSession, method: string | symbol): unknown {
+    switch (method) {
+      case "prepare":
+        return (sql: string) => wrap(target.prepare(sql), { sql, parameters: [] });
+      case "batch":
+        return (batch: D1PreparedStatement[]) => {
+          const parts = batch.map(unwrap);
+          return around(
+            parts.map(({ statement }) => statement),
+            () => target.batch(parts.map(({ original }) => original)),
+          );
+        };
+      default:
+        throw new Error(`the service does not call ${String(method)} of D1`);
+    }
+  }
+
+  const wrapSession = (session: D1DatabaseSession) =>
+    new Proxy(session, {
+      get: (target, method) => (method === "getBookmark" ? () => target.getBookmark() : wrapMember(target, method)),
+    });
+
   return new Proxy(d1, {
-    get(target, method) {
-      switch (method) {
-        case "prepare":
-          return (sql: string) => wrap(target.prepare(sql), { sql, parameters: [] });
-        case "batch":
-          return (batch: D1PreparedStatement[]) => {
-            const parts = batch.map(unwrap);
-            return around(
-              parts.map(({ statement }) => statement),
-              () => target.batch(parts.map(({ original }) => original)),
-            );
-          };
-        default:
-          throw new Error(`the service does not call ${String(method)} of D1`);
-      }
-    },
+    get: (target, method) =>
+      method === "withSession"
+        ? (constraintOrBookmark: string) => wrapSession(target.withSession(constraintOrBookmark))
+        : wrapMember(target, method),
   });
 }

@@ -70,7 +70,8 @@ export class Outbox {
     const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
     const device = deviceId.parse(`device of ${userId}`);
-    const issued = await issueBadge(context, known, { device, userId, metadata, keyThumbprint: null }, null);
+    const request = { device, userId, metadata, keyThumbprint: null, bookmark: null };
+    const issued = await issueBadge(context, known, request, null);
     await this.settle();
     const events = await this.events();
     const event = events.find(({ payload }) => JSON.parse(payload).data.id === String(issued.number));

@@ -46,7 +46,7 @@ const RENEW_EPOCH = `
   WHERE id = ?1 AND (${lastPosition("?1")} < ?2 OR ${lastChange("?1")} < ?3)`;
 
 export function renewEpochIfRestored(
-  d1: D1Database,
+  d1: Pick<D1Database, "prepare">,
   applicationId: ApplicationId,
   seen: HighWater,
 ): D1PreparedStatement {

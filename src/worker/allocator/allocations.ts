@@ -23,10 +23,11 @@ export interface Allocation {
 
 /**
  * Business outcomes are values, because an exception would cross RPC as a fault of the object. `wakeUps` is always empty,
- * since the object sends wake-ups itself; Workers of version 1.0.0 fail without the list.
+ * since the object sends wake-ups itself; Workers of version 1.0.0 fail without the list. `bookmark`: D1's state after the
+ * write (contract section 16); objects of an earlier release do not tell it.
  */
 export type AllocationResult =
-  | { kind: "written"; number: number; wakeUps: readonly never[] }
+  | { kind: "written"; number: number; wakeUps: readonly never[]; bookmark?: string | null }
   | { kind: "existing"; number: number }
   /** The Idempotency-Key was used for a different request. */
   | { kind: "mismatched" }
@@ -38,8 +39,11 @@ export type AllocationResult =
 
 /** D1, as allocations use it. */
 export interface AllocationStorage {
-  /** Writes everything in one transaction. `written`: the highest numbers that were written */
-  write(this: void, writes: readonly BadgeWrite[]): Promise<{ results: WriteResult[]; written: HighWater }>;
+  /** Writes everything in one transaction. @returns a result for each write, the highest numbers written, and its bookmark */
+  write(
+    this: void,
+    writes: readonly BadgeWrite[],
+  ): Promise<{ results: WriteResult[]; written: HighWater; bookmark: string | null }>;
   /** Skips the next numbers as far as D1 already has them. */
   skipKnownNumbers(this: void): Promise<void>;
   /** Settles unconfirmed leases that are old enough. @returns whether that freed a number */
@@ -53,6 +57,8 @@ export interface AllocationListener {
   /** Events were recorded and are due. */
   recorded(this: void, eventIds: readonly string[]): void;
 }
+
+const NOTHING_WRITTEN = { results: [], written: NO_BADGE_YET, bookmark: null };
 
 /** Numbers of one application: leased, written to D1 and confirmed in groups. */
 export class Allocations {
@@ -101,8 +107,11 @@ export class Allocations {
       const lease = leases[index];
       return lease?.kind === "leased" ? [write(lease.number)] : [];
     });
-    const { results: outcomes, written } =
-      writes.length === 0 ? { results: [], written: NO_BADGE_YET } : await this.#storage.write(writes);
+    const {
+      results: outcomes,
+      written,
+      bookmark,
+    } = writes.length === 0 ? NOTHING_WRITTEN : await this.#storage.write(writes);
     const remaining = outcomes.values();
     const confirmed: { holder: HolderKey; number: number }[] = [];
     const results = group.map((allocation, index): AllocationResult | null => {
@@ -110,9 +119,10 @@ export class Allocations {
       if (lease?.kind !== "leased") return lease ?? null;
       const { value: result } = remaining.next();
       if (!result) throw new Error("D1 returned fewer results than leases were written");
-      return this.#apply(allocation, lease.number, result, () => {
+      const outcome = this.#apply(allocation, lease.number, result, () => {
         confirmed.push({ holder: allocation.holder, number: lease.number });
       });
+      return outcome?.kind === "written" ? { ...outcome, bookmark } : outcome;
     });
     this.#ledger.confirmGroup(confirmed, written);
     this.#listener.recorded(pendingEvents(writes, outcomes));

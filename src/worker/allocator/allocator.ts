@@ -73,7 +73,9 @@ export class Allocator extends DurableObject<Env> {
     {
       write: async (writes) => {
         await withDeadline("object storage", PLATFORM_DEADLINE_MILLISECONDS, () => this.#alarm.ensure());
-        return writeBadges(this.#openDatabase(), this.#applicationId.value, writes, this.#ledger.progress.seen);
+        const db = this.#openDatabase();
+        const written = await writeBadges(db, this.#applicationId.value, writes, this.#ledger.progress.seen);
+        return { ...written, bookmark: db.bookmark };
       },
       skipKnownNumbers: () => skipKnownNumbers(this.#openDatabase(), this.#ledger),
       settleOldLeases: () => this.#settlement.settleOldLeases(),
@@ -87,9 +89,10 @@ export class Allocator extends DurableObject<Env> {
     this.#ledger,
     async (claims) => {
       const { seen } = this.#ledger.progress;
-      const { results, written } = await writeClaims(this.#openDatabase(), this.#applicationId.value, claims, seen);
+      const db = this.#openDatabase();
+      const { results, written } = await writeClaims(db, this.#applicationId.value, claims, seen);
       this.#ledger.progress.note(written);
-      return results;
+      return { results, bookmark: db.bookmark };
     },
     (eventIds) => this.#wake(eventIds),
   );

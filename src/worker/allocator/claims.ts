@@ -7,18 +7,21 @@ import type { ClaimStanding, Ledger } from "./ledger.ts";
 /**
  * The result of a claim; all but `written` mean that nothing was changed. `released` and `claimed-by-another` come from the
  * ledger: D1 may have been restored to an older state. `overtaken`: the rows have changed since the request read them.
- * `wakeUps`: see `AllocationResult`.
+ * `wakeUps` and `bookmark`: see `AllocationResult`.
  */
 export type ClaimResult =
-  | { kind: "written"; wakeUps: readonly never[] }
+  | { kind: "written"; wakeUps: readonly never[]; bookmark?: string | null }
   | { kind: Exclude<ClaimStanding, "held"> }
   | { kind: "overtaken" }
   | { kind: "unavailable" };
 
+/** @returns a result for each claim, and the bookmark of the transaction */
+type WriteClaims = (claims: readonly Claim[]) => Promise<{ results: ClaimWriteResult[]; bookmark: string | null }>;
+
 /** Claims of one application, written to D1 in groups and recorded in the ledger. */
 export class Claims {
   readonly #ledger: Ledger;
-  readonly #write: (claims: readonly Claim[]) => Promise<ClaimWriteResult[]>;
+  readonly #write: WriteClaims;
   readonly #recorded: (eventIds: readonly string[]) => void;
   readonly #group = new GroupCommit<Claim, ClaimResult>(MAX_GROUP_BADGES, (group) => this.#claimAll(group));
 
@@ -26,11 +29,7 @@ export class Claims {
    * @param write writes to D1, in one transaction
    * @param recorded called with the events of a group that were recorded and are due
    */
-  constructor(
-    ledger: Ledger,
-    write: (claims: readonly Claim[]) => Promise<ClaimWriteResult[]>,
-    recorded: (eventIds: readonly string[]) => void,
-  ) {
+  constructor(ledger: Ledger, write: WriteClaims, recorded: (eventIds: readonly string[]) => void) {
     this.#ledger = ledger;
     this.#write = write;
     this.#recorded = recorded;
@@ -48,13 +47,14 @@ export class Claims {
       if (standing !== "held") results.set(claim, { kind: standing });
     }
     const writes = withoutRivals(group.filter((claim) => !results.has(claim)));
-    const written = writes.length === 0 ? [] : await this.#write(writes);
+    const { results: written, bookmark } =
+      writes.length === 0 ? { results: [], bookmark: null } : await this.#write(writes);
     const recorded: string[] = [];
     for (const [index, claim] of writes.entries()) {
       const result = written[index];
       if (result?.kind !== "written") continue;
       this.#note(claim);
-      results.set(claim, { kind: "written", wakeUps: [] });
+      results.set(claim, { kind: "written", wakeUps: [], bookmark });
       recorded.push(...result.events);
     }
     this.#recorded(recorded);

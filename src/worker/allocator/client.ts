@@ -22,9 +22,15 @@ type Stub = DurableObjectStub<Allocator>;
 /** Calls an application's object, with retries. Each try gets a new stub, because a broken stub stays broken. */
 export class AllocatorClient {
   readonly #namespace: DurableObjectNamespace<Allocator>;
+  #calls = 0;
 
   constructor(namespace: DurableObjectNamespace<Allocator>) {
     this.#namespace = namespace;
+  }
+
+  /** Calls made so far, retries included. */
+  get calls(): number {
+    return this.#calls;
   }
 
   issue(applicationId: ApplicationId, rules: AllocationRules, request: IssueRequest): Promise<AllocationResult> {
@@ -87,6 +93,9 @@ export class AllocatorClient {
   }
 
   #call<Result>(name: ApplicationId | typeof CLOCK_OBJECT, act: (stub: Stub) => Promise<Result>): Promise<Result> {
-    return retryPlatform("allocator", () => act(this.#namespace.getByName(name)));
+    return retryPlatform("allocator", () => {
+      this.#calls++;
+      return act(this.#namespace.getByName(name));
+    });
   }
 }

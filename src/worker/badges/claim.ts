@@ -12,14 +12,20 @@ import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import { findBadge } from "../storage/device-badges.ts";
-import { findInvitation, findInvitationForDevice, type InvitationForDevice } from "../storage/invitations.ts";
+import {
+  findInvitation,
+  findInvitationForDevice,
+  type InvitationForDevice,
+  lookForInvitationForDevice,
+} from "../storage/invitations.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { mayBind, mayUseNow } from "./binding.ts";
 import { type BadgeRequest, type IssuedBadge, respondWithExisting, userDeviceOf } from "./existing.ts";
 
 /**
- * Issues an invitation's number to a user device. The write is conditional on what was read; if a concurrent request changed
- * that, this one reads and decides again.
+ * Issues an invitation's number to a user device. The write is conditional on all that was read; if that was not up to date,
+ * because a concurrent request changed it or a copy of D1 lags, this one reads and decides again. So the first read may go to
+ * a copy, but what it refuses or finds expired is decided at the primary (contract section 16).
  *
  * @throws Refusal
  * @throws Unavailable
@@ -38,8 +44,12 @@ export async function claimInvitation(
   const startedAt = context.now();
   const eventId = newEventId(startedAt);
   const signingKey = currentSigningKey(application.signingKeys, startedAt);
+  let { invitation, isPrimary } = await lookForInvitationForDevice(db, digest, userDevice, request.bookmark);
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
-    const invitation = await findInvitationForDevice(db, digest, userDevice);
+    if (attempt > 0) {
+      invitation = await findInvitationForDevice(db, digest, userDevice);
+      isPrimary = true;
+    }
     const isOurs = invitation?.claimEventId === eventId;
     const now = context.now();
     const own = invitation?.badge;
@@ -51,6 +61,7 @@ export async function claimInvitation(
       hasKey: !own || (await mayReplace(context, application, own, request.keyThumbprint)),
     };
     const decision = decideClaim(invitation, claimer, now);
+    if (!isPrimary && (decision.kind === "refuse" || decision.kind === "expire")) continue;
     if (decision.kind === "refuse" || !invitation) {
       throw new Refusal(decision.kind === "refuse" ? decision.code : "UNKNOWN_INVITATION");
     }
@@ -71,6 +82,7 @@ async function writeClaim(context: Context, applicationId: ApplicationId, claim:
   const result = await context.allocator.claim(applicationId, claim);
   switch (result.kind) {
     case "written":
+      context.db.noteBookmark(result.bookmark);
       return true;
     case "overtaken":
       return false;

@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge, type StoredBadge, type UserDevice } from "../storage/device-badges.ts";
 import { bindBadge, recordLogin } from "../storage/logins.ts";
-import { mayBind, mayUseNow } from "./binding.ts";
+import { mayBind, mayUse, mayUseNow } from "./binding.ts";
 
 export interface BadgeRequest {
   /** Keyed digest of the udid. */
@@ -16,6 +16,8 @@ export interface BadgeRequest {
   metadata: string | null;
   /** Of the key that the device proved to hold; null: none. */
   keyThumbprint: string | null;
+  /** D1's state that the device knows of; null: none. */
+  bookmark: string | null;
 }
 
 export const userDeviceOf = ({ id }: Application, { device, userId }: BadgeRequest): UserDevice => ({
@@ -36,6 +38,9 @@ export function requireActive(badge: Pick<BadgeLife, "state" | "expiresAt">, now
   const code = REFUSED_STATES[stateAt(badge, now)];
   if (code !== null) throw new Refusal(code);
 }
+
+export const isActive = (badge: Pick<BadgeLife, "state" | "expiresAt">, now: number): boolean =>
+  stateAt(badge, now) === "active";
 
 const REFUSED_STATES = {
   active: null,
@@ -67,20 +72,46 @@ export async function respondWithExisting(
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
 
+/**
+ * Whether a login with the badge is accepted and writes nothing, so that a recent copy near the caller decides (contract section
+ * 16).
+ *
+ * @param now milliseconds
+ */
+export function isMereLogin(application: Application, request: BadgeRequest, badge: StoredBadge, now: number): boolean {
+  const { isCurrent, metadata } = writesOf(request, badge);
+  const { keyThumbprint } = request;
+  return (
+    isCurrent &&
+    metadata === null &&
+    mayUse(badge, keyThumbprint, application) &&
+    !mayBind(badge, keyThumbprint, application, now) &&
+    isActive(badge, now)
+  );
+}
+
+/** What a login changes in its badge, besides binding it. */
+function writesOf({ metadata }: Pick<BadgeRequest, "metadata">, badge: StoredBadge) {
+  return {
+    isCurrent: badge.currentNumber === badge.number,
+    metadata: metadata === badge.metadata ? null : metadata,
+  };
+}
+
 /** @returns false if the badge was to be bound and has changed since it was read */
 async function logIn(
   context: Context,
   application: Application,
-  { keyThumbprint, ...request }: BadgeRequest,
+  request: BadgeRequest,
   badge: StoredBadge,
 ): Promise<boolean> {
   const { db } = context;
+  const { keyThumbprint } = request;
   const now = context.now();
   const binds = mayBind(badge, keyThumbprint, application, now);
   if (!binds && !(await mayUseNow(context, application, badge, keyThumbprint))) throw new Refusal("INVALID_PROOF");
   requireActive(badge, now);
-  const isCurrent = badge.currentNumber === badge.number;
-  const metadata = request.metadata === badge.metadata ? null : request.metadata;
+  const { isCurrent, metadata } = writesOf(request, badge);
   if (binds) {
     const login = { isCurrent, metadata, readChange: badge.change };
     return bindBadge(db, badge.number, keyThumbprint, login, now);

@@ -3,9 +3,9 @@ import type { DeviceId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import { findSigningBadge } from "../storage/device-badges.ts";
-import { mayUseNow, type ProvenKey } from "./binding.ts";
-import { requireActive } from "./existing.ts";
+import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
+import { mayUse, mayUseNow, type ProvenKey } from "./binding.ts";
+import { isActive, requireActive } from "./existing.ts";
 import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
@@ -23,6 +23,8 @@ export interface SignRequest {
   badgeNumber: number | null;
   /** Null: the device proved none. */
   key: ProvenKey | null;
+  /** D1's state that the caller knows of; null: none. */
+  bookmark: string | null;
 }
 
 /**
@@ -36,15 +38,12 @@ export interface SignRequest {
 export async function signBadge(
   context: Context,
   application: Application,
-  { device, clientSignature, badgeNumber, key: provenKey }: SignRequest,
+  { device, clientSignature, badgeNumber, key: provenKey, bookmark }: SignRequest,
 ): Promise<string> {
   const thumbprint = provenKey?.thumbprint ?? null;
-  const ofDevice = { applicationId: application.id, device };
-  const badge = await findSigningBadge(context.db, ofDevice, thumbprint, badgeNumber);
-  if (!badge) throw new Refusal("UNKNOWN_BADGE");
-  if (!(await mayUseNow(context, application, badge, thumbprint))) throw new Refusal("INVALID_PROOF");
+  const signer = { applicationId: application.id, device, thumbprint, number: badgeNumber };
+  const badge = await requireSigningBadge(context, application, signer, bookmark);
   const now = context.now();
-  requireActive(badge, now);
   const key = await signingKeyOf(context, application, badge.signingKeyId);
   const issuedAt = Math.floor(now / 1000);
   const expiresAt = earliest(
@@ -63,6 +62,32 @@ export async function signBadge(
   return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })
     .sign(await context.custody.signingKey(application.id, key.kid, key));
+}
+
+/**
+ * An active badge that the key may use. A recent copy near the caller may say that there is one; all else is decided at the
+ * primary (contract section 16).
+ *
+ * @throws Refusal
+ */
+async function requireSigningBadge(
+  context: Context,
+  application: Application,
+  signer: Signer,
+  bookmark: string | null,
+): Promise<SigningBadge> {
+  const { db } = context;
+  const { thumbprint } = signer;
+  const now = context.now();
+  const look = bookmark === null ? null : await lookForSigningBadge(db, signer, bookmark, now);
+  if (look?.authority === "recent-copy" && look.badge) {
+    if (mayUse(look.badge, thumbprint, application) && isActive(look.badge, now)) return look.badge;
+  }
+  const badge = look?.authority === "primary" ? look.badge : await findSigningBadge(db, signer);
+  if (!badge) throw new Refusal("UNKNOWN_BADGE");
+  if (!(await mayUseNow(context, application, badge, thumbprint))) throw new Refusal("INVALID_PROOF");
+  requireActive(badge, context.now());
+  return badge;
 }
 
 /** The earlier of two times; null counts as never. */

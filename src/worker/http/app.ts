@@ -41,6 +41,7 @@ export const app = new Hono<HttpEnv>()
       application: c.get("application"),
       milliseconds: Date.now() - startedAt,
       d1RoundTrips: context.db.roundTrips,
+      farTrips: context.db.farTrips + context.allocator.calls,
     });
   })
   .route("/", badgeRoutes)

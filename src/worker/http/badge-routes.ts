@@ -8,6 +8,7 @@ import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
 import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
+import { readBookmark, withBookmark } from "./bookmark.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
 import { limitBody } from "./request-stream.ts";
@@ -38,12 +39,15 @@ export const badgeRoutes = new Hono<HttpEnv>()
       userId,
       metadata: metadata ? metadataText(metadata) : null,
       keyThumbprint: key?.thumbprint ?? null,
+      bookmark: readBookmark(c, caller.application),
     };
     const badge = await issueBadge(c.get("context"), caller.application, request, invitationToken ?? null);
     const badgeId = String(badge.number);
-    return badge.kind === "created"
-      ? jsonResponse(c, { badgeId, publicKey: badge.publicKey }, 201)
-      : jsonResponse(c, { badgeId });
+    const response =
+      badge.kind === "created"
+        ? jsonResponse(c, { badgeId, publicKey: badge.publicKey }, 201)
+        : jsonResponse(c, { badgeId });
+    return withBookmark(c, caller.application, response);
   })
   .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))
 
@@ -55,8 +59,10 @@ export const badgeRoutes = new Hono<HttpEnv>()
     const { base64, badgeId } = parseBody(signRequest, body, SIGN_FIELDS);
     const key = await requireKey(c, caller);
     const badgeNumber = badgeId === undefined ? null : requireBadgeNumber(badgeId);
-    const request = { device: caller.device, clientSignature: base64, badgeNumber, key };
-    return jsonResponse(c, { signature: await signBadge(c.get("context"), caller.application, request) });
+    const bookmark = readBookmark(c, caller.application);
+    const request = { device: caller.device, clientSignature: base64, badgeNumber, key, bookmark };
+    const signature = await signBadge(c.get("context"), caller.application, request);
+    return withBookmark(c, caller.application, jsonResponse(c, { signature }));
   })
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
 

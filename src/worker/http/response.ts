@@ -16,7 +16,7 @@ const COMMON_HEADERS = {
 
 const ANY_ORIGIN_HEADERS = {
   "Access-Control-Allow-Origin": "*",
-  "Access-Control-Expose-Headers": "x-request-id,retry-after,dpop-nonce,www-authenticate",
+  "Access-Control-Expose-Headers": "x-request-id,retry-after,dpop-nonce,www-authenticate,bookmark",
 };
 
 const JSON_TYPE = { "Content-Type": "application/json" };
@@ -70,7 +70,7 @@ const ONE_DAY_SECONDS = 24 * 3600;
 const PREFLIGHT_HEADERS = Object.entries({
   ...ANY_ORIGIN_HEADERS,
   "Access-Control-Allow-Methods": "GET,POST",
-  "Access-Control-Allow-Headers": "applicationid,udid,content-type,x-request-id,dpop",
+  "Access-Control-Allow-Headers": "applicationid,udid,content-type,x-request-id,dpop,bookmark",
   "Access-Control-Max-Age": String(ONE_DAY_SECONDS),
 });
 

@@ -162,7 +162,7 @@ async function insertAll(
   const reservations = writes.filter((write) => write.kind === "reserve");
   const badges = withTurnSteps(issues.map(({ payload: _, ...badge }) => badge));
   const events = issues.map(({ number, eventId, payload, issuedAt }) => ({ number, eventId, payload, issuedAt }));
-  const results = await db.run((_, d1) => {
+  const results = await db.atPrimary((d1) => {
     const bound = (sql: string, rows: readonly unknown[], ...more: unknown[]) =>
       d1.prepare(sql).bind(JSON.stringify(rows), applicationId, ...more);
     return d1.batch([

@@ -128,7 +128,7 @@ export async function writeClaims(
     claims.map(({ digest, eventId, payload, claimedAt }) => ({ digest, eventId, payload, claimedAt })),
   );
   const supersedes = claims.some(({ superseded }) => superseded !== null);
-  const outcome = await db.run((_, d1) => {
+  const outcome = await db.atPrimary((d1) => {
     const bound = (sql: string, json: string, ...more: unknown[]) => d1.prepare(sql).bind(json, applicationId, ...more);
     return d1.batch([
       renewEpochIfRestored(d1, applicationId, seen),

@@ -1,10 +1,27 @@
 import * as z from "zod";
+import { COPY_CLOCK_SKEW_SECONDS, MAX_COPY_AGE_SECONDS } from "../../shared/limits.ts";
 import type { Database } from "./database.ts";
 
 /**
- * D1's clock row. The sweep increments its sequence number every minute, and one Durable Object remembers the highest
- * number it has seen. If D1's number is not ahead of that, D1 was restored to an older state.
+ * D1's clock row, which the sweep writes every minute. One Durable Object remembers the highest sequence number that it has
+ * seen: if D1's is not ahead of that, D1 was restored to an older state. And a copy of D1 is at least as new as the time in
+ * its row.
  */
+
+/** When the row was written, in milliseconds, as an SQL expression; null: never. */
+export const TICKED_AT = "(SELECT ticked_at FROM clock WHERE id = 1)";
+
+/**
+ * Whether a copy of D1 is recent enough to accept a badge (contract section 16).
+ *
+ * @param tickedAt as the copy has it
+ * @param now milliseconds
+ */
+export function isRecent(tickedAt: number | null, now: number): boolean {
+  if (tickedAt === null) return false;
+  const age = now - tickedAt;
+  return age < MAX_COPY_AGE_SECONDS * 1000 && age > -COPY_CLOCK_SKEW_SECONDS * 1000;
+}
 
 const TICK = `
   INSERT INTO clock (id, sequence, ticked_at) VALUES (1, 1, ?1)

@@ -1,20 +1,27 @@
 import { is, Param, Placeholder } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { QueryBuilder } from "drizzle-orm/sqlite-core";
+import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import * as schema from "../../shared/schema.ts";
 import type { Orm } from "../../shared/storage/d1.ts";
-import { retryPlatform } from "../platform.ts";
+import { log } from "../log.ts";
+import { retryPlatform, withDeadline } from "../platform.ts";
 
 export type { Orm };
 
 /**
  * D1 for one request, one message or one sweep. Counts round trips and retries transient failures, so every write must be
  * repeatable: it finds its work already done, or does all of it in one transaction.
+ *
+ * All calls go to the primary, except `nearRows`. Those of the badge calls go through sessions (D1: Sessions API), whose
+ * bookmarks let the device's next call be served by a copy (contract section 16).
  */
 export class Database {
   readonly orm: Orm;
   readonly d1: D1Database;
   #roundTrips = 0;
+  #nearTrips = 0;
+  #bookmark: string | null = null;
 
   constructor(d1: D1Database) {
     this.d1 = d1;
@@ -26,14 +33,75 @@ export class Database {
     return this.#roundTrips;
   }
 
+  /** Those of them that did not go to a copy near the caller. A copy that failed counts: nobody knows how far away it is. */
+  get farTrips(): number {
+    return this.#roundTrips - this.#nearTrips;
+  }
+
+  /** D1's state that the last session saw or made, as D1 names it; null: there was no session. */
+  get bookmark(): string | null {
+    return this.#bookmark;
+  }
+
+  /** @param bookmark of a session that the allocator had; undefined: it is of a release that does not tell */
+  noteBookmark(bookmark: string | null | undefined): void {
+    this.#bookmark = bookmark ?? null;
+  }
+
   /** @returns the rows of a query, each a tuple of its columns; throws as `run` does */
   rows(query: Query, values: Readonly<Record<string, unknown>>): Promise<unknown[]> {
-    return this.run((_, d1) =>
-      d1
-        .prepare(query.sql)
-        .bind(...query.bind(values))
-        .raw(),
-    );
+    return this.run((_, d1) => bound(d1, query, values).raw());
+  }
+
+  /** The same, in a session. */
+  primaryRows(query: Query, values: Readonly<Record<string, unknown>>): Promise<unknown[][]> {
+    return this.atPrimary((session) => bound(session, query, values).raw());
+  }
+
+  /**
+   * Asks the nearest copy of D1, which may be the primary; if that fails or takes a second, the primary itself.
+   *
+   * @param query its columns have different names, none of them a number
+   * @param bookmark a copy that is older waits until it is as new; null: any copy will do
+   * @returns the rows, each a tuple of its columns, and whether they are the primary's
+   * @throws Unavailable when the primary fails too
+   */
+  async nearRows(
+    query: Query,
+    values: Readonly<Record<string, unknown>>,
+    bookmark: string | null,
+  ): Promise<{ rows: unknown[][]; isPrimary: boolean }> {
+    const session = this.d1.withSession(bookmark ?? "first-unconstrained");
+    this.#roundTrips++;
+    try {
+      const ask = () => bound(session, query, values).all();
+      // Without retries: asking the primary is one.
+      const { results, meta } = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
+      const isPrimary = meta.served_by_primary !== false;
+      if (!isPrimary) this.#nearTrips++;
+      this.#bookmark = session.getBookmark();
+      return { rows: results.map((row) => Object.values(row)), isPrimary };
+    } catch (error) {
+      log("warn", { event: "near-read-failed", error });
+      return { rows: await this.primaryRows(query, values), isPrimary: true };
+    }
+  }
+
+  /**
+   * Runs one query or batch at the primary, in a session of its own: the second read of a session may go to a copy.
+   *
+   * @throws Unavailable when D1 fails or does not respond in time
+   */
+  async atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+    let session: D1DatabaseSession | undefined;
+    const result = await retryPlatform("D1", () => {
+      this.#roundTrips++;
+      session = this.d1.withSession("first-primary");
+      return query(session);
+    });
+    // Here, where no call that came too late gets.
+    this.#bookmark = session?.getBookmark() ?? null;
+    return result;
   }
 
   /**
@@ -73,6 +141,9 @@ export function prepared<Statement>(build: (orm: Orm) => Statement): (orm: Orm) 
     return statement;
   };
 }
+
+const bound = (d1: Pick<D1Database, "prepare">, query: Query, values: Readonly<Record<string, unknown>>) =>
+  d1.prepare(query.sql).bind(...query.bind(values));
 
 /** A query in D1's terms: its text, and the values to bind, in order. */
 export interface Query {

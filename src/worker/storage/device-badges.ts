@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
+import { isRecent, TICKED_AT } from "./clock.ts";
 import type { Database, Query } from "./database.ts";
 
 /**
@@ -47,6 +48,20 @@ const CURRENT_OF_KEY = `coalesce(
 
 const storedState = z.enum(STORED_STATES);
 
+/** What a look near the caller found, and what that is worth (contract section 16). */
+export interface Look<Badge> {
+  badge: Badge | undefined;
+  authority: Authority;
+}
+
+export type Authority =
+  /** The primary's: it decides. */
+  | "primary"
+  /** From a copy that is as new as the caller's bookmark and recent: a badge may be accepted, if nothing is to be written. */
+  | "recent-copy"
+  /** From a copy of which neither is known: the primary decides. */
+  | "hint";
+
 /** A user device's badge, in any state. Times are milliseconds, or null. */
 export interface StoredBadge {
   number: number;
@@ -61,15 +76,19 @@ export interface StoredBadge {
   currentNumber: number;
 }
 
-const SELECT_BADGE: Query = {
+/** @param tickedAt an SQL expression: of a copy, when the clock row was written */
+const badgeQuery = (tickedAt: string): Query => ({
   sql: `
     SELECT badge.number, badge.metadata, badge.state, badge.expires_at, badge.key_thumbprint, badge.rebind_until,
-      ${changeOf("badge")}, ${CURRENT}
+      ${changeOf("badge")} AS change, ${CURRENT} AS current_number, ${tickedAt} AS ticked_at
     FROM badge
     WHERE badge.application_id = ?1 AND badge.device = ?2 AND (badge.key_thumbprint IS NOT NULL) IN (0, 1)
       AND badge.user_id = ?3 AND badge.position IS NOT NULL AND badge.retired_at IS NULL`,
   bind: ({ applicationId, device, userId }) => [applicationId, device, userId],
-};
+});
+
+const SELECT_BADGE = badgeQuery("NULL");
+const SELECT_BADGE_OF_COPY = badgeQuery(TICKED_AT);
 
 export const selectBadge = (): Query => SELECT_BADGE;
 
@@ -83,16 +102,46 @@ const badgeRow = z
     z.number().nullable(),
     z.number(),
     z.number(),
+    z.number().nullable(),
   ])
   .optional();
 
-/** A user device's badge, in any state. One round trip. */
+function toBadge(row: unknown): { badge: StoredBadge; tickedAt: number | null } | undefined {
+  const parsed = badgeRow.parse(row);
+  if (!parsed) return undefined;
+  const [number, metadata, state, expiresAt, keyThumbprint, rebindUntil, change, currentNumber, tickedAt] = parsed;
+  const badge = { number, metadata, state, expiresAt, keyThumbprint, rebindUntil, change, currentNumber };
+  return { badge, tickedAt };
+}
+
+/** A user device's badge, in any state, by the primary. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
-  const [first] = await db.rows(SELECT_BADGE, { ...userDevice });
-  const row = badgeRow.parse(first);
-  if (!row) return undefined;
-  const [number, metadata, state, expiresAt, keyThumbprint, rebindUntil, change, currentNumber] = row;
-  return { number, metadata, state, expiresAt, keyThumbprint, rebindUntil, change, currentNumber };
+  const [row] = await db.primaryRows(SELECT_BADGE, { ...userDevice });
+  return toBadge(row)?.badge;
+}
+
+/**
+ * The same, looked for near the caller. One round trip; two when the copy fails.
+ *
+ * @param bookmark null: the caller sent none
+ * @param now milliseconds
+ */
+export async function lookForBadge(
+  db: Database,
+  userDevice: UserDevice,
+  bookmark: string | null,
+  now: number,
+): Promise<Look<StoredBadge>> {
+  const query = bookmark === null ? SELECT_BADGE : SELECT_BADGE_OF_COPY;
+  const { rows, isPrimary } = await db.nearRows(query, { ...userDevice }, bookmark);
+  const found = toBadge(rows[0]);
+  return { badge: found?.badge, authority: authorityOf(isPrimary, found?.tickedAt, now) };
+}
+
+/** @param tickedAt undefined: there is no row to read it from; null: the row is without, because the caller sent no bookmark */
+function authorityOf(isPrimary: boolean, tickedAt: number | null | undefined, now: number): Authority {
+  if (isPrimary) return "primary";
+  return tickedAt !== undefined && isRecent(tickedAt, now) ? "recent-copy" : "hint";
 }
 
 /** A badge of a device, as signing needs it. */
@@ -106,48 +155,82 @@ export interface SigningBadge {
   keyThumbprint: string | null;
 }
 
-const selectSigningBadge = (condition: string, ...parameters: string[]): Query => ({
-  sql: `
-    SELECT badge.number, badge.signing_key_id, badge.state, badge.expires_at, badge.position, badge.key_thumbprint
-    FROM badge WHERE ${condition}`,
-  bind: ({ applicationId, device, ...values }) => [applicationId, device, ...parameters.map((name) => values[name])],
-});
+interface SigningQueries {
+  atPrimary: Query;
+  ofCopy: Query;
+}
 
-const SELECT_CURRENT = selectSigningBadge(`badge.number = ${CURRENT}`);
-const SELECT_CURRENT_OF_KEY = selectSigningBadge(`badge.number = ${CURRENT_OF_KEY}`, "thumbprint");
+function signingQueries(condition: string, ...parameters: string[]): SigningQueries {
+  const query = (tickedAt: string): Query => ({
+    sql: `
+    SELECT badge.number, badge.signing_key_id, badge.state, badge.expires_at, badge.position, badge.key_thumbprint,
+      ${tickedAt} AS ticked_at
+    FROM badge WHERE ${condition}`,
+    bind: ({ applicationId, device, ...values }) => [applicationId, device, ...parameters.map((name) => values[name])],
+  });
+  return { atPrimary: query("NULL"), ofCopy: query(TICKED_AT) };
+}
+
+const SELECT_CURRENT = signingQueries(`badge.number = ${CURRENT}`);
+const SELECT_CURRENT_OF_KEY = signingQueries(`badge.number = ${CURRENT_OF_KEY}`, "thumbprint");
 /** The plus signs keep SQLite from searching by device, which would read all of its badges. */
-const SELECT_NUMBERED = selectSigningBadge(
+const SELECT_NUMBERED = signingQueries(
   "badge.number = ?3 AND +badge.application_id = ?1 AND +badge.device = ?2 AND badge.position IS NOT NULL",
   "number",
 );
 
-export const selectCurrentBadge = (): Query => SELECT_CURRENT;
+export const selectCurrentBadge = (): Query => SELECT_CURRENT.atPrimary;
 
 const signingBadgeRow = z
-  .tuple([z.number(), z.number().nullable(), storedState, z.number().nullable(), z.number(), z.string().nullable()])
+  .tuple([
+    z.number(),
+    z.number().nullable(),
+    storedState,
+    z.number().nullable(),
+    z.number(),
+    z.string().nullable(),
+    z.number().nullable(),
+  ])
   .optional();
 
-/**
- * The badge of a device that signs (contract section 15), in any state; its key may be another than the one that was proved.
- * One round trip.
- *
- * @param thumbprint of the key that was proved; null: none
- * @param number of the badge that is to sign, which may have ended; null: the one that the key chooses, or the current one
- */
-export async function findSigningBadge(
-  db: Database,
-  device: Omit<UserDevice, "userId">,
-  thumbprint: string | null,
-  number: number | null,
-): Promise<SigningBadge | undefined> {
-  const [first] = await db.rows(signingQuery(thumbprint, number), { ...device, thumbprint, number });
-  const row = signingBadgeRow.parse(first);
-  if (!row) return undefined;
-  const [found, signingKeyId, state, expiresAt, position, keyThumbprint] = row;
-  return { number: found, signingKeyId, state, expiresAt, position, keyThumbprint };
+/** Which badge of which device is to sign (contract section 15). */
+export interface Signer extends Omit<UserDevice, "userId"> {
+  /** Of the key that was proved; null: none. */
+  thumbprint: string | null;
+  /** Of the badge that is to sign, which may have ended; null: the one that the key chooses, or the current one. */
+  number: number | null;
 }
 
-function signingQuery(thumbprint: string | null, number: number | null): Query {
+/** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
+export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
+  const [row] = await db.primaryRows(queriesOf(signer).atPrimary, { ...signer });
+  return toSigningBadge(row)?.badge;
+}
+
+/**
+ * The same, looked for near the caller. One round trip; two when the copy fails.
+ *
+ * @param now milliseconds
+ */
+export async function lookForSigningBadge(
+  db: Database,
+  signer: Signer,
+  bookmark: string,
+  now: number,
+): Promise<Look<SigningBadge>> {
+  const { rows, isPrimary } = await db.nearRows(queriesOf(signer).ofCopy, { ...signer }, bookmark);
+  const found = toSigningBadge(rows[0]);
+  return { badge: found?.badge, authority: authorityOf(isPrimary, found?.tickedAt, now) };
+}
+
+function toSigningBadge(row: unknown): { badge: SigningBadge; tickedAt: number | null } | undefined {
+  const parsed = signingBadgeRow.parse(row);
+  if (!parsed) return undefined;
+  const [number, signingKeyId, state, expiresAt, position, keyThumbprint, tickedAt] = parsed;
+  return { badge: { number, signingKeyId, state, expiresAt, position, keyThumbprint }, tickedAt };
+}
+
+function queriesOf({ thumbprint, number }: Signer): SigningQueries {
   if (number !== null) return SELECT_NUMBERED;
   return thumbprint === null ? SELECT_CURRENT : SELECT_CURRENT_OF_KEY;
 }

@@ -1,9 +1,17 @@
 import { and, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
-import { badge, blockedUser, invitation, type StoredState } from "../../shared/schema.ts";
+import * as z from "zod";
+import { type ApplicationId, deviceId, type InvitationDigest } from "../../shared/identifiers.ts";
+import {
+  badge,
+  blockedUser,
+  INVITATION_STATES,
+  invitation,
+  STORED_STATES,
+  type StoredState,
+} from "../../shared/schema.ts";
 import { changeOf } from "../../shared/storage/high-water.ts";
-import { type Database, prepared } from "./database.ts";
+import { type Database, queryOf } from "./database.ts";
 import type { UserDevice } from "./device-badges.ts";
 
 export type StoredInvitation = typeof invitation.$inferSelect;
@@ -23,7 +31,20 @@ export function findInvitation(
   );
 }
 
-export interface InvitationForDevice extends StoredInvitation {
+/** What decides whether a user device may claim an invitation. */
+export interface InvitationForDevice
+  extends Pick<
+    StoredInvitation,
+    | "number"
+    | "state"
+    | "expiresAtTime"
+    | "badgeExpiresAtTime"
+    | "creatorDevice"
+    | "withSecret"
+    | "claimDevice"
+    | "claimUserId"
+    | "claimEventId"
+  > {
   isBlocked: boolean;
   /** The user device's badge, in any state; null: none. */
   badge: {
@@ -37,7 +58,7 @@ export interface InvitationForDevice extends StoredInvitation {
   } | null;
 }
 
-export const selectInvitationForDevice = prepared((orm) => {
+const selectInvitationForDevice = queryOf((builder) => {
   const applicationId = sql.placeholder("applicationId");
   const userId = sql.placeholder("userId");
   const own = alias(badge, "own");
@@ -51,57 +72,107 @@ export const selectInvitationForDevice = prepared((orm) => {
   );
   const isBlocked = sql<number>`EXISTS (SELECT 1 FROM ${blockedUser}
     WHERE ${blockedUser.applicationId} = ${applicationId} AND ${blockedUser.userId} = ${userId})`;
-  return orm
+  return builder
     .select({
-      ...getTableColumns(invitation),
-      isBlocked,
+      number: invitation.number,
+      state: invitation.state,
+      expiresAtTime: invitation.expiresAtTime,
+      badgeExpiresAtTime: invitation.badgeExpiresAtTime,
+      creatorDevice: invitation.creatorDevice,
+      withSecret: invitation.withSecret,
+      claimDevice: invitation.claimDevice,
+      claimUserId: invitation.claimUserId,
+      claimEventId: invitation.claimEventId,
+      isBlocked: isBlocked.as("is_blocked"),
       // D1 mixes up result columns of the same name.
-      ownNumber: sql<number | null>`${own.number}`.as("own_number"),
-      ownChange: sql<number | null>`${sql.raw(changeOf("own"))}`.as("own_change"),
-      ownMetadata: sql<string | null>`${own.metadata}`.as("own_metadata"),
-      ownState: sql<StoredState | null>`${own.state}`.as("own_state"),
-      ownExpiresAt: sql<number | null>`${own.expiresAt}`.as("own_expires_at"),
-      ownKeyThumbprint: sql<string | null>`${own.keyThumbprint}`.as("own_key_thumbprint"),
-      ownRebindUntil: sql<number | null>`${own.rebindUntil}`.as("own_rebind_until"),
+      ownNumber: sql`${own.number}`.as("own_number"),
+      ownChange: sql`${sql.raw(changeOf("own"))}`.as("own_change"),
+      ownMetadata: sql`${own.metadata}`.as("own_metadata"),
+      ownState: sql`${own.state}`.as("own_state"),
+      ownExpiresAt: sql`${own.expiresAt}`.as("own_expires_at"),
+      ownKeyThumbprint: sql`${own.keyThumbprint}`.as("own_key_thumbprint"),
+      ownRebindUntil: sql`${own.rebindUntil}`.as("own_rebind_until"),
     })
     .from(invitation)
     .leftJoin(own, ownBadge)
-    .where(and(eq(invitation.digest, sql.placeholder("digest")), eq(invitation.applicationId, applicationId)))
-    .prepare();
+    .where(and(eq(invitation.digest, sql.placeholder("digest")), eq(invitation.applicationId, applicationId)));
 });
 
-/** An application's invitation, with what decides whether a user device may claim it. One round trip. */
+const flag = z.number().transform((value) => value === 1);
+
+/** In the order of the columns above. */
+const invitationForDeviceRow = z
+  .tuple([
+    z.number(),
+    z.enum(INVITATION_STATES),
+    z.number(),
+    z.number().nullable(),
+    deviceId,
+    flag,
+    deviceId.nullable(),
+    z.string().nullable(),
+    z.string().nullable(),
+    flag,
+    z.number().nullable(),
+    z.number().nullable(),
+    z.string().nullable(),
+    z.enum(STORED_STATES).nullable(),
+    z.number().nullable(),
+    z.string().nullable(),
+    z.number().nullable(),
+  ])
+  .optional();
+
+/** An application's invitation, with what decides whether a user device may claim it, by the primary. One round trip. */
 export async function findInvitationForDevice(
   db: Database,
   digest: InvitationDigest,
   userDevice: UserDevice,
 ): Promise<InvitationForDevice | undefined> {
-  const found = await db.run((orm) => selectInvitationForDevice(orm).get({ digest, ...userDevice }));
-  if (!found) return undefined;
-  const {
-    isBlocked,
-    ownNumber,
-    ownChange,
-    ownMetadata,
-    ownState,
-    ownExpiresAt,
-    ownKeyThumbprint,
-    ownRebindUntil,
-    ...invited
-  } = found;
-  const own =
-    ownNumber === null || ownChange === null || ownState === null
-      ? null
-      : {
-          number: ownNumber,
-          change: ownChange,
-          metadata: ownMetadata,
-          state: ownState,
-          expiresAt: ownExpiresAt,
-          keyThumbprint: ownKeyThumbprint,
-          rebindUntil: ownRebindUntil,
-        };
-  return { ...invited, isBlocked: isBlocked === 1, badge: own };
+  const [row] = await db.primaryRows(selectInvitationForDevice(), { digest, ...userDevice });
+  return toInvitationForDevice(row);
+}
+
+/**
+ * The same, looked for near the caller. One round trip; two when the copy fails.
+ *
+ * @param bookmark null: the caller sent none
+ * @returns `isPrimary`: whether it was the primary that was asked
+ */
+export async function lookForInvitationForDevice(
+  db: Database,
+  digest: InvitationDigest,
+  userDevice: UserDevice,
+  bookmark: string | null,
+): Promise<{ invitation: InvitationForDevice | undefined; isPrimary: boolean }> {
+  const { rows, isPrimary } = await db.nearRows(selectInvitationForDevice(), { digest, ...userDevice }, bookmark);
+  return { invitation: toInvitationForDevice(rows[0]), isPrimary };
+}
+
+function toInvitationForDevice(row: unknown): InvitationForDevice | undefined {
+  const parsed = invitationForDeviceRow.parse(row);
+  if (!parsed) return undefined;
+  const [number, state, expiresAtTime, badgeExpiresAtTime, creatorDevice, withSecret, ...more] = parsed;
+  const [claimDevice, claimUserId, claimEventId, isBlocked, ...own] = more;
+  const ended = { expiresAtTime, badgeExpiresAtTime };
+  const claimed = { claimDevice, claimUserId, claimEventId };
+  return { number, state, ...ended, creatorDevice, withSecret, ...claimed, isBlocked, badge: toOwnBadge(own) };
+}
+
+function toOwnBadge(
+  own: [
+    number: number | null,
+    change: number | null,
+    metadata: string | null,
+    state: StoredState | null,
+    expiresAt: number | null,
+    keyThumbprint: string | null,
+    rebindUntil: number | null,
+  ],
+): InvitationForDevice["badge"] {
+  const [number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil] = own;
+  if (number === null || change === null || state === null) return null;
+  return { number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil };
 }
 
 /** The invitation that reserves a number, or did before the number was claimed. One round trip. */

@@ -32,7 +32,7 @@ export async function recordLogin(
   { isCurrent, metadata, readMetadata }: Login,
   now: number,
 ): Promise<void> {
-  await db.run((_, d1) =>
+  await db.atPrimary((d1) =>
     d1.batch([
       ...(isCurrent ? [] : [d1.prepare(MAKE_CURRENT).bind(number)]),
       ...(metadata === null ? [] : [d1.prepare(REPLACE_METADATA).bind(number, metadata, now, readMetadata)]),
@@ -64,7 +64,7 @@ export async function bindBadge(
   { readChange, isCurrent, metadata }: Omit<Login, "readMetadata"> & { readChange: number },
   now: number,
 ): Promise<boolean> {
-  const [bound] = await db.run((_, d1) =>
+  const [bound] = await db.atPrimary((d1) =>
     d1.batch([
       d1.prepare(BIND).bind(number, readChange, thumbprint, metadata, now),
       ...(isCurrent ? [] : [d1.prepare(MAKE_CURRENT_IF_BOUND).bind(number, thumbprint)]),

@@ -28,6 +28,14 @@ class InterceptedDatabase extends Database {
   override run<T>(query: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T> {
     return this.#intercept({ part: "D1" }, () => super.run(query));
   }
+
+  override atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+    return this.#intercept({ part: "D1" }, () => super.atPrimary(query));
+  }
+
+  override nearRows(...call: Parameters<Database["nearRows"]>): ReturnType<Database["nearRows"]> {
+    return this.#intercept({ part: "D1" }, () => super.nearRows(...call));
+  }
 }
 
 type Client = AllocatorClient;

@@ -1,6 +1,9 @@
 import { standIn } from "../../stand-in.ts";
 import { DRIVE_PATH, type Drive } from "../drive.ts";
 
+/** As a local D1 has it after its first query. */
+const BOOKMARK = `00000000-00000001-00000000-${"0".repeat(32)}`;
+
 type Fetch = (request: Request, env: Env, execution: ExecutionContext) => Promise<Response> | Response;
 
 /**
@@ -50,9 +53,10 @@ function memoised(env: Env): Env {
     return statement;
   };
   const limit = (binding: RateLimit): RateLimit => ({ limit: once(() => binding.limit({ key: "own-cost" })) });
+  const session = standIn<D1DatabaseSession>("a session of the memoised D1", { prepare, getBookmark: () => BOOKMARK });
   return {
     ...env,
-    DB: standIn<D1Database>("the memoised D1", { prepare }),
+    DB: standIn<D1Database>("the memoised D1", { prepare, withSession: () => session }),
     DEVICE_LIMIT: limit(env.DEVICE_LIMIT),
     CLIENT_IP_LIMIT: limit(env.CLIENT_IP_LIMIT),
   };
