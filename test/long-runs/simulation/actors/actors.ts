@@ -27,9 +27,10 @@ export class Actors extends Member {
   /** How often an act comes with the end of an isolate or an object. */
   readonly #lossChance = this.world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
 
-  /** The administrator makes the applications. */
+  /** The administrator makes the applications. Sweeps have come before. */
   async arrive(): Promise<void> {
     for (const { application } of this.#parties) await this.world.administrator.create(application);
+    await this.world.isolates.sweep();
   }
 
   /** Everybody does what they do, at once. */

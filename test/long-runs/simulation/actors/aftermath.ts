@@ -51,7 +51,10 @@ async function askWhileD1Leaves(
 ): Promise<void> {
   const { timeline, faults, clients } = world;
   const requests = devices.flatMap(({ udid, key }) =>
-    NEW_USERS.map((userId) => clients.call("badge", { applicationId, udid, userId, token: null, metadata: null, key })),
+    NEW_USERS.map((userId) => {
+      const request = { applicationId, udid, userId, token: null, metadata: null, key, bookmark: null };
+      return clients.call("badge", request);
+    }),
   );
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
   faults.setAway("d1", true);

@@ -7,31 +7,42 @@ import type { World } from "../world.ts";
 const ATTACKERS_USER = "mallory";
 const ATTACKERS_KEY = "key of mallory";
 
+/** Bookmarks that nobody was given: of a time to come, of another home, malformed. */
+const FORGED_BOOKMARKS = [
+  `1.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`,
+  `2.00000001-00000000-00000000-${"0".repeat(32)}`,
+  "1.first-unconstrained",
+];
+
 /**
- * Somebody who knows every udid, user ID, token and badge number of an application, but holds no phone's key (contract
- * section 15): logs in and signs as the phones whose badges are bound, without a key or with another one, and makes badges
- * under their udids. `told.ts` looks at what comes of it, and that the phones notice nothing.
+ * Somebody who knows every udid, user ID, token, badge number, signature and bookmark of an application, but holds no
+ * phone's key (contract sections 15 and 16): logs in and signs as the phones, without a key or with another one, with old
+ * and forged bookmarks, and makes badges under their udids. `told.ts` and `bindings.ts` look at what comes of it, and that
+ * the phones notice nothing.
  */
 export async function attack({ book, clients }: World, dice: Dice, application: ApplicationPlan): Promise<void> {
   const applicationId = application.id;
   const phone = dice.pick(application.devices);
   if (!phone) return;
   const { udid } = phone;
-  // Whoever logs in first gets the badge: only one that a phone was told of can be stolen.
-  const told = book
-    .attemptsOfApplication(applicationId)
-    .filter(({ request }) => request.udid === udid && request.key !== null && request.key !== ATTACKERS_KEY)
-    .filter((attempt) => grantedNumber(attempt) !== null);
-  const known = dice.pick(told);
-  const key = dice.chance(0.4) ? null : ATTACKERS_KEY;
+  const told = book.attemptsOfApplication(applicationId).filter((attempt) => grantedNumber(attempt) !== null);
+  const replayed = dice.pick(told)?.outcome;
+  const bookmark = dice.chance(0.2)
+    ? (dice.pick(FORGED_BOOKMARKS) ?? null)
+    : replayed?.kind === "granted" && dice.chance(0.8)
+      ? replayed.bookmark
+      : null;
+  const known = dice.pick(told.filter(({ request }) => request.udid === udid && request.key !== ATTACKERS_KEY));
+  const proof = { key: dice.chance(0.5) ? null : ATTACKERS_KEY, bookmark };
   const what = dice.below(3);
   if (!known || what === 0) {
-    const request = { applicationId, udid, userId: ATTACKERS_USER, token: null, metadata: null, key: null };
+    const request = { applicationId, udid, userId: ATTACKERS_USER, token: null, metadata: null, ...proof, key: null };
     await clients.call("badge", request);
   } else if (what === 1) {
-    await clients.call("badge", { ...known.request, key });
+    const token = dice.chance(0.3) ? (dice.pick([...book.tokens]) ?? null) : null;
+    await clients.call("badge", { ...known.request, token, metadata: null, ...proof });
   } else {
     const badgeNumber = dice.chance(0.5) ? grantedNumber(known) : null;
-    await clients.call("sign", { applicationId, udid, base64: "c3RvbGVu", badgeNumber, key });
+    await clients.call("sign", { applicationId, udid, base64: "c3RvbGVu", badgeNumber, ...proof });
   }
 }

@@ -1,5 +1,5 @@
 import type { Context } from "../../../../src/worker/context.ts";
-import { type Attempt, isAnswered, type Outcome, withoutKeys } from "../invariants/book.ts";
+import { type Attempt, isUntold, type Outcome, withoutKeys } from "../invariants/book.ts";
 import { Member } from "../member.ts";
 import { type CallName, type CallResult, carryOut, type GrantedBy, type RequestOf } from "../service/door.ts";
 
@@ -33,7 +33,7 @@ export class Clients extends Member {
     trace.add("client", `asks for ${what}`);
     const outcome = await this.#ask<GrantedBy<Name>>((context) => carryOut(context, name, request));
     attempt.outcome = outcome;
-    if (isAnswered(outcome)) attempt.to = timeline.now;
+    if (!isUntold(attempt)) attempt.to = timeline.now;
     trace.add("client", `is answered ${what}: ${inWords(outcome)}`);
     told.check(attempt, what);
     return outcome;

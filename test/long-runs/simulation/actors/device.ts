@@ -2,7 +2,7 @@ import type { Dice } from "../../dice.ts";
 import { isAnswered, type Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan, DevicePlan } from "../plan.ts";
-import type { RequestOf } from "../service/door.ts";
+import type { GrantedBy, RequestOf } from "../service/door.ts";
 import type { World } from "../world.ts";
 
 /** How often a device asks again what nobody answered. */
@@ -25,6 +25,9 @@ export class Device extends Member {
   readonly #application: ApplicationPlan;
   readonly #userIds: readonly [string, ...string[]];
   readonly #tokens: string[] = [];
+  /** Of the last response; old clients send none. */
+  #bookmark: string | null = null;
+  readonly #keepsBookmarks: boolean;
   /** Badge numbers. */
   readonly #told: number[] = [];
   #metadata = 0;
@@ -36,6 +39,7 @@ export class Device extends Member {
     this.udid = udid;
     this.#keys = [key];
     this.#userIds = userIds;
+    this.#keepsBookmarks = this.#dice.chance(0.8);
   }
 
   /** Somebody gives the user an invitation. */
@@ -46,10 +50,10 @@ export class Device extends Member {
   async act(): Promise<void> {
     if (this.#dice.chance(NEW_KEY_CHANCE)) this.#keys.push(`key ${this.#keys.length} of ${this.udid}`);
     const what = this.#dice.below(10);
-    if (what < 1) return this.sign();
-    if (what < 3) return this.presentAll();
+    if (what < 2) return this.sign();
+    if (what < 4) return this.presentAll();
     const request = this.#badgeRequest();
-    if (what < 5) {
+    if (what < 6) {
       // The user taps twice, or opens an invitation, or another user logs in while the first request is under way.
       const other = this.#badgeRequest();
       const second = this.#dice.oneOf([request, other, { ...other, userId: request.userId }]);
@@ -68,20 +72,29 @@ export class Device extends Member {
 
   /** A request of a user whom nobody saw before. */
   async requestAs(userId: string): Promise<Outcome<unknown>> {
-    return this.world.clients.call("badge", { ...this.#badgeRequest(), userId, token: null });
+    return this.#call("badge", { ...this.#badgeRequest(), userId, token: null });
   }
 
   #badgeRequest(): RequestOf<"badge"> {
     const { id: applicationId } = this.#application;
     const userId = this.#dice.oneOf(this.#userIds);
-    const token = this.#dice.chance(0.6) ? this.#chooseToken() : null;
+    const token = this.#dice.chance(0.5) ? this.#chooseToken() : null;
     const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
-    return { applicationId, udid: this.udid, userId, token, metadata, key: this.#chooseKey() };
+    return { applicationId, udid: this.udid, userId, token, metadata, ...this.#proof() };
   }
 
-  #chooseKey(): string | null {
+  #proof(): { key: string | null; bookmark: string | null } {
     const isOld = this.#dice.chance(OLD_KEY_CHANCE);
-    return (isOld ? this.#dice.pick(this.#keys) : this.#keys.at(-1)) ?? null;
+    const key = isOld ? this.#dice.pick(this.#keys) : this.#keys.at(-1);
+    return { key: key ?? null, bookmark: this.#bookmark };
+  }
+
+  /** A client that missed a response does not know what it missed. */
+  async #call<Name extends "badge" | "sign">(name: Name, request: RequestOf<Name>): Promise<Outcome<GrantedBy<Name>>> {
+    const outcome = await this.world.clients.call(name, request);
+    if (outcome.kind === "lost") this.#bookmark = null;
+    if (outcome.kind === "granted" && this.#keepsBookmarks) this.#bookmark = outcome.bookmark;
+    return outcome;
   }
 
   #chooseToken(): string | null {
@@ -91,7 +104,7 @@ export class Device extends Member {
 
   async #ask(request: RequestOf<"badge">): Promise<void> {
     for (let repeat = 0; repeat <= MAX_REPEATS; repeat++) {
-      const outcome = await this.world.clients.call("badge", request);
+      const outcome = await this.#call("badge", { ...request, bookmark: this.#bookmark });
       if (outcome.kind === "granted") this.#told.push(outcome.granted.number);
       if (isAnswered(outcome) || this.#dice.chance(0.3)) return;
       await this.world.timeline.sleep(this.#dice.below(3000));
@@ -100,8 +113,8 @@ export class Device extends Member {
 
   async sign(): Promise<void> {
     const base64 = Buffer.from(`signature ${this.#dice.below(1000)}`).toString("base64");
-    const request = { applicationId: this.#application.id, udid: this.udid, base64, key: this.#chooseKey() };
+    const request = { applicationId: this.#application.id, udid: this.udid, base64, ...this.#proof() };
     const badgeNumber = this.#dice.chance(0.3) ? (this.#dice.pick(this.#told) ?? null) : null;
-    await this.world.clients.call("sign", { ...request, badgeNumber });
+    await this.#call("sign", { ...request, badgeNumber });
   }
 }

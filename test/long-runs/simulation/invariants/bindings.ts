@@ -18,6 +18,9 @@ export interface ProofSettings {
   bindUntil: number | null;
 }
 
+/** Clocks differ: what may be thought is later than what must be. */
+const isAhead = (until: unknown, time: number): boolean => until !== null && Number(until) > time;
+
 interface Ended {
   from: number;
   to: number;
@@ -27,6 +30,7 @@ interface Ended {
 export class Bindings extends Member {
   /** By application, oldest first. */
   readonly #settings = new Map<string, (ProofSettings & Ended)[]>();
+  readonly #clockError = this.world.plan.clockErrorMilliseconds;
 
   /** An administrator changes settings. @returns all of them */
   set(applicationId: string, changed: Partial<ProofSettings>): ProofSettings {
@@ -51,16 +55,17 @@ export class Bindings extends Member {
   }
 
   /** A login that was granted; `isNew`: with 201. */
-  checkLogin({ request, from, to }: Attempt<"badge">, row: IssuedRow, isNew: boolean): void {
+  checkLogin(attempt: Attempt<"badge">, row: IssuedRow, isNew: boolean): void {
     const { verdict } = this.world;
-    const isUsed = isNew ? row.spans[0]?.key === request.key : this.#isUsable(row, request.key, { from, to });
+    const { request, from, to } = attempt;
+    const isUsed = isNew ? row.spans[0]?.key === request.key : this.#isUsable(row, attempt);
     verdict.expect(
       isUsed,
       "nobody gets a bound badge without its key, nor an unbound one where keys are required",
       row,
     );
     const settings = this.#during(row.applicationId, from - STALE_MILLISECONDS, to);
-    const binds = request.key !== null && settings.every(({ bindUntil }) => this.#isAhead(bindUntil, to));
+    const binds = request.key !== null && settings.every(({ bindUntil }) => isAhead(bindUntil, to + this.#clockError));
     const isBound = spansDuring(row, from, to).some(({ key }) => key !== null);
     verdict.expect(!binds || isBound, "while first proofs bind, a login with one binds its badge", request, row);
   }
@@ -71,11 +76,12 @@ export class Bindings extends Member {
    *
    * @param named by the signature; null: none
    */
-  checkSignature({ request, from, to }: Attempt<"sign">, row: IssuedRow, named: string | null): void {
-    const isBound = spansDuring(row, from, to).some(({ key }) => key === named);
+  checkSignature(attempt: Attempt<"sign">, row: IssuedRow, named: string | null): void {
+    const { request, to } = attempt;
+    const isBound = spansDuring(row, this.world.book.acceptedSince(attempt), to).some(({ key }) => key === named);
     const invariant = "a signature names the key of its badge, and nobody else passes a door that challenges";
     this.world.verdict.expect(isBound && (named === null || named === request.key), invariant, request, row, named);
-    const isUsable = this.#isUsable(row, request.key, { from, to });
+    const isUsable = this.#isUsable(row, attempt);
     this.world.verdict.expect(isUsable, "nobody signs with a bound badge without its key", request, row);
   }
 
@@ -85,7 +91,7 @@ export class Bindings extends Member {
     const settings = this.#during(request.applicationId, from - STALE_REFUSAL_MILLISECONDS, to);
     const isRequired = settings.some(({ requireProof }) => requireProof);
     const mayBind = ({ rebindUntil }: Span) =>
-      name === "badge" && request.key !== null && this.#isAhead(rebindUntil, to);
+      name === "badge" && request.key !== null && isAhead(rebindUntil, to + this.#clockError);
     const isNamed = "badgeNumber" in request && request.badgeNumber !== null;
     const isLocked = rows
       .flatMap((row) => spansDuring(row, from, to))
@@ -95,10 +101,12 @@ export class Bindings extends Member {
     this.world.verdict.expect(isLocked || isWithout, "whoever has a badge's key may use it", request, rows);
   }
 
-  #isUsable(row: IssuedRow, used: string | null, { from, to }: Ended): boolean {
+  #isUsable(row: IssuedRow, attempt: Attempt<"badge" | "sign">): boolean {
+    const { request, from, to } = attempt;
     const settings = this.#during(row.applicationId, from - STALE_MILLISECONDS, to);
     const mayBeUnbound = settings.some(({ requireProof }) => !requireProof);
-    return spansDuring(row, from, to).some(({ key }) => (key === null ? mayBeUnbound : key === used));
+    const spans = spansDuring(row, this.world.book.acceptedSince(attempt), to);
+    return spans.some(({ key }) => (key === null ? mayBeUnbound : key === request.key));
   }
 
   /** A badge is issued: bound to the key of a call that asks for it; in place of a bound one by its key or by the server. */
@@ -124,7 +132,7 @@ export class Bindings extends Member {
     )?.before;
     if (!replaced || isSame(replaced, "key_thumbprint")) return;
     const [invitation] = d1.look("SELECT with_secret FROM invitation WHERE digest = ?", badge.invitation);
-    const isOpen = !isUnbound && askers.some(({ from }) => this.#isAhead(replaced.rebind_until, from));
+    const isOpen = !isUnbound && askers.some(({ from }) => isAhead(replaced.rebind_until, from - this.#clockError));
     const isAllowed = invitation?.with_secret === 1 || isOpen;
     verdict.expect(isAllowed, "a bound badge is replaced by its key, or by the server", replaced, "by", badge);
   }
@@ -133,10 +141,10 @@ export class Bindings extends Member {
     const { verdict, timeline } = this.world;
     const askers = this.#askers(after);
     const asked = Math.min(...askers.map(({ from }) => from));
-    const since = Math.max(asked, timeline.now - lateMilliseconds - TRYING_MILLISECONDS);
+    const since = Math.max(asked, timeline.now - lateMilliseconds - TRYING_MILLISECONDS) - this.#clockError;
     const settings = this.#during(String(after.application_id), since - STALE_MILLISECONDS, timeline.now);
-    const isFirst = before.key_thumbprint === null && settings.some(({ bindUntil }) => this.#isAhead(bindUntil, since));
-    const isAllowed = isFirst || this.#isAhead(before.rebind_until, since);
+    const isFirst = before.key_thumbprint === null && settings.some(({ bindUntil }) => isAhead(bindUntil, since));
+    const isAllowed = isFirst || isAhead(before.rebind_until, since);
     const isAsked = askers.length > 0 && after.key_thumbprint !== null;
     const invariant = "a badge is bound to another key only while it may be, by a login with that key";
     verdict.expect(isAllowed && isAsked, invariant, before, "became", after);
@@ -144,9 +152,9 @@ export class Bindings extends Member {
   }
 
   #checkWindow(badge: Row): void {
-    const { verdict, timeline, book, plan } = this.world;
+    const { verdict, timeline, book } = this.world;
     const isAsked = book.isRebound(Number(badge.number), timeline.now);
-    const latest = timeline.now + REBIND_MILLISECONDS + plan.clockErrorMilliseconds;
+    const latest = timeline.now + REBIND_MILLISECONDS + this.#clockError;
     const isKept = isAsked && badge.rebind_until !== null && Number(badge.rebind_until) <= latest;
     verdict.expect(isKept, "a badge may be rebound for 24 hours, when its server asked for it", badge);
   }
@@ -164,10 +172,5 @@ export class Bindings extends Member {
 
   #during(applicationId: string, from: number, to: number): ProofSettings[] {
     return (this.#settings.get(applicationId) ?? []).filter((set) => set.from <= to && set.to >= from);
-  }
-
-  /** As a clock may see it that is as wrong as clocks are here: whoever may think so, or must when nothing else is possible. */
-  #isAhead(until: unknown, now: number): boolean {
-    return until !== null && Number(until) > now - this.world.plan.clockErrorMilliseconds;
   }
 }

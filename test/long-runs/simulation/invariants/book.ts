@@ -1,4 +1,5 @@
 import { Member } from "../member.ts";
+import { positionOf } from "../platform/d1.ts";
 import type { CallName, CallResult, GrantedBy, RequestOf, UserDevice } from "../service/door.ts";
 
 /** What a client was told; `lost`: nothing. */
@@ -9,12 +10,19 @@ export interface Attempt<Name extends CallName> {
   name: Name;
   request: RequestOf<Name>;
   from: number;
-  /** Infinity as long as it may still take effect: it is under way, or its client never had a response. */
+  /** Infinity as long as it may still take effect: it is under way, or its client was not told what it did. */
   to: number;
   outcome: Outcome<GrantedBy<Name>> | null;
   /** Faults that the service had met when it was sent. */
   struckBefore: number;
 }
+
+/** How old a copy of D1 may be that accepts a badge, in milliseconds (contract section 16). */
+const MAX_COPY_AGE_MILLISECONDS = 90_000;
+
+/** A bookmark as clients have it: that of D1 after the number of their home, which is 1 here. */
+export const positionOfHeader = (bookmark: string | null): number | null =>
+  bookmark?.startsWith("1.") ? positionOf(bookmark.slice(2)) : null;
 
 export const isOf = <Name extends CallName>(attempt: Attempt<CallName>, name: Name): attempt is Attempt<Name> =>
   attempt.name === name;
@@ -96,6 +104,16 @@ export class Book extends Member {
     const told = this.#tokenOfKey.get(`${key} ${text}`) ?? outcome.granted.id;
     this.#tokenOfKey.set(`${key} ${text}`, told);
     return told === outcome.granted.id;
+  }
+
+  /**
+   * Since when that may have changed which a device is accepted by, in milliseconds. Without a bookmark it is what D1 has
+   * while it asks; with one, what a copy has, which is not older than the bookmark.
+   */
+  acceptedSince({ request, from }: Attempt<"badge" | "sign">): number {
+    const position = positionOfHeader(request.bookmark);
+    if (position === null) return from;
+    return Math.min(from, Math.max(from - MAX_COPY_AGE_MILLISECONDS, this.world.d1.copies.since(position)));
   }
 
   /** Whether somebody asks, at a time, that a badge may be bound to another key. */

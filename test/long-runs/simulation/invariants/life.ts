@@ -84,7 +84,14 @@ export class Life extends Member {
       const { kind, number } = outcome.granted;
       // A claim is decided before its badge is there, and takes its end from the invitation.
       const decidedFrom = kind === "created" ? attempt.from : undefined;
-      this.#expectState(attempt, number, ["active"], "a login is answered only while its badge is active", decidedFrom);
+      const accepted = { ...attempt, readFrom: this.world.book.acceptedSince(attempt) };
+      this.#expectState(
+        accepted,
+        number,
+        ["active"],
+        "a login is answered only while its badge is active",
+        decidedFrom,
+      );
       const isAllowed = kind === "existing" || this.wasBlocked(request, attempt, false);
       this.world.verdict.expect(isAllowed, "a blocked user gets no badge", request);
     }
@@ -95,7 +102,8 @@ export class Life extends Member {
   }
 
   checkSignature(attempt: Attempt<"sign">, number: number | null, userIds: ReadonlySet<string>): void {
-    if (number !== null) this.#expectState(attempt, number, ["active"], "nothing ended signs");
+    const accepted = { ...attempt, readFrom: this.world.book.acceptedSince(attempt) };
+    if (number !== null) this.#expectState(accepted, number, ["active"], "nothing ended signs");
     this.#checkRefusal(attempt, userIds);
   }
 
@@ -120,7 +128,8 @@ export class Life extends Member {
     if (outcome?.kind === "granted") {
       const { state, keyThumbprint: key = null } = outcome.granted;
       const { spans = [] } = this.world.rows.issued.get(request.number) ?? {};
-      this.#expectState(attempt, request.number, [state], "a rebind is answered with the badge's state", from);
+      const isFinal = state === "revoked" || state === "replaced";
+      this.#expectState(attempt, request.number, isFinal ? [] : [state], "a badge that lives may be rebound", from);
       const until = from + REBIND_MILLISECONDS - this.world.plan.clockErrorMilliseconds;
       const hasHappened = spans.some(
         (span) => span.from >= from && span.from <= to && Number(span.rebindUntil) >= until,
@@ -261,22 +270,22 @@ export class Life extends Member {
 
   /** @param decidedFrom since when it may have been decided whether the badge has expired; if not given, once it was read */
   #expectState(
-    { from, to }: Ended,
+    { from, to, readFrom = from }: Ended & { readFrom?: number },
     number: number,
     allowed: readonly BadgeState[],
     invariant: string,
     decidedFrom?: number,
   ): void {
     const row = this.world.rows.issued.get(number);
-    const states = row ? this.#statesOf(row, from, to, decidedFrom) : [];
+    const states = row ? this.#statesOf(row, from, to, { decidedFrom, readFrom }) : [];
     const isKept = states.some((state) => allowed.includes(state));
     this.world.verdict.expect(isKept, invariant, number, states, `from ${from} to ${to}`, row?.spans);
   }
 
   /** States that callers may have seen during a time. Expiry goes by clocks, which differ. */
-  #statesOf(row: IssuedRow, from: number, to: number, decidedFrom = 0): BadgeState[] {
+  #statesOf(row: IssuedRow, from: number, to: number, { decidedFrom = 0, readFrom = from } = {}): BadgeState[] {
     const error = this.world.plan.clockErrorMilliseconds;
-    return spansDuring(row, from, to).flatMap(({ state, expiresAt, ...span }): BadgeState[] => {
+    return spansDuring(row, readFrom, to).flatMap(({ state, expiresAt, ...span }): BadgeState[] => {
       if (state === "revoked" || state === "replaced" || expiresAt === null) return [state];
       const isExpired: BadgeState[] = expiresAt <= to + error ? ["expired"] : [];
       const decidedAt = decidedFrom || Math.max(from, span.from);

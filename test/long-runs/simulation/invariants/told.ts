@@ -2,7 +2,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { Member } from "../member.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { CallName, UserDevice } from "../service/door.ts";
-import { type Attempt, isOf } from "./book.ts";
+import { type Attempt, isOf, positionOfHeader } from "./book.ts";
 import { deviceOf, digestOf, type IssuedRow, isOfDevice, spansDuring } from "./rows.ts";
 
 /** A request that lost so many races against others of its user device is told to come back. */
@@ -90,13 +90,18 @@ export class Told extends Member {
     if (outcome?.kind !== "granted") return;
     const { kind, number } = outcome.granted;
     const row = rows.issued.get(number);
+    const since = book.acceptedSince(attempt);
+    const bookmarkedAt = this.#checkBookmark(attempt);
     const isTheirs = row?.userId === request.userId && isOfDevice(row, request);
     verdict.expect(isTheirs, "a number belongs to the user device that it was issued to", request, row);
     if (!row) return;
     bindings.checkLogin(attempt, row, kind === "created");
     // A claim may have superseded it meanwhile.
-    const isCurrent = rows.wasCurrent(row, from, to) || spansDuring(row, from, to).some(({ isRetired }) => isRetired);
+    const isSuperseded = spansDuring(row, from, to).some(({ isRetired }) => isRetired);
+    const isCurrent = rows.wasCurrent(row, since, to) || isSuperseded;
     verdict.expect(isCurrent, "a login makes its badge the device's current one", request, row);
+    const isKnown = rows.wasCurrent(row, since, Math.min(bookmarkedAt, to)) || isSuperseded;
+    verdict.expect(isKnown, "a login's bookmark is as new as what it did", request, outcome, row);
     const issuedAt = row.spans[0]?.from ?? Infinity;
     if (kind === "created") {
       this.#publicKeys.set(number, outcome.granted.publicKey);
@@ -119,15 +124,17 @@ export class Told extends Member {
   #checkSignature(attempt: Attempt<"sign">): void {
     const { book, verdict, life, rows, bindings } = this.world;
     const { request, outcome, from, to } = attempt;
+    const since = outcome?.kind === "granted" ? book.acceptedSince(attempt) : from;
     const { applicationId, udid, badgeNumber, key } = request;
     const isAsked = ({ number }: IssuedRow) => badgeNumber === null || badgeNumber === number;
-    const wasThere = ({ spans: [first] }: IssuedRow) => (first?.from ?? Infinity) < from;
+    const wasThere = ({ spans: [first] }: IssuedRow) => (first?.from ?? Infinity) < since;
     const users = book.attemptsOfApplication(applicationId).filter((badge) => badge.request.udid === udid);
     const claims = outcome?.kind === "granted" ? this.#verify(outcome.granted) : null;
     life.checkSignature(attempt, claims && Number(claims.sub), new Set(users.map((badge) => badge.request.userId)));
     const own = this.#rowsOf(request);
     // With a key, those that are bound to it come first (contract section 15).
-    const isOfKey = (row: IssuedRow) => spansDuring(row, from, to).every((span) => span.key === key && !span.isRetired);
+    const isOfKey = (row: IssuedRow) =>
+      spansDuring(row, since, to).every((span) => span.key === key && !span.isRetired);
     const hasBound = own.some((row) => wasThere(row) && isOfKey(row));
     const isChosen = key !== null && hasBound && badgeNumber === null;
     bindings.checkRefusal(attempt, isChosen ? [] : own.filter(isAsked));
@@ -135,15 +142,28 @@ export class Told extends Member {
     const hasBadge = own.some((row) => isAsked(row) && wasThere(row));
     verdict.expect(!isUnknown || !hasBadge, "a device that was answered a badge can sign", udid);
     if (claims === null) return;
+    this.#checkBookmark(attempt);
     verdict.expect(claims.aud === applicationId, "a signature names its application", claims.aud);
     const row = rows.issued.get(Number(claims.sub));
     const isTheirs = row !== undefined && isOfDevice(row, request) && isAsked(row);
     verdict.expect(isTheirs, "a device signs with a badge of its own, the one that it names", request, claims.sub, own);
     if (!row) return;
     bindings.checkSignature(attempt, row, claims.cnf?.jwk.x ?? null);
-    const isFirst = !hasBound || spansDuring(row, from, to).some((span) => span.key === key);
-    const isCurrent = badgeNumber !== null || (isFirst && rows.wasCurrent(row, from, to, key));
+    const isFirst = !hasBound || spansDuring(row, since, to).some((span) => span.key === key);
+    const isCurrent = badgeNumber !== null || (isFirst && rows.wasCurrent(row, since, to, key));
     verdict.expect(isCurrent, "a device signs with the badge that it was answered last", request, row, own);
+  }
+
+  /** @returns when D1 was at the bookmark of the response, in milliseconds */
+  #checkBookmark({ request, outcome }: Attempt<"badge" | "sign">): number {
+    const { copies } = this.world.d1;
+    const told = outcome?.kind === "granted" ? positionOfHeader(outcome.bookmark) : null;
+    const sent = positionOfHeader(request.bookmark) ?? 0;
+    const isForged = sent > copies.position;
+    const isKept = told !== null && (isForged || (told <= copies.position && told >= sent));
+    const invariant = "a badge call is answered with a bookmark, which is not older than its own";
+    this.world.verdict.expect(isKept, invariant, request, outcome);
+    return copies.since(told ?? 0);
   }
 
   #rowsOf(device: Omit<UserDevice, "userId">): IssuedRow[] {

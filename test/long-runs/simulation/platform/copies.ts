@@ -13,7 +13,7 @@ export const SCHEMA = migrationFiles()
 const databases = [new Sqlite(SCHEMA), new Sqlite(SCHEMA)];
 
 /** How a copy follows the primary; a `restored` one goes back to an older state first, and stops there. */
-const MODES = ["following", "following", "slow", "stopped", "restored"] as const;
+const MODES = ["following", "following", "following", "following", "slow", "stopped", "restored"] as const;
 type Mode = (typeof MODES)[number];
 
 const MINUTE = 60_000;
@@ -63,9 +63,9 @@ export class Copies extends Member {
     throw new Error("D1_ERROR: the copy did not become as new as the bookmark.");
   }
 
-  /** All copies become as new as the primary. */
-  refresh(): void {
-    for (const copy of this.#copies) copy.become(this.#commits, this.position);
+  /** D1 was restored: what was before is not to be had any more, from no copy. */
+  restored(): void {
+    for (const copy of this.#copies) copy.restored(this.#commits);
   }
 }
 
@@ -76,6 +76,7 @@ class Copy {
   #mode: Mode = "following";
   #modeUntil = 0;
   #lagMilliseconds = 0;
+  #oldest = 0;
   position = 0;
 
   constructor(world: World, sqlite: Sqlite, dice: Dice) {
@@ -88,7 +89,8 @@ class Copy {
   /** Is where it would be by now. */
   follow(commits: readonly Commit[]): void {
     const { now } = this.#world.timeline;
-    if (now >= this.#modeUntil || !this.#world.faults.isOn) this.#change(commits);
+    const isRepaired = this.#mode !== "following" && !this.#world.faults.isOn;
+    if (now >= this.#modeUntil || isRepaired) this.#change(commits);
     if (this.#mode === "stopped" || this.#mode === "restored") return;
     const reached = commits.findLastIndex(({ at }) => at <= now - this.#lagMilliseconds) + 1;
     if (reached > this.position) this.become(commits, reached);
@@ -103,13 +105,18 @@ class Copy {
     this.position = position;
   }
 
+  restored(commits: readonly Commit[]): void {
+    this.#oldest = commits.length;
+    this.become(commits, commits.length);
+  }
+
   #change(commits: readonly Commit[]): void {
     const { timeline, plan, faults, trace } = this.#world;
     const longest = this.#dice.oneOf([4 * plan.thinkMilliseconds, 5 * MINUTE] as const);
     this.#mode = faults.isOn ? this.#dice.oneOf(MODES) : "following";
     this.#modeUntil = timeline.now + this.#dice.below(longest);
     this.#lagMilliseconds = this.#dice.below(this.#mode === "slow" ? longest : USUAL_LAG_MILLISECONDS);
-    if (this.#mode === "restored") this.become(commits, this.#dice.below(this.position + 1));
+    if (this.#mode === "restored") this.become(commits, this.#dice.between(this.#oldest, this.position));
     trace.add("copy", `${this.#mode} at ${this.position} of ${commits.length}`);
   }
 }

@@ -128,7 +128,7 @@ export class D1Server extends Member {
         SET feed_epoch = (SELECT feed_epoch FROM copy.application AS copied WHERE copied.id = application.id)`);
     });
     this.copies.add(changeset);
-    this.copies.refresh();
+    this.copies.restored();
     changes = [];
   }
 }

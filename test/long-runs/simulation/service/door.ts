@@ -27,8 +27,12 @@ interface Device {
   udid: string;
 }
 
-/** A device's call; `key` names the key that its proof would be by, null: it has none. */
-type DeviceCall = Device & { key: string | null };
+/** A device's call; `key` names the key that its proof would be by; `bookmark` is the header; null: it has none. */
+type DeviceCall = Device & { key: string | null; bookmark: string | null };
+
+/** Every application is of home 1. */
+const bookmarkOfHome = (header: string | null): string | null =>
+  /^1\.([0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32})$/.exec(header ?? "")?.[1] ?? null;
 
 /** A public key that has the name of its key in it: whoever holds that one passes the challenge of a door. */
 const jwkOf = (key: string) => ({ kty: "EC", crv: "P-256", x: key, y: "y" }) as const;
@@ -60,15 +64,17 @@ export interface InvitationTerms {
 const CALLS = {
   async badge(context: Context, request: UserDevice & DeviceCall & { token: string | null; metadata: string | null }) {
     const { application, device } = await deviceCaller(context, request);
-    const { userId, metadata, token, key } = request;
-    return issueBadge(context, application, { device, userId, metadata, keyThumbprint: key }, token);
+    const { userId, metadata, token, key: keyThumbprint } = request;
+    const bookmark = bookmarkOfHome(request.bookmark);
+    return issueBadge(context, application, { device, userId, metadata, keyThumbprint, bookmark }, token);
   },
 
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
     const { application, device } = await deviceCaller(context, request);
     const { base64: clientSignature, badgeNumber, key } = request;
     const proven = key === null ? null : { thumbprint: key, jwk: jwkOf(key) };
-    return signBadge(context, application, { device, clientSignature, badgeNumber, key: proven });
+    const bookmark = bookmarkOfHome(request.bookmark);
+    return signBadge(context, application, { device, clientSignature, badgeNumber, key: proven, bookmark });
   },
 
   async invite(context: Context, request: Caller & InvitationTerms) {
@@ -140,7 +146,7 @@ const calls: {
 
 /** What a caller gets, as `src/worker/http` would put it into a status and a code. */
 export type CallResult<Granted> =
-  | { kind: "granted"; granted: Granted }
+  | { kind: "granted"; granted: Granted; bookmark: string | null }
   | { kind: "refused"; reason: ErrorCode; fault?: unknown };
 
 /** Carries a call out, in an isolate; the result is as of `answerException` of `src/worker/http/errors.ts`. */
@@ -150,7 +156,8 @@ export async function carryOut<Name extends CallName>(
   request: RequestOf<Name>,
 ): Promise<CallResult<GrantedBy<Name>>> {
   try {
-    return { kind: "granted", granted: await calls[name](context, request) };
+    const granted = await calls[name](context, request);
+    return { kind: "granted", granted, bookmark: context.db.bookmark && `1.${context.db.bookmark}` };
   } catch (error) {
     if (error instanceof Refusal) return { kind: "refused", reason: error.code };
     if (error instanceof Unavailable) return { kind: "refused", reason: "UNAVAILABLE" };
