@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { and, eq, notExists, sql } from "drizzle-orm";
+import { and, eq, notExists, type SQL, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
 import { type ApplicationId, newApplicationId } from "../shared/identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
@@ -9,6 +9,7 @@ import {
   checkedWebhookUrl,
   EVENTS_HELP,
   eventList,
+  homeNumber,
   lifetime,
   onOneLine,
   seconds,
@@ -17,9 +18,12 @@ import {
 } from "./arguments.ts";
 import { PRESET_FORMATS, type RangeOptions, type WantedNumbers, wantedNumbers } from "./card-range.ts";
 import { UserError } from "./errors.ts";
-import { defaultRange, explicitRange, overlapLine, selectNeighbour } from "./number-range.ts";
+import { explainTaken } from "./number-owners.ts";
+import { OF_APPLICATIONS, overlapsAnother } from "./number-range.ts";
+import { claimNumbers, freeNumbers, registerOwned, selectRegistration } from "./number-register.ts";
 import { bold, fieldLines } from "./output.ts";
-import type { Database, Orm } from "./platform/database.ts";
+import type { Orm } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import { newestSealer } from "./sealing-key-newest.ts";
 import { withSession } from "./session.ts";
@@ -28,6 +32,7 @@ import { checkedStatusList } from "./status-list.ts";
 
 interface CreateOptions extends RangeOptions {
   name: string;
+  home: number;
   webhookUrl?: string;
   events?: SubscribableEvent[];
   requireSecret?: boolean;
@@ -49,11 +54,13 @@ export function addCreateCommand(group: Command): void {
       "Creates an application and prints its ID and secret.\n\n" +
         "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
         "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.\n\n" +
+        "The application lives in its home for ever, and its ID says in which: app2_… in home 2. See home list.\n\n" +
         "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
         "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
         "--last, or the next free block. The format chooses the range and is not kept.",
     )
     .requiredOption("--name <name>", "name for people", onOneLine)
+    .option("--home <n>", "the home in which it lives", homeNumber, 1)
     .option("--webhook-url <url>", "where events are sent; https only (http://localhost:PORT locally)")
     .option("--events <list>", EVENTS_HELP, eventList)
     .option("--first <n>", "first badge number of the range", badgeNumber)
@@ -78,6 +85,7 @@ export function addCreateCommand(group: Command): void {
       examples(
         "application create --name 'Head office'",
         "application create --name Visitors --first 5000 --last 5999 --json",
+        "application create --name 'Paris office' --home 2",
         "application create --name Gate --format h10301 --facility 123",
         "application create --name App --webhook-url https://app.example.com/hooks",
         "application create --name Gym --events badge:created,badge:revoked",
@@ -89,6 +97,7 @@ export function addCreateCommand(group: Command): void {
 async function create(this: Command, options: CreateOptions): Promise<void> {
   const wanted: NewApplication = {
     name: options.name,
+    home: options.home,
     webhookUrl: checkedWebhookUrl(options.webhookUrl, this) ?? null,
     events: options.events,
     ...wantedNumbers(options),
@@ -102,8 +111,8 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
   };
   await withSession(
     this,
-    async ({ database, output }) => {
-      const created = await createApplication(database, wanted);
+    async ({ homes, output }) => {
+      const created = await createApplication(homes, wanted);
       output.result(created, () => createdText(created));
     },
     { seals: true },
@@ -125,6 +134,8 @@ Keep the secret now: it is not shown again.`;
 
 export interface NewApplication extends WantedNumbers {
   name: string;
+  /** The home in which it lives; home 1 unless it is given. */
+  home?: number | undefined;
   webhookUrl: string | null;
   /** Undefined: badge:created alone (contract section 18). */
   events?: readonly SubscribableEvent[] | undefined;
@@ -154,31 +165,39 @@ export interface CreatedApplication {
 }
 
 /**
- * Creates an application with its first secret, signing key and device key. The application's row is inserted only if
- * its range is free in that transaction, and the other rows only if the application's is there: all of it or nothing.
+ * Creates an application with its first secret, signing key and device key: first its numbers are registered in home 1,
+ * then all its rows are inserted in its home, in one transaction. The application's row is inserted only if its numbers are
+ * free there too, and the other rows only if the application's is there: all of it or nothing.
  *
- * @throws UserError when the range is not free
+ * A crash in between leaves a registration that nobody uses; `home check` clears it a day later.
+ *
+ * @throws UserError when the range is not free, or there is no such home
  */
-export async function createApplication(database: Database, wanted: NewApplication): Promise<CreatedApplication> {
+export async function createApplication(homes: Homes, wanted: NewApplication): Promise<CreatedApplication> {
+  const { database } = homes.numbered(wanted.home ?? 1);
   const material = await makeMaterial(await newestSealer(database), wanted);
   const { applicationId } = material;
+  // One home alone decides everything in one transaction.
+  const isAlone = homes.others.length === 0;
+  const numbers = isAlone ? freeNumbers(wanted, applicationId) : await claimNumbers(homes, applicationId, wanted);
   const [, , , [created]] = await database.run((orm) =>
     orm.batch([
-      insertApplication(orm, wanted, material),
+      insertApplication(orm, wanted, material, numbers),
       insertSecret(orm, material),
       insertSigningKey(orm, material),
       orm.select().from(application).where(eq(application.id, applicationId)),
+      ...(isAlone ? [registerOwned(orm, applicationId)] : []),
     ]),
   );
-  if (created === undefined) throw await explainRefusal(database, wanted, material);
+  if (created === undefined) throw await explainRefusal(homes, wanted, material);
   const { name, firstNumber, lastNumber, webhookUrl } = created;
   return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
 }
 
 type Material = Awaited<ReturnType<typeof makeMaterial>>;
 
-async function makeMaterial(sealer: Sealer, { credentials }: NewApplication) {
-  const applicationId = credentials?.applicationId ?? newApplicationId();
+async function makeMaterial(sealer: Sealer, { credentials, home }: NewApplication) {
+  const applicationId = credentials?.applicationId ?? newApplicationId(home);
   return {
     applicationId,
     sealingVersion: sealer.version,
@@ -189,16 +208,17 @@ async function makeMaterial(sealer: Sealer, { credentials }: NewApplication) {
   };
 }
 
-function insertApplication(orm: Orm, wanted: NewApplication, material: Material) {
+/** @param numbers a query that returns its numbers (`first_number`, `last_number`) */
+function insertApplication(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
   const { applicationId, deviceKey, sealingVersion, createdAt } = material;
-  const range = wanted.range ? explicitRange(wanted.range, applicationId) : defaultRange(wanted.highestDefault);
+  const [first, last] = [sql`range.first_number`, sql`range.last_number`];
   return orm.insert(application).select(
     orm
       .select({
         id: sql`${applicationId}`.as("id"),
         name: sql`${wanted.name}`.as("name"),
-        firstNumber: sql`range.first_number`.as("first_number"),
-        lastNumber: sql`range.last_number`.as("last_number"),
+        firstNumber: first.as("first_number"),
+        lastNumber: last.as("last_number"),
         requireSecret: sql`${wanted.requireSecret ? 1 : 0}`.as("require_secret"),
         reuseAfterSeconds: sql`${wanted.reuseAfterSeconds}`.as("reuse_after_seconds"),
         signatureLifetimeSeconds: sql`${wanted.signatureLifetimeSeconds}`.as("signature_lifetime_seconds"),
@@ -219,8 +239,9 @@ function insertApplication(orm: Orm, wanted: NewApplication, material: Material)
         createdAt: sql`${createdAt}`.as("created_at"),
         disabledAt: sql`NULL`.as("disabled_at"),
       })
-      .from(sql`(${range}) AS range`)
+      .from(sql`(${numbers}) AS range`)
       .where(sql`NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+        AND NOT ${overlapsAnother(OF_APPLICATIONS, first, last, applicationId)} 
         AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`),
   );
 }
@@ -263,22 +284,12 @@ function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt 
 }
 
 /** Why nothing was inserted. It is read after the fact, so the reason may be gone by now. */
-async function explainRefusal(
-  database: Database,
-  { range, highestDefault }: NewApplication,
-  { sealingVersion }: Material,
-) {
-  const [keys, [overlapping]] = await database.run((orm) =>
-    orm.batch([
-      orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)),
-      selectNeighbour(orm, range?.last ?? 0, null),
-    ]),
-  );
+async function explainRefusal(homes: Homes, wanted: NewApplication, { applicationId, sealingVersion }: Material) {
+  const keys = await homes
+    .of(applicationId)
+    .run((orm) => orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)));
   if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");
-  if (range === undefined) {
-    const limit = highestDefault === undefined ? "" : ` up to ${highestDefault}`;
-    return new UserError(`No block of numbers${limit} is free: choose a range with --first and --last.`);
-  }
-  if (overlapping === undefined) return new UserError("The range was taken meanwhile: run the command again.");
-  return new UserError(overlapLine(range, overlapping));
+  const [registration] = await homes.first.database.run((orm) => selectRegistration(orm, applicationId));
+  if (registration === undefined) return explainTaken(homes, wanted, applicationId);
+  return new UserError("The numbers were taken meanwhile, or the command took too long: run it again.");
 }

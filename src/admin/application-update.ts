@@ -6,6 +6,7 @@ import {
   type ApplicationRow,
   applicationIdArgument,
   applicationText,
+  findApplication,
   type ShownApplication,
   selectApplication,
   shownApplication,
@@ -22,8 +23,10 @@ import {
   statusLifetime,
 } from "./arguments.ts";
 import { UserError } from "./errors.ts";
-import { overlapLine, overlapsAnother, selectNeighbour } from "./number-range.ts";
-import type { Database } from "./platform/database.ts";
+import { explainTaken } from "./number-owners.ts";
+import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "./number-range.ts";
+import { claimGrowth, registerOwned } from "./number-register.ts";
+import type { Homes } from "./platform/homes.ts";
 import {
   BIND_UNTIL_HELP,
   type BindUntil,
@@ -114,10 +117,10 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
   };
-  await withSession(this, async ({ database, output }) => {
-    const application = await updateApplication(database, id, changes);
+  await withSession(this, async ({ homes, output }) => {
+    const application = await updateApplication(homes, id, changes);
     if (!changes.requireProof) return output.result(application, () => applicationText(application));
-    const unboundBadges = await countUnboundBadges(database, id);
+    const unboundBadges = await countUnboundBadges(homes.of(id), id);
     output.result({ ...application, unboundBadges }, () =>
       [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
     );
@@ -145,32 +148,49 @@ export interface ApplicationChanges {
 }
 
 /**
- * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing.
+ * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing. More numbers are
+ * registered in home 1 first. A crash in between leaves them registered for the application; the same command takes them.
  *
  * @throws UserError when nothing is to change, or the range cannot become what was asked for
  */
 export async function updateApplication(
-  database: Database,
+  homes: Homes,
   id: ApplicationId,
   changes: ApplicationChanges,
 ): Promise<ShownApplication> {
+  const database = homes.of(id);
+  // One home alone decides everything in one transaction.
+  const isAlone = homes.others.length === 0;
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
-  const [updated, , [row], [neighbour]] = await database.run((orm) =>
+  if (!isAlone && changes.lastNumber !== undefined) await claimLast(homes, id, changes.lastNumber, changes);
+  const taken = isAlone ? REGISTERED : OF_APPLICATIONS;
+  const [updated, , [row]] = await database.run((orm) =>
     orm.batch([
       orm
         .update(application)
         .set(newValues(changes))
-        .where(and(eq(application.id, id), rangeCondition(id, changes))),
+        .where(and(eq(application.id, id), rangeCondition(id, changes, taken))),
       makeDue(orm, id, "held", isReleased(id, changes)),
       selectApplication(orm, id),
-      selectNeighbour(orm, changes.lastNumber ?? 0, id),
+      ...(isAlone ? [registerOwned(orm, id)] : []),
     ]),
   );
   if (row === undefined) throw unknownApplication(id);
-  if (updated.meta.changes === 0) throw new UserError(refusalLine(row, changes, neighbour));
+  if (updated.meta.changes === 0) {
+    assertGrows(row, changes);
+    const range = { first: row.firstNumber, last: changes.lastNumber ?? row.lastNumber };
+    throw await explainTaken(homes, { range }, id);
+  }
   return shownApplication(row);
+}
+
+/** Registers the numbers up to `last`. @throws UserError when the range cannot become what was asked for */
+async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: ApplicationChanges): Promise<void> {
+  const row = await findApplication(homes.of(id), id);
+  assertGrows(row, changes);
+  await claimGrowth(homes, id, { first: row.firstNumber, last });
 }
 
 function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: ApplicationChanges) {
@@ -179,12 +199,16 @@ function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Applicatio
   return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
 }
 
-function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: ApplicationChanges): SQL | undefined {
+function rangeCondition(
+  id: ApplicationId,
+  { firstNumber, lastNumber }: ApplicationChanges,
+  taken: Taken,
+): SQL | undefined {
   const sameFirst = firstNumber === undefined ? undefined : eq(application.firstNumber, firstNumber);
   if (lastNumber === undefined) return sameFirst;
   const first = sql`${application.firstNumber}`;
   const grows = sql`${application.lastNumber} <= ${lastNumber}`;
-  return and(sameFirst, grows, sql`NOT ${overlapsAnother(first, sql`${lastNumber}`, id)}`);
+  return and(sameFirst, grows, sql`NOT ${overlapsAnother(taken, first, sql`${lastNumber}`, id)}`);
 }
 
 /** Whether the update that precedes this in the batch has set the URL. */
@@ -198,18 +222,12 @@ function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: ApplicationCh
   return sql`EXISTS (SELECT 1 FROM ${application} WHERE ${isSet} AND ${application.webhookHeldAt} IS NULL)`;
 }
 
-function refusalLine(
-  { firstNumber, lastNumber }: ApplicationRow,
-  changes: ApplicationChanges,
-  neighbour: ApplicationRow | undefined,
-): string {
+/** @throws UserError unless the range stays where it starts, and ends no lower */
+function assertGrows({ firstNumber, lastNumber }: ApplicationRow, changes: ApplicationChanges): void {
   if (changes.firstNumber !== undefined && changes.firstNumber !== firstNumber) {
-    return `The range starts at ${firstNumber} and stays there: leave out --first.`;
+    throw new UserError(`The range starts at ${firstNumber} and stays there: leave out --first.`);
   }
-  const wanted = changes.lastNumber ?? lastNumber;
-  if (wanted < lastNumber) return `The range ends at ${lastNumber} and can only grow: give a larger --last.`;
-  if (neighbour !== undefined && neighbour.lastNumber >= firstNumber) {
-    return overlapLine({ first: firstNumber, last: wanted }, neighbour);
+  if (changes.lastNumber !== undefined && changes.lastNumber < lastNumber) {
+    throw new UserError(`The range ends at ${lastNumber} and can only grow: give a larger --last.`);
   }
-  return "The ranges changed meanwhile: run the command again.";
 }

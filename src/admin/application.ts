@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm";
+import { and, count, eq, isNotNull, isNull } from "drizzle-orm";
 import type { ApplicationId } from "../shared/identifiers.ts";
 import { application, webhookEvent } from "../shared/schema.ts";
 import { addCreateCommand } from "./application-create.ts";
@@ -17,6 +17,7 @@ import { addUpdateCommand } from "./application-update.ts";
 import { listSigningKeys, signingKeyTable } from "./key.ts";
 import { shorten, tableLines } from "./output.ts";
 import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import { listSecrets, secretTable } from "./secret-list.ts";
 import { inSession, type Session } from "./session.ts";
 import { examples } from "./shell.ts";
@@ -40,22 +41,25 @@ function addList(group: Command): void {
     .command("list")
     .summary("list all applications")
     .description(
-      "Lists all applications in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
+      "Lists the applications of all homes in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
         "--json names them, as application show does.",
     )
     .addHelpText("after", examples("application list", "application list --env production --json"))
     .action(
-      inSession(async ({ database, output }) => {
-        const applications = await listApplications(database);
+      inSession(async ({ homes, output }) => {
+        const applications = await listApplications(homes);
         output.result(applications, () => applicationTable(applications));
       }),
     );
 }
 
-/** All applications, in the order of their numbers. */
-export async function listApplications(database: Database): Promise<ShownApplication[]> {
-  const rows = await database.run((orm) => orm.select().from(application).orderBy(asc(application.firstNumber)));
-  return rows.map(shownApplication);
+/** The applications of all homes, in the order of their numbers. */
+export async function listApplications(homes: Homes): Promise<ShownApplication[]> {
+  const rows = await homes.everywhere(({ database }) => database.run((orm) => orm.select().from(application)));
+  return rows
+    .flat()
+    .toSorted((one, other) => one.firstNumber - other.firstNumber)
+    .map(shownApplication);
 }
 
 function applicationTable(applications: readonly ShownApplication[]): string {
@@ -77,7 +81,8 @@ function addShow(group: Command): void {
     .description("Shows an application, its secrets (not their values) and its signing keys.")
     .addHelpText("after", examples("application show app_…"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId) => {
+      inSession(async ({ homes, output }, id: ApplicationId) => {
+        const database = homes.of(id);
         const application = shownApplication(await findApplication(database, id));
         const [heldEvents, secrets, signingKeys] = await Promise.all([
           countHeldEvents(database, id),
@@ -122,8 +127,8 @@ function addEnable(group: Command): void {
     .action(inSession((session, id: ApplicationId) => printDisabled(session, id, false)));
 }
 
-async function printDisabled({ database, output }: Session, id: ApplicationId, disabled: boolean): Promise<void> {
-  const application = await setDisabled(database, id, disabled);
+async function printDisabled({ homes, output }: Session, id: ApplicationId, disabled: boolean): Promise<void> {
+  const application = await setDisabled(homes.of(id), id, disabled);
   output.result(application, () => `Application ${id} is ${shownState(application)}.`);
 }
 

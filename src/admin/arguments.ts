@@ -31,6 +31,12 @@ export const statusLifetime = (text: string): number => wholeNumber(text, MIN_ST
 
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
+/** The highest home: three digits fit an application's ID. */
+const MAX_HOME = 999;
+
+/** Parses the number of a home. */
+export const homeNumber = (text: string): number => wholeNumber(text, 1, MAX_HOME);
+
 export const listLimit = (text: string): number => wholeNumber(text, 1, 10_000);
 
 /** Parses `--events`: names of events, each once, in the order of the list. */

@@ -5,6 +5,7 @@ import { REBIND_WINDOW_HOURS } from "../shared/limits.ts";
 import { badgeNumber } from "./arguments.ts";
 import { ownerOf, viewResult } from "./badge-step.ts";
 import { openBadgeStore } from "./badge-store.ts";
+import { databaseOfNumber } from "./number-owners.ts";
 import type { Database } from "./platform/database.ts";
 import { inSession } from "./session.ts";
 import { examples } from "./shell.ts";
@@ -22,8 +23,8 @@ export function addRebind(group: Command): void {
     )
     .addHelpText("after", examples("badge rebind 1004831324"))
     .action(
-      inSession(async ({ database, output }, number: number) => {
-        const badge = await rebindBadge(database, number);
+      inSession(async ({ homes, output }, number: number) => {
+        const badge = await rebindBadge(await databaseOfNumber(homes, number), number);
         output.result(badge, () => rebindText(badge));
       }),
     );

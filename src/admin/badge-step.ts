@@ -8,6 +8,7 @@ import { badge } from "../shared/schema.ts";
 import { badgeEnd, badgeNumber } from "./arguments.ts";
 import { openBadgeStore } from "./badge-store.ts";
 import { UserError } from "./errors.ts";
+import { databaseOfNumber } from "./number-owners.ts";
 import type { Database } from "./platform/database.ts";
 import { inSession, type Session } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
@@ -78,8 +79,8 @@ function addExpire(group: Command): void {
     );
 }
 
-async function printStep({ database, output }: Session, number: number, step: Step): Promise<void> {
-  const badge = await changeBadge(database, number, step);
+async function printStep({ homes, output }: Session, number: number, step: Step): Promise<void> {
+  const badge = await changeBadge(await databaseOfNumber(homes, number), number, step);
   output.result(badge, () => stepText(badge));
 }
 

@@ -8,7 +8,7 @@ import { cardsOf, cardText, type ShownCard } from "./badge-cards.ts";
 import { addRebind } from "./badge-rebind.ts";
 import { addStepCommands } from "./badge-step.ts";
 import { openBadgeStore } from "./badge-store.ts";
-import { selectNeighbour } from "./number-range.ts";
+import { databaseOfNumber, ownerOfNumber } from "./number-owners.ts";
 import { fieldLines, isoTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { inSession } from "./session.ts";
@@ -38,8 +38,8 @@ function addShow(group: Command): void {
     )
     .addHelpText("after", examples("badge show 1004831324"))
     .action(
-      inSession(async ({ database, output }, number: number) => {
-        const badge = await showBadge(database, number);
+      inSession(async ({ homes, output }, number: number) => {
+        const badge = await showBadge(await databaseOfNumber(homes, number), number);
         output.result(badge, () => badgeText(badge));
       }),
     );
@@ -108,8 +108,7 @@ export async function showBadge(database: Database, number: number): Promise<Sho
 }
 
 async function showUnused(database: Database, number: number): Promise<ShownBadge> {
-  const [neighbour] = await database.run((orm) => selectNeighbour(orm, number, null));
-  const owner = neighbour !== undefined && neighbour.lastNumber >= number ? neighbour.id : null;
+  const owner = (await ownerOfNumber(database, number))?.id ?? null;
   return {
     number: String(number),
     state: owner === null ? "outside" : "free",

@@ -36,8 +36,8 @@ function addRotate(group: Command): void {
     .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
     .action(
       inSession(
-        async ({ database, output }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
-          const rotated = await rotateSigningKey(database, id, { isUrgent });
+        async ({ homes, output }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
+          const rotated = await rotateSigningKey(homes.of(id), id, { isUrgent });
           output.result(rotated, () => rotationText(rotated, isUrgent));
         },
         { seals: true },
@@ -114,7 +114,8 @@ function addList(group: Command): void {
     )
     .addHelpText("after", examples("key list app_…"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId) => {
+      inSession(async ({ homes, output }, id: ApplicationId) => {
+        const database = homes.of(id);
         const keys = await listSigningKeys(database, id);
         output.result(keys, () => signingKeyTable(keys));
       }),

@@ -1,9 +1,7 @@
-import { and, desc, lte, ne, type SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../shared/identifiers.ts";
 import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_BADGE_NUMBER } from "../shared/limits.ts";
 import type { NumberRange } from "../shared/number-range.ts";
-import { application } from "../shared/schema.ts";
-import type { Orm } from "./platform/database.ts";
 import { ADMIN } from "./shell.ts";
 
 /** Written into the SQL, not bound: D1 binds JavaScript numbers as REAL, whose division is not an integer one. */
@@ -11,49 +9,54 @@ const FIRST = sql.raw(String(FIRST_DEFAULT_NUMBER));
 
 const SIZE = sql.raw(String(DEFAULT_RANGE_SIZE));
 
+/** Numbers that are taken, as one home knows them: a query that returns `id`, `first_number` and `last_number`. */
+export type Taken = SQL;
+
+/** The ranges of a home's applications. */
+export const OF_APPLICATIONS: Taken = sql`SELECT id, first_number, last_number FROM application`;
+
 /**
- * Whether `first`..`last` overlaps a range of another application. Ranges never overlap, so of those that start at or
- * below `last` the one that starts highest also ends last: if it ends before `first`, all do.
+ * What home 1 knows: the register, and its own applications, which an older release of this script may have created
+ * without registering them.
+ */
+export const REGISTERED: Taken = sql`SELECT application_id AS id, first_number, last_number FROM number_range
+  UNION ALL ${OF_APPLICATIONS}`;
+
+/**
+ * Whether `first`..`last` overlaps the range of another application.
  *
  * @param except application whose own range is left out
  */
-export function overlapsAnother(first: SQL, last: SQL, except: string): SQL {
-  return sql`coalesce((SELECT neighbour.last_number FROM application AS neighbour
-    WHERE neighbour.first_number <= ${last} AND neighbour.id <> ${except}
-    ORDER BY neighbour.first_number DESC LIMIT 1), 0) >= ${first}`;
-}
+export const overlapsAnother = (taken: Taken, first: SQL, last: SQL, except: ApplicationId): SQL =>
+  sql`EXISTS (SELECT 1 FROM (${taken}) AS taken
+    WHERE taken.first_number <= ${last} AND taken.last_number >= ${first} AND taken.id <> ${except})`;
 
 /** A query that returns the range (`first_number`, `last_number`) if it is free, and no row otherwise. */
-export function explicitRange(range: NumberRange, except: string): SQL {
+export function explicitRange(taken: Taken, range: NumberRange, except: ApplicationId): SQL {
   const first = sql`${range.first}`;
   const last = sql`${range.last}`;
-  return sql`SELECT ${first} AS first_number, ${last} AS last_number WHERE NOT ${overlapsAnother(first, last, except)}`;
+  const isFree = sql`NOT ${overlapsAnother(taken, first, last, except)}`;
+  return sql`SELECT ${first} AS first_number, ${last} AS last_number WHERE ${isFree}`;
 }
 
 /**
- * A query that returns the lowest free block of the default size, or no row. The lowest one starts at the first default
- * number or is the first block after some range, so only those are tried.
+ * A query that returns the lowest free block of the default size, or no row. It goes through the gaps between ranges: each
+ * begins after the highest number so far and ends before the range that starts next. Ranges may overlap in the register,
+ * after a restoration.
  *
  * @param highest the block's last number is not above it
  */
-export function defaultRange(highest = MAX_BADGE_NUMBER): SQL {
+export function defaultRange(taken: Taken, except: ApplicationId, highest = MAX_BADGE_NUMBER): SQL {
   const last = sql`block.first + ${SIZE} - 1`;
   return sql`SELECT block.first AS first_number, ${last} AS last_number
-    FROM (SELECT ${FIRST} AS first UNION
-      SELECT ${FIRST} + ((last_number - ${FIRST}) / ${SIZE} + 1) * ${SIZE} FROM application
-      WHERE last_number >= ${FIRST}) AS block
-    WHERE ${last} <= ${sql.raw(String(highest))} AND NOT ${overlapsAnother(sql`block.first`, last, "")}
+    FROM (SELECT ${FIRST} + (gap.reach - ${FIRST} + ${SIZE}) / ${SIZE} * ${SIZE} AS first, gap.next_first
+      FROM (SELECT max(last_number) OVER so_far AS reach,
+          lead(first_number, 1, ${sql.raw(String(MAX_BADGE_NUMBER))} + 1) OVER so_far AS next_first
+        FROM (SELECT '' AS id, 0 AS first_number, ${FIRST} - 1 AS last_number UNION ALL ${taken})
+        WHERE id <> ${except}
+        WINDOW so_far AS (ORDER BY first_number ROWS UNBOUNDED PRECEDING)) AS gap) AS block
+    WHERE ${last} < block.next_first AND ${last} <= ${sql.raw(String(highest))}
     ORDER BY block.first LIMIT 1`;
-}
-
-/** The application whose range starts highest at or below a number. */
-export function selectNeighbour(orm: Orm, number: number, except: ApplicationId | null) {
-  return orm
-    .select()
-    .from(application)
-    .where(and(lte(application.firstNumber, number), except === null ? undefined : ne(application.id, except)))
-    .orderBy(desc(application.firstNumber))
-    .limit(1);
 }
 
 export function overlapLine(range: NumberRange, other: { id: string } & OwnedNumbers): string {
@@ -61,7 +64,7 @@ export function overlapLine(range: NumberRange, other: { id: string } & OwnedNum
 }
 
 /** The numbers of an application, as its row and the commands name them. */
-interface OwnedNumbers {
+export interface OwnedNumbers {
   firstNumber: number;
   lastNumber: number;
 }

@@ -3,12 +3,13 @@ import { type Command, CommanderError } from "commander";
 import { addApplicationCommands } from "./application.ts";
 import { addBadgeCommands } from "./badge.ts";
 import { describeError, oneLine } from "./errors.ts";
+import { addHomeCommands } from "./home.ts";
 import { addInitCommand } from "./init.ts";
 import { addKeyCommands } from "./key.ts";
 import { addReconcileCommand } from "./reconcile.ts";
 import { addSealingKeyCommands } from "./sealing-key.ts";
 import { addSecretCommands } from "./secret.ts";
-import { AdminProgram, type DatabaseOpener, openDatabase } from "./session.ts";
+import { AdminProgram, type HomesOpener, openHomes } from "./session.ts";
 import { ADMIN, COLUMNS } from "./shell.ts";
 import { addStatsCommand } from "./stats.ts";
 import { addUserCommands } from "./user.ts";
@@ -25,6 +26,7 @@ const NOUNS: readonly ((program: Command) => void)[] = [
   addStatsCommand,
   addSealingKeyCommands,
   addReconcileCommand,
+  addHomeCommands,
   addInitCommand,
 ];
 
@@ -34,7 +36,7 @@ that BADGE_STATE_DIR names, whether the service runs or not. Every command has a
 page of its own: ${ADMIN} application create --help`;
 
 /** The whole script. */
-export function createAdminProgram(open: DatabaseOpener = openDatabase): Command {
+export function createAdminProgram(open: HomesOpener = openHomes): Command {
   const program = createProgram(open);
   for (const addTo of NOUNS) addTo(program);
   // There is --help, so no `help` command.
@@ -43,7 +45,7 @@ export function createAdminProgram(open: DatabaseOpener = openDatabase): Command
 }
 
 /** The root command: the options that all commands take, and how help and errors look. */
-function createProgram(open: DatabaseOpener): Command {
+function createProgram(open: HomesOpener): Command {
   return new AdminProgram(ADMIN, open)
     .description("Administers the badge distribution service.")
     .option("--env <name>", "work on this environment of wrangler.toml instead of on local state")

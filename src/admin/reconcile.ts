@@ -20,7 +20,7 @@ const CHUNK_APPLICATIONS = 10;
 export function addReconcileCommand(program: Command): void {
   program
     .command("reconcile")
-    .argument("[id]", "the application's ID; all applications when left out", applicationIdArgument)
+    .argument("[id]", "the application's ID; all applications of all homes when left out", applicationIdArgument)
     .summary("reconcile D1 and the allocators after one was restored")
     .description(
       "Run it after D1 or an application's allocator object was restored to an older state. It asks the running service " +
@@ -46,19 +46,37 @@ interface ReconcileOptions {
 }
 
 async function reconcile(
-  { database, output }: Session,
+  { homes, output }: Session,
   id: ApplicationId | undefined,
-  options: ReconcileOptions,
+  { restored, wait: patienceSeconds }: ReconcileOptions,
 ): Promise<void> {
-  const request = await requestReconciliation(database, id ?? null, options.restored);
-  const done = await watchReconciliation(
-    database,
-    request,
-    ({ open, checked }) => output.note(`Applications to go: ${open}; ${shownNumber(checked)} checked.`),
-    options.wait * 1000,
+  const databases = id === undefined ? homes.all.map(({ database }) => database) : [homes.of(id)];
+  const requests = await Promise.all(
+    databases.map(async (database) => ({
+      database,
+      request: await requestReconciliation(database, id ?? null, restored),
+    })),
   );
+  const states = new Map<Database, { open: number; checked: number }>();
+  const watching = requests.map(({ database, request }) =>
+    watchReconciliation(
+      database,
+      request,
+      (state) => {
+        const all = [...states.set(database, state).values()];
+        const [open, checked] = [sum(all.map((each) => each.open)), sum(all.map((each) => each.checked))];
+        output.note(`Applications to go: ${open}; ${shownNumber(checked)} checked.`);
+      },
+      patienceSeconds * 1000,
+    ),
+  );
+  // One home whose service is stuck keeps nobody from seeing the others finish.
+  await Promise.allSettled(watching);
+  const done = (await Promise.all(watching)).flat();
   output.result(done, () => reconciledTable(done));
 }
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
 function reconciledTable(done: readonly Reconciled[]): string {
   const rows = done.map(({ applicationId, checked, changed }) => [

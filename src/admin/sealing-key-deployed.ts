@@ -1,10 +1,8 @@
 import { createHash } from "node:crypto";
-import { eq, sql } from "drizzle-orm";
-import { sealingKey } from "../shared/schema.ts";
 import { generateSealingKey } from "../shared/sealing.ts";
-import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import type { WorkerSecrets } from "./platform/worker-secrets.ts";
-import { newestVersion } from "./sealing-key-newest.ts";
+import { newestVersion, publishNewest, publishNewestEverywhere } from "./sealing-key-newest.ts";
 
 export interface MadeSealingKey {
   /** The newest version. */
@@ -15,35 +13,23 @@ export interface MadeSealingKey {
 
 /**
  * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
- * half goes into D1. The private half is never on disk nor on a command line.
+ * half goes into D1, in home 1 and then in the others. The private half is never on disk nor on a command line.
  *
- * Of two administrators who do this at once, the one whose public half reaches D1 first has made the key. Nothing is
+ * Of two administrators who do this at once, the one whose public half reaches home 1 first has made the key. Nothing is
  * ever sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted
- * when its version is removed.
+ * when its version is removed; a crash between two homes leaves one of them with the key before, until this, `sealing-key
+ * reseal` or `init` is run again.
  */
-export async function makeDeployedSealingKey(database: Database, secrets: WorkerSecrets): Promise<MadeSealingKey> {
-  const version = (await newestVersion(database)) + 1;
+export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets): Promise<MadeSealingKey> {
+  const version = (await newestVersion(homes)) + 1;
   const { publicKey, privateKey } = await generateSealingKey();
   const name = sealingSecretName(version, publicKey);
   await secrets.put(name, privateKey);
-  if (await publish(database, version, publicKey)) return { version, isOurs: true };
-  await secrets.delete(name);
-  return { version: await newestVersion(database), isOurs: false };
-}
-
-/** @returns false when another run published this version or a later one first */
-async function publish(database: Database, version: number, publicKey: string): Promise<boolean> {
-  const isNext = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE version >= ${version})`;
-  const [, rows] = await database.run((orm) =>
-    orm.batch([
-      orm
-        .insert(sealingKey)
-        .select(sql`SELECT ${version}, ${publicKey}, ${Date.now()} WHERE ${isNext}`)
-        .onConflictDoNothing(),
-      orm.select().from(sealingKey).where(eq(sealingKey.version, version)),
-    ]),
-  );
-  return rows[0]?.publicKey === publicKey;
+  // Not if another run published this version or a later one first.
+  const isOurs = await publishNewest(homes.first.database, { version, publicKey, createdAt: Date.now() });
+  if (!isOurs) await secrets.delete(name);
+  await publishNewestEverywhere(homes);
+  return { version: isOurs ? version : await newestVersion(homes), isOurs };
 }
 
 /** 64 bits in hexadecimal: enough to tell apart keys of one version. */

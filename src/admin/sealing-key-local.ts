@@ -1,25 +1,28 @@
 import { sealingKey } from "../shared/schema.ts";
 import { UserError } from "./errors.ts";
 import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import { type LocalState, shownPath } from "./platform/paths.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "./platform/sealing-key-file.ts";
-import { newestVersion } from "./sealing-key-newest.ts";
+import { newestVersion, publishNewestEverywhere } from "./sealing-key-newest.ts";
 
 /**
- * Makes sure that local D1 has a sealing key and that the key file holds the private half of every key in D1. The file
- * is written first: what is sealed to a public half whose private half was never stored would be lost.
+ * Makes sure that every local home has the newest sealing key and that the key file holds the private half of every key in
+ * D1. The file is written first: what is sealed to a public half whose private half was never stored would be lost.
  */
-export async function ensureLocalSealing(database: Database, state: LocalState): Promise<void> {
-  let rows = await readRows(database);
-  if (rows.length === 0) {
+export async function ensureLocalSealing(homes: Homes, state: LocalState): Promise<void> {
+  let rows = await readRows(homes);
+  if (rows.flat().length === 0) {
     await ensureLocalKey(state, 1);
     // All keys of the file: it may have outlived the database, and its newest key stays the newest.
     const keys = [...readLocalKeys(state)].map(([version, key]) => ({ version, publicKey: publicHalf(key) }));
-    await insertSealingKeys(database, keys);
-    rows = await readRows(database);
+    await homes.everywhere(({ database }) => insertSealingKeys(database, keys));
+    rows = await readRows(homes);
   }
+  const newest = Math.max(...rows.flat().map(({ version }) => version));
+  if (rows.some((ofHome) => ofHome.every(({ version }) => version !== newest))) await publishNewestEverywhere(homes);
   const keys = readLocalKeys(state);
-  for (const { version, publicKey } of rows) {
+  for (const { version, publicKey } of rows.flat()) {
     const privateKey = keys.get(version);
     if (privateKey === undefined || publicHalf(privateKey) !== publicKey) {
       throw new UserError(
@@ -35,18 +38,20 @@ export async function ensureLocalSealing(database: Database, state: LocalState):
  *
  * @returns its version
  */
-export async function rotateLocalSealingKey(database: Database, state: LocalState): Promise<number> {
-  await ensureLocalSealing(database, state);
-  const version = (await newestVersion(database)) + 1;
+export async function rotateLocalSealingKey(homes: Homes, state: LocalState): Promise<number> {
+  await ensureLocalSealing(homes, state);
+  const version = (await newestVersion(homes)) + 1;
   const privateKey = await ensureLocalKey(state, version);
-  await insertSealingKeys(database, [{ version, publicKey: publicHalf(privateKey) }]);
+  const keys = [{ version, publicKey: publicHalf(privateKey) }];
+  await homes.everywhere(({ database }) => insertSealingKeys(database, keys));
   return version;
 }
 
-const readRows = (database: Database) => database.run((orm) => orm.select().from(sealingKey));
+const readRows = (homes: Homes) =>
+  homes.everywhere(({ database }) => database.run((orm) => orm.select().from(sealingKey)));
 
 /** Inserts public halves; a version that exists stays as it is. */
-export async function insertSealingKeys(
+async function insertSealingKeys(
   database: Database,
   keys: readonly { version: number; publicKey: string }[],
 ): Promise<void> {

@@ -6,6 +6,8 @@ import { seconds } from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { counted } from "./output.ts";
 import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
+import { publishNewestEverywhere } from "./sealing-key-newest.ts";
 import { countOldValues, valuesStillNeed } from "./sealing-key-usage.ts";
 import { inSession } from "./session.ts";
 import { examples } from "./shell.ts";
@@ -27,12 +29,8 @@ export function addResealCommand(group: Command): void {
     .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
     .addHelpText("after", examples("sealing-key reseal --env production"))
     .action(
-      inSession(async ({ database, output }, { wait: patienceSeconds }: { wait: number }) => {
-        await watchResealing(
-          database,
-          (left) => output.note(`${counted(left, "value")} left.`),
-          patienceSeconds * 1000,
-        );
+      inSession(async ({ homes, output }, { wait: patienceSeconds }: { wait: number }) => {
+        await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patienceSeconds * 1000);
         output.result({ left: 0 }, () => "Everything is sealed to the newest key.");
       }),
     );
@@ -46,19 +44,21 @@ export function addResealCommand(group: Command): void {
  * @throws UserError that names values that are left, when nothing changes for that long
  */
 export async function watchResealing(
-  database: Database,
+  homes: Homes,
   progress: (left: number) => void,
   patienceMilliseconds: number,
 ): Promise<void> {
-  let left = await countOldValues(database);
+  // The sweep re-seals a home's values to the newest key that the home has.
+  await publishNewestEverywhere(homes);
+  let left = await countOldValues(homes);
   let changedAt = Date.now();
   let isServiceSeen = false;
   progress(left);
   while (left > 0) {
     if (Date.now() - changedAt >= patienceMilliseconds)
-      throw new UserError(await stuckLine(database, left, isServiceSeen));
+      throw new UserError(await stuckLine(homes, left, isServiceSeen));
     await wait(POLL_MILLISECONDS);
-    const now = await countOldValues(database);
+    const now = await countOldValues(homes);
     if (now === left) continue;
     isServiceSeen ||= now < left;
     left = now;
@@ -68,8 +68,10 @@ export async function watchResealing(
 }
 
 /** Only the Worker knows whether a value opens: from here, one that it skips looks like one it has not reached yet. */
-async function stuckLine(database: Database, left: number, isServiceSeen: boolean): Promise<string> {
-  const named = await nameOldValues(database, MAX_NAMED_VALUES);
+async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Promise<string> {
+  const named = (await homes.everywhere(({ database }) => nameOldValues(database, MAX_NAMED_VALUES)))
+    .flat()
+    .slice(0, MAX_NAMED_VALUES);
   const others = left > named.length ? ` and ${left - named.length} more` : "";
   const seeLog = "the service's log says why (value-not-resealed)";
   const advice = isServiceSeen
@@ -78,7 +80,7 @@ async function stuckLine(database: Database, left: number, isServiceSeen: boolea
   return `${valuesStillNeed(left)} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
 }
 
-/** Names values that are not sealed to the newest key. */
+/** Names values of one home that are not sealed to the newest key. */
 async function nameOldValues(database: Database, limit: number): Promise<string[]> {
   const newest = sql`(SELECT max(version) FROM ${sealingKey})`;
   const [secrets, keys, applications] = await database.run((orm) =>

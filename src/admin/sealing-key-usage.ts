@@ -1,7 +1,7 @@
 import { asc, count, gt } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../shared/schema.ts";
 import { counted, isoTime } from "./output.ts";
-import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 
 /** A sealing key as the commands print it. */
 export interface ShownSealingKey {
@@ -16,27 +16,31 @@ export interface ShownSealingKey {
 /** The tables whose rows each hold one sealed value. */
 export const SEALED = [application, applicationSecret, signingKey] as const;
 
-/** The sealing keys, oldest first. */
-export async function listSealingKeys(database: Database): Promise<ShownSealingKey[]> {
-  return (await readSealingKeys(database)).keys;
+/** The sealing keys of all homes, oldest first. */
+export async function listSealingKeys(homes: Homes): Promise<ShownSealingKey[]> {
+  return (await readSealingKeys(homes)).keys;
 }
 
-export async function readSealingKeys(database: Database) {
-  const [keys, ...uses] = await database.run((orm) =>
-    orm.batch([
-      orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(asc(sealingKey.version)),
-      ...SEALED.map((table) =>
-        orm.select({ version: table.sealingVersion, values: count() }).from(table).groupBy(table.sealingVersion),
-      ),
-    ]),
+export async function readSealingKeys(homes: Homes) {
+  const found = await homes.everywhere(({ database }) =>
+    database.run((orm) =>
+      orm.batch([
+        orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(asc(sealingKey.version)),
+        ...SEALED.map((table) =>
+          orm.select({ version: table.sealingVersion, values: count() }).from(table).groupBy(table.sealingVersion),
+        ),
+      ]),
+    ),
   );
-  const valuesOf = (version: number) =>
-    uses.flat().reduce((sum, use) => sum + (use.version === version ? use.values : 0), 0);
-  const shown: ShownSealingKey[] = keys.map(({ version, createdAt }, index) => ({
+  const uses = found.flatMap(([, ...ofHome]) => ofHome.flat());
+  const valuesOf = (version: number) => uses.reduce((sum, use) => sum + (use.version === version ? use.values : 0), 0);
+  const rows = found.flatMap(([keys]) => keys);
+  const versions = [...new Set(rows.map(({ version }) => version))].toSorted((one, other) => one - other);
+  const shown: ShownSealingKey[] = versions.map((version, index) => ({
     version,
-    newest: index === keys.length - 1,
+    newest: index === versions.length - 1,
     values: valuesOf(version),
-    createdAt: isoTime(createdAt),
+    createdAt: isoTime(rows.find((row) => row.version === version)?.createdAt ?? null),
   }));
   return { keys: shown, valuesOf };
 }
@@ -46,7 +50,7 @@ export const valuesStillNeed = (values: number): string =>
   `${counted(values, "value")} still ${values === 1 ? "needs" : "need"}`;
 
 /** How many values are not sealed to the newest key. */
-export async function countOldValues(database: Database): Promise<number> {
-  const keys = await listSealingKeys(database);
+export async function countOldValues(homes: Homes): Promise<number> {
+  const keys = await listSealingKeys(homes);
   return keys.filter(({ newest }) => !newest).reduce((sum, { values }) => sum + values, 0);
 }

@@ -4,11 +4,12 @@ import { sealingKey } from "../shared/schema.ts";
 import { positiveNumber } from "./arguments.ts";
 import { UserError } from "./errors.ts";
 import { shownNumber, tableLines } from "./output.ts";
-import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import { removeLocalKey } from "./platform/sealing-key-file.ts";
 import { workerSecrets } from "./platform/worker-secrets.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "./sealing-key-deployed.ts";
 import { rotateLocalSealingKey } from "./sealing-key-local.ts";
+import { publishNewestEverywhere } from "./sealing-key-newest.ts";
 import { addResealCommand } from "./sealing-key-reseal.ts";
 import {
   listSealingKeys,
@@ -42,8 +43,8 @@ function addList(group: Command): void {
     .description("Lists the sealing keys, with the number of sealed values that need each.")
     .addHelpText("after", examples("sealing-key list", "sealing-key list --env production"))
     .action(
-      inSession(async ({ database, output }) => {
-        const keys = await listSealingKeys(database);
+      inSession(async ({ homes, output }) => {
+        const keys = await listSealingKeys(homes);
         output.result(keys, () => sealingKeyTable(keys));
       }),
     );
@@ -64,7 +65,7 @@ function addRotate(group: Command): void {
     .command("rotate")
     .summary("make the next sealing key")
     .description(
-      "Makes the next sealing key, to which everything new is sealed from now on. Locally the private half goes into " +
+      "Makes the next sealing key, to which everything new is sealed from now on, in every home. Locally the private half goes into " +
         ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
         "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
     )
@@ -79,11 +80,11 @@ async function rotate(session: Session): Promise<void> {
   session.output.result({ version }, () => rotatedText(version, session));
 }
 
-async function makeNext({ database, output, place }: Session): Promise<{ version: number; isOurs: boolean }> {
+async function makeNext({ homes, output, place }: Session): Promise<{ version: number; isOurs: boolean }> {
   if ("local" in place) {
-    return { version: await rotateLocalSealingKey(database, place.local), isOurs: true };
+    return { version: await rotateLocalSealingKey(homes, place.local), isOurs: true };
   }
-  return makeDeployedSealingKey(database, workerSecrets(place.environment, output.note));
+  return makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
 }
 
 const rotatedText = (version: number, session: Session): string =>
@@ -100,7 +101,7 @@ function addRemove(group: Command): void {
     .summary("remove a sealing key that nothing needs")
     .description(
       "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
-        "version from the Worker. Refused for the newest, and while any value needs it.",
+        "version from the Worker. Refused for the newest, and while any value of any home needs it.",
     )
     .addHelpText("after", examples("sealing-key remove 1 --env production"))
     .action(inSession(remove));
@@ -108,7 +109,7 @@ function addRemove(group: Command): void {
 
 async function remove(session: Session, version: number): Promise<void> {
   // The row first: as long as D1 names the key, something may be sealed to it.
-  const wasThere = await removeSealingKey(session.database, version);
+  const wasThere = await removeSealingKey(session.homes, version);
   // Even when the row is gone: a run that was killed in between left the private half behind.
   const hadPrivateHalf = await removePrivateHalf(session, version);
   if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
@@ -116,28 +117,42 @@ async function remove(session: Session, version: number): Promise<void> {
 }
 
 /**
- * Removes a sealing key's public half from D1, so that nothing is sealed to it any more.
+ * Removes a sealing key's public half from D1, so that nothing is sealed to it any more. Every home is asked first, so a
+ * key that one of them needs stays in all of them.
  *
  * @returns false for a version that was removed before
  * @throws UserError while a value needs it, when it is the newest, and when there never was such a version
  */
-export async function removeSealingKey(database: Database, version: number): Promise<boolean> {
-  const before = (await listSealingKeys(database)).map((key) => key.version);
-  if (version > Math.max(0, ...before)) throw unknownSealingKey(version);
+export async function removeSealingKey(homes: Homes, version: number): Promise<boolean> {
+  await publishNewestEverywhere(homes);
+  const before = await readSealingKeys(homes);
+  if (version > (before.keys.at(-1)?.version ?? 0)) throw unknownSealingKey(version);
+  assertUnused(before, version);
   const unused = SEALED.map(
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
   );
   const hasNewer = sql`EXISTS (SELECT 1 FROM sealing_key AS newer WHERE newer.version > ${version})`;
-  await database.run((orm) =>
-    orm
-      .delete(sealingKey)
-      .where(sql`${sealingKey.version} = ${version} AND ${hasNewer} AND ${sql.join(unused, sql` AND `)}`),
+  await homes.everywhere(({ database }) =>
+    database.run((orm) =>
+      orm
+        .delete(sealingKey)
+        .where(sql`${sealingKey.version} = ${version} AND ${hasNewer} AND ${sql.join(unused, sql` AND `)}`),
+    ),
   );
-  const { keys, valuesOf } = await readSealingKeys(database);
-  if (valuesOf(version) === 0 && keys.every((key) => key.version !== version)) return before.includes(version);
+  const after = await readSealingKeys(homes);
+  assertUnused(after, version);
+  if (after.keys.some((key) => key.version === version)) {
+    throw new UserError(`Sealing key ${version} came into use meanwhile: run the command again.`);
+  }
+  return before.keys.some((key) => key.version === version);
+}
+
+/** @throws UserError while a value of any home needs the key, and when it is the newest */
+function assertUnused({ keys, valuesOf }: Awaited<ReturnType<typeof readSealingKeys>>, version: number): void {
   if (keys.at(-1)?.version === version) {
     throw new UserError(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
   }
+  if (valuesOf(version) === 0) return;
   throw new UserError(
     `${valuesStillNeed(valuesOf(version))} sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
   );

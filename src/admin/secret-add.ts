@@ -33,10 +33,10 @@ export function addAddCommand(group: Command): void {
       inSession(
         async (session, id: ApplicationId, { console: name }: { console?: string }) => {
           if (name !== undefined) {
-            const added = await addConsoleSecret(session.database, id, name);
+            const added = await addConsoleSecret(session.homes.of(id), id, name);
             return session.output.result(added, () => addedConsoleText(added, session));
           }
-          const added = await addSecret(session.database, id);
+          const added = await addSecret(session.homes.of(id), id);
           session.output.result(added, () => addedText(added, session));
         },
         { seals: true },

@@ -45,7 +45,8 @@ function addList(group: Command): void {
     .description("Lists the secrets of an application: their IDs, roles and names, never their values.")
     .addHelpText("after", examples("secret list app_…"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId) => {
+      inSession(async ({ homes, output }, id: ApplicationId) => {
+        const database = homes.of(id);
         const secrets = await listSecrets(database, id);
         output.result(secrets, () => secretTable(secrets));
       }),
@@ -64,7 +65,7 @@ function addPromote(group: Command): void {
     .addHelpText("after", examples("secret promote app_…"))
     .action(
       inSession(async (session, id: ApplicationId) => {
-        const secrets = await promoteSecret(session.database, id);
+        const secrets = await promoteSecret(session.homes.of(id), id);
         session.output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id, session)}`);
       }),
     );
@@ -132,8 +133,9 @@ function addRetire(group: Command): void {
       examples("secret retire app_…", "secret retire app_… --secret sec_…", "secret retire app_… --console 'Ann Lee'"),
     )
     .action(
-      inSession(async ({ database, output }, id: ApplicationId, options: { secret?: string; console?: string }) => {
+      inSession(async ({ homes, output }, id: ApplicationId, options: { secret?: string; console?: string }) => {
         const { secret, console: name } = options;
+        const database = homes.of(id);
         const retired =
           name === undefined ? await retireSecret(database, id, secret) : await retireConsoleSecret(database, id, name);
         output.result(retired, () => `Retired ${retired.secretId}.\n\n${secretTable(retired.secrets)}`);

@@ -1,7 +1,8 @@
 import { Command } from "commander";
 import { createOutput, type Output } from "./output.ts";
-import { openDeployedD1, openLocalD1 } from "./platform/d1.ts";
-import { Database } from "./platform/database.ts";
+import { openDeployedHomes, openLocalHomes } from "./platform/d1.ts";
+import type { Database } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import { type LocalState, localState } from "./platform/paths.ts";
 import { readTarget } from "./platform/target.ts";
 import { loadWrangler } from "./platform/wrangler.ts";
@@ -10,33 +11,35 @@ import { ADMIN, shellWord } from "./shell.ts";
 
 /** What a command's action works with. */
 export interface Session {
-  database: Database;
+  homes: Homes;
   output: Output;
   /** What the command works on: local state, or the deployed environment of this name. */
   place: { local: LocalState } | { environment: string };
 }
 
-/** A database that is open, until `close`. */
-export interface OpenedDatabase {
+/** The homes that a command works on, which are open until `close`. */
+export interface OpenedHomes {
+  homes: Homes;
+  /** Home 1's, by itself. */
   database: Database;
   place: Session["place"];
   close(): Promise<void>;
 }
 
-/** Opens local D1, or with a name the D1 of that deployed environment. */
-export type DatabaseOpener = (environment: string | undefined) => Promise<OpenedDatabase>;
+/** Opens the local homes, or with a name those of that deployed environment. */
+export type HomesOpener = (environment: string | undefined) => Promise<OpenedHomes>;
 
-/** The root command, with the way in which the commands below it open their database. */
+/** The root command, with the way in which the commands below it open their homes. */
 export class AdminProgram extends Command {
-  readonly openDatabase: DatabaseOpener;
+  readonly openHomes: HomesOpener;
 
-  constructor(name: string, open: DatabaseOpener) {
+  constructor(name: string, open: HomesOpener) {
     super(name);
-    this.openDatabase = open;
+    this.openHomes = open;
   }
 }
 
-/** A command for the same database, as it is typed. */
+/** A command for the same environment, as it is typed. */
 export const shownCommand = ({ place }: Session, words: string): string =>
   `${ADMIN} ${words}${"local" in place ? "" : ` --env ${shellWord(place.environment)}`}`;
 
@@ -53,24 +56,24 @@ interface SessionOptions {
   seals?: boolean;
 }
 
-/** Opens the database that a command works on, does the work, and closes it again. */
+/** Opens the homes that a command works on, does the work, and closes them again. */
 export async function withSession(
   command: Command,
   work: (session: Session) => Promise<void>,
   { seals = false }: SessionOptions = {},
 ): Promise<void> {
   const { env: environment, json = false } = commonOptions(command);
-  const { database, close, place } = await openerOf(command)(environment);
+  const { homes, close, place } = await openerOf(command)(environment);
   try {
-    if (seals && "local" in place) await ensureLocalSealing(database, place.local);
-    await work({ database, output: createOutput(json), place });
+    if (seals && "local" in place) await ensureLocalSealing(homes, place.local);
+    await work({ homes, output: createOutput(json), place });
   } finally {
     await close();
   }
 }
 
 /**
- * The action of a command that works on the database.
+ * The action of a command that works on the databases.
  *
  * @param work is called with the session and what commander passes to an action: the arguments, then the options
  */
@@ -83,22 +86,22 @@ export function inSession<Given extends unknown[]>(
   };
 }
 
-function openerOf(command: Command): DatabaseOpener {
-  if (command instanceof AdminProgram) return command.openDatabase;
+function openerOf(command: Command): HomesOpener {
+  if (command instanceof AdminProgram) return command.openHomes;
   if (command.parent === null) throw new Error("the command belongs to no AdminProgram");
   return openerOf(command.parent);
 }
 
 /**
- * Starts a process for the database, which `close` ends.
+ * Starts a process for the databases, which `close` ends.
  *
  * @param environment name of a deployed environment; undefined for local state
  */
-export async function openDatabase(environment: string | undefined): Promise<OpenedDatabase> {
+export async function openHomes(environment: string | undefined): Promise<OpenedHomes> {
   const wrangler = loadWrangler();
   const target = readTarget(wrangler, environment);
   const place = environment === undefined ? { local: localState() } : { environment };
-  const { d1, close } =
-    "local" in place ? await openLocalD1(wrangler, target, place.local) : await openDeployedD1(wrangler, target);
-  return { database: new Database(d1), place, close };
+  const { homes, close } =
+    "local" in place ? await openLocalHomes(wrangler, target, place.local) : await openDeployedHomes(wrangler, target);
+  return { homes, database: homes.first.database, place, close };
 }

@@ -22,7 +22,8 @@ export function addStatsCommand(program: Command): void {
     )
     .addHelpText("after", examples("stats app_…", "stats app_… --json"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId) => {
+      inSession(async ({ homes, output }, id: ApplicationId) => {
+        const database = homes.of(id);
         const statistics = await readStatistics(database, id);
         output.result(statistics, () => statisticsText(statistics));
       }),

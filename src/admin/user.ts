@@ -32,7 +32,8 @@ function addBlock(group: Command): void {
     )
     .addHelpText("after", examples("user block app_… alice"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId, user: string) => {
+      inSession(async ({ homes, output }, id: ApplicationId, user: string) => {
+        const database = homes.of(id);
         await findApplication(database, id);
         const store = await openBadgeStore(database);
         const blocked = await blockUser(store, { applicationId: id, userId: user });
@@ -50,7 +51,8 @@ function addUnblock(group: Command): void {
     .description("Lets a blocked user of application <id> have new badges again. Revoked badges stay revoked.")
     .addHelpText("after", examples("user unblock app_… alice"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId, user: string) => {
+      inSession(async ({ homes, output }, id: ApplicationId, user: string) => {
+        const database = homes.of(id);
         await findApplication(database, id);
         const unblocked = await unblockUser(database, { applicationId: id, userId: user });
         output.result(unblocked, () => userText(unblocked));
@@ -67,7 +69,8 @@ function addShow(group: Command): void {
     .description("Shows whether a user of application <id> is blocked.")
     .addHelpText("after", examples("user show app_… alice", "user show app_… alice --json"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId, user: string) => {
+      inSession(async ({ homes, output }, id: ApplicationId, user: string) => {
+        const database = homes.of(id);
         await findApplication(database, id);
         const shown = await showUser(database, { applicationId: id, userId: user });
         output.result(shown, () => userText(shown));

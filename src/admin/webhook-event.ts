@@ -5,6 +5,7 @@ import type { ApplicationRow } from "./application-record.ts";
 import { UserError } from "./errors.ts";
 import { isoTime } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
+import type { Homes } from "./platform/homes.ts";
 import { ADMIN } from "./shell.ts";
 
 /** How much of a receiver's response is printed for a person. */
@@ -45,18 +46,25 @@ export async function findEvent(
       `"${eventId}" is not an event ID, which looks like evt_…: ${ADMIN} webhook list app_… shows them.`,
     );
   }
-  const [found] = await database.run((orm) =>
+  const [found] = await selectEvent(database, eventId);
+  if (found === undefined) {
+    throw new UserError(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows which there are.`);
+  }
+  return found;
+}
+
+const selectEvent = (database: Database, eventId: string) =>
+  database.run((orm) =>
     orm
       .select({ event: webhookEvent, application })
       .from(application)
       .crossJoin(webhookEvent)
       .where(and(eq(webhookEvent.applicationId, application.id), eq(webhookEvent.id, eventId))),
   );
-  if (found === undefined) {
-    throw new UserError(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows which there are.`);
-  }
-  return found;
-}
+
+/** The database of the home that has an event; home 1's when none has it. */
+export const databaseOfEvent = (homes: Homes, eventId: string): Promise<Database> =>
+  homes.find(async (database) => (await selectEvent(database, eventId)).length > 0);
 
 /** `due_at` of events that are due at once; the sweep sends those oldest first. */
 export const DUE_AT_ONCE = 0;

@@ -8,7 +8,7 @@ import { counted, isoTime, shownTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { withSession } from "./session.ts";
 import { ADMIN, examples, shellWord } from "./shell.ts";
-import { DUE_FIRST, findEvent, makeDue } from "./webhook-event.ts";
+import { DUE_FIRST, databaseOfEvent, findEvent, makeDue } from "./webhook-event.ts";
 
 /** Adds `webhook replay`. */
 export function addReplayCommand(group: Command): void {
@@ -32,16 +32,17 @@ async function replay(this: Command, id: string, { allExhausted = false }: { all
       `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
     );
   }
-  await withSession(this, async ({ database, output }) => {
+  await withSession(this, async ({ homes, output }) => {
     if (allExhausted) {
-      const replayed = await replayExhausted(database, applicationIdArgument(id));
+      const applicationId = applicationIdArgument(id);
+      const replayed = await replayExhausted(homes.of(applicationId), applicationId);
       output.result(
         replayed,
         () =>
           `${counted(replayed.replayed, "event")} of ${id} ${replayed.replayed === 1 ? "is" : "are"} due again.${whenSent(replayed)}`,
       );
     } else {
-      const replayed = await replayEvent(database, id);
+      const replayed = await replayEvent(await databaseOfEvent(homes, id), id);
       output.result(replayed, () => replayedText(replayed));
     }
   });

@@ -6,7 +6,14 @@ import { fieldLines, isoTime, plain, shorten, shownTime } from "./output.ts";
 import type { Database } from "./platform/database.ts";
 import { inSession } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
-import { type EventRow, findEvent, type ListedEvent, listedEvent, RESPONSE_CHARACTERS } from "./webhook-event.ts";
+import {
+  databaseOfEvent,
+  type EventRow,
+  findEvent,
+  type ListedEvent,
+  listedEvent,
+  RESPONSE_CHARACTERS,
+} from "./webhook-event.ts";
 
 /** Adds `webhook show`. */
 export function addShowCommand(group: Command): void {
@@ -19,8 +26,8 @@ export function addShowCommand(group: Command): void {
     )
     .addHelpText("after", examples("webhook show evt_…", "webhook show evt_… --json"))
     .action(
-      inSession(async ({ database, output }, id: string) => {
-        const event = await showEvent(database, id);
+      inSession(async ({ homes, output }, id: string) => {
+        const event = await showEvent(await databaseOfEvent(homes, id), id);
         output.result(event, () => eventText(event));
       }),
     );

@@ -27,8 +27,8 @@ export function addTestCommand(group: Command): void {
     .option("--wait <seconds>", "how long to wait for the service", seconds, 90)
     .addHelpText("after", examples("webhook test app_…"))
     .action(
-      inSession(async ({ database, output }, id: ApplicationId, options: { wait: number }) => {
-        const result = await testEndpoint(database, id, options.wait * 1000);
+      inSession(async ({ homes, output }, id: ApplicationId, options: { wait: number }) => {
+        const result = await testEndpoint(homes.of(id), id, options.wait * 1000);
         output.result(result, () => testText(result));
         if (!result.delivered) throw new UserError(refusalText(result.status));
       }),

@@ -36,8 +36,8 @@ function addList(group: Command): void {
     .addHelpText("after", examples("webhook list app_…", "webhook list app_… --state exhausted --json"))
     .action(
       inSession(
-        async ({ database, output }, id: ApplicationId, { state, limit }: { state?: EventState; limit: number }) => {
-          const events = await listEvents(database, id, { state, limit });
+        async ({ homes, output }, id: ApplicationId, { state, limit }: { state?: EventState; limit: number }) => {
+          const events = await listEvents(homes.of(id), id, { state, limit });
           output.result(events, () => eventTable(events));
         },
       ),

@@ -6,9 +6,10 @@ import * as z from "zod";
 import { createApplication } from "../admin/application-create.ts";
 import { UserError } from "../admin/errors.ts";
 import type { Database } from "../admin/platform/database.ts";
+import type { Homes } from "../admin/platform/homes.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
 import { ensureLocalSealing } from "../admin/sealing-key-local.ts";
-import { openDatabase } from "../admin/session.ts";
+import { openHomes } from "../admin/session.ts";
 import { type ApplicationId, applicationId, newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
 import { application, applicationSecret } from "../shared/schema.ts";
 
@@ -23,12 +24,12 @@ export interface DemoApplication {
   isDisabled: boolean;
 }
 
-/** Creates the tables, the sealing key and the demo application, whichever are missing. */
+/** Creates the tables and the sealing key of every home, and the demo application in home 1, whichever are missing. */
 export async function prepareLocalData(state: LocalState): Promise<DemoApplication> {
-  const { database, close } = await openDatabase(undefined);
+  const { homes, close } = await openHomes(undefined);
   try {
-    await ensureLocalSealing(database, state);
-    return await ensureDemoApplication(database, state);
+    await ensureLocalSealing(homes, state);
+    return await ensureDemoApplication(homes, state);
   } finally {
     await close();
   }
@@ -38,11 +39,11 @@ export async function prepareLocalData(state: LocalState): Promise<DemoApplicati
  * The demo application, created if there is none. Its secret cannot be read back from D1, so a file keeps it. The file
  * is written first: after a crash in between, the next start creates the application from it.
  */
-async function ensureDemoApplication(database: Database, state: LocalState): Promise<DemoApplication> {
+async function ensureDemoApplication(homes: Homes, state: LocalState): Promise<DemoApplication> {
   const credentials = readCredentials(state) ?? writeCredentials(state);
-  const found = await findDemo(database, credentials);
+  const found = await findDemo(homes.of(credentials.applicationId), credentials);
   if (found !== null) return found;
-  await createApplication(database, {
+  await createApplication(homes, {
     name: "Demo",
     webhookUrl: null,
     requireSecret: false,

@@ -63,6 +63,17 @@ export const application = sqliteTable(
 );
 
 /**
+ * The register of number ranges, of all homes (contract section 17). Every home has the table; only home 1's is used. Each
+ * application's numbers are registered here before it gets them.
+ */
+export const numberRange = sqliteTable("number_range", {
+  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
+  firstNumber: integer("first_number").notNull(),
+  lastNumber: integer("last_number").notNull(),
+  registeredAt: integer("registered_at").notNull(),
+});
+
+/**
  * At most two live secrets per application's server: the `current` one, and beside it an `added` one (before promotion) or the
  * `previous` one (after it).
  */

@@ -10,19 +10,21 @@ import { createApplication, type NewApplication } from "../../src/admin/applicat
 import { findApplication } from "../../src/admin/application-record.ts";
 import { updateApplication } from "../../src/admin/application-update.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
+import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { openDatabase } from "../../src/admin/session.ts";
-import { application, applicationSecret, signingKey, webhookEvent } from "../../src/shared/schema.ts";
+import { openHomes } from "../../src/admin/session.ts";
+import { application, applicationSecret, numberRange, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let homes: Homes;
 let database: Database;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
   process.env.BADGE_STATE_DIR = folder;
-  ({ database, close } = await openDatabase(undefined));
-  await ensureLocalSealing(database, localState());
+  ({ homes, database, close } = await openHomes(undefined));
+  await ensureLocalSealing(homes, localState());
 });
 
 afterAll(async () => {
@@ -32,7 +34,12 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await database.run((orm) =>
-    orm.batch([orm.delete(applicationSecret), orm.delete(signingKey), orm.delete(application)]),
+    orm.batch([
+      orm.delete(applicationSecret),
+      orm.delete(signingKey),
+      orm.delete(application),
+      orm.delete(numberRange),
+    ]),
   );
 });
 
@@ -44,7 +51,7 @@ const PLAIN: NewApplication = {
   signatureLifetimeSeconds: null,
 };
 
-const create = (changes: Partial<NewApplication> = {}) => createApplication(database, { ...PLAIN, ...changes });
+const create = (changes: Partial<NewApplication> = {}) => createApplication(homes, { ...PLAIN, ...changes });
 const createRange = (firstNumber: number, lastNumber: number) =>
   create({ range: { first: firstNumber, last: lastNumber } });
 
@@ -103,7 +110,7 @@ describe("number ranges (contract section 10)", () => {
     const explicit = Array.from({ length: 4 }, () => createRange(500, 599));
     const settled = await Promise.allSettled([...explicit, create(), create(), create()]);
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
-    const ranges = await listApplications(database);
+    const ranges = await listApplications(homes);
     expect(ranges.map(({ firstNumber }) => firstNumber)).toEqual([500, 1e9, 1.01e9, 1.02e9]);
   });
 
@@ -111,7 +118,7 @@ describe("number ranges (contract section 10)", () => {
     const { applicationId } = await createRange(100, 199);
     await createRange(300, 399);
     const update = (changes: { firstNumber?: number; lastNumber?: number }) =>
-      updateApplication(database, applicationId, changes);
+      updateApplication(homes, applicationId, changes);
     expect(await update({ lastNumber: 299, firstNumber: 100 })).toMatchObject({ firstNumber: 100, lastNumber: 299 });
     await expect(update({ lastNumber: 300 })).rejects.toThrow("Numbers 100-300 overlap application");
     await expect(update({ lastNumber: 500 })).rejects.toThrow("(300-399)");
@@ -123,7 +130,7 @@ describe("number ranges (contract section 10)", () => {
   it("do not grow into each other when two grow at once", async () => {
     const low = await createRange(100, 199);
     const settled = await Promise.allSettled([
-      updateApplication(database, low.applicationId, { lastNumber: 250 }),
+      updateApplication(homes, low.applicationId, { lastNumber: 250 }),
       createRange(240, 260),
     ]);
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
@@ -134,7 +141,7 @@ describe("application update (contract section 10)", () => {
   it("changes only what is given", async () => {
     const { applicationId } = await create({ requireSecret: true, signatureLifetimeSeconds: 60 });
     const before = await findApplication(database, applicationId);
-    await updateApplication(database, applicationId, {
+    await updateApplication(homes, applicationId, {
       name: "New",
       signatureLifetimeSeconds: null,
       reuseAfterSeconds: 5,
@@ -151,15 +158,13 @@ describe("application update (contract section 10)", () => {
     const { applicationId } = await createRange(100, 199);
     await createRange(200, 299);
     const before = await findApplication(database, applicationId);
-    await expect(updateApplication(database, applicationId, { name: "New", lastNumber: 250 })).rejects.toThrow(
-      "overlap",
-    );
+    await expect(updateApplication(homes, applicationId, { name: "New", lastNumber: 250 })).rejects.toThrow("overlap");
     expect(await findApplication(database, applicationId)).toEqual(before);
   });
 
   it("is refused when nothing is given, and for an unknown application", async () => {
-    await expect(updateApplication(database, UNKNOWN, {})).rejects.toThrow("Nothing to change");
-    const gone = updateApplication(database, UNKNOWN, { name: "x" });
+    await expect(updateApplication(homes, UNKNOWN, {})).rejects.toThrow("Nothing to change");
+    const gone = updateApplication(homes, UNKNOWN, { name: "x" });
     await expect(gone).rejects.toThrow("There is no application app_00000000000000000000");
   });
 
@@ -183,9 +188,9 @@ describe("application update (contract section 10)", () => {
         { ...row, id: "evt_3", state: "exhausted" },
       ]),
     );
-    await updateApplication(database, applicationId, { name: "Still held" });
+    await updateApplication(homes, applicationId, { name: "Still held" });
     expect((await findApplication(database, applicationId)).webhookHeldAt).toBe(1);
-    await updateApplication(database, applicationId, { webhookUrl: "https://b.example.com/" });
+    await updateApplication(homes, applicationId, { webhookUrl: "https://b.example.com/" });
     expect(await findApplication(database, applicationId)).toMatchObject({
       webhookUrl: "https://b.example.com/",
       webhookHeldAt: null,

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../src/shared/identifiers.ts";
-import { closeDatabases, runScriptHere } from "./support/script.ts";
+import { closeHomes, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 /** Each test runs a dozen commands. */
@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, LIMIT);
 
 afterAll(async () => {
-  await closeDatabases();
+  await closeHomes();
   await service?.stop();
   service?.remove();
 });

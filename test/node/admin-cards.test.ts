@@ -10,9 +10,10 @@ import { updateApplication } from "../../src/admin/application-update.ts";
 import { showBadge } from "../../src/admin/badge.ts";
 import { type RangeOptions, wantedNumbers } from "../../src/admin/card-range.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
+import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { closeDatabases, databaseOf, runScriptHere } from "./support/script.ts";
+import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
@@ -20,16 +21,17 @@ const admin = (state: string, words: readonly string[]) => runScriptHere(words, 
 
 const createWords = (options: string) => ["application", "create", "--name", "App", ...options.split(" ")];
 
+let homes: Homes;
 let database: Database;
 
 beforeAll(async () => {
   const state = join(folder, "open");
-  ({ database } = await databaseOf(state));
-  await ensureLocalSealing(database, localState(state));
+  ({ homes, database } = await openedHomes(state));
+  await ensureLocalSealing(homes, localState(state));
 });
 
 afterAll(async () => {
-  await closeDatabases();
+  await closeHomes();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -42,7 +44,7 @@ const PLAIN = {
 };
 
 /** Without opening the database anew for each, as a command does. */
-const made = async (options: RangeOptions) => createApplication(database, { ...PLAIN, ...wantedNumbers(options) });
+const made = async (options: RangeOptions) => createApplication(homes, { ...PLAIN, ...wantedNumbers(options) });
 
 /** The line that a refused command prints. */
 async function refusal(state: string, options: string): Promise<string> {
@@ -136,7 +138,7 @@ describe("application create --format (contract section 20)", () => {
   it("is shown by what the whole range fits, and may be outgrown", async () => {
     const { applicationId } = await made({ format: "h10301", facility: 31, last: 2_031_700 });
     const grownTo = async (lastNumber: number) => {
-      await updateApplication(database, applicationId, { lastNumber });
+      await updateApplication(homes, applicationId, { lastNumber });
       return shownApplication(await findApplication(database, applicationId));
     };
     expect((await grownTo(2_097_151)).cardFormats).toContain("h10301");

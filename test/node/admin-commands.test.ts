@@ -11,13 +11,13 @@ import { createAdminProgram } from "../../src/admin/program.ts";
 import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
-import { closeDatabases, databaseOf, runScriptHere } from "./support/script.ts";
+import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
 afterAll(async () => {
-  await closeDatabases();
+  await closeHomes();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -65,7 +65,7 @@ describe("the administration script (contract section 10)", () => {
 
   it("shows an event and sends it again, as text and as JSON, and refuses an unknown one", async () => {
     const { applicationId } = await createJson("--name", "E", "--webhook-url", "https://e.test/");
-    const { database } = await databaseOf(join(folder, "main"));
+    const { database } = await openedHomes(join(folder, "main"));
     const id = newEventId(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
     const payload = JSON.stringify({ id, event: "badge:created", data: { id: "1000000001", userId: "\u001b[31mred" } });
     const times = { createdAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678), dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) };

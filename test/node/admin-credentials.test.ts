@@ -10,25 +10,27 @@ import { createApplication } from "../../src/admin/application-create.ts";
 import { addConsoleSecret, retireConsoleSecret } from "../../src/admin/console-secret.ts";
 import { listSigningKeys, rotateSigningKey } from "../../src/admin/key.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
+import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { promoteSecret, retireSecret } from "../../src/admin/secret.ts";
 import { addSecret } from "../../src/admin/secret-add.ts";
 import { listSecrets } from "../../src/admin/secret-list.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import { applicationSecret, badge, consoleSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptBefore } from "./support/interrupted.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let homes: Homes;
 let database: Database;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
   process.env.BADGE_STATE_DIR = folder;
-  ({ database, close } = await openDatabase(undefined));
-  await ensureLocalSealing(database, localState());
+  ({ homes, database, close } = await openHomes(undefined));
+  await ensureLocalSealing(homes, localState());
 });
 
 afterAll(async () => {
@@ -37,7 +39,7 @@ afterAll(async () => {
 });
 
 const create = () =>
-  createApplication(database, {
+  createApplication(homes, {
     name: "Test",
     webhookUrl: null,
     requireSecret: false,

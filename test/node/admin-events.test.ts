@@ -9,9 +9,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application.ts";
 import { createApplication } from "../../src/admin/application-create.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
+import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import { listEvents } from "../../src/admin/webhook.ts";
 import { replayEvent, replayExhausted } from "../../src/admin/webhook-replay.ts";
 import { showEvent } from "../../src/admin/webhook-show.ts";
@@ -20,13 +21,14 @@ import { newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let homes: Homes;
 let database: Database;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
   process.env.BADGE_STATE_DIR = folder;
-  ({ database, close } = await openDatabase(undefined));
-  await ensureLocalSealing(database, localState());
+  ({ homes, database, close } = await openHomes(undefined));
+  await ensureLocalSealing(homes, localState());
 });
 
 afterAll(async () => {
@@ -36,7 +38,7 @@ afterAll(async () => {
 
 async function create(webhookUrl: string | null = "https://app.example.com/hooks"): Promise<ApplicationId> {
   const plain = { name: "Test", requireSecret: false, reuseAfterSeconds: 0, signatureLifetimeSeconds: null };
-  return (await createApplication(database, { ...plain, webhookUrl })).applicationId;
+  return (await createApplication(homes, { ...plain, webhookUrl })).applicationId;
 }
 
 type EventRow = typeof webhookEvent.$inferInsert;

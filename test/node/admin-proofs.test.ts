@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { closeDatabases, databaseOf, runScriptHere } from "./support/script.ts";
+import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
 afterAll(async () => {
-  await closeDatabases();
+  await closeHomes();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -34,7 +34,7 @@ async function addBadges(
 ): Promise<void> {
   const insert = `INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at, key_thumbprint)
     VALUES (?, ?, 'device', ?, ?, 1, 1000, ?)`;
-  const { database } = await databaseOf(folder);
+  const { database } = await openedHomes(folder);
   await database.run((_, d1) =>
     d1.batch(
       keys.map((key, place) =>

@@ -8,10 +8,11 @@ import { createApplication } from "../../src/admin/application-create.ts";
 import { showBadge } from "../../src/admin/badge.ts";
 import { listSigningKeys } from "../../src/admin/key.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
+import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { type ReconciliationRequest, requestReconciliation, watchReconciliation } from "../../src/admin/reconcile.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import { readStatistics } from "../../src/admin/stats.ts";
 import {
   type ApplicationId,
@@ -22,6 +23,7 @@ import {
 import { badge, invitation, reconciliation } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let homes: Homes;
 let database: Database;
 let close: () => Promise<void>;
 let applicationId: ApplicationId;
@@ -35,11 +37,11 @@ const metadata = (deviceModel: string, osVersion: string) => JSON.stringify({ de
 
 beforeAll(async () => {
   process.env.BADGE_STATE_DIR = folder;
-  ({ database, close } = await openDatabase(undefined));
-  await ensureLocalSealing(database, localState());
+  ({ homes, database, close } = await openHomes(undefined));
+  await ensureLocalSealing(homes, localState());
   const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
   const range = { first: 100, last: 199 };
-  const made = await createApplication(database, { ...plain, range, signatureLifetimeSeconds: null });
+  const made = await createApplication(homes, { ...plain, range, signatureLifetimeSeconds: null });
   applicationId = made.applicationId;
   const issued = (number: number, text: string | null): BadgeRow => ({
     ...{ number, applicationId, device: DEVICE, userId: `user-${number}`, metadata: text },
@@ -167,7 +169,7 @@ describe("stats (contract section 10)", () => {
   it("counts resting numbers as used until the reuse delay is over", async () => {
     const plain = { name: "Small", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 3600 };
     const range = { first: 1, last: 3 };
-    const { applicationId: id } = await createApplication(database, {
+    const { applicationId: id } = await createApplication(homes, {
       ...plain,
       range,
       signatureLifetimeSeconds: null,

@@ -6,7 +6,7 @@ import { gt } from "drizzle-orm";
 import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application-create.ts";
-import type { Database } from "../../src/admin/platform/database.ts";
+import { Homes } from "../../src/admin/platform/homes.ts";
 import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
 import {
   ensureLocalKey,
@@ -20,12 +20,14 @@ import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/se
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
 import { watchResealing } from "../../src/admin/sealing-key-reseal.ts";
 import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usage.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 process.env.BADGE_STATE_DIR = join(folder, "database");
-const { database, close } = await openDatabase(undefined);
+const { database, close } = await openHomes(undefined);
+/** As a deployment with one home. */
+const homes = new Homes([{ number: 1, place: null, database }]);
 
 /** Keys 1 and 2, made once: making one takes up to a second. */
 const prepared = localState(join(folder, "prepared"));
@@ -61,7 +63,7 @@ async function seed(): Promise<void> {
 }
 
 const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
-const create = (on: Database) => createApplication(on, { ...plain, signatureLifetimeSeconds: null });
+const create = (on: Homes) => createApplication(on, { ...plain, signatureLifetimeSeconds: null });
 const publicHalves = async () => {
   const rows = await database.run((orm) => orm.select().from(sealingKey).where(gt(sealingKey.version, 0)));
   return rows.map(({ version, publicKey }) => [version, publicKey]);
@@ -70,7 +72,7 @@ const keysOfFile = () => [...readLocalKeys(state)].map(([version, key]) => [vers
 
 describe("local sealing keys (contract section 10)", () => {
   it("are created once, whichever process is first, and only their owner can read them", async () => {
-    await Promise.all([1, 2].map(() => ensureLocalSealing(database, state)));
+    await Promise.all([1, 2].map(() => ensureLocalSealing(homes, state)));
     expect(keysOfFile()).toHaveLength(1);
     expect(await publicHalves()).toEqual(keysOfFile());
     expect(statSync(state.sealingKeys).mode & 0o777).toBe(0o600);
@@ -79,28 +81,28 @@ describe("local sealing keys (contract section 10)", () => {
 
   it("outlive the database", async () => {
     await seed();
-    await rotateLocalSealingKey(database, state);
+    await rotateLocalSealingKey(homes, state);
     const before = await publicHalves();
     await database.run((orm) => orm.delete(sealingKey));
-    await ensureLocalSealing(database, state);
+    await ensureLocalSealing(homes, state);
     expect(await publicHalves()).toEqual(before);
   });
 
   it("must match those of the database", async () => {
     await seed();
-    await expect(ensureLocalSealing(database, otherState())).rejects.toThrow("does not hold the sealing key 1");
+    await expect(ensureLocalSealing(homes, otherState())).rejects.toThrow("does not hold the sealing key 1");
   });
 
   it("rotate one version at a time, even if several processes rotate at once", async () => {
     await seed();
-    const versions = await Promise.all([1, 2].map(() => rotateLocalSealingKey(database, state)));
+    const versions = await Promise.all([1, 2].map(() => rotateLocalSealingKey(homes, state)));
     expect(await publicHalves()).toEqual(keysOfFile());
     expect(Math.max(...versions)).toBe((await publicHalves()).length);
   });
 
   it("still rotate after a run that died between file and database", async () => {
     await seed();
-    expect(await rotateLocalSealingKey(database, state)).toBe(2);
+    expect(await rotateLocalSealingKey(homes, state)).toBe(2);
     expect(keysOfFile()).toHaveLength(2);
     expect(await publicHalves()).toEqual(keysOfFile());
   });
@@ -125,10 +127,10 @@ describe("sealing keys (contract section 10)", () => {
 
   it("show how many values need them, and new values are sealed to the newest", async () => {
     await seed();
-    await create(database);
-    await rotateLocalSealingKey(database, state);
-    await create(database);
-    expect(await listSealingKeys(database)).toMatchObject([
+    await create(homes);
+    await rotateLocalSealingKey(homes, state);
+    await create(homes);
+    expect(await listSealingKeys(homes)).toMatchObject([
       { version: 1, newest: false, values: 3 },
       { version: 2, newest: true, values: 3 },
     ]);
@@ -136,28 +138,28 @@ describe("sealing keys (contract section 10)", () => {
 
   it("can be removed only when no value needs them", async () => {
     await seed();
-    await create(database);
-    await expect(removeSealingKey(database, 1)).rejects.toThrow("is the newest");
-    await rotateLocalSealingKey(database, state);
-    await expect(removeSealingKey(database, 1)).rejects.toThrow("3 values still need sealing key 1");
+    await create(homes);
+    await expect(removeSealingKey(homes, 1)).rejects.toThrow("is the newest");
+    await rotateLocalSealingKey(homes, state);
+    await expect(removeSealingKey(homes, 1)).rejects.toThrow("3 values still need sealing key 1");
     await resealAll(2);
-    expect(await removeSealingKey(database, 1)).toBe(true);
-    expect(await removeSealingKey(database, 1)).toBe(false);
-    await expect(removeSealingKey(database, 3)).rejects.toThrow("There is no sealing key 3");
-    expect((await listSealingKeys(database)).map(({ version }) => version)).toEqual([2]);
+    expect(await removeSealingKey(homes, 1)).toBe(true);
+    expect(await removeSealingKey(homes, 1)).toBe(false);
+    await expect(removeSealingKey(homes, 3)).rejects.toThrow("There is no sealing key 3");
+    expect((await listSealingKeys(homes)).map(({ version }) => version)).toEqual([2]);
   });
 
   it("show the progress until everything is re-sealed", async () => {
     await seed();
-    await create(database);
-    await rotateLocalSealingKey(database, state);
-    await expect(watchResealing(database, () => {}, 0)).rejects.toThrow("3 values still need an older sealing key");
+    await create(homes);
+    await rotateLocalSealingKey(homes, state);
+    await expect(watchResealing(homes, () => {}, 0)).rejects.toThrow("3 values still need an older sealing key");
     const progress: number[] = [];
-    const watching = watchResealing(database, (left) => progress.push(left), 10_000);
+    const watching = watchResealing(homes, (left) => progress.push(left), 10_000);
     await resealAll(2);
     await watching;
     expect(progress.at(-1)).toBe(0);
-    expect(await countOldValues(database)).toBe(0);
+    expect(await countOldValues(homes)).toBe(0);
   });
 });
 
@@ -172,13 +174,13 @@ describe("values that the service cannot open (contract section 9)", () => {
 
   it("are named by sealing-key reseal, which gives up when nothing changes; their key is not removed", async () => {
     await seed();
-    const { applicationId } = await create(database);
-    await rotateLocalSealingKey(database, state);
+    const { applicationId } = await create(homes);
+    await rotateLocalSealingKey(homes, state);
     const [secret] = await database.run((orm) => orm.select().from(applicationSecret));
     const progress: number[] = [];
     const begun = Promise.withResolvers<void>();
     const watching = watchResealing(
-      database,
+      homes,
       (left) => {
         progress.push(left);
         begun.resolve();
@@ -191,14 +193,14 @@ describe("values that the service cannot open (contract section 9)", () => {
       `1 value still needs an older sealing key: secret ${secret?.id} of ${applicationId}. The service re-sealed the others but cannot open these`,
     );
     expect(progress).toEqual([3, 1]);
-    await expect(removeSealingKey(database, 1)).rejects.toThrow("1 value still needs sealing key 1");
+    await expect(removeSealingKey(homes, 1)).rejects.toThrow("1 value still needs sealing key 1");
   });
 
   it("are counted if they are many, without the claim that the service runs", async () => {
     await seed();
-    for (const _ of [1, 2, 3]) await create(database);
-    await rotateLocalSealingKey(database, state);
-    const stuck = watchResealing(database, () => {}, 0).catch((error: unknown) => String(error));
+    for (const _ of [1, 2, 3]) await create(homes);
+    await rotateLocalSealingKey(homes, state);
+    const stuck = watchResealing(homes, () => {}, 0).catch((error: unknown) => String(error));
     expect(await stuck).toMatch(/9 values still need .* and 4 more\. Start the service, then run this again/);
   });
 });
@@ -235,7 +237,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
         await worker.put(name, value);
       },
     };
-    expect(await makeDeployedSealingKey(database, watched)).toEqual({ version: 1, isOurs: true });
+    expect(await makeDeployedSealingKey(homes, watched)).toEqual({ version: 1, isOurs: true });
     const [[name, privateKey] = ["", ""], ...others] = worker.values;
     expect(others).toEqual([]);
     const publicKey = publicHalf(privateKey);
@@ -246,7 +248,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
 
   it("are usable and never overwritten if two administrators create one at the same moment", async () => {
     const worker = deployedWorker();
-    const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(database, worker)));
+    const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(homes, worker)));
     expect(made.filter(({ isOurs }) => isOurs)).not.toHaveLength(0);
     expect(worker.values.size).toBe(made.filter(({ isOurs }) => isOurs).length);
     expect(await publicHalves()).toHaveLength(worker.values.size);
@@ -258,7 +260,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     async (moment) => {
       const worker = deployedWorker();
       const overtake = async () => {
-        expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 1, isOurs: true });
+        expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 1, isOurs: true });
       };
       const stalling: WorkerSecrets = {
         ...worker,
@@ -268,7 +270,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
           if (moment === "after") await overtake();
         },
       };
-      expect(await makeDeployedSealingKey(database, stalling)).toEqual({ version: 1, isOurs: false });
+      expect(await makeDeployedSealingKey(homes, stalling)).toEqual({ version: 1, isOurs: false });
       await expectUsable(worker);
       expect(worker.values.size).toBe(1);
       // Two rotations later, too: the version is taken and the newest is another.
@@ -276,13 +278,13 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
         ...worker,
         async put(name, value) {
           for (const version of [2, 3]) {
-            expect(await makeDeployedSealingKey(database, worker)).toEqual({ version, isOurs: true });
+            expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version, isOurs: true });
           }
-          expect(await removeSealingKey(database, 2)).toBe(true);
+          expect(await removeSealingKey(homes, 2)).toBe(true);
           await worker.put(name, value);
         },
       };
-      expect(await makeDeployedSealingKey(database, later)).toEqual({ version: 3, isOurs: false });
+      expect(await makeDeployedSealingKey(homes, later)).toEqual({ version: 3, isOurs: false });
       await expectUsable(worker);
       expect((await publicHalves()).map(([version]) => version)).toEqual([1, 3]);
     },
@@ -297,13 +299,13 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
         throw new Error("killed");
       },
     };
-    await expect(makeDeployedSealingKey(database, dying)).rejects.toThrow("killed");
+    await expect(makeDeployedSealingKey(homes, dying)).rejects.toThrow("killed");
     expect(await publicHalves()).toEqual([]);
-    expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 1, isOurs: true });
-    expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 2, isOurs: true });
+    expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 1, isOurs: true });
+    expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 2, isOurs: true });
     await expectUsable(worker);
     expect(worker.values.size).toBe(3);
-    expect(await removeSealingKey(database, 1)).toBe(true);
+    expect(await removeSealingKey(homes, 1)).toBe(true);
     expect(await deleteSealingSecrets(worker, 1)).toBe(2);
     expect(worker.values.size).toBe(1);
     await expectUsable(worker);
@@ -320,9 +322,9 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
 
   it("do not count as created if release 1.0 only claimed their version", async () => {
     await database.run((orm) => orm.insert(sealingKey).values({ version: -1, publicKey: "a claim", createdAt: 1 }));
-    await expect(create(database)).rejects.toThrow("There is no sealing key yet");
+    await expect(create(homes)).rejects.toThrow("There is no sealing key yet");
     const worker = deployedWorker();
-    expect(await makeDeployedSealingKey(database, worker)).toEqual({ version: 1, isOurs: true });
+    expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 1, isOurs: true });
     await expectUsable(worker);
   });
 });

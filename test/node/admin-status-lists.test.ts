@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { assertPublicUrl } from "../../src/admin/status-list.ts";
-import { closeDatabases, runScriptHere } from "./support/script.ts";
+import { closeHomes, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 
 afterAll(async () => {
-  await closeDatabases();
+  await closeHomes();
   rmSync(folder, { recursive: true, force: true });
 });
 

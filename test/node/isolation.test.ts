@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../src/admin/application-create.ts";
 import { Database } from "../../src/admin/platform/database.ts";
+import { Homes } from "../../src/admin/platform/homes.ts";
 import { sealingKey } from "../../src/shared/schema.ts";
 import { generateSealingKey } from "../../src/shared/sealing.ts";
 
@@ -49,7 +50,7 @@ async function applicationWith(receive: (server: Server) => void): Promise<strin
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
-  const { applicationId } = await createApplication(database, {
+  const { applicationId } = await createApplication(new Homes([{ number: 1, place: null, database }]), {
     name: "Isolation",
     webhookUrl: `http://127.0.0.1:${address.port}/`,
     requireSecret: false,

@@ -13,7 +13,7 @@ import { UserError } from "../../src/admin/errors.ts";
 import { originsOf } from "../../src/dev/address.ts";
 import { readCommandLine } from "../../src/dev/command-line.ts";
 import { createLogFilter } from "../../src/dev/service.ts";
-import { closeDatabases, runScriptHere } from "./support/script.ts";
+import { closeHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 /** A path at which this user may make nothing. As root, by giving up the right to pass over permissions. */
@@ -103,7 +103,7 @@ describe("npm start", () => {
   }, START_LIMIT_MILLISECONDS);
 
   afterAll(async () => {
-    await closeDatabases();
+    await closeHomes();
     await service?.stop();
     service?.remove();
   });
@@ -236,7 +236,7 @@ describe("npm start", () => {
   });
 
   it("has its data deleted by reset", async () => {
-    await closeDatabases();
+    await closeHomes();
     const unasked = { code: 1, stdout: "", stderr: "There is no terminal to ask on: run npm run reset -- --yes\n" };
     expect(await program("reset", [], state)).toEqual(unasked);
     expect(await program("reset", ["--yes"], state)).toMatchObject({ code: 0, stderr: "" });

@@ -4,25 +4,26 @@ import { join } from "node:path";
 import type { D1Database } from "@cloudflare/workers-types";
 import { UserError } from "../errors.ts";
 import { ADMIN } from "../shell.ts";
-import { retryDatabase } from "./database.ts";
+import { Database, retryDatabase } from "./database.ts";
+import { type Home, Homes } from "./homes.ts";
 import { migrateLocally } from "./migrations.ts";
 import type { LocalState } from "./paths.ts";
-import type { Target } from "./target.ts";
+import { type BoundHome, hasDatabase, type Target } from "./target.ts";
 import type { Wrangler } from "./wrangler.ts";
 import { assertStateWritable } from "./writable.ts";
 
-export interface OpenD1 {
-  d1: D1Database;
-  /** Ends the process behind the database. */
+export interface OpenHomes {
+  homes: Homes;
+  /** Ends the process behind the databases. */
   close(): Promise<void>;
 }
 
-/** Opens local D1, the same files as the service uses, and brings its tables up to date. */
-export async function openLocalD1(wrangler: Wrangler, target: Target, state: LocalState): Promise<OpenD1> {
+/** Opens the local databases, the same files as the service uses, and brings their tables up to date. */
+export async function openLocalHomes(wrangler: Wrangler, target: Target, state: LocalState): Promise<OpenHomes> {
   assertStateWritable(state);
-  const opened = await openD1(wrangler, target, join(state.persistTo, "v3"));
+  const opened = await openHomes(wrangler, target, join(state.persistTo, "v3"));
   try {
-    await migrateLocally(opened.d1, wrangler);
+    await Promise.all(opened.d1s.map((d1) => migrateLocally(d1, wrangler)));
     return opened;
   } catch (error) {
     await opened.close();
@@ -30,56 +31,76 @@ export async function openLocalD1(wrangler: Wrangler, target: Target, state: Loc
   }
 }
 
-/** Opens the D1 of a deployed environment, through the account that wrangler is logged in to. */
-export async function openDeployedD1(wrangler: Wrangler, target: Target): Promise<OpenD1> {
-  const { environment, database } = target;
-  if (database.database_id.includes("REPLACE_ME")) {
+/**
+ * Opens the databases of a deployed environment, through the account that wrangler is logged in to. A further home whose
+ * database was not made yet is left out.
+ */
+export async function openDeployedHomes(wrangler: Wrangler, target: Target): Promise<OpenHomes> {
+  const { environment, homes } = target;
+  if (!hasDatabase(homes[0])) {
     throw new UserError(
       `The database of "${environment}" has no ID yet: run ${ADMIN} init --env ${environment}, which says how to make it.`,
     );
   }
-  return openD1(wrangler, target, undefined);
+  return openHomes(wrangler, target, undefined);
 }
 
 /**
- * Opens a database through wrangler, with a configuration that has nothing else in it: that is quicker, and wrangler
+ * Opens databases through wrangler, with a configuration that has nothing else in it: that is quicker, and wrangler
  * does not warn about bindings that only the Worker has.
  *
- * @param persistPath folder of local data; undefined for the deployed database
+ * @param persistPath folder of local data; undefined for the deployed databases
  */
-async function openD1(wrangler: Wrangler, target: Target, persistPath: string | undefined): Promise<OpenD1> {
+async function openHomes(
+  wrangler: Wrangler,
+  target: Target,
+  persistPath: string | undefined,
+): Promise<OpenHomes & { d1s: D1Database[] }> {
   const folder = mkdtempSync(join(tmpdir(), "badge-admin-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   // Even when the command is interrupted.
   process.once("exit", remove);
   const remote = persistPath === undefined;
+  const [first, ...others] = target.homes;
+  const further = others.filter(hasDatabase);
   try {
     const configPath = join(folder, "wrangler.json");
-    writeFileSync(configPath, JSON.stringify(databaseOnlyConfig(target, remote)));
+    writeFileSync(configPath, JSON.stringify(databasesOnlyConfig(target, [first, ...further], remote)));
     const persist = remote ? false : { path: persistPath };
     // When several processes create the local files at once, all but one find them locked.
     const proxy = await retryDatabase(() =>
-      wrangler.getPlatformProxy<{ DB: D1Database }>({ configPath, persist, remoteBindings: remote }),
+      wrangler.getPlatformProxy<Record<string, D1Database>>({ configPath, persist, remoteBindings: remote }),
     );
     const close = async () => {
       await proxy.dispose();
       process.off("exit", remove);
       remove();
     };
-    return { d1: proxy.env.DB, close };
+    const d1s: D1Database[] = [];
+    const open = ({ number, place, database: { binding } }: BoundHome): Home => {
+      const d1 = proxy.env[binding];
+      if (d1 === undefined) throw new Error(`wrangler did not open ${binding}`);
+      d1s.push(d1);
+      return { number, place, database: new Database(d1) };
+    };
+    return { homes: new Homes([open(first), ...further.map(open)]), d1s, close };
   } catch (error) {
     remove();
     throw remote ? new UserError(`Cannot reach the database of "${target.environment}": ${reason(error)}`) : error;
   }
 }
 
-function databaseOnlyConfig({ worker, accountId, compatibilityDate, database }: Target, remote: boolean): object {
+function databasesOnlyConfig(
+  { worker, accountId, compatibilityDate }: Target,
+  homes: readonly BoundHome[],
+  remote: boolean,
+): object {
   return {
     // Locally not the service's own name: a running service is registered with wrangler under it.
     name: remote ? worker : `${worker}-admin`,
     ...(accountId !== undefined && { account_id: accountId }),
     compatibility_date: compatibilityDate,
-    d1_databases: [{ ...database, remote }],
+    d1_databases: homes.map(({ database }) => ({ ...database, remote })),
   };
 }
 

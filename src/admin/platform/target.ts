@@ -1,9 +1,10 @@
 import * as z from "zod";
+import { databaseBindingOf } from "../../shared/homes.ts";
 import { UserError } from "../errors.ts";
 import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
 
-/** The part of wrangler.toml that this script needs. The database's entry is passed to wrangler as it is. */
+/** The part of wrangler.toml that this script needs. The databases' entries are passed to wrangler as they are. */
 const configSchema = z.object({
   name: z.string(),
   account_id: z.string().optional(),
@@ -14,6 +15,17 @@ const configSchema = z.object({
   queues: z.object({ consumers: z.array(z.object({ queue: z.string() })).default([]) }),
 });
 
+/** The database ID in wrangler.toml until the administrator replaces it. */
+export const PLACEHOLDER = "REPLACE_ME";
+
+/** A home as wrangler.toml binds it (contract section 17). */
+export interface BoundHome {
+  number: number;
+  database: z.infer<typeof configSchema>["d1_databases"][number];
+  /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
+  place: string | null;
+}
+
 /** What a command works on: local state, or a deployed environment. */
 export interface Target {
   /** Name of the environment in wrangler.toml; undefined for local state. */
@@ -22,7 +34,8 @@ export interface Target {
   worker: string;
   accountId: string | undefined;
   compatibilityDate: string;
-  database: z.infer<typeof configSchema>["d1_databases"][number];
+  /** In ascending order; the first is home 1. */
+  homes: readonly [BoundHome, ...BoundHome[]];
   /** Names of the queues, including the dead-letter queue. */
   queues: string[];
   /** As in wrangler.toml; empty when it is not set. `npm start` has its own. */
@@ -36,17 +49,34 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined):
     throw new UserError(`wrangler.toml has no environment "${environment}": use one of ${known.join(", ") || "none"}.`);
   }
   const config = readConfig(wrangler, environment);
-  const database = config.d1_databases.find(({ binding }) => binding === "DB");
-  if (database === undefined) throw new UserError('wrangler.toml has no D1 database with binding = "DB": add it.');
   return {
     environment,
     worker: config.name,
     accountId: config.account_id,
     compatibilityDate: config.compatibility_date,
-    database,
+    homes: boundHomes(config),
     queues: config.queues.consumers.map(({ queue }) => queue),
     publicUrl: config.vars.PUBLIC_URL,
   };
+}
+
+/** Whether the database of a home has an ID: without one it was not made yet. */
+export const hasDatabase = ({ database }: BoundHome): boolean => !database.database_id.includes(PLACEHOLDER);
+
+const HOME_BINDING = /^DB(?:_([2-9]|[1-9]\d{1,2}))?$/;
+
+function boundHomes({ d1_databases: databases, vars }: z.infer<typeof configSchema>): Target["homes"] {
+  const homes = databases.flatMap((database) => {
+    const [match, number = "1"] = HOME_BINDING.exec(database.binding) ?? [];
+    if (match === undefined) return [];
+    const place = vars[`HOME_${number}`];
+    return [{ number: Number(number), database, place: typeof place === "string" && place !== "" ? place : null }];
+  });
+  const [first, ...others] = homes.toSorted((one, other) => one.number - other.number);
+  if (first?.number !== 1) {
+    throw new UserError(`wrangler.toml has no D1 database with binding = "${databaseBindingOf(1)}": add it.`);
+  }
+  return [first, ...others];
 }
 
 function readConfig(wrangler: Wrangler, environment: string | undefined): z.infer<typeof configSchema> {

@@ -55,6 +55,11 @@ export interface WranglerEnd {
 /** The command as it is typed. It never contains a secret: those are passed on standard input. */
 export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
+/** The command that applies the migrations to the deployed database of a binding. */
+export const migrateCommand = (binding: string, environment: string): string[] => [
+  ...["d1", "migrations", "apply", binding, "--remote", "--env", environment],
+];
+
 /** Runs wrangler's program until it ends. */
 export async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {
   const child = spawn(process.execPath, ["--no-warnings", WRANGLER_PROGRAM, ...words], {

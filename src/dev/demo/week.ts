@@ -68,12 +68,12 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
   const address = receiver.address();
   if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
   // Not static imports: Node resolves those before quick-loading.ts has run.
-  const { openDatabase } = await import("../../admin/session.ts");
+  const { openHomes } = await import("../../admin/session.ts");
   const { createApplication } = await import("../../admin/application-create.ts");
   const { addConsoleSecret } = await import("../../admin/console-secret.ts");
-  const { database, close } = await openDatabase(undefined);
+  const { homes, database, close } = await openHomes(undefined);
   try {
-    const { applicationId, applicationSecret } = await createApplication(database, {
+    const { applicationId, applicationSecret } = await createApplication(homes, {
       name: "Demo company",
       webhookUrl: `http://127.0.0.1:${address.port}/badges`,
       requireSecret: false,

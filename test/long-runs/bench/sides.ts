@@ -7,6 +7,7 @@ import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { z } from "zod";
 import { createApplication } from "../../../src/admin/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
+import { Homes } from "../../../src/admin/platform/homes.ts";
 import { PROJECT } from "../../../src/admin/platform/paths.ts";
 import { loadWrangler, runWrangler } from "../../../src/admin/platform/wrangler.ts";
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/shared/limits.ts";
@@ -178,7 +179,8 @@ async function makeApplication(name: SideName, database: D1, webhookUrl: string 
 
 async function makeServiceApplication(database: D1, webhookUrl: string | null): Promise<BenchApplication> {
   const settings = { name: "Benchmark", requireSecret: false, reuseAfterSeconds: 0, signatureLifetimeSeconds: null };
-  const created = await createApplication(new Database(database), { ...settings, webhookUrl });
+  const homes = new Homes([{ number: 1, place: null, database: new Database(database) }]);
+  const created = await createApplication(homes, { ...settings, webhookUrl });
   return { id: created.applicationId, secret: created.applicationSecret };
 }
 

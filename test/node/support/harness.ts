@@ -3,6 +3,7 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../../src/admin/application-create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
+import { Homes } from "../../../src/admin/platform/homes.ts";
 import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
@@ -31,7 +32,7 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   await worker.applyD1Migrations("DB");
   const database = new Database((await worker.getEnv()).DB);
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
-  await createApplication(database, {
+  await createApplication(new Homes([{ number: 1, place: null, database }]), {
     name: "Test",
     webhookUrl,
     requireSecret: false,

@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
-import { type OpenedDatabase, openDatabase } from "../../../src/admin/session.ts";
+import { type OpenedHomes, openHomes } from "../../../src/admin/session.ts";
 
 /** What a command printed, and its exit code. */
 export interface Printed {
@@ -10,20 +10,20 @@ export interface Printed {
 }
 
 /** By state folder. To open one takes as long as fifty commands on it. */
-const opened = new Map<string, Promise<OpenedDatabase>>();
+const opened = new Map<string, Promise<OpenedHomes>>();
 
-/** The local database of a state folder, which the script opens at the first use. It stays open until `closeDatabases`. */
-export function databaseOf(stateFolder: string): Promise<OpenedDatabase> {
+/** The local database of a state folder, which the script opens at the first use. It stays open until `closeHomes`. */
+export function openedHomes(stateFolder: string): Promise<OpenedHomes> {
   const open = opened.get(stateFolder);
   if (open !== undefined) return open;
   process.env.BADGE_STATE_DIR = stateFolder;
-  const opening = openDatabase(undefined);
+  const opening = openHomes(undefined);
   opened.set(stateFolder, opening);
   return opening;
 }
 
 /** Every file that runs commands here ends with this, before it removes their state. */
-export async function closeDatabases(): Promise<void> {
+export async function closeHomes(): Promise<void> {
   const all = [...opened.values()];
   opened.clear();
   for (const { close } of await Promise.all(all)) await close();
@@ -44,8 +44,8 @@ export async function runScriptHere(words: readonly string[], stateFolder: strin
   }
   const program = createAdminProgram(async (environment) =>
     environment === undefined
-      ? { ...(await databaseOf(stateFolder)), close: () => Promise.resolve() }
-      : openDatabase(environment),
+      ? { ...(await openedHomes(stateFolder)), close: () => Promise.resolve() }
+      : openHomes(environment),
   );
   try {
     await run(program, words);

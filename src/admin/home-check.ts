@@ -1,0 +1,92 @@
+import { sql } from "drizzle-orm";
+import { homeOf } from "../shared/homes.ts";
+import type { ApplicationId } from "../shared/identifiers.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../shared/limits.ts";
+import { listOwnedRanges, listRegistrations, type OwnedRange, registerMissing } from "./number-owners.ts";
+import { isoTime } from "./output.ts";
+import type { Homes } from "./platform/homes.ts";
+
+/** What `home check` found and did, as `--json` prints it. */
+export interface CheckedHomes {
+  homes: number;
+  applications: number;
+  /** Numbers of applications that the register lacked. */
+  registered: ShownRange[];
+  /** Registrations that were cleared: their numbers are free. */
+  cleared: ShownRange[];
+  /** Registrations without an application that stay, and why. */
+  kept: (ShownRange & { registeredAt: string | null; reason: KeptReason })[];
+  /** Pairs of applications that have numbers in common. */
+  overlaps: [ApplicationId, ApplicationId][];
+}
+
+/** `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. */
+type KeptReason = "recent" | "home-not-bound";
+
+export interface ShownRange {
+  applicationId: ApplicationId;
+  firstNumber: number;
+  lastNumber: number;
+}
+
+/**
+ * Makes the register of number ranges say what is so (contract section 17): registers what it lacks, and clears what was
+ * registered over a day ago for an application that its home does not have.
+ */
+export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
+  const registered = await registerMissing(homes);
+  const before = await listRegistrations(homes);
+  // After the register: an application that was created since has a registration that is not old.
+  const owned = await listOwnedRanges(homes);
+  const existing = new Set(owned.map(({ id }) => id));
+  const bound = new Set(homes.all.map(({ number }) => number));
+  const isBound = (id: ApplicationId): boolean => bound.has(homeOf(id));
+  const unused = before.filter(({ applicationId: id }) => !existing.has(id));
+  await clear(
+    homes,
+    unused.filter(({ applicationId: id }) => isBound(id)),
+  );
+  const after = new Set((await listRegistrations(homes)).map(({ applicationId }) => applicationId));
+  const kept = unused.filter(({ applicationId }) => after.has(applicationId));
+  return {
+    homes: homes.all.length,
+    applications: owned.length,
+    registered: registered.map(({ id, ...numbers }) => ({ applicationId: id, ...numbers })),
+    cleared: unused
+      .filter(({ applicationId }) => !after.has(applicationId))
+      .map(({ registeredAt: _, ...range }) => range),
+    kept: kept.map(({ registeredAt, ...range }) => ({
+      ...range,
+      registeredAt: isoTime(registeredAt),
+      reason: isBound(range.applicationId) ? "recent" : "home-not-bound",
+    })),
+    overlaps: findOverlaps(owned),
+  };
+}
+
+const CHUNK_ROWS = 1000;
+
+/** Clears registrations that are old enough by D1's clock and have not changed since they were read. */
+async function clear(homes: Homes, unused: Awaited<ReturnType<typeof listRegistrations>>): Promise<void> {
+  for (let start = 0; start < unused.length; start += CHUNK_ROWS) {
+    const rows = JSON.stringify(unused.slice(start, start + CHUNK_ROWS));
+    await homes.first.database.run((orm) =>
+      orm.run(sql`
+        DELETE FROM number_range
+        WHERE registered_at <= (unixepoch() - ${sql.raw(String(UNUSED_REGISTRATION_HOURS))} * 3600) * 1000
+          AND (application_id, registered_at) IN
+            (SELECT value ->> 'applicationId', value ->> 'registeredAt' FROM json_each(${rows}))`),
+    );
+  }
+}
+
+/** Each application that has numbers of one that starts below it, with that one. */
+function findOverlaps(owned: readonly OwnedRange[]): [ApplicationId, ApplicationId][] {
+  const overlaps: [ApplicationId, ApplicationId][] = [];
+  let furthest: OwnedRange | undefined;
+  for (const range of owned.toSorted((one, other) => one.firstNumber - other.firstNumber)) {
+    if (furthest !== undefined && range.firstNumber <= furthest.lastNumber) overlaps.push([furthest.id, range.id]);
+    if (furthest === undefined || range.lastNumber > furthest.lastNumber) furthest = range;
+  }
+  return overlaps;
+}

@@ -1,0 +1,75 @@
+import { databaseBindingOf, homeOf } from "../../shared/homes.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { describeError, UserError } from "../errors.ts";
+import { ADMIN } from "../shell.ts";
+import type { Database } from "./database.ts";
+
+/** One D1 with the applications that live in it (contract section 17). */
+export interface Home {
+  number: number;
+  database: Database;
+  /** Where it is: `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
+  place: string | null;
+}
+
+/** The homes of an environment. */
+export class Homes {
+  /** In ascending order; the first is home 1. */
+  readonly all: readonly Home[];
+  /** Home 1, which has the register of number ranges. */
+  readonly first: Home;
+  readonly others: readonly Home[];
+
+  constructor([first, ...others]: readonly [Home, ...Home[]]) {
+    this.all = [first, ...others];
+    this.first = first;
+    this.others = others;
+  }
+
+  /** The database of an application. @throws UserError when its home is not bound */
+  of(applicationId: ApplicationId): Database {
+    return this.numbered(homeOf(applicationId)).database;
+  }
+
+  /** @throws UserError when it is not bound */
+  numbered(number: number): Home {
+    const home = this.all.find((each) => each.number === number);
+    if (home !== undefined) return home;
+    throw new UserError(
+      `There is no home ${number}: wrangler.toml binds no ${databaseBindingOf(number)} here. See ${ADMIN} home list, and ${ADMIN} init --help for a new home.`,
+    );
+  }
+
+  /** Asks every home at once. @returns the results in the order of the homes. @throws UserError that names a home that fails */
+  everywhere<T>(ask: (home: Home) => Promise<T>): Promise<T[]> {
+    return this.#ask(this.all, ask);
+  }
+
+  /** Asks every home but home 1. */
+  elsewhere<T>(ask: (home: Home) => Promise<T>): Promise<T[]> {
+    return this.#ask(this.others, ask);
+  }
+
+  /**
+   * The database of the home that has something; home 1's when none has, where the command finds that there is no such
+   * thing. With one home nothing is asked.
+   */
+  async find(has: (database: Database) => Promise<boolean>): Promise<Database> {
+    if (this.others.length === 0) return this.first.database;
+    const found = await this.everywhere(({ database }) => has(database));
+    return (this.all[found.indexOf(true)] ?? this.first).database;
+  }
+
+  #ask<T>(homes: readonly Home[], ask: (home: Home) => Promise<T>): Promise<T[]> {
+    return Promise.all(
+      homes.map(async (home) => {
+        try {
+          return await ask(home);
+        } catch (error) {
+          if (this.others.length === 0) throw error;
+          throw new UserError(`Home ${home.number}: ${describeError(error)}`, { cause: error });
+        }
+      }),
+    );
+  }
+}
