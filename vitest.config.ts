@@ -19,6 +19,13 @@ const sealingKeys = [newSealingKey(), newSealingKey()] as const;
 const effort = process.env.TEST_EFFORT ?? "short";
 if (effort !== "short" && effort !== "full") throw new Error(`TEST_EFFORT is short or full, not ${effort}`);
 
+/** Which home a file's applications live in (test/support/home.ts). */
+const home = process.env.TEST_HOME ?? "by file";
+if (home !== "1" && home !== "2" && home !== "by file") throw new Error(`TEST_HOME is 1 or 2, not ${home}`);
+
+/** `npm run test:full` runs every file in both homes. */
+const isInBoth = effort === "full" && home === "by file";
+
 /** Milliseconds, for a test inside workerd. */
 const testTimeout = effort === "full" ? 600_000 : 30_000;
 
@@ -34,6 +41,17 @@ const PURE = [
   "test/verify/*.test.ts",
   "test/webhooks/{policy,signature,url-guard}.test.ts",
 ];
+
+/** The files that need storage, in one home or by file in both. */
+const workers = (name: string, ofHome: typeof home) => ({
+  name,
+  provide: { home: ofHome },
+  isolate: false,
+  include: ["test/**/*.test.ts"],
+  exclude: ["test/node/**", ...PURE],
+  setupFiles: ["./test/support/setup.ts"],
+  testTimeout,
+});
 
 /** Runs tests inside workerd, on the bindings of wrangler.toml. */
 async function workerd() {
@@ -69,17 +87,8 @@ export default defineConfig({
     provide: { effort },
     globalSetup: ["./test/node/support/storage-in-memory.ts"],
     projects: [
-      {
-        plugins: [await workerd()],
-        test: {
-          name: "workers",
-          isolate: false,
-          include: ["test/**/*.test.ts"],
-          exclude: ["test/node/**", ...PURE],
-          setupFiles: ["./test/support/setup.ts"],
-          testTimeout,
-        },
-      },
+      { plugins: [await workerd()], test: workers("workers", isInBoth ? "1" : home) },
+      ...(isInBoth ? [{ plugins: [await workerd()], test: workers("workers in home 2", "2") }] : []),
       {
         plugins: [await workerd()],
         test: { name: "pure", include: PURE, isolate: false, testTimeout },

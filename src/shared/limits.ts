@@ -213,13 +213,18 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 // The sweep
 /** Rows that one statement of the sweep takes; of each application where the statement goes by application. */
 export const SWEEP_CHUNK_ROWS = 500;
-/** Duration after which a sweep leaves the rest to the next one. */
+/** Duration after which a sweep leaves the rest to the next one, and what each home after the first adds to it. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
+export const SWEEP_HOME_MILLISECONDS = 250;
 /**
- * D1 calls after which a sweep leaves the rest to the next one. D1 allows 1,000 queries per invocation, where each statement
- * of a batch counts, and no batch of the sweep has more than four (D1: Limits).
+ * D1 statements after which a sweep leaves the rest to the next one. D1 allows 1,000 per invocation, where each statement of a
+ * batch counts (D1: Limits); the difference is for the chunks that have begun. What is urgent takes six statements a home.
  */
-export const MAX_SWEEP_D1_ROUND_TRIPS = 200;
+export const MAX_SWEEP_D1_STATEMENTS = 900;
+/** How many homes a sweep visits at once. An invocation may wait for six connections (Workers: Limits). */
+export const HOMES_SWEPT_AT_ONCE = 4;
+/** How long other homes wait for what is urgent in one; then its own goes on beside theirs. */
+export const SWEEP_PATIENCE_MILLISECONDS = 3000;
 /** Maximum reconciliations that one sweep works on. */
 export const MAX_SWEEP_RECONCILIATIONS = 500;
 /** Leases or badges that one chunk of a reconciliation checks. */

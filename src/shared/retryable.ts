@@ -26,3 +26,11 @@ export function isRetryable(error: unknown): boolean {
   }
   return false;
 }
+
+/** Whether the platform says that it has too much to do. */
+export function isOverloaded(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (("overloaded" in cause && cause.overloaded === true) || cause.message.includes("overloaded")) return true;
+  }
+  return false;
+}

@@ -6,6 +6,7 @@ import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
+import type { Home } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { type Retention, readRetention } from "./retention-days.ts";
@@ -25,8 +26,13 @@ interface Isolate {
   statusLists: StatusLists;
 }
 
-/** Everything that a request, a message or a sweep may use. Made at the entry point; no other code uses globals. */
+/**
+ * Everything that a request, a message or a sweep may use in one home (contract section 17). Made at the entry point; no other
+ * code uses globals.
+ */
 export interface Context extends Isolate {
+  /** Number of the home that `db` and `allocator` belong to. */
+  home: number;
   db: Database;
   allocator: AllocatorClient;
   queue: Queue<WakeUp>;
@@ -48,12 +54,13 @@ export interface Context extends Isolate {
 
 let isolate: Isolate | undefined;
 
-export function createContext(env: Env, defer: (work: Promise<unknown>) => void): Context {
+export function createContext(env: Env, defer: (work: Promise<unknown>) => void, home: Home): Context {
   isolate ??= createIsolate(env);
   return {
     ...isolate,
-    db: new Database(env.DB),
-    allocator: new AllocatorClient(env.ALLOCATOR),
+    home: home.number,
+    db: new Database(home.d1),
+    allocator: new AllocatorClient(env.ALLOCATOR, home),
     queue: env.WEBHOOKS,
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,

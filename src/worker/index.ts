@@ -1,7 +1,8 @@
 import { createContext } from "./context.ts";
+import { findHome, type Home, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { sweep } from "./sweep.ts";
-import { consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
 export { WebhookSender } from "./webhooks/sender.ts";
@@ -14,12 +15,17 @@ export default {
   fetch: app.fetch,
 
   async queue(batch, env, execution) {
-    const context = createContext(env, (work) => execution.waitUntil(work));
-    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(context, batch);
-    else await consumeWakeUps(context, batch);
+    const at: ContextOf = (number) => {
+      const home = findHome(env, number);
+      return home && createContext(env, (work) => execution.waitUntil(work), home);
+    };
+    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, batch);
+    else await consumeWakeUps(at, batch);
   },
 
   async scheduled(_controller, env, execution) {
-    await sweep(createContext(env, (work) => execution.waitUntil(work)));
+    const at = (home: Home) => createContext(env, (work) => execution.waitUntil(work), home);
+    const [first, ...others] = homesOf(env);
+    await sweep([at(first), ...others.map(at)]);
   },
 } satisfies ExportedHandler<Env>;

@@ -42,22 +42,37 @@ export interface SweepCounts {
 }
 
 /** One chunk of one kind of work. @returns whether there may be more */
-export type SweepPart = (context: Context, done: SweepCounts) => Promise<boolean>;
+type Run = (context: Context, done: SweepCounts) => Promise<boolean>;
 
-/** The parts of one sweep. Several keep a cursor from one chunk to the next, so every sweep has its own. */
-export const createParts = (): Record<string, SweepPart> => ({
-  checkClock,
-  expireBadges: expireBadges(),
-  finishBlocks,
-  releaseEvents,
-  wakeEvents,
-  expireInvitations,
-  releaseNumbers: releaseNumbers(),
-  resealValues: resealValues(),
-  reconcile: reconcile(),
-  deleteEvents: deleteEvents(),
-  deleteInvitations: deleteInvitations(),
-});
+/** One kind of work. */
+export interface SweepPart {
+  name: string;
+  /** Whether others would notice a delay of some minutes, so that every home gets a chunk of it in every minute. */
+  isUrgent: boolean;
+  /** How many statements a round trip of it has at most: D1 counts each (D1: Limits). */
+  statements: number;
+  run: Run;
+}
+
+/** The parts of one sweep of one home. Several keep a cursor from one chunk to the next, so every sweep has its own. */
+export function createParts(): Map<string, SweepPart> {
+  const urgent = { isUrgent: true };
+  const patient = { isUrgent: false };
+  const parts: SweepPart[] = [
+    { name: "checkClock", ...urgent, statements: 2, run: checkClock },
+    { name: "expireBadges", ...urgent, statements: 1, run: expireBadges() },
+    { name: "finishBlocks", ...urgent, statements: 1, run: finishBlocks },
+    { name: "releaseEvents", ...urgent, statements: 1, run: releaseEvents },
+    { name: "wakeEvents", ...urgent, statements: 1, run: wakeEvents },
+    { name: "expireInvitations", ...patient, statements: 3, run: expireInvitations },
+    { name: "releaseNumbers", ...patient, statements: 1, run: releaseNumbers() },
+    { name: "resealValues", ...patient, statements: 4, run: resealValues() },
+    { name: "reconcile", ...patient, statements: 3, run: reconcile() },
+    { name: "deleteEvents", ...patient, statements: 2, run: deleteEvents() },
+    { name: "deleteInvitations", ...patient, statements: 2, run: deleteInvitations() },
+  ];
+  return new Map(parts.map((part) => [part.name, part]));
+}
 
 async function releaseEvents({ db }: Context, done: SweepCounts): Promise<boolean> {
   const released = await releaseHeldEvents(db, SWEEP_CHUNK_ROWS);
@@ -91,7 +106,7 @@ async function checkClock({ db, allocator, now }: Context, done: SweepCounts): P
   return false;
 }
 
-function expireBadges(): SweepPart {
+function expireBadges(): Run {
   let after: ExpiryCursor | null = null;
   return async (context, done) => {
     const { recorded, next } = await recordExpiries(context, after);
@@ -122,7 +137,7 @@ async function expireInvitations(context: Context, done: SweepCounts): Promise<b
   return expired > 0;
 }
 
-function releaseNumbers(): SweepPart {
+function releaseNumbers(): Run {
   let afterApplicationId = "";
   return async (context, done) => {
     const { released, nextCursor } = await releaseChunk(context, afterApplicationId);
@@ -133,7 +148,7 @@ function releaseNumbers(): SweepPart {
 }
 
 /** An application whose object fails is skipped until the next sweep, so the others do not wait for it. */
-function reconcile(): SweepPart {
+function reconcile(): Run {
   let waiting: Reconciliation[] | undefined;
   return async (context, done) => {
     waiting ??= await findOpenReconciliations(context.db, MAX_SWEEP_RECONCILIATIONS);
@@ -151,7 +166,7 @@ function reconcile(): SweepPart {
   };
 }
 
-function deleteEvents(): SweepPart {
+function deleteEvents(): Run {
   const purge = createEventPurge();
   return async (context, done) => {
     const { deleted, isFinished } = await purge(context);
@@ -160,7 +175,7 @@ function deleteEvents(): SweepPart {
   };
 }
 
-function deleteInvitations(): SweepPart {
+function deleteInvitations(): Run {
   const purge = createInvitationPurge();
   return async (context, done) => {
     const { deleted, isFinished } = await purge(context);
@@ -170,7 +185,7 @@ function deleteInvitations(): SweepPart {
 }
 
 /** A value that cannot be opened is skipped until the next sweep. The log has its IDs, never the value. */
-function resealValues(): SweepPart {
+function resealValues(): Run {
   let after: ReadPositions | undefined;
   return async ({ db, sealingKeys }, done) => {
     const { resealed, unreadable, next } = await resealChunk(db, sealingKeys, after);

@@ -1,67 +1,71 @@
-import { MAX_SWEEP_D1_ROUND_TRIPS, SWEEP_BUDGET_MILLISECONDS } from "../shared/limits.ts";
+import {
+  HOMES_SWEPT_AT_ONCE,
+  MAX_SWEEP_D1_STATEMENTS,
+  SWEEP_BUDGET_MILLISECONDS,
+  SWEEP_HOME_MILLISECONDS,
+  SWEEP_PATIENCE_MILLISECONDS,
+} from "../shared/limits.ts";
 import type { Context } from "./context.ts";
-import { log } from "./log.ts";
-import { createParts, type SweepCounts, type SweepPart } from "./sweep-parts.ts";
+import { HomeSweep } from "./home-sweep.ts";
+
+export interface SweepLimits {
+  /** How many homes are visited at once. */
+  homesAtOnce: number;
+  /** How long other homes wait for what is urgent in one. */
+  patienceMilliseconds: number;
+  /** After this long nothing more is begun. */
+  milliseconds: number;
+  /** Statements of D1 after which nothing more is begun. */
+  statements: number;
+}
+
+const limitsFor = (homes: number): SweepLimits => ({
+  homesAtOnce: HOMES_SWEPT_AT_ONCE,
+  patienceMilliseconds: SWEEP_PATIENCE_MILLISECONDS,
+  milliseconds: SWEEP_BUDGET_MILLISECONDS + (homes - 1) * SWEEP_HOME_MILLISECONDS,
+  statements: MAX_SWEEP_D1_STATEMENTS,
+});
 
 /**
  * Once a minute, does what has become due and finishes what a crash interrupted, in bounded chunks. All of it may be
  * repeated, even by two sweeps at once.
+ *
+ * Every home first gets what is urgent, one chunk of each kind; then all the rest, as far as the time and the D1 calls of one
+ * invocation go. Every minute begins with another home, so what does not fit is another home's each time.
+ *
+ * @param homes at least one
  */
-export async function sweep(context: Context): Promise<void> {
-  const startedAt = context.now();
-  const done: SweepCounts = {
-    eventsReleased: 0,
-    eventsWoken: 0,
-    badgesExpired: 0,
-    blocksFinished: 0,
-    restorationsNoticed: 0,
-    invitationsExpired: 0,
-    numbersReleased: 0,
-    valuesResealed: 0,
-    valuesUnreadable: 0,
-    chunksReconciled: 0,
-    reconciliationsSkipped: 0,
-    eventsDeleted: 0,
-    invitationsDeleted: 0,
+export async function sweep(
+  homes: readonly [Context, ...Context[]],
+  limits: SweepLimits = limitsFor(homes.length),
+): Promise<void> {
+  const [{ now }] = homes;
+  const startedAt = now();
+  const visits = inTurn(homes, Math.floor(startedAt / 60_000)).map((context) => new HomeSweep(context));
+  const isUsedUp = () =>
+    now() - startedAt >= limits.milliseconds ||
+    visits.reduce((sum, { statements }) => sum + statements, 0) >= limits.statements;
+  const patience = homes.length > limits.homesAtOnce ? limits.patienceMilliseconds : null;
+  const steps = [
+    ...visits.map((visit) => () => visit.doUrgent(isUsedUp, patience)),
+    ...visits.map((visit) => () => visit.doRest(isUsedUp)),
+  ];
+  const takeSteps = async () => {
+    for (let step = steps.shift(); step; step = steps.shift()) await step();
   };
-  const isFinished = await runRoundRobin(context, done, new Map(Object.entries(createParts())), startedAt);
-  const didAnything = Object.values(done).some((count) => count > 0);
-  if (!didAnything && isFinished) return;
-  log("info", {
-    event: "sweep",
-    ...done,
-    isFinished,
-    milliseconds: context.now() - startedAt,
-    d1RoundTrips: context.db.roundTrips,
-  });
+  await Promise.all(Array.from({ length: limits.homesAtOnce }, takeSteps));
 }
 
 /**
- * Runs one chunk of each part in turn, until no part finds anything or the sweep has used up its time or its D1 calls; the
- * rest waits for the next sweep. So no part waits for another's backlog, and a part that fails does not stop the others.
- *
- * @returns whether nothing is left
+ * The same items, from a start that every turn moves on by about three eighths of them. So any few turns after each other start
+ * far apart, and over as many turns as there are items, each item is the first one once.
  */
-async function runRoundRobin(
-  context: Context,
-  done: SweepCounts,
-  parts: Map<string, SweepPart>,
-  startedAt: number,
-): Promise<boolean> {
-  const tripsBefore = context.db.roundTrips;
-  let isFinished = true;
-  while (parts.size > 0) {
-    for (const [name, part] of parts) {
-      if (context.now() - startedAt >= SWEEP_BUDGET_MILLISECONDS) return false;
-      if (context.db.roundTrips - tripsBefore >= MAX_SWEEP_D1_ROUND_TRIPS) return false;
-      try {
-        if (!(await part(context, done))) parts.delete(name);
-      } catch (error) {
-        log("error", { event: "sweep-part-failed", part: name, error });
-        parts.delete(name);
-        isFinished = false;
-      }
-    }
-  }
-  return isFinished;
+export function inTurn<Item>(items: readonly Item[], turn: number): Item[] {
+  let step = Math.max(1, Math.floor((items.length * 3) / 8));
+  while (greatestCommonDivisor(step, items.length) > 1) step++;
+  const start = (turn * step) % items.length;
+  return [...items.slice(start), ...items.slice(0, start)];
 }
+
+const greatestCommonDivisor = (one: number, other: number): number =>
+  other === 0 ? one : greatestCommonDivisor(other, one % other);

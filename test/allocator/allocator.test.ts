@@ -44,7 +44,7 @@ describe("an object whose instance was started without a name (contract section 
     // The alarm comes first, while D1 is away.
     await runInDurableObject(stub, (instance, { storage }) => {
       storage.sql.exec("UPDATE lease SET confirmed = 0, leased_at = 0");
-      Object.defineProperty(instance, "env", { value: { ...env, DB: undefined }, configurable: true });
+      Object.defineProperty(instance, "env", { value: { ...env, DB: undefined, DB_2: undefined }, configurable: true });
     });
     await runDurableObjectAlarm(stub);
     const lines = warn.mock.calls.map(([line]): unknown => JSON.parse(String(line)));

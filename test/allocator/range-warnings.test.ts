@@ -1,10 +1,10 @@
 import { evictDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { inParallel } from "../badges/support.ts";
 import { invite, revoke } from "../invitations/support/calls.ts";
 import { allocatorOf } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 
 const warn = vi.spyOn(console, "warn");
@@ -75,7 +75,8 @@ describe("a range that fills up (contract section 10)", () => {
     const application = await createApplication({ size: 20 });
     await issueMany(application, 18);
     expect(warnings()).toMatchObject([{ usedPercent: 90, left: 2 }]);
-    await env.DB.prepare("UPDATE application SET last_number = last_number + 20 WHERE id = ?")
+    await homeDatabase()
+      .prepare("UPDATE application SET last_number = last_number + 20 WHERE id = ?")
       .bind(application.id)
       .run();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });

@@ -190,7 +190,7 @@ describe("an invitation whose token was never reported (contract section 5)", ()
     expect(invitations).toMatchObject([{ state: "revoked", endedAt: Date.now(), releasedAt: Date.now() }]);
     expect(badges).toEqual([]);
     expect(ledger.free).toEqual([application.firstNumber]);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect((await ask(application, "device")).status).toBe(201);
     await expectConsistent(application);
   });
@@ -227,7 +227,7 @@ describe("an invitation whose token was never reported (contract section 5)", ()
     ]);
     const other = await reserveUntold(Date.now() + SECOND);
     moveClock(HOUR);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     await ringAlarm(other);
     expect((await expectConsistent(other)).ledger.free).toEqual([other.firstNumber]);
   });
@@ -278,7 +278,7 @@ describe("an invitation whose token was never reported (contract section 5)", ()
     });
     expect(outcome(await inviteThrough(application, ALLOCATOR))).toBe("503 UNAVAILABLE");
     expect((await readRows(application)).invitations).toMatchObject([{ state: "revoked" }]);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect((await expectConsistent(application)).ledger.free).toEqual([application.firstNumber]);
   });
 

@@ -7,6 +7,7 @@ import { Custody, type Sealed } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, sign } from "../support/http.ts";
 
 beforeEach(() => {
@@ -91,7 +92,8 @@ describe("a sealed value that was copied into another application's row (contrac
   }
 
   const run = (sql: string, ...parameters: string[]) =>
-    env.DB.prepare(sql)
+    homeDatabase()
+      .prepare(sql)
       .bind(...parameters)
       .run();
 

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { describe, expect, it } from "vitest";
@@ -11,9 +10,10 @@ import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { boundHome, homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 
-const orm = drizzle(env.DB);
+const orm = drizzle(homeDatabase());
 const log = useQuietLog();
 
 /** What `reconcile` of the administration script asks for, of each a millisecond after the one before. */
@@ -53,6 +53,7 @@ function failingObjects(failing: readonly TestApplication[], onFailure = () => {
         return Reflect.get(target, method)(id);
       },
     }),
+    boundHome(),
   );
 }
 
@@ -67,13 +68,13 @@ describe("one failing object (contract section 10: reconcile)", () => {
     const [first, , third] = applications;
     if (!first || !third) throw new Error("there are four");
     await request(applications);
-    await sweep(testContext({ allocator: failingObjects([first, third]) }).context);
+    await sweep([testContext({ allocator: failingObjects([first, third]) }).context]);
     expect(await finished(applications)).toEqual([false, true, false, true]);
     const skipped = log.lines().filter(({ event }) => event === "reconciliation-skipped");
     expect(skipped.map(({ application }) => application).toSorted()).toEqual([first.id, third.id].toSorted());
     const [line] = log.lines().filter(({ event }) => event === "sweep");
     expect(line).toMatchObject({ reconciliationsSkipped: 2, chunksReconciled: 6 });
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(await finished(applications)).toEqual([true, true, true, true]);
   });
 
@@ -89,7 +90,7 @@ describe("one failing object (contract section 10: reconcile)", () => {
     let sweeps = 0;
     for (; !(await finished([sound]))[0]; sweeps++) {
       expect(sweeps).toBeLessThan(200);
-      await sweep(testContext({ allocator, now: () => now }).context);
+      await sweep([testContext({ allocator, now: () => now }).context]);
     }
     expect(await finished([slow])).toEqual([false]);
   });
@@ -98,33 +99,36 @@ describe("one failing object (contract section 10: reconcile)", () => {
 describe("one invocation may ask D1 1,000 things, and each statement of a batch is one (D1: Limits)", () => {
   it("a sweep with more to do than that leaves the rest to the next one", async () => {
     const { id } = await createApplication();
-    await env.DB.prepare(
-      `WITH RECURSIVE each (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM each WHERE n < 299)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE each (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM each WHERE n < 299)
        INSERT INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version, created_at)
        SELECT 'app_of_many_' || n, 'Many', 8000000000 + n, 8000000000 + n, '', 9, 0 FROM each`,
-    ).run();
-    await env.DB.prepare(
-      `INSERT INTO reconciliation (application_id, restored, requested_at, step, through)
+      )
+      .run();
+    await homeDatabase()
+      .prepare(
+        `INSERT INTO reconciliation (application_id, restored, requested_at, step, through)
        SELECT id, 'd1', 1, 'badges', 0 FROM application WHERE id LIKE 'app_of_many_%' OR id = ?1`,
-    )
+      )
       .bind(id)
       .run();
     const open = async () => (await orm.select().from(reconciliation)).filter(({ finishedAt }) => finishedAt === null);
     const before = (await open()).length;
     let statements = 0;
-    const counting = aroundD1(env.DB, (sent, send) => {
+    const counting = aroundD1(homeDatabase(), (sent, send) => {
       statements += sent.length;
       return send();
     });
     const standing = Date.now();
-    await sweep(testContext({ db: new Database(counting), now: () => standing }).context);
+    await sweep([testContext({ db: new Database(counting), now: () => standing }).context]);
     expect(statements).toBeLessThan(1000);
     const after = (await open()).length;
     expect(after).toBeLessThan(before);
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep", isFinished: false }));
     for (let sweeps = 1; (await open()).length > 0; sweeps++) {
       expect(sweeps).toBeLessThan(20);
-      await sweep(testContext({ now: () => standing }).context);
+      await sweep([testContext({ now: () => standing }).context]);
     }
     expect(after, "one sweep was enough: this shows nothing").toBeGreaterThan(0);
   });

@@ -14,9 +14,10 @@ import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
 import { requestBadge, sign } from "../support/http.ts";
 
-const orm = drizzle(env.DB);
+const orm = drizzle(homeDatabase());
 const log = useQuietLog();
 
 /** Every test has the sealed values that it makes, and no others. */
@@ -72,7 +73,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     const badge = await requestBadge(first, "phone", { userId: "alice" });
     expect(badge.status).toBe(201);
     await rotateSealingKey();
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(await versions()).toEqual([2]);
 
     // A Worker that holds the newer key only, as after the older secret was deleted.
@@ -122,7 +123,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     for (const _ of [1, 2, 3, 4]) await createApplication();
     await rotateSealingKey();
     const trips: number[] = [];
-    const d1 = aroundD1(env.DB, (statements, send) => {
+    const d1 = aroundD1(homeDatabase(), (statements, send) => {
       trips.push(statements.length);
       return send();
     });
@@ -135,7 +136,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     const { id } = await createApplication();
     await rotateSealingKey();
     // As by another sweep that knows a still newer key, or by an administrator.
-    const d1 = aroundD1(env.DB, async (statements, send) => {
+    const d1 = aroundD1(homeDatabase(), async (statements, send) => {
       if (isAbout(statements, "UPDATE")) {
         await orm.update(application).set({ sealedDeviceKey: "newer", sealingVersion: 3 });
         await orm.update(applicationSecret).set({ sealed: "newer", sealingVersion: 3 });
@@ -163,7 +164,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     await setSecret(ofSound.sealed);
     await orm.update(signingKey).set({ sealed: "***" }).where(eq(signingKey.id, key.id));
     await rotateSealingKey();
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
 
     const old = (await rowsAtVersion(1)).toSorted();
     expect(old).toEqual([key.kid, secret.id].toSorted());
@@ -177,7 +178,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep", valuesUnreadable: 2 }));
 
     await setSecret(secret.sealed);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(await rowsAtVersion(1)).toEqual([key.kid]);
   });
 
@@ -190,7 +191,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     }
     const { id } = await createApplication();
     await rotateSealingKey();
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     const [last] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
     expect(last?.sealingVersion).toBe(2);
     expect(await rowsAtVersion(1)).toHaveLength(120);

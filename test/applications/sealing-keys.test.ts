@@ -8,10 +8,11 @@ import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { homeDatabase } from "../support/home.ts";
 
 /** The tests' sealing keys 1 and 2. Here the second one plays another key of version 1. */
 const { SEALING_KEY_1: right, SEALING_KEY_2: other } = env;
-const orm = drizzle(env.DB);
+const orm = drizzle(homeDatabase());
 
 /** Makes an application, which is sealed to version 1, and opens its device key with these Worker secrets. */
 async function opensWith(secrets: Record<string, string>): Promise<boolean> {
@@ -63,7 +64,7 @@ describe("re-sealing seals only to the key that D1 names and the Worker holds (c
       .values([{ version: 1, publicKey: first, createdAt: 1 }])
       .onConflictDoNothing();
     await orm.insert(sealingKey).values([{ version: 2, publicKey: second, createdAt: 2 }]);
-    const db = new Database(env.DB);
+    const db = new Database(homeDatabase());
     // `right` is a key of version 2 here that lost the race; the one D1 names has not arrived yet.
     const early = new SealingKeys({ SEALING_KEY_1: right, SEALING_KEY_2_00aa: right });
     expect((await resealChunk(db, early)).resealed).toBe(0);

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importSPKI, type JWK, jwtVerify } from "jose";
@@ -8,6 +7,7 @@ import { signingKey } from "../../src/shared/schema.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, sign } from "../support/http.ts";
 
 const CLIENT_SIGNATURE = "aGVsbG8gZG9vcg==";
@@ -36,7 +36,7 @@ async function jwks(application: TestApplication): Promise<{ keys: JWK[] }> {
 async function addKey(application: TestApplication, signsFrom: number): Promise<string> {
   const key = await makeSigningKey(await testSealer(), application.id);
   const columns = { applicationId: application.id, createdAt: Date.now(), signsFrom };
-  await drizzle(env.DB)
+  await drizzle(homeDatabase())
     .insert(signingKey)
     .values({ ...key, ...columns });
   return key.publicKey;
@@ -182,7 +182,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
 
   it("gives badges the first key also when it was made by a clock that is ahead", async () => {
     const application = await createApplication();
-    await drizzle(env.DB)
+    await drizzle(homeDatabase())
       .update(signingKey)
       .set({ signsFrom: Date.now() + 3_600_000 })
       .where(eq(signingKey.applicationId, application.id));

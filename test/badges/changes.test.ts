@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { pageChanges } from "../../src/worker/badges/changes.ts";
 import { changeBadge } from "../../src/worker/badges/transitions.ts";
@@ -7,6 +6,7 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { Follower } from "./follower.ts";
 import { block, callServer, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
@@ -214,11 +214,12 @@ describe("GET /v1/changes (contract section 13)", () => {
 
   it("numbers badges of release 1.0 in the order in which they were issued", async () => {
     const application = await createApplication();
-    await env.DB.prepare(
-      `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1999)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1999)
        INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at)
        SELECT ?2 + place, ?1, 'device-' || place, 'alice', place + 1, 1, 1 FROM places`,
-    )
+      )
       .bind(application.id, application.firstNumber)
       .run();
     const follower = new Follower(application, 500);

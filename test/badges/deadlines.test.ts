@@ -6,6 +6,7 @@ import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { HeldTrips } from "../support/held.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
@@ -28,7 +29,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     const application = await createApplication();
     timers = new StandingTimers();
     const held = new HeldTrips();
-    const refused = ask(application, "device", { DB: aroundD1(env.DB, held.around) });
+    const refused = ask(application, "device", { ...bindDatabase(aroundD1(homeDatabase(), held.around)) });
     await timers.pass(9_999, () => held.count === 1);
     expect(await isSettled(refused)).toBe(false);
     await timers.pass(1);
@@ -65,13 +66,13 @@ describe("a platform call that never settles (contract section 11)", () => {
     const application = await createApplication();
     timers = new StandingTimers();
     let tries = 0;
-    const DB = aroundD1(env.DB, async () => {
+    const DB = aroundD1(homeDatabase(), async () => {
       tries++;
       if (tries === 1) await new Promise((resolve) => setTimeout(resolve, 9_000));
       else await new Promise(() => {});
       throw Object.assign(new Error("Network connection lost."), { retryable: true });
     });
-    const refused = ask(application, "device", { DB });
+    const refused = ask(application, "device", { ...bindDatabase(DB) });
     await timers.pass(9_000, () => tries === 1);
     await timers.pass(999, () => tries === 2);
     expect(await isSettled(refused)).toBe(false);

@@ -1,5 +1,4 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1, leasesOf } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -15,6 +14,7 @@ import {
   type Moment,
   statusesOf,
 } from "../support/faults.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
@@ -45,8 +45,8 @@ describe("a request that fails half-way and is retried by the client (contract s
     "D1 fails $moment it reads $what: $kind.name",
     async ({ text, looks, moment, kind }) => {
       const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-      const DB = aroundD1(env.DB, failingTrips(text, { ...kind, times: kind.times + looks - 1 }, moment));
-      const answers = await askUntilAnswered(application, { DB });
+      const fault = failingTrips(text, { ...kind, times: kind.times + looks - 1 }, moment);
+      const answers = await askUntilAnswered(application, bindDatabase(aroundD1(homeDatabase(), fault)));
       expect(statusesOf(answers)).toEqual(expectedStatuses(kind, false));
       await expectOneBadge(application, answers);
     },
@@ -176,15 +176,17 @@ describe("an object that crashes while it works (contract section 1)", () => {
 describe("a badge and its event are written together or not at all (contract section 8)", () => {
   it("writes neither when D1 cannot record the event", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    await env.DB.prepare(
-      `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
+    await homeDatabase()
+      .prepare(
+        `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
        BEGIN SELECT RAISE(ABORT, 'refused'); END`,
-    ).run();
+      )
+      .run();
     const refused = await requestQuietly(application, "device", { userId: "alice" });
     expect(refused.status).toBe(503);
     expect(await badgeRows(application)).toEqual([]);
     const [lease] = await leasesOf(application);
-    await env.DB.prepare("DROP TRIGGER refuse_events").run();
+    await homeDatabase().prepare("DROP TRIGGER refuse_events").run();
     const answers = [refused, ...(await askUntilAnswered(application))];
     expect(statusesOf(answers)).toEqual([503, 201, 200]);
     expect(await expectOneBadge(application, answers)).toBe(lease?.number);
@@ -195,14 +197,19 @@ describe("a badge that a concurrent request has written (contract section 1)", (
   it("is returned like any existing badge: with the newest metadata, and as the current one", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const winners: Answer[] = [];
-    const DB = aroundD1(env.DB, async (statements, send) => {
+    const DB = aroundD1(homeDatabase(), async (statements, send) => {
       const seen = await send();
       if (isAbout(statements, "FROM badge") && winners.length === 0) {
         winners.push(await requestQuietly(application, "device", { userId: "alice", metadata: { os: "Android" } }));
       }
       return seen;
     });
-    const raced = await requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { DB });
+    const raced = await requestQuietly(
+      application,
+      "device",
+      { userId: "alice", metadata: { os: "iOS" } },
+      { ...bindDatabase(DB) },
+    );
     expect(statusesOf([...winners, raced])).toEqual([201, 200]);
     expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);
     await expectOneBadge(application, [...winners, raced]);
@@ -211,8 +218,9 @@ describe("a badge that a concurrent request has written (contract section 1)", (
   it.each(CASES)("D1 fails $moment it stores newer metadata: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const first = await requestQuietly(application, "device", { userId: "alice" });
-    const DB = aroundD1(env.DB, failingTrips("UPDATE badge SET metadata", kind, moment));
-    const ask = () => requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { DB });
+    const DB = aroundD1(homeDatabase(), failingTrips("UPDATE badge SET metadata", kind, moment));
+    const ask = () =>
+      requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { ...bindDatabase(DB) });
     const answers = [first, await ask(), await ask()];
     expect(statusesOf(answers)).toEqual([201, kind.isOvercome ? 200 : 503, 200]);
     expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reconciliation } from "../../src/shared/schema.ts";
@@ -15,6 +14,7 @@ import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
 import { failingTrips, isAbout, LOST } from "../support/faults.ts";
+import { boundHome, homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { copyD1, type D1Copy, Follower, restoreD1 } from "./follower.ts";
@@ -74,10 +74,13 @@ describe("the feed after D1 was restored to an older state (contract section 13)
       let left = calls;
       const live = <Result>(call: () => Promise<Result>) =>
         left-- > 0 ? call() : Promise.reject(new Error("the isolate is gone"));
-      const db = new Database(aroundD1(env.DB, (_, send) => live(send)));
-      const allocator = new AllocatorClient(aroundAllocators((_, call) => live(call)));
+      const db = new Database(aroundD1(homeDatabase(), (_, send) => live(send)));
+      const allocator = new AllocatorClient(
+        aroundAllocators((_, call) => live(call)),
+        boundHome(),
+      );
       moveClock(MINUTE);
-      await sweep(testContext({ db, allocator }).context);
+      await sweep([testContext({ db, allocator }).context]);
       await passMinute();
       await follower.follow();
       expect(follower.restarts).toBe(1);
@@ -93,13 +96,13 @@ describe("the feed after D1 was restored to an older state (contract section 13)
     await follower.follow();
     const second = Promise.withResolvers<void>();
     const db = new Database(
-      aroundD1(env.DB, async (statements, send) => {
+      aroundD1(homeDatabase(), async (statements, send) => {
         const result = await send();
         if (isAbout(statements, "INSERT INTO clock")) await second.promise;
         return result;
       }),
     );
-    const first = sweep(testContext({ db }).context);
+    const first = sweep([testContext({ db }).context]);
     await runSweep();
     second.resolve();
     await first;

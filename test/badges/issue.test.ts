@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { deviceId } from "../../src/shared/identifiers.ts";
@@ -7,6 +6,7 @@ import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-write
 import { Database } from "../../src/worker/storage/database.ts";
 import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { countStatuses, expectDifferent, inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
@@ -150,7 +150,7 @@ describe("requests that race (contract section 1)", () => {
     });
     // D1's limit for one text, and all of them come as one.
     expect(JSON.stringify(writes).length).toBeLessThan(2_000_000);
-    const { results, written } = await writeBadges(new Database(env.DB), application.id, writes, NO_BADGE_YET);
+    const { results, written } = await writeBadges(new Database(homeDatabase()), application.id, writes, NO_BADGE_YET);
     expect(results).toEqual(writes.map(({ number }) => ({ kind: "written", number, eventPending: true })));
     expect(written).toEqual({ position: 100, change: 100 });
     expect(await badgeRows(application)).toMatchObject(

@@ -45,4 +45,4 @@ export const block = (application: TestApplication, userId: string): Promise<Ans
 export const unblock = (application: TestApplication, userId: string): Promise<Answer> =>
   callServer(application, "PATCH", `/v1/users/${encodeURIComponent(userId)}/unblock`);
 
-export const runSweep = (): Promise<void> => sweep(testContext().context);
+export const runSweep = (): Promise<void> => sweep([testContext().context]);

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
 import { claim, invite, listedNumbers, outcome, requestInvitation } from "../invitations/support/calls.ts";
@@ -6,6 +5,7 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS, readInvitation } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { type BadgeStep, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
@@ -22,7 +22,7 @@ async function deviceOutcomes(application: { id: string }, udid: string, userId 
 
 /** Changes that were made of a badge, and all events of the application. */
 async function traces(application: TestApplication): Promise<unknown> {
-  const events = env.DB.prepare("SELECT count(*) AS count FROM webhook_event WHERE application_id = ?1");
+  const events = homeDatabase().prepare("SELECT count(*) AS count FROM webhook_event WHERE application_id = ?1");
   return {
     changes: (await badgeRows(application)).map(({ number, change, changedAt }) => [number, change, changedAt]),
     events: await events.bind(application.id).first("count"),
@@ -281,10 +281,11 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     expect(answer).toMatchObject({ status: 201, body: { badgeId: id } });
     expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
     expect((await getBadge(application, old)).body.state).toBe("revoked");
-    const { results } = await env.DB.prepare(
-      `SELECT event, payload FROM webhook_event WHERE application_id = ?1
-       ORDER BY created_at, payload ->> '$.data.invitationId', payload ->> '$.data.change'`,
-    )
+    const { results } = await homeDatabase()
+      .prepare(
+        `SELECT event, payload FROM webhook_event WHERE application_id = ?1
+         ORDER BY created_at, payload ->> '$.data.invitationId', payload ->> '$.data.change'`,
+      )
       .bind(application.id)
       .all();
     const events = results.map(({ event }) => event);

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { changeBadge } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
@@ -12,6 +11,7 @@ import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { failingTrips, isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { block, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
@@ -52,7 +52,7 @@ describe("steps that race (contract section 12)", () => {
       if (isAbout(statements, "SET state = 'claimed'") && !isDone) {
         isDone = true;
         const revoke = "UPDATE badge SET state = 'revoked', ended_at = 1, change = 99 WHERE number = ?1";
-        await env.DB.prepare(revoke).bind(Number(id)).run();
+        await homeDatabase().prepare(revoke).bind(Number(id)).run();
       }
       return send();
     });
@@ -124,7 +124,8 @@ describe("steps that race (contract section 12)", () => {
     await aroundObjectD1(application, () => async (_, send) => {
       if (!isDone) {
         isDone = true;
-        await env.DB.prepare("UPDATE badge SET expires_at = NULL, change = change + 1 WHERE number = ?1")
+        await homeDatabase()
+          .prepare("UPDATE badge SET expires_at = NULL, change = change + 1 WHERE number = ?1")
           .bind(Number(id))
           .run();
       }
@@ -144,7 +145,8 @@ describe("steps that race (contract section 12)", () => {
     expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([]);
     const rows = await badgeRows(application);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(5);
-    const { results } = await env.DB.prepare("SELECT payload FROM webhook_event WHERE application_id = ?1")
+    const { results } = await homeDatabase()
+      .prepare("SELECT payload FROM webhook_event WHERE application_id = ?1")
       .bind(application.id)
       .all();
     const changes = results.map(({ payload }) => JSON.parse(String(payload)).data.change);
@@ -180,7 +182,11 @@ describe("a D1 write that arrives late (contract section 12)", () => {
         headers: { applicationid: application.id, udid: "phone" },
         body: JSON.stringify({ userId: "alice", metadata: { os } }),
       });
-    const late = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, DB: aroundD1(env.DB, held.around) };
+    const late = {
+      DEVICE_LIMIT: UNLIMITED,
+      CLIENT_IP_LIMIT: UNLIMITED,
+      ...bindDatabase(aroundD1(homeDatabase(), held.around)),
+    };
     void callWith(late, request("old"));
     await vi.waitFor(() => expect(held.count).toBe(1));
     held.stop();
@@ -196,7 +202,7 @@ describe("a D1 write that arrives late (contract section 12)", () => {
     const kind = { name: "once", times: 1, error: LOST, isOvercome: true };
     await aroundObjectD1(application, () => failingTrips("UPDATE badge SET state", kind, "after"));
     expect(await takeStep(application, id, "suspend")).toMatchObject({ status: 200, body: { state: "suspended" } });
-    const events = env.DB.prepare("SELECT count(*) AS count FROM webhook_event WHERE application_id = ?1");
+    const events = homeDatabase().prepare("SELECT count(*) AS count FROM webhook_event WHERE application_id = ?1");
     expect(await events.bind(application.id).first("count")).toBe(1);
     moveClock(SECOND);
   });

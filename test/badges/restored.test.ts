@@ -1,5 +1,4 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import { SKIP_CHUNK_NUMBERS } from "../../src/shared/limits.ts";
@@ -7,6 +6,7 @@ import { holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import { Ledger } from "../../src/worker/allocator/ledger.ts";
 import { allocatorOf, aroundObjectD1, leasesOf, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { freedNumbers } from "../support/ledger.ts";
 import { badgeRows } from "../support/rows.ts";
 import { block, unblock } from "./life-support.ts";
@@ -23,10 +23,11 @@ const askMany = (application: { id: string }, count: number, name: string) =>
 
 /** Puts badges of somebody else into D1, by hand. */
 async function insertForeign(numbers: readonly number[]): Promise<void> {
-  await env.DB.prepare(
-    `INSERT INTO badge (number, application_id, device, user_id, position, turn)
+  await homeDatabase()
+    .prepare(
+      `INSERT INTO badge (number, application_id, device, user_id, position, turn)
      SELECT value, 'app_foreign', 'device-' || value, 'mallory', value, 1 FROM json_each(?1)`,
-  )
+    )
     .bind(JSON.stringify(numbers))
     .run();
 }
@@ -66,7 +67,7 @@ describe("a leased number that belongs to another holder in D1 (contract section
   it("stays its owner's when D1 has forgotten the badge and refuses it to a blocked user", async () => {
     const application = await createApplication({ size: 3 });
     const number = numberOf(await ask(application, "phone"));
-    await env.DB.prepare("DELETE FROM badge WHERE number = ?1").bind(number).run();
+    await homeDatabase().prepare("DELETE FROM badge WHERE number = ?1").bind(number).run();
     await block(application, "alice");
     expect(await ask(application, "phone")).toMatchObject({ status: 403, body: { error: "BLOCKED_USER" } });
     const others = await inParallel(3, (place) => requestQuietly(application, `other-${place}`, { userId: "bob" }));
@@ -181,7 +182,7 @@ describe("D1 that was restored to an older state (contract section 1)", () => {
     const application = await createApplication({ size: 20 });
     const answers = await askMany(application, 10, "device");
     const numbers = expectDifferent(answers, application);
-    await env.DB.prepare("DELETE FROM badge WHERE application_id = ?").bind(application.id).run();
+    await homeDatabase().prepare("DELETE FROM badge WHERE application_id = ?").bind(application.id).run();
     await passHours(application, 2);
     const others = expectDifferent(await askMany(application, 10, "other"), application);
     expect(new Set([...numbers, ...others]).size).toBe(20);

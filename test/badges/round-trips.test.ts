@@ -8,6 +8,7 @@ import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { expectDifferent, inParallel, requestQuietly, WEBHOOK_URL } from "./support.ts";
@@ -43,10 +44,12 @@ async function countTrips(application: TestApplication, call: (bindings: Partial
     DEVICE_LIMIT: UNLIMITED,
     CLIENT_IP_LIMIT: UNLIMITED,
     WEBHOOKS,
-    DB: aroundD1(env.DB, (_, send) => {
-      trips.worker++;
-      return send();
-    }),
+    ...bindDatabase(
+      aroundD1(homeDatabase(), (_, send) => {
+        trips.worker++;
+        return send();
+      }),
+    ),
     ALLOCATOR: aroundAllocators((_, go) => {
       trips.object++;
       return go();

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { openBadgeStore } from "../../src/admin/badge-store.ts";
 import { blockUser } from "../../src/shared/badge-life/blocks.ts";
@@ -14,6 +13,7 @@ import { orm } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { homeDatabase } from "../support/home.ts";
 import { queueThat } from "../support/queue.ts";
 import { copyD1, restoreD1 } from "./follower.ts";
 import { getBadge, issueTo, runSweep } from "./life-support.ts";
@@ -28,7 +28,7 @@ async function passMinute(): Promise<void> {
 
 /** As `badge revoke` does it: in D1, without the application's object. */
 async function revokeByScript({ id }: { id: ApplicationId }, number: string): Promise<void> {
-  const store = await openBadgeStore(new Database(env.DB));
+  const store = await openBadgeStore(new Database(homeDatabase()));
   const { kind } = await takeStep(store, id, Number(number), { kind: "revoke" });
   expect(kind).toBe("taken");
 }
@@ -54,7 +54,7 @@ describe("what the administration script revokes without the application's objec
     await claim(application, "phone-3", "bob", token);
     const copy = await copyD1();
     await revokeByScript(application, revoked);
-    const store = await openBadgeStore(new Database(env.DB));
+    const store = await openBadgeStore(new Database(homeDatabase()));
     const blocked = await blockUser(store, { applicationId: application.id, userId: "bob" });
     expect(blocked).toEqual({ userId: "bob", blocked: true, revoked: [String(number)] });
     await passMinute();
@@ -74,7 +74,7 @@ describe("what the administration script revokes without the application's objec
     await requestReconciliation(application);
     await revokeByScript(application, early);
     let isRevoked = false;
-    const meanwhile = aroundD1(env.DB, async (statements, send) => {
+    const meanwhile = aroundD1(homeDatabase(), async (statements, send) => {
       // By what it binds: the moment of the end, where other steps of the reconciliation write NULL.
       const isEnd = statements.some(
         ({ sql, parameters }) => sql.startsWith('update "reconciliation"') && parameters.includes(Date.now()),
@@ -86,7 +86,7 @@ describe("what the administration script revokes without the application's objec
       return send();
     });
     moveClock(MINUTE);
-    await sweep(testContext({ db: new Database(meanwhile) }).context);
+    await sweep([testContext({ db: new Database(meanwhile) }).context]);
     expect(isRevoked).toBe(true);
     await passMinute();
     await passMinute();
@@ -117,12 +117,13 @@ describe("an event of the script's change (contract section 18)", () => {
     const events = "badge:created,badge:revoked";
     const application = await createApplication({ webhookUrl: "https://app.example.com/hooks", events });
     const number = await issueTo(application, "phone", "alice");
-    await env.DB.prepare("DELETE FROM webhook_event WHERE application_id = ?1").bind(application.id).run();
+    await homeDatabase().prepare("DELETE FROM webhook_event WHERE application_id = ?1").bind(application.id).run();
     await revokeByScript(application, number);
     const woken: unknown[] = [];
     moveClock(MINUTE);
-    await sweep(testContext({ queue: queueThat((message) => void woken.push(message)) }).context);
-    const { results } = await env.DB.prepare("SELECT id, event, payload FROM webhook_event WHERE application_id = ?1")
+    await sweep([testContext({ queue: queueThat((message) => void woken.push(message)) }).context]);
+    const { results } = await homeDatabase()
+      .prepare("SELECT id, event, payload FROM webhook_event WHERE application_id = ?1")
       .bind(application.id)
       .all();
     expect(results).toMatchObject([{ event: "badge:revoked" }]);

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { Application } from "../../src/worker/applications/registry.ts";
@@ -11,6 +10,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
+import { homeDatabase } from "../support/home.ts";
 import { issueTo, takeStep } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn } from "./status-support.ts";
 
@@ -33,7 +33,7 @@ async function newIsolate(
 ) {
   let built = 0;
   const db = new Database(
-    aroundD1(env.DB, (statements, send) => {
+    aroundD1(homeDatabase(), (statements, send) => {
       built++;
       return around ? around(statements, send) : send();
     }),
@@ -136,7 +136,10 @@ describe("copies of lists", () => {
   it("are kept by address: no application gets another's, and no list another list's", async () => {
     const [one, other] = [await tenant(), await tenant()];
     await takeStep(one.application, one.number, "revoke");
-    await env.DB.prepare("UPDATE badge SET position = 131072 WHERE number = ?").bind(Number(other.number)).run();
+    await homeDatabase()
+      .prepare("UPDATE badge SET position = 131072 WHERE number = ?")
+      .bind(Number(other.number))
+      .run();
     const isolates = [
       await newIsolate(one.application),
       await newIsolate(other.application),
@@ -212,15 +215,16 @@ const explained = z.array(z.object({ detail: z.string() }));
 describe("building a list reads the badges that are not active, and no other (contract section 14)", () => {
   /** Badges with the positions 1 to `count`; every hundredth has ended, in turn suspended, revoked, replaced or expired. */
   async function fill(application: TestApplication, count: number): Promise<void> {
-    await env.DB.prepare(
-      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
        INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, position, turn, state, expires_at, ended_at)
        SELECT 7000000000 + ?2 + n, ?1, 'd' || n, 'u' || n, 1, 'evt_' || n, n, 1,
          CASE n % 400 WHEN 0 THEN 'suspended' WHEN 100 THEN 'revoked' WHEN 200 THEN 'replaced' ELSE 'active' END,
          CASE WHEN n % 400 = 300 THEN 1000 WHEN n % 2 THEN 9000000000000 END,
          CASE WHEN n % 400 IN (100, 200) THEN 1000 WHEN n % 800 = 300 THEN 1000 END
        FROM place`,
-    )
+      )
       .bind(application.id, application.firstNumber * 1_000_000, count)
       .run();
   }
@@ -236,7 +240,7 @@ describe("building a list reads the badges that are not active, and no other (co
       trips.push({ statements, rowsRead: (await billOf(statements, result)).rowsRead });
       return result;
     };
-    const db = new Database(aroundD1(env.DB, around));
+    const db = new Database(aroundD1(homeDatabase(), around));
     const range = { applicationId: application.id, first: 0, end: 131_072 };
     const { ended, paused, lastPosition } = await findInactive(db, range, Date.now());
     expect([ended.length, paused.length, lastPosition]).toEqual([100, 100, 20_000]);
@@ -245,7 +249,8 @@ describe("building a list reads the badges that are not active, and no other (co
     // application and is not noted yet, until the sweep notes it within a minute.
     expect(trips[0]?.rowsRead).toBe(200 + 4 + 5);
     const [{ sql, parameters } = { sql: "", parameters: [] }] = trips[0]?.statements ?? [];
-    const plan = await env.DB.prepare(`EXPLAIN QUERY PLAN ${sql}`)
+    const plan = await homeDatabase()
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
       .bind(...parameters)
       .all();
     const details = explained.parse(plan.results).map(({ detail }) => detail);

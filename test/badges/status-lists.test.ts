@@ -18,6 +18,7 @@ import { createApplication, type TestApplication, testSealer } from "../support/
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
@@ -51,11 +52,12 @@ async function succeed(call: Promise<{ status: number }>): Promise<void> {
 }
 
 const change = ({ id }: { id: ApplicationId }, values: Partial<typeof applications.$inferInsert>) =>
-  drizzle(env.DB).update(applications).set(values).where(eq(applications.id, id));
+  drizzle(homeDatabase()).update(applications).set(values).where(eq(applications.id, id));
 
 /** The application's badges get other positions, the same distance apart, as if many had been issued before. */
 const movePositions = ({ id }: { id: ApplicationId }, by: number) =>
-  env.DB.prepare("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1")
+  homeDatabase()
+    .prepare("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1")
     .bind(id, by)
     .run();
 
@@ -119,7 +121,7 @@ describe("a status list (contract section 14)", () => {
     const oldKid = await kidOf();
     const { kid, ...key } = await makeSigningKey(await testSealer(), application.id);
     const columns = { applicationId: application.id, createdAt: Date.now(), signsFrom: Date.now() + 600_000 };
-    await drizzle(env.DB)
+    await drizzle(homeDatabase())
       .insert(signingKey)
       .values({ kid, ...key, ...columns });
     vi.setSystemTime(Date.now() + 300_000);
@@ -406,7 +408,7 @@ describe("a badge signature (contract section 14)", () => {
     await issueTo(application, "phone", "alice");
     await indexOn(application, "phone");
     let roundTrips = 0;
-    const DB = aroundD1(env.DB, (_, send) => {
+    const DB = aroundD1(homeDatabase(), (_, send) => {
       roundTrips++;
       return send();
     });
@@ -416,7 +418,10 @@ describe("a badge signature (contract section 14)", () => {
       headers,
       body: '{"base64":"AAAA"}',
     });
-    const { body } = await callWith({ DB, DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED }, request);
+    const { body } = await callWith(
+      { ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED },
+      request,
+    );
     expect(statusOf(String(body.signature)).idx).toBeLessThan(131_072);
     expect(roundTrips).toBe(1);
   });

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { blockUser } from "../../src/shared/badge-life/blocks.ts";
 import { badgeStore } from "../../src/worker/badges/transitions.ts";
@@ -10,6 +9,7 @@ import { readInvitation, readLedger } from "../invitations/support/storage.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { block, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
@@ -165,11 +165,12 @@ describe("a block that races (contract section 12)", () => {
   it("revokes more badges than fit into one transaction", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
-    await env.DB.prepare(
-      `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1099)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1099)
        INSERT OR IGNORE INTO badge (number, application_id, device, user_id, position, change, turn, issued_at)
        SELECT ?2 + place, ?1, 'device-' || place, 'alice', place + 2, place + 2, 1, 1 FROM places`,
-    )
+      )
       .bind(application.id, application.firstNumber)
       .run();
     const count = (await badgeRows(application)).length;

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CREATOR, invite } from "../http/support/invitations.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import {
@@ -119,7 +120,9 @@ describe("the call that creates a badge with a proof binds it to that key (contr
     const suspended = await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
     const keyThumbprint = await phone.thumbprint();
     expect(suspended.body).toMatchObject({ state: "suspended", keyThumbprint });
-    const select = env.DB.prepare("SELECT payload FROM webhook_event WHERE application_id = ?").bind(application.id);
+    const select = homeDatabase()
+      .prepare("SELECT payload FROM webhook_event WHERE application_id = ?")
+      .bind(application.id);
     const payload = await select.first<string>("payload");
     expect(JSON.parse(payload ?? "{}").data).toMatchObject({ id: badgeId, keyThumbprint });
   });

@@ -1,6 +1,6 @@
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { Meter } from "../support/meter.ts";
 import { BADGE, newPhone, type Phone, SIGN } from "./support.ts";
 
@@ -52,7 +52,9 @@ describe("what a proof costs (contract section 15)", () => {
     await logIn(phone, false);
     expect(await logIn(phone, true)).toMatchObject({ d1RoundTrips: 2, objectCalls: 0 });
     expect(await logIn(phone, true)).toMatchObject({ d1RoundTrips: 1, objectCalls: 0 });
-    const stored = env.DB.prepare("SELECT rebind_until FROM badge WHERE application_id = ?").bind(application.id);
+    const stored = homeDatabase()
+      .prepare("SELECT rebind_until FROM badge WHERE application_id = ?")
+      .bind(application.id);
     expect(await stored.first("rebind_until")).toBeNull();
   });
 });

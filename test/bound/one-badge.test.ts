@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { deviceId } from "../../src/shared/identifiers.ts";
 import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
 import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { badgeRows } from "../support/rows.ts";
 
 const newBadge = ({ firstNumber }: TestApplication, place: number, keyThumbprint: string | null): NewBadge => ({
@@ -28,7 +28,7 @@ describe("a user device has one badge, bound or not (contract sections 1 and 15)
     [null, null],
   ])("also if an object of an older state leases another number: first %j, then %j", async (first, second) => {
     const application = await createApplication();
-    const db = new Database(env.DB);
+    const db = new Database(homeDatabase());
     const write = (badges: NewBadge[]) => writeBadges(db, application.id, badges, NO_BADGE_YET);
     expect((await write([newBadge(application, 0, first)])).results).toMatchObject([{ kind: "written" }]);
     expect((await write([newBadge(application, 1, second)])).results).toEqual([

@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CREATOR, invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import {
@@ -179,14 +179,14 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     const body = JSON.stringify({ userId: "alice" });
     const headers = { applicationid: application.id, udid: phone.udid, DPoP: await next.prove(BADGE, body) };
     let interruptions = 0;
-    const DB = aroundD1(env.DB, async (statements, send) => {
+    const DB = aroundD1(homeDatabase(), async (statements, send) => {
       if (isAbout(statements, "SET key_thumbprint") && interruptions++ === 0) {
         await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
       }
       return send();
     });
     const request = new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body });
-    expect(outcome(await callWith({ DB }, request))).toBe("403 SUSPENDED_BADGE");
+    expect(outcome(await callWith({ ...bindDatabase(DB) }, request))).toBe("403 SUSPENDED_BADGE");
     expect(interruptions).toBe(1);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
   });
@@ -281,7 +281,7 @@ describe("--require-proof (contract section 15)", () => {
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
     const change = (columns: string) =>
-      env.DB.prepare(`UPDATE application SET ${columns} WHERE id = ?`).bind(application.id).run();
+      homeDatabase().prepare(`UPDATE application SET ${columns} WHERE id = ?`).bind(application.id).run();
     await change("require_proof = 1");
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
     for (const refused of [phone.logIn(), phone.sign(), phone.sign({ badgeId }), phone.logInUnproved()]) {
@@ -298,7 +298,7 @@ describe("--require-proof (contract section 15)", () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     await phone.logInUnproved();
-    await env.DB.prepare("UPDATE application SET require_proof = 1 WHERE id = ?").bind(application.id).run();
+    await homeDatabase().prepare("UPDATE application SET require_proof = 1 WHERE id = ?").bind(application.id).run();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
     const headers = { ...serverHeaders(application), udid: CREATOR };
     const { id: invitationToken, badgeId } = await invite(application, undefined, headers);
@@ -310,7 +310,7 @@ describe("--require-proof (contract section 15)", () => {
     const application = await createApplication({ requireProof: true });
     const phone = await newPhone(application);
     expectInvalidProof(await phone.logInUnproved());
-    await env.DB.prepare("UPDATE application SET require_proof = 0 WHERE id = ?").bind(application.id).run();
+    await homeDatabase().prepare("UPDATE application SET require_proof = 0 WHERE id = ?").bind(application.id).run();
     setClock(Date.now() + 2000);
     expect((await phone.logInUnproved()).status).toBe(201);
     expect((await phone.sign()).status).toBe(200);

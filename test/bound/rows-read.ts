@@ -1,8 +1,8 @@
-import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { A_SIGNATURE, BADGE, type Phone, SIGN } from "./support.ts";
 
 /** The rows that each kind of call of a phone reads. Every one is a single round trip to D1. */
@@ -19,7 +19,7 @@ export async function countRows(application: { id: string }, phone: Phone): Prom
   const rows: Record<string, number> = {};
   for (const [kind, by, path, body, status] of calls) {
     let [trips, read] = [0, 0];
-    const DB = aroundD1(env.DB, async (statements, send) => {
+    const DB = aroundD1(homeDatabase(), async (statements, send) => {
       const result = await send();
       trips++;
       read += (await billOf(statements, result)).rowsRead;
@@ -32,7 +32,10 @@ export async function countRows(application: { id: string }, phone: Phone): Prom
       ...(by && { DPoP: await by.prove(path, text) }),
     };
     const request = new Request(`https://badges.example${path}`, { method: "POST", headers, body: text });
-    const response = await callWith({ DB, DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED }, request);
+    const response = await callWith(
+      { ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED },
+      request,
+    );
     expect([kind, response.status, trips]).toEqual([kind, status, 1]);
     rows[kind] = read;
   }

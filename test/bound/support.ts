@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { calculateJwkThumbprint } from "jose";
 import { expect } from "vitest";
 import { createProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
@@ -7,6 +6,7 @@ import type { TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { type Answer, call, serverHeaders } from "../support/http.ts";
 
 export const BADGE = "/v1/badge";
@@ -97,7 +97,7 @@ export async function raceAt<T>(
     arrived++;
     while (arrived < calls.length) await scheduler.wait(1);
   };
-  const DB = aroundD1(env.DB, async (statements, send) => {
+  const DB = aroundD1(homeDatabase(), async (statements, send) => {
     if (!isAbout(statements, text)) return send();
     if (moment === "before") await meet();
     const result = await send();
@@ -105,7 +105,7 @@ export async function raceAt<T>(
     return result;
   });
   const results = await Promise.all(
-    calls.map((act) => act({ DB, DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED })),
+    calls.map((act) => act({ ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED })),
   );
   expect(arrived, "calls that met").toBeGreaterThanOrEqual(calls.length);
   return results;

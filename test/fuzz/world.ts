@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { z } from "zod";
 import {
@@ -10,6 +9,7 @@ import {
 } from "../http/support/invitations.ts";
 import { issue } from "../http/support/pages.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import type { Known } from "./requests.ts";
 
@@ -47,7 +47,7 @@ export async function createWorld(): Promise<World> {
     Promise.all(Array.from({ length: 5 }, (_, place) => issue(main, "phone", `${operationId} ${place}`)));
   const toRead = await badgesOf("getBadge");
   const events = eventIds.parse(
-    (await env.DB.prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(main.id).all())
+    (await homeDatabase().prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(main.id).all())
       .results,
   );
   const shared = {
@@ -122,7 +122,8 @@ async function endedByTime(application: TestApplication): Promise<{ id: string }
   const { id } = await expiredInvitation(application);
   const headers = serverHeaders(application);
   expect((await call("PATCH", `/v1/invitation/${id}/revoke`, { headers })).status).toBe(410);
-  await env.DB.prepare("UPDATE invitation SET released_at = ?1 WHERE state = 'expired' AND released_at IS NULL")
+  await homeDatabase()
+    .prepare("UPDATE invitation SET released_at = ?1 WHERE state = 'expired' AND released_at IS NULL")
     .bind(Date.now())
     .run();
   return { id };

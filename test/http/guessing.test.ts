@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { makeSecret } from "../../src/shared/credentials.ts";
@@ -9,6 +8,7 @@ import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase, testHome } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { ascii, inParallel, outcome } from "./support/draft.ts";
 
@@ -35,10 +35,12 @@ function clientAt(address: string, limit: RateLimit = UNLIMITED) {
     DEVICE_LIMIT: UNLIMITED,
     CLIENT_IP_LIMIT: UNLIMITED,
     REFUSED_CALL_LIMIT: limit,
-    DB: aroundD1(env.DB, (_, send) => {
-      d1RoundTrips++;
-      return send();
-    }),
+    ...bindDatabase(
+      aroundD1(homeDatabase(), (_, send) => {
+        d1RoundTrips++;
+        return send();
+      }),
+    ),
   };
   const call = (method: string, path: string, headers: Record<string, string>, body?: unknown): Promise<Answer> =>
     callWith(
@@ -89,15 +91,15 @@ interface Kind {
 const KINDS = {
   "an application ID of a login": {
     refused: "401 INVALID_APPLICATIONID",
-    guess: (client) => client.login(newApplicationId()),
+    guess: (client) => client.login(newApplicationId(testHome())),
   },
   "an application ID of a key set": {
     refused: "404 UNKNOWN_APPLICATION",
-    guess: (client) => client.keySet(newApplicationId()),
+    guess: (client) => client.keySet(newApplicationId(testHome())),
   },
   "an application ID of a status list": {
     refused: "404 UNKNOWN_STATUSLIST",
-    guess: (client) => client.statusList(newApplicationId(), 0),
+    guess: (client) => client.statusList(newApplicationId(testHome()), 0),
   },
   "the number of a status list": {
     refused: "404 UNKNOWN_STATUSLIST",
@@ -105,7 +107,7 @@ const KINDS = {
   },
   "application ID and secret of a list": {
     refused: "401 INVALID_CREDENTIALS",
-    guess: (client) => client.list(newApplicationId(), newApplicationSecret()),
+    guess: (client) => client.list(newApplicationId(testHome()), newApplicationSecret()),
   },
   "the secret of an application that is known": {
     refused: "401 INVALID_CREDENTIALS",
@@ -152,12 +154,12 @@ describe("guessing does not load D1 (contract section 7)", () => {
     const answer = await client.call("GET", "/v1/badges", {});
     expect([outcome(answer), answer.headers.get("retry-after")]).toEqual([LIMITED, "60"]);
     vi.setSystemTime(minute + 60_000);
-    expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
+    expect(await client.login(newApplicationId(testHome()))).toBe("401 INVALID_APPLICATIONID");
   });
 
   it("another address or another /64 is not affected", async () => {
     await goOver(clientAt("2001:db8:1:2::1"));
-    const unknown = newApplicationId();
+    const unknown = newApplicationId(testHome());
     expect(await clientAt("2001:0DB8:1:2:ffff::7").login(unknown)).toBe(LIMITED);
     expect(await clientAt("2001:db8:1:3::1").login(unknown)).toBe("401 INVALID_APPLICATIONID");
     expect(await clientAt(newAddress()).login(unknown)).toBe("401 INVALID_APPLICATIONID");
@@ -187,7 +189,7 @@ describe("guessing does not load D1 (contract section 7)", () => {
     const twice: RateLimit = { limit: async ({ key }) => ({ success: keys.push(key) <= 2 }) };
     const client = clientAt("2001:db8:9:8:7:6:5:4", twice);
     const outcomes: string[] = [];
-    for (const _ of times(5)) outcomes.push(await client.login(newApplicationId()));
+    for (const _ of times(5)) outcomes.push(await client.login(newApplicationId(testHome())));
     expect(outcomes).toEqual([...times(2).map(() => "401 INVALID_APPLICATIONID"), LIMITED, LIMITED, LIMITED]);
     expect(keys).toEqual(times(3).map(() => "2001:db8:9:8::/64"));
     expect(client.d1RoundTrips()).toBe(3);
@@ -221,7 +223,7 @@ describe("doors are not guessers, however many share an address (contract sectio
     const outcomes = await inParallel(times(polls), () => client.statusList(application.id, 1));
     expect(tally(outcomes)).toEqual({ "404 UNKNOWN_STATUSLIST": polls });
     expect(client.d1RoundTrips()).toBe(before + 1);
-    expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
+    expect(await client.login(newApplicationId(testHome()))).toBe("401 INVALID_APPLICATIONID");
   });
 
   it("when their application has no status lists: D1 is asked once a second", async () => {
@@ -232,7 +234,7 @@ describe("doors are not guessers, however many share an address (contract sectio
     const outcomes = await inParallel(times(polls), () => client.statusList(application.id, 0));
     expect(tally(outcomes)).toEqual({ "404 UNKNOWN_STATUSLIST": polls });
     expect(client.d1RoundTrips()).toBe(before);
-    expect(await client.login(newApplicationId())).toBe("401 INVALID_APPLICATIONID");
+    expect(await client.login(newApplicationId(testHome()))).toBe("401 INVALID_APPLICATIONID");
   });
 });
 
@@ -244,7 +246,7 @@ describe("what is refused again is not looked up again (contract section 7)", ()
         (
           (id) => (client: Client) =>
             client.login(id)
-        )(newApplicationId()),
+        )(newApplicationId(testHome())),
     ],
     [
       "a wrong secret",
@@ -283,7 +285,7 @@ describe("what is refused again is not looked up again (contract section 7)", ()
     const application = await createApplication();
     const client = clientAt(newAddress());
     expect(await client.login(application.id)).toBe("201");
-    await inParallel(times(520), () => clientAt(newAddress()).login(newApplicationId()));
+    await inParallel(times(520), () => clientAt(newAddress()).login(newApplicationId(testHome())));
     const before = client.d1RoundTrips();
     expect(await client.login(application.id)).toBe("200");
     expect(client.d1RoundTrips()).toBe(before + 1);
@@ -298,7 +300,7 @@ describe("an administrator's change takes effect although refusals are cached (c
     expect(await client.list(application.id, newApplicationSecret())).toBe("401 INVALID_CREDENTIALS");
     const { row, secret } = await makeSecret(await testSealer(), application.id);
     const added = { ...row, applicationId: application.id, role: "added" as const, createdAt: Date.now() };
-    await drizzle(env.DB).insert(applicationSecret).values(added);
+    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
     expect(await client.list(application.id, secret)).toBe("200");
   });
 
@@ -306,7 +308,10 @@ describe("an administrator's change takes effect although refusals are cached (c
     const application = await createApplication({ disabledAt: 1 });
     const client = clientAt(newAddress());
     const set = (disabledAt: number | null) =>
-      env.DB.prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(application.id, disabledAt).run();
+      homeDatabase()
+        .prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1")
+        .bind(application.id, disabledAt)
+        .run();
     expect(await client.login(application.id)).toBe("401 INVALID_APPLICATIONID");
     await set(null);
     vi.setSystemTime(Date.now() + 1000);
@@ -319,15 +324,15 @@ describe("an administrator's change takes effect although refusals are cached (c
   it("an ID that was unknown is looked up again after 30 s", async () => {
     const { id } = await createApplication();
     const rename = (from: string, to: string) =>
-      env.DB.batch([
-        env.DB.prepare("PRAGMA defer_foreign_keys = true"),
+      homeDatabase().batch([
+        homeDatabase().prepare("PRAGMA defer_foreign_keys = true"),
         ...["application_secret", "signing_key"].map((table) =>
-          env.DB.prepare(`UPDATE ${table} SET application_id = ?2 WHERE application_id = ?1`).bind(from, to),
+          homeDatabase().prepare(`UPDATE ${table} SET application_id = ?2 WHERE application_id = ?1`).bind(from, to),
         ),
-        env.DB.prepare("UPDATE application SET id = ?2 WHERE id = ?1").bind(from, to),
+        homeDatabase().prepare("UPDATE application SET id = ?2 WHERE id = ?1").bind(from, to),
       ]);
     const client = clientAt(newAddress());
-    const away = newApplicationId();
+    const away = newApplicationId(testHome());
     await rename(id, away);
     expect(await client.keySet(id)).toBe("404 UNKNOWN_APPLICATION");
     await rename(away, id);

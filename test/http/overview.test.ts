@@ -7,6 +7,7 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { type Answer, requestBadge, serverHeaders } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
@@ -229,7 +230,7 @@ describe("GET /v1/events (contract section 19)", () => {
     const application = await createApplication(RECORDED_EVENTS);
     await issue(application, "phone");
     expect((await listEvents(application, "?state=held")).events).toMatchObject([{ nextAttemptAt: null }]);
-    const set = (sql: string) => env.DB.prepare(sql).bind(application.id).run();
+    const set = (sql: string) => homeDatabase().prepare(sql).bind(application.id).run();
     const dueAt = Date.now() + HOUR;
     await set(`UPDATE webhook_event SET state = 'pending', due_at = ${dueAt} WHERE application_id = ?`);
     expect((await listEvents(application)).events).toMatchObject([{ state: "pending", nextAttemptAt: null }]);
@@ -286,7 +287,10 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
     [
       "while the endpoint is held",
       (outbox: Outbox) =>
-        env.DB.prepare("UPDATE application SET webhook_held_at = 1 WHERE id = ?").bind(outbox.application.id).run(),
+        homeDatabase()
+          .prepare("UPDATE application SET webhook_held_at = 1 WHERE id = ?")
+          .bind(outbox.application.id)
+          .run(),
     ],
   ])("holds the event %s, and it is sent on release", async (_, stop) => {
     const endpoint = receiver();

@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { homeDatabase } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { outcome } from "./support/draft.ts";
 import { hoursAhead, type Invitation, invite } from "./support/invitations.ts";
@@ -21,11 +22,11 @@ afterEach(() => {
 });
 
 async function withoutTable<Result>(table: string, act: () => Promise<Result>): Promise<Result> {
-  await env.DB.exec(`ALTER TABLE ${table} RENAME TO ${table}_away`);
+  await homeDatabase().exec(`ALTER TABLE ${table} RENAME TO ${table}_away`);
   try {
     return await act();
   } finally {
-    await env.DB.exec(`ALTER TABLE ${table}_away RENAME TO ${table}`);
+    await homeDatabase().exec(`ALTER TABLE ${table}_away RENAME TO ${table}`);
   }
 }
 
@@ -137,7 +138,7 @@ describe("when another part of the platform fails (contract section 6)", () => {
 describe("an unexpected error (contract section 6)", () => {
   it("gets 500 INTERNAL_ERROR and nothing else, and is logged with the request ID", async () => {
     const { application, calls } = await prepare();
-    await env.DB.prepare("DELETE FROM signing_key WHERE application_id = ?").bind(application.id).run();
+    await homeDatabase().prepare("DELETE FROM signing_key WHERE application_id = ?").bind(application.id).run();
     forgetApplications();
     for (const [name, newCall] of Object.entries(calls)) {
       const { status, body, headers } = await newCall();

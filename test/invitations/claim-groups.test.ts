@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { CASES, expectedStatuses, failing, failingTrips, statusesOf } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { type Invitation, invite, listedNumbers, outcome } from "./support/calls.ts";
 import { expectConsistent, isLive } from "./support/invariants.ts";
@@ -184,15 +184,17 @@ describe("a claim that fails half-way, tried again by the client (contract secti
   it("writes nothing at all when D1 cannot record the event", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitation = await invite(application);
-    await env.DB.prepare(
-      `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
+    await homeDatabase()
+      .prepare(
+        `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
        BEGIN SELECT RAISE(ABORT, 'refused'); END`,
-    ).run();
+      )
+      .run();
     expect((await claimQuietly(application, "phone", "guest", invitation)).status).toBe(503);
     const { badges, invitations } = await expectConsistent(application);
     expect(badges).toMatchObject([{ number: invitation.number, device: null, position: null }]);
     expect(invitations).toMatchObject([{ state: "pending" }]);
-    await env.DB.prepare("DROP TRIGGER refuse_events").run();
+    await homeDatabase().prepare("DROP TRIGGER refuse_events").run();
     expect((await claimQuietly(application, "phone", "guest", invitation)).status).toBe(201);
   });
 });

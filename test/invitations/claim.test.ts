@@ -66,12 +66,12 @@ describe("presenting an invitation token (contract section 2)", () => {
     const unswept = await invite(application, ahead(SECOND));
     const swept = await invite(application, ahead(SECOND));
     moveClock(SECOND - 1);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(await readInvitation(swept.token)).toMatchObject({ state: "pending" });
     moveClock(1);
     expect(await readInvitation(unswept.token)).toMatchObject({ state: "pending" });
     expect(outcome(await claim(application, "device", "alice", unswept.token))).toBe("410 EXPIRED_INVITATION");
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(await readInvitation(swept.token)).toMatchObject({ state: "expired" });
     for (const { token } of [unswept, swept]) {
       expect(outcome(await claim(application, "device", "alice", token))).toBe("410 EXPIRED_INVITATION");

@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { requestQuietly } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { StandingTimers } from "../support/timers.ts";
 import { invite, outcome, requestInvitation } from "./support/calls.ts";
@@ -35,11 +35,12 @@ function takingNumbers(application: { id: string }): Promise<void> {
   return aroundObjectD1(application, () => async (statements, send) => {
     if (isAbout(statements, "INSERT INTO badge")) {
       const rows = statements.find(({ sql }) => sql.includes("INSERT INTO badge"))?.parameters[0];
-      await env.DB.prepare(
-        `INSERT INTO badge (number, application_id, device, user_id, position, turn)
+      await homeDatabase()
+        .prepare(
+          `INSERT INTO badge (number, application_id, device, user_id, position, turn)
          SELECT value ->> 'number', 'app_foreign', 'device-' || (value ->> 'number'), 'mallory', value ->> 'number', 1
          FROM json_each(?1)`,
-      )
+        )
         .bind(rows)
         .run();
     }
@@ -53,14 +54,14 @@ describe("a request that loses every race gets 503, and no outage is logged (con
     const wanted = await invite(application);
     const claimQuietly = (token: string, bindings: Partial<Env> = {}) =>
       requestQuietly(application, "phone", { userId: "alice", invitationToken: token }, bindings);
-    const DB = aroundD1(env.DB, async (statements, send) => {
+    const DB = aroundD1(homeDatabase(), async (statements, send) => {
       const seen = await send();
       if (isAbout(statements, 'from "invitation"')) {
         expect((await claimQuietly((await invite(application)).token)).status).toBe(201);
       }
       return seen;
     });
-    expectContended(await claimQuietly(wanted.token, { DB }));
+    expectContended(await claimQuietly(wanted.token, { ...bindDatabase(DB) }));
     // Nothing was done: the token is still good.
     expect(outcome(await claimQuietly(wanted.token))).toBe("201");
     await expectConsistent(application);
@@ -86,9 +87,13 @@ describe("a request that loses every race gets 503, and no outage is logged (con
     const application = await createApplication();
     expect((await requestQuietly(application, "phone", { userId: "alice" })).status).toBe(201);
     let looks = 0;
-    const hide = env.DB.prepare("UPDATE badge SET user_id = 'hidden' WHERE application_id = ?").bind(application.id);
-    const show = env.DB.prepare("UPDATE badge SET user_id = 'alice' WHERE application_id = ?").bind(application.id);
-    const DB = aroundD1(env.DB, async (statements, send) => {
+    const hide = homeDatabase()
+      .prepare("UPDATE badge SET user_id = 'hidden' WHERE application_id = ?")
+      .bind(application.id);
+    const show = homeDatabase()
+      .prepare("UPDATE badge SET user_id = 'alice' WHERE application_id = ?")
+      .bind(application.id);
+    const DB = aroundD1(homeDatabase(), async (statements, send) => {
       if (!isAbout(statements, "FROM badge")) return send();
       // The first look misses it, the object finds it, the second look misses it again.
       looks++;
@@ -97,7 +102,7 @@ describe("a request that loses every race gets 503, and no outage is logged (con
       await show.run();
       return seen;
     });
-    expectContended(await requestQuietly(application, "phone", { userId: "alice" }, { DB }));
+    expectContended(await requestQuietly(application, "phone", { userId: "alice" }, { ...bindDatabase(DB) }));
     expect(looks).toBe(2);
   });
 });

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { sweep } from "../../src/worker/sweep.ts";
 import { requestQuietly } from "../badges/support.ts";
@@ -8,6 +7,7 @@ import { callWith } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { HeldTrips } from "../support/held.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { claim, type Invitation, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
@@ -98,7 +98,7 @@ describe("a revocation that D1 executes after the deadline (contract sections 5 
       method: "PATCH",
       headers: serverHeaders(application),
     });
-    await expectTimeout(callWith({ DB: aroundD1(env.DB, held.around) }, request), held);
+    await expectTimeout(callWith({ ...bindDatabase(aroundD1(homeDatabase(), held.around)) }, request), held);
     return { application, invitation, held };
   }
 
@@ -116,7 +116,7 @@ describe("a revocation that D1 executes after the deadline (contract sections 5 
   it("frees the number in the next sweep when there is no other request", async () => {
     const { application, invitation, held } = await revokeLate();
     await held.letThrough();
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("410 REVOKED_INVITATION");
     expect((await expectConsistent(application)).ledger.free).toEqual([invitation.number]);
   });

@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { runSweep } from "../badges/life-support.ts";
 import { passHours } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { failingTrips, LOST } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 import { everythingStored } from "../support/stored.ts";
 import { claim, outcome, requestInvitation, revoke } from "./support/calls.ts";
@@ -182,7 +182,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     const first = await ask(application, body);
     expect(first.status).toBe(201);
     expect((await ask(application, body)).body).toEqual(first.body);
-    const count = env.DB.prepare("SELECT count(*) AS count FROM invitation WHERE application_id = ?1");
+    const count = homeDatabase().prepare("SELECT count(*) AS count FROM invitation WHERE application_id = ?1");
     expect(await count.bind(application.id).first("count")).toBe(1);
   });
 });
@@ -226,7 +226,7 @@ describe("revoking an invitation by its number (contract sections 5 and 12)", ()
     const { body } = await requestInvitation(application, { expiresAt: ahead(HOUR) });
     await claim(application, "phone", "alice", body.id);
     const { badges } = await readRows(application);
-    await env.DB.prepare("UPDATE badge SET invitation = NULL WHERE number = ?1").bind(badges[0]?.number).run();
+    await homeDatabase().prepare("UPDATE badge SET invitation = NULL WHERE number = ?1").bind(badges[0]?.number).run();
     expect(outcome(await revoke(application, String(body.badgeId)))).toBe("404 UNKNOWN_INVITATION");
   });
 });

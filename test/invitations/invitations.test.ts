@@ -1,8 +1,8 @@
-import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
+import { homeDatabase } from "../support/home.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
 import { CREATOR, claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
@@ -177,12 +177,14 @@ interface Moment {
 
 /** Columns of D1, and the object's storage, that contain a text. */
 async function placesOf(text: string, application: { id: string }): Promise<string[]> {
-  const tables = await env.DB.prepare(
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'",
-  ).all<{ name: string }>();
+  const tables = await homeDatabase()
+    .prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'",
+    )
+    .all<{ name: string }>();
   const places = new Set<string>();
   for (const { name } of tables.results) {
-    const { results } = await env.DB.prepare(`SELECT * FROM ${name}`).all();
+    const { results } = await homeDatabase().prepare(`SELECT * FROM ${name}`).all();
     for (const row of results) {
       for (const [column, value] of Object.entries(row)) {
         if (String(value).includes(text)) places.add(`${name}.${column}`);

@@ -30,8 +30,10 @@ async function loaded(context: Context, { id }: TestApplication): Promise<Applic
   return application;
 }
 
+const sweepOne = (context: Context): Promise<void> => sweep([context]);
+
 async function sweepNow(): Promise<void> {
-  await sweep(testContext().context);
+  await sweep([testContext().context]);
 }
 
 /** The number that the next device gets, or the refusal. */
@@ -62,7 +64,7 @@ describe("a number is released exactly once, wherever the service crashes (contr
       const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
       const { token, number } = await invite(application, ahead(SECOND));
       moveClock(SECOND);
-      const died = await runDying(death, sweep);
+      const died = await runDying(death, sweepOne);
       await sweepNow();
       await expectReleased(application, token, number);
       return died;
@@ -156,7 +158,7 @@ describe("sweeps beside each other (contract section 5)", () => {
         revokeInvitation(context, await loaded(context, application), revoked.token, { kind: "server" }),
       );
       moveClock(SECOND);
-      await interleave(seededSchedule(seed), Date.now, [sweep, sweep, sweep]);
+      await interleave(seededSchedule(seed), Date.now, [sweepOne, sweepOne, sweepOne]);
       await sweepNow();
       const { ledger } = await expectConsistent(application);
       expect(ledger.free.toSorted(), `seed ${seed}`).toEqual([expired.number, revoked.number].toSorted());

@@ -1,5 +1,4 @@
 import { evictDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { badge, invitation, reconciliation, webhookEvent } from "../../src/shared/schema.ts";
@@ -7,6 +6,7 @@ import { sweep } from "../../src/worker/sweep.ts";
 import { allocatorOf, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { claim, invite, listedNumbers, outcome, revoke } from "./support/calls.ts";
 import { ahead, HOUR, moveClock, useStandingClock } from "./support/clock.ts";
@@ -82,7 +82,7 @@ async function reconcile({ id: applicationId }: TestApplication, restored: "d1" 
   const step = restored === "object" ? "leases" : "badges";
   const row = { applicationId, restored, requestedAt: Date.now(), step, through: 0 } as const;
   await orm.insert(reconciliation).values(row);
-  await sweep(testContext().context);
+  await sweep([testContext().context]);
   const [done] = await orm.delete(reconciliation).where(eq(reconciliation.applicationId, applicationId)).returning();
   expect(done?.finishedAt).not.toBeNull();
   return done;
@@ -136,7 +136,7 @@ describe("D1 restored to before a claim (contract sections 1 and 5)", () => {
     await restoreD1(application, before);
     if (end === "revoked") await revoke(application, token);
     else moveClock(2 * HOUR);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(await readInvitation(token)).toMatchObject({ state: end });
     const others = await useUp(application);
     expect(others).toHaveLength(2);
@@ -243,11 +243,12 @@ describe("reconcile, after an object was restored", () => {
 
   it("processes more than one chunk, and continues where a sweep stopped", async () => {
     const application = await createApplication({ size: 2000 });
-    await env.DB.prepare(
-      `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1199)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1199)
        INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at)
        SELECT ?2 + place, ?1, 'device-' || place, 'user', place + 1, 1, 1 FROM places`,
-    )
+      )
       .bind(application.id, application.firstNumber)
       .run();
     expect(await reconcile(application, "object")).toMatchObject({ checked: 1200, changed: 1200 });

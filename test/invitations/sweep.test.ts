@@ -5,6 +5,7 @@ import { sweep } from "../../src/worker/sweep.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { byEffort } from "../support/effort.ts";
+import { homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { invite } from "./support/calls.ts";
 import { ahead, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
@@ -24,7 +25,7 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     const past = [await invite(application, ahead(SECOND)), await invite(application, ahead(MINUTE))];
     const later = await invite(application, ahead(MINUTE + 1));
     moveClock(MINUTE);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     for (const { token } of past) {
       expect(await readInvitation(token)).toMatchObject({ state: "expired", releasedAt: Date.now() });
     }
@@ -35,9 +36,9 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
   });
 
   it("says nothing when there is nothing to do", async () => {
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     const before = sweepLines().length;
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     expect(sweepLines().slice(before)).toEqual([]);
   });
 
@@ -52,11 +53,11 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     const ofSound = await invite(sound, ahead(SECOND));
     const ofFailing = [await invite(failing, ahead(SECOND)), await invite(failing, ahead(SECOND))];
     moveClock(SECOND);
-    await sweep(context);
+    await sweep([context]);
     expect((await readLedger(sound)).free).toEqual([ofSound.number]);
     expect((await readLedger(failing)).free).toEqual([]);
-    await sweep(context);
-    await sweep(testContext().context);
+    await sweep([context]);
+    await sweep([testContext().context]);
     const { ledger } = await expectConsistent(failing);
     expect(ledger.free.toSorted()).toEqual(ofFailing.map(({ number }) => number).toSorted());
   });
@@ -65,16 +66,17 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
     const queue = { sendBatch: () => Promise.reject(new Error("no answer")), send: () => Promise.reject(new Error()) };
     const overrides = { queue: { ...testContext().context.queue, ...queue } };
-    await env.DB.prepare(
-      `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+    await homeDatabase()
+      .prepare(
+        `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
        VALUES (?1, 'evt_lost', 'badge:created', '{}', 'pending', 0, 0)`,
-    )
+      )
       .bind(application.id)
       .run();
     const { token } = await invite(application, ahead(SECOND));
     moveClock(SECOND);
-    await sweep(testContext(overrides).context);
-    await env.DB.prepare("DELETE FROM webhook_event WHERE id = 'evt_lost'").run();
+    await sweep([testContext(overrides).context]);
+    await homeDatabase().prepare("DELETE FROM webhook_event WHERE id = 'evt_lost'").run();
     expect(await readInvitation(token)).toMatchObject({ state: "expired", releasedAt: Date.now() });
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep-part-failed", part: "wakeEvents" }));
     expect(sweepLines()).toMatchObject([{ isFinished: false }]);
@@ -89,7 +91,7 @@ describe("many invitations that expire in one minute (contract section 5)", () =
   it(`${MANY} are ended by a few sweeps, each within its time, while badges go on being issued`, async () => {
     // What other tests left pending.
     moveClock(2 * MINUTE);
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     const before = sweepLines().length;
     const [crowded, other] = [await createApplication(), await createApplication()];
     const notYet = await invite(crowded);
@@ -104,7 +106,7 @@ describe("many invitations that expire in one minute (contract section 5)", () =
       let looks = 0;
       const { context } = testContext({ now: () => startedAt + 60 * looks++ });
       let isSwept = false;
-      const swept = sweep(context).finally(() => {
+      const swept = sweep([context]).finally(() => {
         isSwept = true;
       });
       while (!isSwept) {
@@ -141,8 +143,10 @@ const FIRST_FILLED = 7_000_000_000;
 async function fillWithPending({ id }: TestApplication): Promise<void> {
   const each = "WITH RECURSIVE each (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM each WHERE n + 1 < ?2)";
   const prepare = (sql: string, ...more: number[]) =>
-    env.DB.prepare(`${each} ${sql}`).bind(id, MANY, FIRST_FILLED, ...more);
-  await env.DB.batch([
+    homeDatabase()
+      .prepare(`${each} ${sql}`)
+      .bind(id, MANY, FIRST_FILLED, ...more);
+  await homeDatabase().batch([
     prepare("INSERT INTO badge (number, application_id, invitation) SELECT ?3 + n, ?1, ?1 || n FROM each"),
     prepare(
       `INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
@@ -163,9 +167,10 @@ async function fillWithPending({ id }: TestApplication): Promise<void> {
 }
 
 async function countDue({ id }: TestApplication): Promise<number> {
-  const count = await env.DB.prepare(
-    "SELECT count(*) AS due FROM invitation WHERE application_id = ?1 AND state = 'pending' AND expires_at_time <= ?2",
-  )
+  const count = await homeDatabase()
+    .prepare(
+      "SELECT count(*) AS due FROM invitation WHERE application_id = ?1 AND state = 'pending' AND expires_at_time <= ?2",
+    )
     .bind(id, Date.now())
     .first<{ due: number }>();
   return count?.due ?? 0;

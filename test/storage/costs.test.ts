@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
 import { createApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 
@@ -19,12 +20,12 @@ afterEach(() => {
 
 /** Comes after every real one: a search by application reads one row more, if there is one, to see that it is done. */
 async function addLastApplication(): Promise<void> {
-  await env.DB.batch([
-    env.DB.prepare(
+  await homeDatabase().batch([
+    homeDatabase().prepare(
       `INSERT OR IGNORE INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version,
          created_at) VALUES ('~', 'Last', 1, 1, '', 1, 0)`,
     ),
-    env.DB.prepare(
+    homeDatabase().prepare(
       `INSERT OR IGNORE INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
        VALUES ('~', '~', 'current', '', '', 1, 0)`,
     ),
@@ -76,11 +77,12 @@ async function open(columns: Parameters<typeof createApplication>[0] = {}) {
 
 /** Badges of other devices. They come after every real one: a search by device reads one row more, if there is one. */
 async function fill({ id, firstNumber }: { id: string; firstNumber: number }): Promise<void> {
-  await env.DB.prepare(
-    `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 299)
+  await homeDatabase()
+    .prepare(
+      `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 299)
      INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn)
      SELECT 5000000000 + ?2 + n, ?1, '~' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 10, 1 FROM place`,
-  )
+    )
     .bind(id, firstNumber)
     .run();
 }
@@ -90,13 +92,14 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
     // In some minutes of the day the sweep also scans the rows of an old day (src/worker/retention.ts); not at noon in 2026.
     vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2026, 10, 22, 12) });
     const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
-    await env.DB.prepare("INSERT OR IGNORE INTO sealing_key (version, public_key, created_at) VALUES (1, ?1, 0)")
+    await homeDatabase()
+      .prepare("INSERT OR IGNORE INTO sealing_key (version, public_key, created_at) VALUES (1, ?1, 0)")
       .bind(publicKey)
       .run();
   });
 
   const countApplications = async (): Promise<number> =>
-    (await env.DB.prepare("SELECT id FROM application").all()).results.length;
+    (await homeDatabase().prepare("SELECT id FROM application").all()).results.length;
 
   const idleSweep = async (): Promise<Cost> => ({
     ...COSTS.idleSweep,

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type DeviceId, deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
@@ -8,6 +7,7 @@ import { Database } from "../../src/worker/storage/database.ts";
 import { findSigningBadge } from "../../src/worker/storage/device-badges.ts";
 import type { Cost } from "../long-runs/scale/cost.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 import { badgeRows } from "../support/rows.ts";
@@ -61,12 +61,13 @@ class Device {
 
 /** Issued badges of one device, outside the application's range, answered in the order of their users' numbers. */
 async function addUsers({ id }: TestApplication, device: string, from: number, count: number): Promise<void> {
-  await env.DB.prepare(
-    `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?4)
+  await homeDatabase()
+    .prepare(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?4)
      INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, position, turn)
      SELECT 5000000000 + n, ?1, ?2, 'user-' || n, (SELECT max(id) FROM signing_key WHERE application_id = ?1),
        'evt_' || n, n, n - ?3 + 2 FROM place`,
-  )
+    )
     .bind(id, device, from, count)
     .run();
 }
@@ -156,7 +157,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
 
   it("are in the order of their transaction: the last one signs", async () => {
     const application = await createApplication();
-    const db = new Database(env.DB);
+    const db = new Database(homeDatabase());
     const devices = [KIOSK, PHONE, KIOSK, KIOSK];
     await writeBadges(
       db,
@@ -173,7 +174,7 @@ describe("badges that one device gets at the same moment (contract section 1)", 
 
   it("are in the order of their transaction when they are claimed, too", async () => {
     const application = await createApplication();
-    const db = new Database(env.DB);
+    const db = new Database(homeDatabase());
     const places = [0, 1, 2];
     const invitations = places.map((place) => invitationDigest.parse(`invitation-${application.id}-${place}`));
     const [expiresAtTime, createdAt] = [Date.now() + 600_000, Date.now()];
@@ -199,7 +200,10 @@ describe("badges that one device gets at the same moment (contract section 1)", 
       const application = await createApplication();
       const device = new Device(application, "kiosk");
       for (const userId of ["alice", "bob", "carol"]) await device.login(userId);
-      await env.DB.prepare("UPDATE badge SET turn = ?1 WHERE application_id = ?2").bind(turn, application.id).run();
+      await homeDatabase()
+        .prepare("UPDATE badge SET turn = ?1 WHERE application_id = ?2")
+        .bind(turn, application.id)
+        .run();
       for (const userId of ["bob", "alice", "carol", "bob"])
         expect(await device.login(userId)).toBe(await device.sign());
     }

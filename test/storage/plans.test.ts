@@ -20,6 +20,7 @@ import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 import { queueThat } from "../support/queue.ts";
 
@@ -31,8 +32,9 @@ beforeEach(() => {
 /** Calls of one application whose trips to D1, of the Worker and of the object, go through `around`. */
 async function createCaller(application: TestApplication, around: AroundTrip) {
   const messages: unknown[] = [];
+  const d1 = aroundD1(homeDatabase(), around);
   const bindings = {
-    DB: aroundD1(env.DB, around),
+    ...bindDatabase(d1),
     DEVICE_LIMIT: UNLIMITED,
     CLIENT_IP_LIMIT: UNLIMITED,
     WEBHOOKS: queueThat((message) => {
@@ -61,7 +63,7 @@ async function createCaller(application: TestApplication, around: AroundTrip) {
     server: (method: string, path: string, body?: unknown) => send(method, path, serverHeaders(application), body),
     /** A call that is to be refused. */
     refused: async (call: Promise<Answer>) => expect(await call.catch(() => "refused")).toBe("refused"),
-    sweep: () => sweep(testContext({ db: new Database(bindings.DB), queue: bindings.WEBHOOKS }).context),
+    sweep: () => sweep([testContext({ db: new Database(d1), queue: bindings.WEBHOOKS }).context]),
     /** Brings the queue's messages to the consumer. */
     async consume(queue = "badge-webhooks"): Promise<void> {
       const batch = messages
@@ -82,9 +84,11 @@ const READ_WHOLE =
   /^SCAN (application|sealing_key|reconciliation USING INDEX reconciliation_open|ending|ended|\(subquery)/;
 
 const openReconciliation = (id: string, restored: string, step: string) =>
-  env.DB.prepare(
-    "INSERT INTO reconciliation (application_id, restored, step, requested_at, through) VALUES (?, ?, ?, 0, 0)",
-  ).bind(id, restored, step);
+  homeDatabase()
+    .prepare(
+      "INSERT INTO reconciliation (application_id, restored, step, requested_at, through) VALUES (?, ?, ?, 0, 0)",
+    )
+    .bind(id, restored, step);
 
 describe("every statement finds its rows by an index", () => {
   it("in requests and in the object", async () => {
@@ -148,7 +152,7 @@ describe("every statement finds its rows by an index", () => {
     for (const state of ["", "&state=delivered", "&state=exhausted", "&state=held"]) {
       await caller.page(`/v1/events?per_page=1${state}`);
     }
-    const db = new Database(aroundD1(env.DB, keepIn(statements)));
+    const db = new Database(aroundD1(homeDatabase(), keepIn(statements)));
     const kinds = [
       { deletable: oldEvents({ delivered: "evt_1", undelivered: "evt_0" }), from: "evt_0", to: "evt_1" },
       { deletable: oldInvitations(1000), from: 0, to: 1000 },
@@ -179,15 +183,14 @@ describe("every statement finds its rows by an index", () => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response(null, { status: 500 }));
     await full.consume();
     await full.consume("badge-webhooks-dead");
-    await env.DB.batch(
+    await homeDatabase().batch(
       [1, 2].map((version) =>
-        env.DB.prepare("INSERT INTO sealing_key VALUES (?1, ?2, 0)").bind(
-          version,
-          env.TEST_SEALING_PUBLIC_KEYS[version - 1] ?? "",
-        ),
+        homeDatabase()
+          .prepare("INSERT INTO sealing_key VALUES (?1, ?2, 0)")
+          .bind(version, env.TEST_SEALING_PUBLIC_KEYS[version - 1] ?? ""),
       ),
     );
-    await env.DB.batch([
+    await homeDatabase().batch([
       openReconciliation(application.id, "d1", "badges"),
       openReconciliation(other.id, "object", "leases"),
     ]);
@@ -222,9 +225,11 @@ describe("every statement finds its rows by an index", () => {
   /** What SQLite says it reads from end to end, but for parameters and for what another step has found. */
   async function scansOf(statements: ReadonlyMap<string, Statement>): Promise<string[]> {
     const details = z.array(z.object({ detail: z.string() }));
-    const plans = await env.DB.batch(
+    const plans = await homeDatabase().batch(
       [...statements.values()].map(({ sql, parameters }) =>
-        env.DB.prepare(`EXPLAIN QUERY PLAN ${sql}`).bind(...parameters),
+        homeDatabase()
+          .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+          .bind(...parameters),
       ),
     );
     const steps = plans.flatMap(({ results }) => details.parse(results)).map(({ detail }) => detail);
@@ -277,12 +282,13 @@ describe("no request costs more when there are more badges", () => {
    * reads one row more, if there is one, to see that it is done.
    */
   async function fill({ id }: { id: string }, from: number, to: number): Promise<void> {
-    await env.DB.prepare(
-      `WITH RECURSIVE place (n) AS (SELECT CAST(?2 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT CAST(?2 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
        INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn,
          issued_at)
        SELECT 5000000000 + n, ?1, '~' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 1, 1, 1 FROM place`,
-    )
+      )
       .bind(id, from, to)
       .run();
   }
@@ -329,11 +335,12 @@ describe("no request costs more when there are more badges", () => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
     await fill(application, 3_000_000, 3_001_000);
     const costs = await measure(application, "before");
-    await env.DB.prepare(
-      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?2)
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?2)
        INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
        SELECT ?1, printf('evt_0%025d', n), 'badge:created', '{}', iif(n % 10, 'delivered', 'exhausted'), 0, n FROM place`,
-    )
+      )
       .bind(application.id, MOST)
       .run();
     expect(await measure(application, "after")).toEqual(costs);

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { readRetention } from "../../src/worker/retention-days.ts";
@@ -10,6 +9,7 @@ import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS, readInvitation, readRows } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
+import { homeDatabase } from "../support/home.ts";
 import { KeptQueue } from "../support/outbox.ts";
 
 const log = useQuietLog();
@@ -17,17 +17,18 @@ useStandingClock();
 
 async function sweepWith(variables: Parameters<typeof readRetention>[0] = {}): Promise<void> {
   const { context, deferred } = testContext({ queue: new KeptQueue(), retention: readRetention(variables) });
-  await sweep(context);
+  await sweep([context]);
   await Promise.all(deferred);
 }
 
 /** Puts an event of a state, made now, into the outbox. @returns its ID */
 async function addEvent({ id }: TestApplication, state: string): Promise<string> {
   const eventId = newEventId(Date.now());
-  await env.DB.prepare(
-    `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  await homeDatabase()
+    .prepare(
+      `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
      VALUES (?1, ?2, 'badge:created', '{}', ?3, ?4, ?5)`,
-  )
+    )
     .bind(id, eventId, state, Date.now() + 1000 * DAY, Date.now())
     .run();
   return eventId;
@@ -121,10 +122,11 @@ async function revokeNow(application: TestApplication): Promise<void> {
 /** Events of one application, all made now. */
 async function fill({ id }: TestApplication, count: number, state: string): Promise<void> {
   const ids = Array.from({ length: count }, () => newEventId(Date.now()));
-  await env.DB.prepare(
-    `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  await homeDatabase()
+    .prepare(
+      `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
      SELECT ?1, value, 'badge:created', '{}', ?3, ?4, ?5 FROM json_each(?2)`,
-  )
+    )
     .bind(id, JSON.stringify(ids), state, Date.now() + 1000 * DAY, Date.now())
     .run();
 }

@@ -4,6 +4,7 @@ import type { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { Ledger } from "../../src/worker/allocator/ledger.ts";
 import { IS_UNCONFIRMED } from "../../src/worker/allocator/ledger-tables.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
+import { bindDatabase, homeDatabase } from "./home.ts";
 
 export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator> => env.ALLOCATOR.getByName(id);
 
@@ -31,7 +32,7 @@ export async function aroundObjectD1(
   application: { id: string },
   around: (state: DurableObjectState) => AroundTrip,
 ): Promise<void> {
-  await bindObject(application, (state) => ({ DB: aroundD1(env.DB, around(state)) }));
+  await bindObject(application, (state) => bindDatabase(aroundD1(homeDatabase(), around(state))));
 }
 
 export interface StoredLease {

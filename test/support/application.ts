@@ -5,6 +5,7 @@ import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../src/shared/sealing.ts";
+import { homeDatabase, testHome } from "./home.ts";
 
 export interface TestApplication {
   id: ApplicationId;
@@ -23,19 +24,19 @@ export async function testSealer(): Promise<Sealer> {
   return { version: 1, seal: (label, plaintext) => seal(key, label, plaintext) };
 }
 
-/** Makes an application the way the administration script does, with a number range of its own. */
+/** Makes an application the way the administration script does, in this file's home, with a number range of its own. */
 export async function createApplication(
   options: { size?: number } & Partial<Omit<typeof application.$inferInsert, "id">> = {},
 ): Promise<TestApplication> {
   const { size = 10_000, ...columns } = options;
   const sealer = await testSealer();
-  const id = newApplicationId();
+  const id = newApplicationId(testHome());
   const firstNumber = columns.firstNumber ?? nextFirstNumber;
   const lastNumber = columns.lastNumber ?? firstNumber + size - 1;
   nextFirstNumber = Math.max(nextFirstNumber, lastNumber + 1);
   const createdAt = Date.now();
   const { row, secret } = await makeSecret(sealer, id);
-  const orm = drizzle(env.DB);
+  const orm = drizzle(homeDatabase());
   await orm.batch([
     orm.insert(application).values({
       id,

@@ -1,6 +1,6 @@
-import { env } from "cloudflare:workers";
 import { z } from "zod";
 import type { Statement } from "./d1.ts";
+import { homeDatabase } from "./home.ts";
 
 const bill = z.object({ meta: z.object({ rows_read: z.number(), rows_written: z.number() }) });
 const bills = z.union([z.array(bill).min(1), bill.transform((one) => [one])]);
@@ -17,7 +17,7 @@ export interface Bill {
  */
 export async function billOf(statements: readonly Statement[], result: unknown): Promise<Bill> {
   const told = bills.safeParse(result);
-  const asked = told.success ? told.data : bills.parse(await env.DB.batch(statements.map(prepareRead)));
+  const asked = told.success ? told.data : bills.parse(await homeDatabase().batch(statements.map(prepareRead)));
   return {
     rowsRead: asked.reduce((sum, { meta }) => sum + meta.rows_read, 0),
     rowsWritten: asked.reduce((sum, { meta }) => sum + meta.rows_written, 0),
@@ -26,5 +26,7 @@ export async function billOf(statements: readonly Statement[], result: unknown):
 
 function prepareRead({ sql, parameters }: Statement): D1PreparedStatement {
   if (!/^\s*select\b/i.test(sql)) throw new Error("only a statement that reads may be asked twice");
-  return env.DB.prepare(sql).bind(...parameters);
+  return homeDatabase()
+    .prepare(sql)
+    .bind(...parameters);
 }

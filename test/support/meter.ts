@@ -1,18 +1,21 @@
 import {
   createExecutionContext,
-  createScheduledController,
   runDurableObjectAlarm,
   runInDurableObject,
   waitOnExecutionContext,
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
+import { createContext } from "../../src/worker/context.ts";
+import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
+import { sweep } from "../../src/worker/sweep.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";
 import { billOf } from "./bill.ts";
 import { callWith, UNLIMITED } from "./bindings.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
+import { bindDatabase, homeDatabase, testHome } from "./home.ts";
 import type { Answer } from "./http.ts";
 import { messagesOf } from "./outbox.ts";
 import { objectsSendTo, queueThat } from "./queue.ts";
@@ -33,7 +36,7 @@ export class Meter {
     this.#bindings = {
       DEVICE_LIMIT: UNLIMITED,
       CLIENT_IP_LIMIT: UNLIMITED,
-      DB: aroundD1(env.DB, this.#aroundTrip),
+      ...bindDatabase(aroundD1(homeDatabase(), this.#aroundTrip)),
       ALLOCATOR: aroundAllocators((_, go) => {
         this.#add({ objectCalls: 1 });
         return go();
@@ -74,10 +77,13 @@ export class Meter {
     return this.#messages.splice(0);
   }
 
+  /** Of the application's home alone. */
   async sweep(): Promise<void> {
     this.#add({ invocations: 1 });
     const execution = createExecutionContext();
-    await worker.scheduled(createScheduledController(), { ...env, ...this.#bindings }, execution);
+    const home = findHome({ ...env, ...this.#bindings }, testHome());
+    if (!home) throw new Error("the home is not bound");
+    await sweep([createContext({ ...env, ...this.#bindings }, (work) => execution.waitUntil(work), home)]);
     await waitOnExecutionContext(execution);
   }
 

@@ -1,5 +1,4 @@
 import { createMessageBatch } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { and, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
@@ -14,8 +13,9 @@ import type { WakeUp } from "../../src/worker/webhooks/wake-up.ts";
 import { bindObject } from "./allocator.ts";
 import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
+import { homeDatabase } from "./home.ts";
 
-const orm = drizzle(env.DB);
+const orm = drizzle(homeDatabase());
 
 /** A queue that keeps what it is given: the test decides when a message comes, how often, or never. */
 export class KeptQueue implements Queue<WakeUp> {
@@ -95,7 +95,7 @@ export class Outbox {
   /** The queue brings messages for these events. Returns when the consumer does; what it deferred goes on. */
   consume(...eventIds: string[]): Promise<void> {
     const { id: applicationId } = this.application;
-    return consumeWakeUps(this.context, messagesOf(eventIds.map((eventId) => ({ applicationId, eventId }))));
+    return consumeWakeUps(() => this.context, messagesOf(eventIds.map((eventId) => ({ applicationId, eventId }))));
   }
 
   /** Waits until nothing is deferred any more. */
@@ -111,7 +111,7 @@ export class Outbox {
   /** Runs the sweep. @returns the events of this application that it woke, in order */
   async sweep(): Promise<string[]> {
     const before = this.queue.sent.length;
-    await sweep(this.context);
+    await sweep([this.context]);
     const ours = this.queue.sent.splice(before).filter(({ body }) => body.applicationId === this.application.id);
     this.queue.sent.push(...ours);
     return ours.map(({ body }) => body.eventId);

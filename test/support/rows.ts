@@ -1,17 +1,22 @@
-import { env } from "cloudflare:workers";
 import { and, asc, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { badge, webhookEvent } from "../../src/shared/schema.ts";
+import { homeDatabase } from "./home.ts";
 
 /** An application's rows in `badge`, in any state. */
 export function badgeRows({ id }: { id: ApplicationId }): Promise<(typeof badge.$inferSelect)[]> {
-  return drizzle(env.DB).select().from(badge).where(eq(badge.applicationId, id)).orderBy(asc(badge.number)).all();
+  return drizzle(homeDatabase())
+    .select()
+    .from(badge)
+    .where(eq(badge.applicationId, id))
+    .orderBy(asc(badge.number))
+    .all();
 }
 
 /** An application's `badge:created` rows in the outbox. */
 export function eventRows({ id }: { id: ApplicationId }): Promise<(typeof webhookEvent.$inferSelect)[]> {
-  return drizzle(env.DB)
+  return drizzle(homeDatabase())
     .select()
     .from(webhookEvent)
     .where(and(eq(webhookEvent.applicationId, id), eq(webhookEvent.event, "badge:created")))

@@ -1,6 +1,7 @@
 import { applyD1Migrations, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import { homesOf } from "../../src/worker/homes.ts";
 
 // Before each file: the files share a runtime, but each begins with storage in which nothing is.
 await reset();
-await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+await Promise.all(homesOf(env).map(({ d1 }) => applyD1Migrations(d1, env.TEST_MIGRATIONS)));

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { z } from "zod";
 import { allocatorOf } from "./allocator.ts";
+import { homeDatabase } from "./home.ts";
 
 const tableNames = z.array(z.object({ name: z.string() }));
 
@@ -10,11 +10,13 @@ const OBJECT_TABLES = ["lease", "free", "ready", "beyond", "segment"];
 
 /** All rows of all tables of D1, and what the objects of these applications keep, by name of the table. */
 export async function everythingStored(applications: readonly { id: string }[]): Promise<Record<string, unknown[]>> {
-  const tables = await env.DB.prepare(
-    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\' AND name NOT LIKE 'sqlite%'",
-  ).all();
+  const tables = await homeDatabase()
+    .prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\' AND name NOT LIKE 'sqlite%'",
+    )
+    .all();
   const names = tableNames.parse(tables.results).map(({ name }) => name);
-  const rows = await env.DB.batch(names.map((name) => env.DB.prepare(`SELECT * FROM ${name}`)));
+  const rows = await homeDatabase().batch(names.map((name) => homeDatabase().prepare(`SELECT * FROM ${name}`)));
   const ofObjects = await Promise.all(applications.map((application) => objectTables(application)));
   return Object.fromEntries([...names.map((name, place) => [name, rows[place]?.results ?? []]), ...ofObjects.flat()]);
 }

@@ -1,9 +1,9 @@
-import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { makeSecret } from "../../src/shared/credentials.ts";
 import { applicationSecret } from "../../src/shared/schema.ts";
 import { testSealer } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
 import { Outbox } from "../support/outbox.ts";
 import { type Answering, answer, hangs, type Receiver, useReceivers } from "../support/receivers.ts";
 
@@ -253,7 +253,7 @@ describe("no secret or signature is stored or logged (contract section 9)", () =
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const { row } = await makeSecret(await testSealer(), outbox.application.id);
     const added = { ...row, applicationId: outbox.application.id, role: "added" as const, createdAt: 1 };
-    await drizzle(env.DB).insert(applicationSecret).values(added);
+    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
     const event = await outbox.issue();
     await outbox.deliver(event);
     const kept = (await outbox.event(event)).lastResponse ?? "";

@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
 import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
 import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
 import { Outbox } from "../support/outbox.ts";
 import { useReceivers } from "../support/receivers.ts";
 
@@ -24,7 +24,7 @@ function losingClaims(times: number, afterwards: () => Promise<unknown> = async 
     await afterwards();
     throw LOST;
   };
-  return new Database(aroundD1(env.DB, around));
+  return new Database(aroundD1(homeDatabase(), around));
 }
 
 describe("a claim whose response is lost (contract section 8: found and sent within about a minute)", () => {

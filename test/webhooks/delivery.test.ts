@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
@@ -11,6 +10,7 @@ import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, hangs, type Received, useReceivers } from "../support/receivers.ts";
@@ -92,12 +92,14 @@ describe("the webhook of a new badge (contract section 8)", () => {
 
   it("is recorded in the transaction of the badge: if the event cannot be written, there is no badge", async () => {
     const application = await createApplication({ webhookUrl: receiver().url });
-    await env.DB.prepare(`CREATE TRIGGER no_events BEFORE INSERT ON webhook_event
-      WHEN NEW.application_id = '${application.id}' BEGIN SELECT RAISE(ABORT, 'no events'); END`).run();
+    await homeDatabase()
+      .prepare(`CREATE TRIGGER no_events BEFORE INSERT ON webhook_event
+      WHEN NEW.application_id = '${application.id}' BEGIN SELECT RAISE(ABORT, 'no events'); END`)
+      .run();
     const failed = await requestBadge(application, "device", { userId: "alice" });
     expect(failed.status).toBe(503);
     expect(await badgeRows(application)).toEqual([]);
-    await env.DB.prepare("DROP TRIGGER no_events").run();
+    await homeDatabase().prepare("DROP TRIGGER no_events").run();
     expect((await requestBadge(application, "device", { userId: "alice" })).status).toBe(201);
     expect([await badgeRows(application), await eventRows(application)]).toMatchObject([[{}], [{}]]);
   });
@@ -114,7 +116,7 @@ describe("the webhook of a new badge (contract section 8)", () => {
 describe("a receiver can change from one secret to the next while both are valid (contract sections 8 and 9)", () => {
   async function addSecret({ id }: TestApplication, role: "added" | "previous"): Promise<string> {
     const { row, secret } = await makeSecret(await testSealer(), id);
-    await drizzle(env.DB)
+    await drizzle(homeDatabase())
       .insert(applicationSecret)
       .values({ ...row, applicationId: id, role, createdAt: 1 });
     return secret;
@@ -138,7 +140,7 @@ describe("a receiver can change from one secret to the next while both are valid
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const { row } = await makeConsoleSecret();
     const added = { ...row, applicationId: outbox.application.id, name: "Ann", createdAt: 1 };
-    await drizzle(env.DB).insert(consoleSecret).values(added);
+    await drizzle(homeDatabase()).insert(consoleSecret).values(added);
     await outbox.deliver(await outbox.issue());
     const [received] = endpoint.received;
     if (received === undefined) throw new Error("nothing came");
@@ -217,7 +219,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const ours = { applicationId: outbox.application.id, eventId: await outbox.issue() };
     const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
     await consumeWakeUps(
-      outbox.context,
+      () => outbox.context,
       messagesOf([null, "text", { applicationId: 1 }, ours, { ...ours, eventId: "evt_x" }]),
     );
     await outbox.settle();
@@ -225,7 +227,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     expect(error).toHaveBeenCalledTimes(3);
     const { db } = outbox.context;
     const before = db.roundTrips;
-    await consumeWakeUps(outbox.context, messagesOf([null]));
+    await consumeWakeUps(() => outbox.context, messagesOf([null]));
     expect(db.roundTrips, "alone, it asks D1 nothing").toBe(before);
   });
 });
@@ -238,7 +240,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
     const whole = outbox.context;
-    outbox.context = { ...whole, db: new Database(aroundD1(env.DB, around)) };
+    outbox.context = { ...whole, db: new Database(aroundD1(homeDatabase(), around)) };
     await outbox.consume(event).catch(() => undefined);
     await outbox.settle();
     outbox.context = whole;
@@ -307,7 +309,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
     );
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     let records = 0;
-    const d1 = aroundD1(env.DB, async ([statement], send) => {
+    const d1 = aroundD1(homeDatabase(), async ([statement], send) => {
       const result = await send();
       if (isRecord(statement?.sql)) records++;
       return result;
@@ -346,11 +348,11 @@ describe("a slow receiver delays no other application's events (contract section
     }
     const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
     let trips = 0;
-    const d1 = aroundD1(env.DB, (_, send) => {
+    const d1 = aroundD1(homeDatabase(), (_, send) => {
       trips++;
       return send();
     });
-    await consumeWakeUps({ ...slow.context, db: new Database(d1) }, messagesOf(wakeUps));
+    await consumeWakeUps(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
     expect(trips).toBe(1);
     await vi.waitFor(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
     await vi.waitFor(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));

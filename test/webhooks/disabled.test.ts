@@ -1,5 +1,5 @@
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { homeDatabase } from "../support/home.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
 
@@ -12,7 +12,7 @@ beforeEach(() => {
 
 /** What `application disable` and `application enable` do. */
 async function setDisabled({ application: { id } }: Outbox, disabledAt: number | null): Promise<void> {
-  await env.DB.prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(id, disabledAt).run();
+  await homeDatabase().prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(id, disabledAt).run();
 }
 
 describe("the events of a disabled application wait (contract section 8)", () => {
@@ -90,7 +90,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     await setDisabled(disabled, disabled.now);
     const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
     const { messagesOf } = await import("../support/outbox.ts");
-    await consumeWakeUps(other.context, messagesOf(wakeUps));
+    await consumeWakeUps(() => other.context, messagesOf(wakeUps));
     await other.settle();
     expect(endpoint.received).toHaveLength(1);
     expect(await other.events()).toMatchObject([{ state: "delivered" }]);

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createContext } from "../../src/worker/context.ts";
+import { boundHome } from "../support/home.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer } from "../support/receivers.ts";
 
@@ -12,7 +13,7 @@ beforeEach(() => {
 async function deliver(webhookUrl: string, environment: Env["ENVIRONMENT"]) {
   const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(async () => answer(204));
   const outbox = await Outbox.open({ webhookUrl });
-  const { isLocal } = createContext({ ...env, ENVIRONMENT: environment }, () => {});
+  const { isLocal } = createContext({ ...env, ENVIRONMENT: environment }, () => {}, boundHome());
   outbox.context = { ...outbox.context, isLocal };
   const event = await outbox.issue();
   await outbox.deliver(event);

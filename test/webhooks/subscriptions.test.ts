@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { invitationDigestOf } from "../../src/shared/identifiers.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -13,6 +12,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { LOST } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
 
@@ -50,7 +50,7 @@ async function issue(application: TestApplication, udid: string): Promise<string
 /** Runs a sweep and what it defers. */
 async function sweepAll(queue = new KeptQueue()): Promise<KeptQueue> {
   const { context, deferred } = testContext({ queue });
-  await sweep(context);
+  await sweep([context]);
   await Promise.all(deferred);
   return queue;
 }
@@ -156,7 +156,7 @@ describe("events of an invitation (contract section 18)", () => {
     const [pending, past] = [await invite(application, ahead(HOUR)), await invite(application, ahead(SECOND))];
     moveClock(SECOND);
     const digests = [await invitationDigestOf(pending.token), await invitationDigestOf(past.token)];
-    for (const _ of [1, 2]) await endPending(new Database(env.DB), digests, Date.now());
+    for (const _ of [1, 2]) await endPending(new Database(homeDatabase()), digests, Date.now());
     expect((await names(application)).toSorted()).toEqual(["invitation:expired", "invitation:revoked"]);
   });
 
@@ -164,7 +164,7 @@ describe("events of an invitation (contract section 18)", () => {
     const application = await subscriber(ALL);
     const { token } = await invite(application);
     const failing = new Database(
-      aroundD1(env.DB, (statements, send) => {
+      aroundD1(homeDatabase(), (statements, send) => {
         if (statements.length > 1) throw LOST;
         return send();
       }),
@@ -177,7 +177,10 @@ describe("events of an invitation (contract section 18)", () => {
 
   it("are sent to the queue at once, in as many batches as needed", async () => {
     const application = await subscriber(ALL);
-    await env.DB.prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?").bind(application.id).run();
+    await homeDatabase()
+      .prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?")
+      .bind(application.id)
+      .run();
     for (let place = 0; place < 3; place++) await invite(application, ahead(SECOND));
     moveClock(SECOND);
     const { sent } = await sweepAll();

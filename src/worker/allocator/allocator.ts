@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import {
   LEASE_RECLAIM_SECONDS,
@@ -6,6 +7,7 @@ import {
   RESERVATION_DEADLINE_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { type Transition, writeTransitions } from "../../shared/storage/badge-transitions.ts";
+import { findHome, firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
@@ -228,8 +230,12 @@ export class Allocator extends DurableObject<Env> {
     await this.#alarm.renew();
   }
 
+  /** The D1 of the application's home. An object that was never told its application is of a release that had one home. */
   #openDatabase(): Database {
-    return new Database(this.env.DB);
+    const id = this.#applicationId.valueIfKnown;
+    const home = id === null ? firstHome(this.env) : findHome(this.env, homeOf(id));
+    if (!home) throw new Error("the application's home is not bound");
+    return new Database(home.d1);
   }
 
   /** Sends the wake-ups of a group at once, even if its callers have given up. */

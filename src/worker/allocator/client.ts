@@ -1,4 +1,5 @@
 import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
+import { type Home, objectPlace } from "../homes.ts";
 import { retryPlatform } from "../platform.ts";
 import type { Claim } from "../storage/claim-writes.ts";
 import type { EndedInvitation } from "../storage/invitation-ends.ts";
@@ -14,18 +15,23 @@ import type {
 } from "./allocator.ts";
 import type { ClaimResult } from "./claims.ts";
 
-/** Name of the object that remembers D1's clock row. No application ID has this form. */
-const CLOCK_OBJECT = "clock";
+/** Name of the object that remembers the clock row of a home's D1. No application ID has this form. */
+type ClockName = "clock" | `clock-${number}`;
 
 type Stub = DurableObjectStub<Allocator>;
 
-/** Calls an application's object, with retries. Each try gets a new stub, because a broken stub stays broken. */
+/**
+ * Calls the objects of a home's applications, with retries. Each try gets a new stub, because a broken stub stays broken. Only
+ * the first call of an object decides where it is made: beside its home's D1, which it calls more than anybody calls it.
+ */
 export class AllocatorClient {
   readonly #namespace: DurableObjectNamespace<Allocator>;
+  readonly #home: Pick<Home, "number" | "place">;
   #calls = 0;
 
-  constructor(namespace: DurableObjectNamespace<Allocator>) {
+  constructor(namespace: DurableObjectNamespace<Allocator>, home: Pick<Home, "number" | "place">) {
     this.#namespace = namespace;
+    this.#home = home;
   }
 
   /** Calls made so far, retries included. */
@@ -70,11 +76,11 @@ export class AllocatorClient {
   }
 
   seenClock(): Promise<number> {
-    return this.#call(CLOCK_OBJECT, async (stub) => await stub.seenClock());
+    return this.#call(this.#clockName, async (stub) => await stub.seenClock());
   }
 
   async noteClock(sequence: number, seen: number): Promise<void> {
-    await this.#call(CLOCK_OBJECT, async (stub) => await stub.noteClock(sequence, seen));
+    await this.#call(this.#clockName, async (stub) => await stub.noteClock(sequence, seen));
   }
 
   findReleased(
@@ -92,10 +98,21 @@ export class AllocatorClient {
     return this.#call(applicationId, async (stub) => await stub.invitationLeases(after, limit));
   }
 
-  #call<Result>(name: ApplicationId | typeof CLOCK_OBJECT, act: (stub: Stub) => Promise<Result>): Promise<Result> {
-    return retryPlatform("allocator", () => {
+  get #clockName(): ClockName {
+    const { number } = this.#home;
+    return number === 1 ? "clock" : `clock-${number}`;
+  }
+
+  #call<Result>(name: ApplicationId | ClockName, act: (stub: Stub) => Promise<Result>): Promise<Result> {
+    return retryPlatform("allocator", async () => {
       this.#calls++;
-      return act(this.#namespace.getByName(name));
+      return act(this.#open(name));
     });
+  }
+
+  #open(name: ApplicationId | ClockName): Stub {
+    const { jurisdiction, locationHint } = objectPlace(this.#home);
+    const namespace = jurisdiction === undefined ? this.#namespace : this.#namespace.jurisdiction(jurisdiction);
+    return locationHint === undefined ? namespace.getByName(name) : namespace.getByName(name, { locationHint });
   }
 }

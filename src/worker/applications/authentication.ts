@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
 import { DENIAL_CACHE_MILLISECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
@@ -17,7 +18,7 @@ export interface Credentials {
   clientAddress: string;
 }
 
-type Parts = Pick<Context, "registry" | "refusedCalls" | "refusedCallLimit" | "db" | "now">;
+type Parts = Pick<Context, "registry" | "refusedCalls" | "refusedCallLimit" | "home" | "db" | "now">;
 
 /**
  * The application of a client-side call, which presents only its ID.
@@ -151,14 +152,19 @@ async function findForDenial(parts: Parts, clientAddress: string, id: Applicatio
   return remembered ?? lookUp(parts, clientAddress, id);
 }
 
-/** Queries D1, unless too many calls from the address were refused. */
+/**
+ * Queries D1, unless too many calls from the address were refused. An application of another home is unknown in this one: its own
+ * is not bound.
+ */
 function lookUp(
-  { registry, refusedCalls, db, now }: Parts,
+  { registry, refusedCalls, home, db, now }: Parts,
   clientAddress: string,
   id: ApplicationId,
   digest = "",
 ): Promise<Application | undefined> {
-  return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, () => registry.findFresh(db, id, now()));
+  return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, async () =>
+    homeOf(id) === home ? registry.findFresh(db, id, now()) : undefined,
+  );
 }
 
 /** Counts a refused call. @throws Refusal always: with the code, or RATE_LIMITED if too many calls from the address were refused */

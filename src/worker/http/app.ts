@@ -1,8 +1,11 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { routePath } from "hono/route";
+import { homeOf } from "../../shared/homes.ts";
+import { parseApplicationId } from "../../shared/identifiers.ts";
 import { REQUEST_ID } from "../../shared/requests.ts";
 import { createContext } from "../context.ts";
+import { findHome, firstHome, type Home } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
@@ -23,7 +26,7 @@ import { statusRoutes } from "./status-routes.ts";
 export const app = new Hono<HttpEnv>()
   .use(async (c, next) => {
     const startedAt = Date.now();
-    const context = createContext(c.env, (work) => c.executionCtx.waitUntil(work));
+    const context = createContext(c.env, (work) => c.executionCtx.waitUntil(work), homeOfCall(c));
     c.set("context", context);
     c.set("requestId", requestIdOf(c.req.raw));
     await next();
@@ -55,6 +58,16 @@ export const app = new Hono<HttpEnv>()
   .route("/", consoleRoutes)
   .notFound((c) => errorResponse(c, "NOT_FOUND"))
   .onError(handleException);
+
+const OF_APPLICATION = /^\/v1\/applications\/([^/]+)\//;
+
+/** The home of the application that a call names in its path or header; home 1 if it names none, or one that is not bound. */
+function homeOfCall({ req, env }: HonoContext<HttpEnv>): Home {
+  if (!req.path.startsWith("/v1/")) return firstHome(env);
+  const text = OF_APPLICATION.exec(req.path)?.[1] ?? req.raw.headers.get("applicationid") ?? "";
+  const id = parseApplicationId(text);
+  return (id && findHome(env, homeOf(id))) ?? firstHome(env);
+}
 
 function requestIdOf({ headers }: Request): string {
   const given = headers.get("x-request-id");

@@ -1,3 +1,4 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONNECTIONS_PER_SENDER, MAX_QUEUE_DELAY_SECONDS, MAX_SENDERS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
@@ -9,23 +10,75 @@ import type { Delivery } from "./sender.ts";
 import { type DelayedWakeUp, sendDelayed } from "./wake-up.ts";
 import { WriteCoalescer } from "./write-coalescer.ts";
 
+/** Events of one home that may be due. */
+export interface HomeEvents {
+  context: Context;
+  ids: readonly EventId[];
+}
+
 /**
- * Claims the events that are due and starts sending them, in small batches of one application, each batch in an
- * invocation of its own. Neither other events nor the queue's next batch wait for a slow receiver, because sending is
- * deferred: the platform gives deferred work 30 s, and an attempt takes at most half of that. After a crash before an
- * attempt is recorded, the claim's lease expires and the sweep sends the event again, so delivery is at least once.
+ * Claims the events that are due, with one claim for each home, and starts sending them, in small batches, each in an invocation
+ * of its own. Neither other events nor the queue's next batch wait for a slow receiver, because sending is deferred: the platform
+ * gives deferred work 30 s, and an attempt takes at most half of that. After a crash before an attempt is recorded, the claim's
+ * lease expires and the sweep sends the event again, so delivery is at least once.
  *
- * @throws Unavailable when D1 fails; events that were claimed nevertheless are due again when their leases expire
+ * @returns for each home its claim; rejects with Unavailable when its D1 fails, and events that were claimed nevertheless are due
+ *   again when their leases expire
  */
-export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
+export function deliverEvents(homes: readonly HomeEvents[]): Promise<unknown>[] {
+  const batches = splitIntoBatches(homes);
+  const claims = new Map(homes.map((home) => [home.context, claim(home, batches)]));
+  for (const batch of batches) batch[0].context.defer(deliverBatch(claims, batch));
+  return [...claims.values()];
+}
+
+/** Room for one event of an application in a batch. */
+interface Seat {
+  context: Context;
+  applicationId: ApplicationId;
+}
+
+type Batch = readonly [Seat, ...Seat[]];
+
+/**
+ * One batch per sender. A batch has events of one application only, so that no application's record waits for another's, unless
+ * that would take more senders than an invocation may call. It is split before the claims, so that no home waits for another's
+ * claim, unless they share a sender.
+ */
+function splitIntoBatches(homes: readonly HomeEvents[]): Batch[] {
+  const applications = homes.flatMap(({ context, ids }) =>
+    [...Map.groupBy(ids, (id) => id.applicationId)].map(([applicationId, ofOne]) =>
+      [...new Set(ofOne.map(({ eventId }) => eventId))].map((): Seat => ({ context, applicationId })),
+    ),
+  );
+  const separate = applications.flatMap(chunk);
+  return separate.length <= MAX_SENDERS ? separate : chunk(applications.flat());
+}
+
+function chunk(seats: readonly Seat[]): Batch[] {
+  const [first, ...others] = seats.slice(0, MAX_CONNECTIONS_PER_SENDER);
+  return first ? [[first, ...others], ...chunk(seats.slice(MAX_CONNECTIONS_PER_SENDER))] : [];
+}
+
+/** What one home's claim got. */
+interface Claim {
+  /** Oldest first in an application's seats, of which the last ones may stay empty. */
+  deliveries: ReadonlyMap<Seat, Delivery>;
+  /** Attempts at a receiver that hangs all time out at once, so they are recorded with one write. */
+  attempts: WriteCoalescer<EndedAttempt[]>;
+}
+
+async function claim({ context, ids }: HomeEvents, batches: readonly Batch[]): Promise<Claim> {
   const { events, endpoints } = await claimEvents(context.db, ids, { now: context.now(), random: Math.random() });
-  const deliveries = events.flatMap((event): Delivery[] => {
-    const endpoint = endpoints.get(event.applicationId);
-    return endpoint ? [{ event, endpoint }] : [];
-  });
-  const batches = splitIntoBatches(deliveries);
-  const attempts: Attempts = new WriteCoalescer(batches.length, (ended) => recordEnded(context, ended.flat()));
-  for (const batch of batches) context.defer(deliverBatch(context, attempts, batch));
+  const ofApplications = Map.groupBy(events, ({ applicationId }) => applicationId);
+  const deliveries = new Map<Seat, Delivery>();
+  for (const seat of batches.flat().filter((one) => one.context === context)) {
+    const event = ofApplications.get(seat.applicationId)?.shift();
+    const endpoint = endpoints.get(seat.applicationId);
+    if (event && endpoint) deliveries.set(seat, { event, endpoint });
+  }
+  const senders = batches.filter((batch) => batch.some((seat) => deliveries.has(seat))).length;
+  return { deliveries, attempts: new WriteCoalescer(senders, (ended) => recordEnded(context, ended.flat())) };
 }
 
 interface EndedAttempt extends Delivery {
@@ -33,32 +86,33 @@ interface EndedAttempt extends Delivery {
   step: NextStep;
 }
 
-/** Attempts at a receiver that hangs all time out at once, so they are recorded with one write. */
-type Attempts = WriteCoalescer<EndedAttempt[]>;
-
-/**
- * One batch per sender. A batch has deliveries of one application only, so that no application's record waits for
- * another's, unless that would take more senders than an invocation may call.
- */
-function splitIntoBatches(deliveries: readonly Delivery[]): Delivery[][] {
-  const applications = [...Map.groupBy(deliveries, ({ event }) => event.applicationId).values()];
-  const separate = applications.flatMap(chunk);
-  return separate.length <= MAX_SENDERS ? separate : chunk(applications.flat());
-}
-
-function chunk(deliveries: readonly Delivery[]): Delivery[][] {
-  const count = Math.ceil(deliveries.length / MAX_CONNECTIONS_PER_SENDER);
-  return Array.from({ length: count }, (_, index) =>
-    deliveries.slice(index * MAX_CONNECTIONS_PER_SENDER, (index + 1) * MAX_CONNECTIONS_PER_SENDER),
+async function deliverBatch(claims: ReadonlyMap<Context, Promise<Claim>>, batch: Batch): Promise<void> {
+  const parts = await Promise.all(
+    [...Map.groupBy(batch, ({ context }) => context)].map(async ([context, seats]) => {
+      // The queue brings the events of a claim that failed again.
+      const claimed = await claims.get(context)?.catch(() => undefined);
+      return { claimed, deliveries: seats.flatMap((seat) => claimed?.deliveries.get(seat) ?? []) };
+    }),
   );
+  const deliveries = parts.flatMap((part) => part.deliveries);
+  if (deliveries.length === 0) return;
+  const sent = batch[0].context.sender.send(deliveries);
+  const attempts = sent.then((made) => new Map(deliveries.map((delivery, index) => [delivery, made[index]])));
+  await Promise.all(parts.map(({ claimed, deliveries: own }) => claimed && recordPart(claimed, own, attempts)));
 }
 
-async function deliverBatch(context: Context, attempts: Attempts, batch: readonly Delivery[]): Promise<void> {
+/** Records what became of one home's events of a batch. */
+async function recordPart(
+  claimed: Claim,
+  deliveries: readonly Delivery[],
+  attempts: Promise<ReadonlyMap<Delivery, Attempt | null | undefined>>,
+): Promise<void> {
+  if (deliveries.length === 0) return;
   try {
-    const made = await context.sender.send(batch);
-    await attempts.add(batch.flatMap((delivery, index) => toEnded(delivery, made[index])));
+    const made = await attempts;
+    await claimed.attempts.add(deliveries.flatMap((delivery) => toEnded(delivery, made.get(delivery))));
   } catch (error) {
-    for (const { event } of batch) {
+    for (const { event } of deliveries) {
       const { applicationId, eventId } = event;
       log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
     }

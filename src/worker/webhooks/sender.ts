@@ -1,5 +1,6 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { type Context, createContext } from "../context.ts";
+import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import type { ClaimedEvent, Endpoint } from "../storage/webhook-events.ts";
 import { type Attempt, attemptDelivery } from "./attempt.ts";
@@ -21,6 +22,9 @@ export interface Sender {
   send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]>;
 }
 
+/** Events of any home: all that is needed comes with them. */
+type Parts = Pick<Context, "custody" | "isLocal" | "now">;
+
 /**
  * Sends webhooks in an invocation of its own, because the platform counts connections per invocation: at most six may
  * wait for a response, and calls between a Worker's entrypoints do not count (Workers: Limits; Service bindings: Limits).
@@ -28,13 +32,13 @@ export interface Sender {
 export class WebhookSender extends WorkerEntrypoint<Env> implements Sender {
   send(deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
     return sendAll(
-      createContext(this.env, (work) => this.ctx.waitUntil(work)),
+      createContext(this.env, (work) => this.ctx.waitUntil(work), firstHome(this.env)),
       deliveries,
     );
   }
 }
 
-export function sendAll(context: Context, deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
+export function sendAll(context: Parts, deliveries: readonly Delivery[]): Promise<(Attempt | null)[]> {
   return Promise.all(
     deliveries.map((delivery) =>
       send(context, delivery).catch((error) => {
@@ -46,7 +50,7 @@ export function sendAll(context: Context, deliveries: readonly Delivery[]): Prom
   );
 }
 
-async function send(context: Context, { event, endpoint }: Delivery): Promise<Attempt> {
+async function send(context: Parts, { event, endpoint }: Delivery): Promise<Attempt> {
   const { custody, isLocal } = context;
   const body = new TextEncoder().encode(event.payload);
   const secrets = endpoint.secrets.map(async (secret) => ({

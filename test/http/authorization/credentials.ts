@@ -1,10 +1,10 @@
-import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { makeConsoleSecret, makeSecret } from "../../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
+import { homeDatabase } from "../../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { CREATOR, hoursAhead, invite, tenant } from "../support/invitations.ts";
@@ -134,7 +134,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
     const { application, invitation } = await tenant();
     const { id: applicationid, secret } = application;
     const foreign = await createApplication();
-    const { digest } = (await drizzle(env.DB).select().from(applicationSecret).all()).find(
+    const { digest } = (await drizzle(homeDatabase()).select().from(applicationSecret).all()).find(
       (row) => row.applicationId === applicationid,
     ) ?? { digest: "" };
     const nearly = [secret.slice(0, -1), `${secret}x`, secret.toLowerCase(), `${secret},${secret}`];
@@ -152,7 +152,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
       const other = `iif(substr(digest, ${position}, 1) = 'A', 'B', 'A')`;
       const changed = `substr(digest, 1, ${position - 1}) || ${other} || substr(digest, ${position + 1})`;
       const sql = `UPDATE application_secret SET digest = ${changed} WHERE application_id = ?`;
-      await env.DB.prepare(sql).bind(applicationid).run();
+      await homeDatabase().prepare(sql).bind(applicationid).run();
       forgetApplications();
       const refused = await call("GET", "/v1/badges", { headers: serverHeaders(application) });
       expect({ position, is: outcome(refused) }).toEqual({ position, is: NO_CREDENTIALS });
@@ -184,7 +184,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
 
 describe("what an administrator changes (contract section 9)", () => {
   const update = (assignment: string, { id }: TestApplication) =>
-    env.DB.prepare(`UPDATE application SET ${assignment} WHERE id = ?`).bind(id).run();
+    homeDatabase().prepare(`UPDATE application SET ${assignment} WHERE id = ?`).bind(id).run();
 
   it("a disabled application is refused once caches have expired, and served a second after it is enabled", async () => {
     const { application, invitation } = await tenant();
@@ -206,7 +206,7 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(headers, invitation)).toEqual(GRANTED);
     const { row, secret } = await makeSecret(await testSealer(), applicationid);
     const added = { ...row, applicationId: applicationid, role: "added" as const, createdAt: Date.now() };
-    await drizzle(env.DB).insert(applicationSecret).values(added);
+    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
     await update("disabled_at = 1", application);
     expect(outcome(await call("GET", "/v1/badges", { headers: { applicationid, applicationsecret: secret } }))).toBe(
       NO_CREDENTIALS,
@@ -224,14 +224,14 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(old, invitation)).toEqual(GRANTED);
     const { row, secret } = await makeSecret(await testSealer(), application.id);
     const added = { ...row, applicationId: application.id, role: "added" as const, createdAt: Date.now() };
-    await drizzle(env.DB).insert(applicationSecret).values(added);
+    await drizzle(homeDatabase()).insert(applicationSecret).values(added);
     const young = { ...old, applicationsecret: secret };
     for (const headers of [young, old]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
-    await env.DB.batch([
-      env.DB.prepare("DELETE FROM application_secret WHERE application_id = ? AND role = 'current'").bind(
-        application.id,
-      ),
-      env.DB.prepare("UPDATE application_secret SET role = 'current' WHERE id = ?").bind(row.id),
+    await homeDatabase().batch([
+      homeDatabase()
+        .prepare("DELETE FROM application_secret WHERE application_id = ? AND role = 'current'")
+        .bind(application.id),
+      homeDatabase().prepare("UPDATE application_secret SET role = 'current' WHERE id = ?").bind(row.id),
     ]);
     forgetApplications();
     expect(await outcomes(old, invitation)).toEqual(DEVICE_ONLY);
@@ -244,13 +244,13 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(server, invitation)).toEqual(GRANTED);
     const { row, secret } = await makeConsoleSecret();
     const added = { ...row, applicationId: application.id, name: "Ann", createdAt: Date.now() };
-    await drizzle(env.DB).insert(consoleSecret).values(added);
+    await drizzle(homeDatabase()).insert(consoleSecret).values(added);
     const person = { ...server, applicationsecret: secret };
     for (const headers of [person, server]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
     const other = await createApplication();
     const elsewhere = await call("GET", "/v1/badges", { headers: { ...person, applicationid: other.id } });
     expect(outcome(elsewhere)).toBe(NO_CREDENTIALS);
-    await drizzle(env.DB).delete(consoleSecret).where(eq(consoleSecret.id, row.id));
+    await drizzle(homeDatabase()).delete(consoleSecret).where(eq(consoleSecret.id, row.id));
     forgetApplications();
     expect(await outcomes(person, invitation)).toEqual(DEVICE_ONLY);
     expect(await outcomes(server, invitation)).toEqual(GRANTED);
@@ -262,7 +262,7 @@ describe("what an administrator changes (contract section 9)", () => {
     for (const position of [0, 21, 42]) {
       const digest = `${row.digest.slice(0, position)}${row.digest[position] === "A" ? "B" : "A"}${row.digest.slice(position + 1)}`;
       const values = { ...row, digest, applicationId: application.id, name: `Ann ${position}`, createdAt: 0 };
-      await drizzle(env.DB).insert(consoleSecret).values(values);
+      await drizzle(homeDatabase()).insert(consoleSecret).values(values);
     }
     const headers = { applicationid: application.id, applicationsecret: secret };
     expect(outcome(await call("GET", "/v1/badges", { headers }))).toBe(NO_CREDENTIALS);

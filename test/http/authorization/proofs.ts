@@ -1,7 +1,7 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BADGE, newPhone, outcome, type Phone, SIGN } from "../../bound/support.ts";
 import { createApplication } from "../../support/application.ts";
+import { homeDatabase } from "../../support/home.ts";
 import type { Answer } from "../../support/http.ts";
 
 beforeEach(() => {
@@ -67,7 +67,7 @@ describe("whose key may use a badge (contract section 15)", () => {
     const issued = kind.startsWith("a bound") ? await owner.logIn() : await owner.logInUnproved();
     expect(issued.status).toBe(201);
     if (kind.endsWith("requires proofs")) {
-      await env.DB.prepare("UPDATE application SET require_proof = 1 WHERE id = ?").bind(application.id).run();
+      await homeDatabase().prepare("UPDATE application SET require_proof = 1 WHERE id = ?").bind(application.id).run();
       vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
     }
     const statusOf = (answer: Answer) => (answer.status < 300 ? String(answer.status) : outcome(answer));

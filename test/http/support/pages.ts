@@ -1,7 +1,7 @@
-import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { TestApplication } from "../../support/application.ts";
+import { homeDatabase } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 
 const listAnswer = z.strictObject({
@@ -34,10 +34,11 @@ export async function issue(application: TestApplication, udid: string, userId: 
 
 /** Badges as the service writes them, without the time that issuing takes: one for each of these users, in this order. */
 export async function insert({ id, firstNumber }: TestApplication, userIds: readonly string[]): Promise<void> {
-  await env.DB.prepare(
-    `INSERT INTO badge (number, application_id, device, user_id, position, turn)
+  await homeDatabase()
+    .prepare(
+      `INSERT INTO badge (number, application_id, device, user_id, position, turn)
      SELECT ?3 + key, ?2, 'device ' || key, value, key + 1, 1 FROM json_each(?1)`,
-  )
+    )
     .bind(JSON.stringify(userIds), id, firstNumber)
     .run();
 }

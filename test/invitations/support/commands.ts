@@ -142,7 +142,7 @@ const wait = fc.integer({ min: 2, max: 5 }).map((seconds) =>
 
 const sweepAll = fc.constant(
   command("sweep", async (model, application) => {
-    await sweep(testContext().context);
+    await sweep([testContext().context]);
     model.endDue();
     await expectAsModel(model, application);
   }),

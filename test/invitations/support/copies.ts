@@ -1,7 +1,7 @@
-import { env } from "cloudflare:workers";
 import { makeDeviceKey, type Sealer } from "../../../src/shared/credentials.ts";
 import { newApplicationId } from "../../../src/shared/identifiers.ts";
 import { type TestApplication, testSealer } from "../../support/application.ts";
+import { homeDatabase, testHome } from "../../support/home.ts";
 
 const COPY_APPLICATION = `
   INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key, sealing_version,
@@ -28,16 +28,18 @@ export function copier(
   let nextNumber = 7_000_000_000;
   let sealer: Promise<Sealer> | undefined;
   return async (size, reuseAfterSeconds) => {
-    const id = newApplicationId();
+    const id = newApplicationId(testHome());
     const firstNumber = nextNumber;
     const lastNumber = firstNumber + size - 1;
     nextNumber += size;
     sealer ??= testSealer();
     const deviceKey = await makeDeviceKey(await sealer, id);
-    await env.DB.batch([
-      env.DB.prepare(COPY_APPLICATION).bind(original.id, id, firstNumber, lastNumber, reuseAfterSeconds, deviceKey),
-      env.DB.prepare(COPY_SECRETS).bind(original.id, id),
-      env.DB.prepare(COPY_KEYS).bind(original.id, id),
+    await homeDatabase().batch([
+      homeDatabase()
+        .prepare(COPY_APPLICATION)
+        .bind(original.id, id, firstNumber, lastNumber, reuseAfterSeconds, deviceKey),
+      homeDatabase().prepare(COPY_SECRETS).bind(original.id, id),
+      homeDatabase().prepare(COPY_KEYS).bind(original.id, id),
     ]);
     return { id, secret: original.secret, firstNumber, lastNumber };
   };

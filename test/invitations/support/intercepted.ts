@@ -3,6 +3,7 @@ import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
 import type { Context } from "../../../src/worker/context.ts";
 import { Database, type Orm } from "../../../src/worker/storage/database.ts";
 import { testContext } from "../../support/context.ts";
+import { boundHome, homeDatabase } from "../../support/home.ts";
 
 /** Stands around every call that a context makes to D1 or to an application's object. */
 export type Interceptor = <T>(
@@ -21,7 +22,7 @@ class InterceptedDatabase extends Database {
   readonly #intercept: Interceptor;
 
   constructor(intercept: Interceptor) {
-    super(env.DB);
+    super(homeDatabase());
     this.#intercept = intercept;
   }
 
@@ -44,7 +45,7 @@ class InterceptedAllocator extends AllocatorClient {
   readonly #intercept: Interceptor;
 
   constructor(intercept: Interceptor) {
-    super(env.ALLOCATOR);
+    super(env.ALLOCATOR, boundHome());
     this.#intercept = intercept;
   }
 

@@ -6,6 +6,7 @@ import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
 import { invitationDigestOf } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
+import { homeDatabase } from "../../support/home.ts";
 import { freedRows } from "../../support/ledger.ts";
 
 export type BadgeRow = typeof badge.$inferSelect;
@@ -18,7 +19,7 @@ export interface ApplicationRows {
   events: EventRow[];
 }
 
-export const orm = drizzle(env.DB);
+export const orm = drizzle(homeDatabase());
 
 /** The rows of a table that are one application's, as one JSON text whose fields are named as in code. */
 function jsonOf(table: SQLiteTable, order = "rowid"): string {
@@ -35,7 +36,7 @@ const SELECT_ALL = `SELECT ${jsonOf(badge)} AS badges, ${jsonOf(invitation)} AS 
 
 /** All that D1 has of an application; invitations and events in the order in which they came. */
 export async function readRows({ id }: { id: string }): Promise<ApplicationRows> {
-  const row = await env.DB.prepare(SELECT_ALL).bind(id).first<Record<keyof ApplicationRows, string>>();
+  const row = await homeDatabase().prepare(SELECT_ALL).bind(id).first<Record<keyof ApplicationRows, string>>();
   if (!row) throw new Error("a SELECT without FROM has one row");
   return { badges: JSON.parse(row.badges), invitations: JSON.parse(row.invitations), events: JSON.parse(row.events) };
 }

@@ -20,6 +20,7 @@ import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
+import { firstHome } from "../../../../src/worker/homes.ts";
 import { selectPage } from "../../../../src/worker/storage/badges.ts";
 import type { Query } from "../../../../src/worker/storage/database.ts";
 import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
@@ -65,16 +66,13 @@ export default {
   },
   /** The service's own deliveries: what they cost is the same on both sides. */
   queue: (batch: MessageBatch, _: Env, execution: ExecutionContext) =>
-    consumeWakeUps(
-      createContext(bindings, (work) => execution.waitUntil(work)),
-      batch,
-    ),
+    consumeWakeUps(() => createContext(bindings, (work) => execution.waitUntil(work), firstHome(bindings)), batch),
 };
 
 async function findApplication(env: Env, id: string): Promise<Application> {
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
-  const { registry, db, custody } = createContext(env, () => {});
+  const { registry, db, custody } = createContext(env, () => {}, firstHome(env));
   const applicationId = parseApplicationId(id);
   const registered = applicationId && (await registry.findFresh(db, applicationId, Date.now()));
   if (!registered) throw new Error("a benchmark calls its own applications");

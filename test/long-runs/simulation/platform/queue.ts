@@ -43,9 +43,11 @@ export class QueueServer extends Member {
     this.#ready = inAnyOrder.slice(MAX_BATCH_MESSAGES);
     const isDead = messages.some(({ attempts }) => attempts > MAX_RETRIES);
     const name = isDead ? "badge-webhooks-dead" : "badge-webhooks";
-    const batch = standIn<MessageBatch>("a batch of messages", { queue: name, messages });
-    if (await this.world.isolates.consume(batch)) return;
-    for (const message of messages) {
+    const retried = new Set<Message>();
+    const brought = messages.map((message) => ({ ...message, retry: () => void retried.add(message) }));
+    const batch = standIn<MessageBatch>("a batch of messages", { queue: name, messages: brought });
+    const isHandled = await this.world.isolates.consume(batch);
+    for (const message of isHandled ? retried : messages) {
       const again = { ...message, attempts: message.attempts + 1 };
       this.world.timeline.after(RETRY_DELAY_MILLISECONDS, () => this.#put(again));
     }

@@ -5,6 +5,7 @@ import { CountedStatistics } from "../../../../src/worker/applications/statistic
 import { StatusLists } from "../../../../src/worker/badges/status-copies.ts";
 import { StatusIndexes } from "../../../../src/worker/badges/status-index.ts";
 import type { Context } from "../../../../src/worker/context.ts";
+import { firstHome } from "../../../../src/worker/homes.ts";
 import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
 import { readRetention } from "../../../../src/worker/retention-days.ts";
@@ -30,8 +31,9 @@ const unlimited = standIn<RateLimit>("a rate limit", { limit: async () => ({ suc
 const noCache = standIn<Cache>("the data centre's cache", {});
 
 /** What wrangler.toml binds to the Worker and to its objects. */
-export const env: Env = standIn<Env>("the environment", {
+export const env: Env = standIn<Env & { HOME_1: string }>("the environment", {
   DB: d1Binding,
+  HOME_1: "",
   ALLOCATOR: allocatorBinding,
   WEBHOOKS: queueBinding,
 });
@@ -56,7 +58,7 @@ export class Isolates extends Member {
     const { process, context } = this.#choose();
     return new Promise((resolve, reject) => {
       const forget = process.onDeath(() => resolve(null));
-      const bindings = { db: new Database(env.DB), allocator: new AllocatorClient(env.ALLOCATOR) };
+      const bindings = { db: new Database(env.DB), allocator: new AllocatorClient(env.ALLOCATOR, firstHome(env)) };
       const done = process.run(() => work({ ...context, ...bindings }));
       done.then((result) => resolve({ result }), reject).finally(forget);
     });
@@ -66,7 +68,7 @@ export class Isolates extends Member {
   async consume(batch: MessageBatch): Promise<boolean> {
     const consumer = batch.queue.includes("-dead") ? consumeDeadLetters : consumeWakeUps;
     try {
-      return (await this.enter((context) => consumer(context, batch))) !== null;
+      return (await this.enter((context) => consumer(() => context, batch))) !== null;
     } catch {
       return false;
     }
@@ -74,7 +76,7 @@ export class Isolates extends Member {
 
   /** The cron trigger goes off. */
   async sweep(): Promise<void> {
-    await this.enter(sweep);
+    await this.enter((context) => sweep([context]));
   }
 
   /** An isolate ends, as isolates do. */
@@ -92,6 +94,7 @@ export class Isolates extends Member {
   #make(): Isolate {
     const process = new Process(`isolate ${++this.#made}`, this.world);
     const context: Isolate["context"] = {
+      home: 1,
       custody: new ReadyCustody(),
       sealingKeys: new SealingKeys({}),
       registry: new ApplicationRegistry(),

@@ -1,0 +1,128 @@
+import type { Context } from "./context.ts";
+import { log } from "./log.ts";
+import { Unavailable, withDeadline } from "./platform.ts";
+import { createParts, type SweepCounts, type SweepPart } from "./sweep-parts.ts";
+
+/** What one sweep does in one home. */
+export class HomeSweep {
+  readonly #context: Context;
+  readonly #parts = createParts();
+  readonly #done: SweepCounts = {
+    eventsReleased: 0,
+    eventsWoken: 0,
+    badgesExpired: 0,
+    blocksFinished: 0,
+    restorationsNoticed: 0,
+    invitationsExpired: 0,
+    numbersReleased: 0,
+    valuesResealed: 0,
+    valuesUnreadable: 0,
+    chunksReconciled: 0,
+    reconciliationsSkipped: 0,
+    eventsDeleted: 0,
+    invitationsDeleted: 0,
+  };
+  readonly #tripsBefore: number;
+  /** Names of the parts that ran. */
+  readonly #begun = new Set<string>();
+  #statements = 0;
+  #milliseconds = 0;
+  #urgent: Promise<void> = Promise.resolve();
+  #isLeftAlone = false;
+  #isDown = false;
+  #isFinished = true;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#tripsBefore = context.db.roundTrips;
+  }
+
+  /** Statements of D1 so far, at most. */
+  get statements(): number {
+    return this.#statements;
+  }
+
+  /**
+   * Runs one chunk of each urgent part.
+   *
+   * @param patienceMilliseconds after which this returns, while the work goes on by itself: other homes wait, and this one is
+   *   slow, or its D1 hangs; null: none waits
+   */
+  async doUrgent(isUsedUp: () => boolean, patienceMilliseconds: number | null): Promise<void> {
+    const urgent = [...this.#parts.values()].filter(({ isUrgent }) => isUrgent);
+    this.#urgent = this.#timed(() => this.#runOnce(urgent, isUsedUp));
+    if (patienceMilliseconds === null) return this.#urgent;
+    try {
+      await withDeadline("home", patienceMilliseconds, () => this.#urgent);
+    } catch {
+      this.#isLeftAlone = true;
+      this.#isFinished = false;
+      this.#context.defer(this.#urgent.then(() => this.#log()));
+    }
+  }
+
+  /**
+   * Runs one chunk of each part in turn, until no part finds anything or the sweep is used up; the rest waits for the next sweep.
+   * So no part waits for another's backlog, and a part that fails does not stop the others.
+   */
+  async doRest(isUsedUp: () => boolean): Promise<void> {
+    if (this.#isLeftAlone) return;
+    await this.#urgent;
+    await this.#timed(async () => {
+      let goesOn = true;
+      while (goesOn && this.#parts.size > 0) goesOn = await this.#runOnce([...this.#parts.values()], isUsedUp);
+    });
+    this.#log();
+  }
+
+  /** One chunk of each of these parts. @returns false when it stopped before the end */
+  async #runOnce(parts: readonly SweepPart[], isUsedUp: () => boolean): Promise<boolean> {
+    for (const part of parts) {
+      if (this.#isDown || isUsedUp()) {
+        // Of a part that did not run yet nothing is known.
+        if ([...this.#parts.keys()].some((name) => this.#begun.has(name))) this.#isFinished = false;
+        return false;
+      }
+      this.#begun.add(part.name);
+      await this.#run(part);
+    }
+    return true;
+  }
+
+  async #run({ name, statements, run }: SweepPart): Promise<void> {
+    const { home, db } = this.#context;
+    const tripsBefore = db.roundTrips;
+    try {
+      if (!(await run(this.#context, this.#done))) this.#parts.delete(name);
+    } catch (error) {
+      log("error", { event: "sweep-part-failed", home, part: name, error });
+      this.#parts.delete(name);
+      this.#isFinished = false;
+      // Every other part would fail as this one did.
+      this.#isDown ||= error instanceof Unavailable && error.part === "D1" && error.isOutage;
+    } finally {
+      this.#statements += (db.roundTrips - tripsBefore) * statements;
+    }
+  }
+
+  async #timed(work: () => Promise<unknown>): Promise<void> {
+    const startedAt = this.#context.now();
+    await work();
+    this.#milliseconds += this.#context.now() - startedAt;
+  }
+
+  /** A sweep that found nothing to do writes no line. */
+  #log(): void {
+    const didAnything = Object.values(this.#done).some((count) => count > 0);
+    if (!didAnything && this.#isFinished) return;
+    const { home, db } = this.#context;
+    log("info", {
+      event: "sweep",
+      home,
+      ...this.#done,
+      isFinished: this.#isFinished,
+      milliseconds: this.#milliseconds,
+      d1RoundTrips: db.roundTrips - this.#tripsBefore,
+    });
+  }
+}

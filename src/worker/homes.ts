@@ -1,0 +1,62 @@
+import * as z from "zod";
+import { databaseBindingOf } from "../shared/homes.ts";
+
+/** A home that this Worker is bound to (contract section 17). */
+export interface Home {
+  number: number;
+  d1: D1Database;
+  /** The variable `HOME_<number>`, which `objectPlace` reads. */
+  place: unknown;
+}
+
+const BINDING = /^DB_([2-9]|[1-9]\d{1,2})$/;
+
+/** Home 1, which every deployment has. */
+export const firstHome = (env: Env): Home => ({ number: 1, d1: env.DB, place: Reflect.get(env, "HOME_1") });
+
+/** @returns undefined if no such home is bound */
+export function findHome(env: Env, number: number): Home | undefined {
+  if (number === 1) return firstHome(env);
+  const d1: unknown = Reflect.get(env, databaseBindingOf(number));
+  return isD1(d1) ? { number, d1, place: Reflect.get(env, `HOME_${number}`) } : undefined;
+}
+
+/** Every home that is bound, home 1 first. */
+export function homesOf(env: Env): [Home, ...Home[]] {
+  const others = Object.keys(env)
+    .flatMap((name) => BINDING.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((one, other) => one - other);
+  return [firstHome(env), ...others.flatMap((number) => findHome(env, number) ?? [])];
+}
+
+/** The types of the environment name the homes of local development only. */
+function isD1(binding: unknown): binding is D1Database {
+  return typeof binding === "object" && binding !== null && "prepare" in binding && "batch" in binding;
+}
+
+/** Where the platform makes the objects of a home; empty: near whoever calls one first. */
+export interface ObjectPlace {
+  locationHint?: DurableObjectLocationHint;
+  jurisdiction?: DurableObjectJurisdiction;
+}
+
+const PLACE = /^(location|jurisdiction)=([a-z-]+)$/;
+/** As of Durable Objects: Data location. */
+const locationHint = z.enum([
+  ...(["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"] as const),
+]) satisfies z.ZodType<DurableObjectLocationHint>;
+const jurisdiction = z.enum(["eu", "us", "fedramp"]) satisfies z.ZodType<DurableObjectJurisdiction>;
+
+/**
+ * Reads the place of a home's objects: `location=weur`, `jurisdiction=eu`, or nothing.
+ *
+ * @throws Error for anything else: an object that was made in the wrong place stays there
+ */
+export function objectPlace({ number, place }: Pick<Home, "number" | "place">): ObjectPlace {
+  if (place === undefined || place === "") return {};
+  const [, kind, name] = PLACE.exec(String(place)) ?? [];
+  if (kind === "location") return { locationHint: locationHint.parse(name) };
+  if (kind === "jurisdiction") return { jurisdiction: jurisdiction.parse(name) };
+  throw new Error(`HOME_${number} is neither location=… nor jurisdiction=…`);
+}
