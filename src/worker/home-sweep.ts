@@ -57,7 +57,7 @@ export class HomeSweep {
     } catch {
       this.#isLeftAlone = true;
       this.#isFinished = false;
-      this.#context.defer(this.#urgent.then(() => this.#log()));
+      this.#context.defer(this.#urgent.then(() => this.#writeLine()));
     }
   }
 
@@ -72,7 +72,7 @@ export class HomeSweep {
       let goesOn = true;
       while (goesOn && this.#parts.size > 0) goesOn = await this.#runOnce([...this.#parts.values()], isUsedUp);
     });
-    this.#log();
+    this.#writeLine();
   }
 
   /** One chunk of each of these parts. @returns false when it stopped before the end */
@@ -112,7 +112,7 @@ export class HomeSweep {
   }
 
   /** A sweep that found nothing to do writes no line. */
-  #log(): void {
+  #writeLine(): void {
     const didAnything = Object.values(this.#done).some((count) => count > 0);
     if (!didAnything && this.#isFinished) return;
     const { home, db } = this.#context;
