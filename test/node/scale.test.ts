@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
-import { zipf } from "../long-runs/scale/model.ts";
+import { limitsOf, model, type Parameters, zipf } from "../long-runs/scale/model.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -29,17 +29,23 @@ describe("docs/scale.md", () => {
 });
 
 describe("the model", () => {
-  const parameters = {
+  const parameters: Parameters = {
     devices: 1000,
     applications: 10,
     skew: 1,
-    newShare: 0,
-    loginsPerDay: 0,
-    signaturesPerDay: 0,
-    invitationsPerMonth: 0,
-    peakShare: 0,
-    burst: 0,
+    newShare: 0.05,
+    loginsPerDay: 1,
+    signaturesPerDay: 4,
+    invitationsPerMonth: 0.02,
+    peakShare: 0.3,
+    burst: 2,
+    nearShare: 0.9,
+    places: 3,
+    years: 3,
+    fill: 0.7,
   };
+  const limit = (name: string, more: Partial<Parameters>) =>
+    limitsOf({ ...parameters, ...more }).find((one) => one.name === name)?.devices ?? 0;
 
   it("gives every device an application, and the second largest half of the largest", () => {
     const [first = 0, second = 0, ...others] = zipf(parameters);
@@ -47,7 +53,32 @@ describe("the model", () => {
     expect(second).toBeCloseTo(first / 2);
   });
 
+  it("adds up by hand: 1,000 reads a second at the primary, 5 a device on a day, 30 % of them in one hour, twice at once", () => {
+    const rare = { newShare: 0, invitationsPerMonth: 0, nearShare: 0 };
+    // A page of 100 for each 100 devices and day is a hundredth of a read more.
+    expect(limit("primary's time", rare)).toBeCloseTo(1000 / ((5.01 * 0.3 * 2) / 3600), 0);
+    // Of the same, a tenth: the copies answer the others, each a third of all.
+    expect(limit("primary's time", { ...rare, nearShare: 0.9 })).toBeCloseTo(1000 / ((0.51 * 0.3 * 2) / 3600), 0);
+    expect(limit("a copy's time", { ...rare, nearShare: 0.9 })).toBeCloseTo((3 * 1000) / ((5 * 0.3 * 2) / 3600), 0);
+  });
+
+  it("gains nothing from a copy in the one region of all callers, and from storage with every year less", () => {
+    expect(limit("a copy's time", { places: 1 })).toBeLessThan(1.01 * limit("primary's time", { nearShare: 0 }));
+    expect(limit("storage", { years: 5 })).toBeLessThan(limit("storage", { years: 3 }));
+  });
+
+  it("fills homes only so far, and divides an application that no home holds", () => {
+    const { homes, capacity, divided, parts } = model({ ...parameters, applications: 1, devices: 10_000_000 });
+    expect(capacity).toBeCloseTo(0.7 * limitsOf(parameters)[0].devices);
+    expect([homes, divided, parts]).toEqual([5, 1, 5]);
+    expect(model({ ...parameters, applications: 1000, devices: 1_000_000 })).toMatchObject({
+      homes: 1,
+      divided: 0,
+      parts: 0,
+    });
+  });
+
   it("accepts other numbers", () => {
-    expect(printed("--devices", "5000", "--skew", "0")).toContain("5,000 devices in 1,000 applications, Zipf 0.");
+    expect(printed("--devices", "5000", "--skew", "0")).toContain("5,000 devices in 1,000 applications, Zipf 0;");
   });
 });

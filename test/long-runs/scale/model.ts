@@ -1,4 +1,4 @@
-import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits.ts";
+import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS } from "../../../src/shared/limits.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost, MANY } from "./cost.ts";
 import * as prices from "./prices.ts";
@@ -14,82 +14,86 @@ export const PARAMETERS = {
   invitationsPerMonth: [0.02, "invitations for each device in a month; each is claimed"],
   peakShare: [0.3, "share of a day's requests in its busiest hour, which all applications have at once"],
   burst: [2, "busiest second of that hour, as a multiple of its average"],
+  nearShare: [0.9, "share of logins and signatures that a near copy of D1 answers; the others ask the primary too"],
+  places: [3, "regions of D1, each with one copy, over which the devices of an application are spread evenly"],
+  years: [3, "years of badges that are stored, since badges are never deleted"],
+  fill: [0.7, "how much of its first limit a home may use in its busiest second"],
 } as const;
 
 export type Parameters = Record<keyof typeof PARAMETERS, number>;
 
 const WORKING_DAYS = 22;
-const MINUTES_A_MONTH = 30 * 24 * 60;
-/** Months whose badges, events and invitations are stored: nothing deletes them. */
-const MONTHS_KEPT = 12;
+const DAYS_A_MONTH = 30;
+const MINUTES_A_MONTH = DAYS_A_MONTH * 24 * 60;
 const BADGES_A_PAGE = 100;
 
-/** An operation, how often a device causes it in a month, and its round trips to D1 and messages to the queue. */
-type Kind = [cost: Cost, perDevice: number, reads: number, writes: number, messages: number];
+/** An operation, how often a device causes it in a month, and what it asks of D1's copies, its primary and the queue. */
+interface Kind extends Partial<Record<"near" | "reads" | "writes" | "messages", number>> {
+  cost: Cost;
+  perDevice: number;
+}
 
 /** Webhooks are counted one a batch, and writes one a transaction: batches and group commit make it less. */
-function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth }: Parameters): Kind[] {
+function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth, nearShare }: Parameters): Kind[] {
+  const device = { near: Math.ceil(nearShare), reads: 1 - nearShare };
   return [
-    [COSTS.newBadgeWithWebhook, newShare, 1, 1, 1],
-    [COSTS.delivery, newShare + invitationsPerMonth, 0, 2, 0],
-    [COSTS.existingBadge, loginsPerDay * WORKING_DAYS, 1, 0, 0],
-    [COSTS.signature, signaturesPerDay * WORKING_DAYS, 1, 0, 0],
+    { cost: COSTS.newBadgeWithWebhook, perDevice: newShare, near: device.near, writes: 1, messages: 1 },
+    { cost: COSTS.delivery, perDevice: newShare + invitationsPerMonth, writes: 2 },
+    { cost: COSTS.existingBadge, perDevice: loginsPerDay * WORKING_DAYS, ...device },
+    { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, ...device },
     // An application reads its whole list once a day.
-    [COSTS.pageOf100, WORKING_DAYS / BADGES_A_PAGE, 1, 0, 0],
-    [COSTS.createInvitation, invitationsPerMonth, 0, 1, 0],
-    [COSTS.claimInvitation, invitationsPerMonth, 1, 1, 1],
+    { cost: COSTS.pageOf100, perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
+    { cost: COSTS.createInvitation, perDevice: invitationsPerMonth, writes: 1 },
+    { cost: COSTS.claimInvitation, perDevice: invitationsPerMonth, near: device.near, writes: 1, messages: 1 },
   ];
 }
 
-/** Load at the busiest second, and what is stored. */
-export interface Load {
-  requests: number;
-  d1Reads: number;
-  d1Writes: number;
-  objectCalls: number;
-  queueMessages: number;
-  badges: number;
-  d1Gigabytes: number;
-  objectGigabytes: number;
-}
-
-export function loadOf(devices: number, parameters: Parameters): Load {
-  const { peakShare, burst, newShare, invitationsPerMonth } = parameters;
-  const load = { requests: 0, d1Reads: 0, d1Writes: 0, objectCalls: 0, queueMessages: 0 };
-  for (const [cost, perDevice, reads, writes, messages] of kindsOf(parameters)) {
+/** What so many devices ask for in their busiest second, and what is stored for them. */
+export function loadOf(devices: number, parameters: Parameters) {
+  const { peakShare, burst, newShare, invitationsPerMonth, years } = parameters;
+  const load = { requests: 0, near: 0, reads: 0, writes: 0, objectCalls: 0, messages: 0 };
+  for (const { cost, perDevice, near = 0, reads = 0, writes = 0, messages = 0 } of kindsOf(parameters)) {
     const perSecond = (((devices * perDevice) / WORKING_DAYS) * peakShare * burst) / 3600;
     if (cost !== COSTS.delivery) load.requests += perSecond;
-    load.d1Reads += perSecond * reads;
-    load.d1Writes += perSecond * writes;
+    load.near += perSecond * near;
+    load.reads += perSecond * reads;
+    load.writes += perSecond * writes;
     load.objectCalls += perSecond * cost.objectCalls;
-    load.queueMessages += perSecond * messages;
+    load.messages += perSecond * messages;
   }
-  const invitations = devices * invitationsPerMonth * MONTHS_KEPT;
-  // A month of roll-out is the first: its badges are those of the devices.
-  const badges = devices * (newShare >= 1 ? newShare : 1 + newShare * MONTHS_KEPT) + invitations;
+  // A month of roll-out is the first: its badges are those of the devices, and so are its events.
+  const isRollOut = newShare >= 1;
+  const invitations = devices * invitationsPerMonth * (isRollOut ? 1 : 12 * years);
+  const badges = devices * (isRollOut ? newShare : 1 + newShare * 12 * years) + invitations;
+  const events = (devices * (newShare + invitationsPerMonth) * EVENT_RETENTION_DAYS) / DAYS_A_MONTH;
   return {
     ...load,
     badges,
-    d1Gigabytes: (badges * (BYTES.badge + BYTES.event) + invitations * BYTES.invitation) / 1e9,
+    d1Gigabytes: (badges * BYTES.badge + events * BYTES.event + invitations * BYTES.invitation) / 1e9,
     objectGigabytes: (badges * BYTES.lease) / 1e9,
   };
 }
 
-/** A limit of the platform and how much of it is used: 1 is all. */
-export type Use = readonly [limit: string, used: number];
+interface Limit {
+  name: string;
+  devices: number;
+}
 
-/** How much of each limit a load uses, the fullest first. */
-export function usesOf(load: Load): [Use, Use, ...Use[]] {
-  const d1Milliseconds = load.d1Reads * prices.D1_READ_MILLISECONDS + load.d1Writes * prices.D1_WRITE_MILLISECONDS;
-  const uses: [Use, Use, ...Use[]] = [
-    ["D1 time", d1Milliseconds / 1000],
-    ["D1 storage", load.d1Gigabytes / prices.D1_GIGABYTES],
-    ["object calls", load.objectCalls / prices.OBJECT_CALLS_PER_SECOND],
-    ["object storage", load.objectGigabytes / prices.OBJECT_GIGABYTES],
-    ["queue messages", load.queueMessages / prices.QUEUE_MESSAGES_PER_SECOND],
+/** How many devices each limit of a home would allow, the lowest first. All grow with the devices, so one load tells. */
+export function limitsOf(parameters: Parameters): [Limit, ...Limit[]] {
+  const devices = 1e6;
+  const { near, reads, writes, d1Gigabytes } = loadOf(devices, parameters);
+  // Every copy executes all writes as well.
+  const secondsOf = (queries: number) =>
+    (queries * prices.D1_READ_MILLISECONDS + writes * prices.D1_WRITE_MILLISECONDS) / 1000;
+  const limits: [Limit, ...Limit[]] = [
+    { name: "primary's time", devices: devices / secondsOf(reads) },
+    { name: "a copy's time", devices: devices / secondsOf(near / parameters.places) },
+    { name: "writes alone", devices: devices / secondsOf(0) },
+    { name: "storage", devices: (devices * prices.GIGABYTES) / d1Gigabytes },
   ];
-  uses.sort(([, one], [, other]) => other - one);
-  return uses;
+  limits.sort((one, other) => one.devices - other.devices);
+  return limits;
 }
 
 /** Devices of each application, the largest first. */
@@ -99,33 +103,37 @@ export function zipf({ devices, applications, skew }: Parameters): number[] {
   return weights.map((weight) => (devices * weight) / whole);
 }
 
-/** A month of all applications, and what its busiest second asks of the platform. */
+/**
+ * A month of all applications, in as many homes as it takes: small applications fill what the large ones leave. Applications
+ * that no home holds are divided into equal parts.
+ */
 export function model(parameters: Parameters) {
   const sizes = zipf(parameters);
-  const [largestDevices = 0] = sizes;
+  const [{ name: limit, devices }] = limitsOf(parameters);
+  const capacity = devices * parameters.fill;
+  const tooLarge = sizes.filter((size) => size > capacity);
+  const homes = Math.ceil(parameters.devices / capacity);
   const all = loadOf(parameters.devices, parameters);
-  const largest = loadOf(largestDevices, parameters);
-  const [[firstLimit, used]] = usesOf(largest);
-  const stored = (gigabytes: number, { dollarsPerGigabyte, includedGigabytes }: typeof prices.D1_STORAGE) =>
-    Math.max(0, gigabytes - includedGigabytes) * dollarsPerGigabyte;
   return {
     all,
-    largest: { devices: largestDevices, load: largest },
-    /** Devices of one application at which the first limit is met. */
-    devicesOfOne: { devices: Math.floor(largestDevices / used), limit: firstLimit },
-    beyondDefaultRange: sizes.filter((devices) => loadOf(devices, parameters).badges > DEFAULT_RANGE_SIZE).length,
-    bill: monthlyBill(parameters),
-    d1StorageDollars: stored(all.d1Gigabytes, prices.D1_STORAGE),
-    objectStorageDollars: stored(all.objectGigabytes, prices.OBJECT_STORAGE),
+    capacity,
+    limit,
+    homes,
+    largest: { devices: sizes[0] ?? 0, ...loadOf(Math.min(sizes[0] ?? 0, capacity), parameters) },
+    divided: tooLarge.length,
+    parts: tooLarge.reduce((sum, size) => sum + Math.ceil(size / capacity), 0),
+    beyondDefaultRange: sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE).length,
+    bill: monthlyBill(parameters, homes),
+    storageDollars: prices.storageDollars(all),
   };
 }
 
-function monthlyBill(parameters: Parameters): prices.Bill {
+function monthlyBill(parameters: Parameters, homes: number): prices.Bill {
   const { devices, applications, newShare, invitationsPerMonth } = parameters;
-  const operations = kindsOf(parameters).map(([cost, perDevice]): [Cost, number] => [cost, devices * perDevice]);
-  // The sweep, and the alarm of the object that looks at each lease.
+  const operations = kindsOf(parameters).map(({ cost, perDevice }): [Cost, number] => [cost, devices * perDevice]);
+  // The sweep of each home, and the alarm of the object that looks at each lease.
   const others: [Cost, number][] = [
-    [COSTS.idleSweep, MINUTES_A_MONTH],
+    [COSTS.idleSweep, MINUTES_A_MONTH * homes],
     [COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
     [COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
   ];

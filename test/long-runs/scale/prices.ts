@@ -24,22 +24,19 @@ const PRICES = {
   queueOperations: { dollars: 0.4, included: 1 },
 };
 
-/** A month. Storage: a gigabyte and month (/d1/platform/pricing, /durable-objects/platform/pricing). */
+/** A month. */
 export const PLAN_DOLLARS = 5;
-export const D1_STORAGE = { dollarsPerGigabyte: 0.75, includedGigabytes: 5 };
-export const OBJECT_STORAGE = { dollarsPerGigabyte: 0.2, includedGigabytes: 5 };
 
-/** /d1/platform/limits, and it cannot be raised; /durable-objects/platform/limits. */
-export const D1_GIGABYTES = 10;
-export const OBJECT_GIGABYTES = 10;
-/** /durable-objects/platform/limits: soft, for calls that do little. */
-export const OBJECT_CALLS_PER_SECOND = 1000;
-/** /queues/platform/limits */
-export const QUEUE_MESSAGES_PER_SECOND = 5000;
+/** /d1/platform/pricing and /durable-objects/platform/pricing: a gigabyte and month, beyond 5 that the plan includes. */
+export const storageDollars = (stored: { d1Gigabytes: number; objectGigabytes: number }): number =>
+  Math.max(0, stored.d1Gigabytes - 5) * 0.75 + Math.max(0, stored.objectGigabytes - 5) * 0.2;
+
+/** Of a D1, which cannot be raised (/d1/platform/limits), and of an object (/durable-objects/platform/limits). */
+export const GIGABYTES = 10;
 
 /**
- * A D1 runs one query at a time, so its limit is a second of work a second. /d1/platform/limits: an indexed read takes
- * less than a millisecond, a write several; how many is our assumption.
+ * A D1 runs one query at a time, so its limit is a second of work a second, and so is each copy's. /d1/platform/limits: an
+ * indexed read takes less than a millisecond, a write several; how many is our assumption.
  */
 export const D1_READ_MILLISECONDS = 1;
 export const D1_WRITE_MILLISECONDS = 5;

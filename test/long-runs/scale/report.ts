@@ -1,11 +1,11 @@
 import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost, MANY } from "./cost.ts";
-import { type Load, model, type Parameters, usesOf } from "./model.ts";
-import { billOf, D1_GIGABYTES, OBJECT_GIGABYTES, PLAN_DOLLARS, total } from "./prices.ts";
+import { limitsOf, model, type Parameters } from "./model.ts";
+import { billOf, GIGABYTES, PLAN_DOLLARS, total } from "./prices.ts";
 
-/** All that the model says, as text: the prices, what is stored, and two months. */
+/** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */
 export const report = (parameters: Parameters): string =>
-  [...prices(), "", ...storage(), "", ...months(parameters)].join("\n");
+  [pricesTable(), storage(), homes(parameters), ...months(parameters)].map((lines) => lines.join("\n")).join("\n\n");
 
 /** `operations`: how many of them the cost is of. */
 const PRICED: readonly [name: string, cost: Cost, operations?: number][] = [
@@ -25,7 +25,7 @@ const PRICED: readonly [name: string, cost: Cost, operations?: number][] = [
   [`failed attempt, ${MANY} a batch`, COSTS.manyFailedAttempts, MANY],
 ];
 
-function prices(): string[] {
+function pricesTable(): string[] {
   const rows = PRICED.map(([name, cost, operations = 1]) => {
     const bill = billOf([[cost, 1e6 / operations]], false);
     const { worker, d1, object, queue, logs } = bill;
@@ -36,55 +36,71 @@ function prices(): string[] {
 
 function storage(): string[] {
   const { badge, event, invitation, lease } = BYTES;
-  const rows: [name: string, bytes: number, gigabytes: number][] = [
-    ["badge", badge, D1_GIGABYTES],
-    ["badge and its event", badge + event, D1_GIGABYTES],
-    ["invitation, besides its badge", invitation, D1_GIGABYTES],
-    ["lease, in the object", lease, OBJECT_GIGABYTES],
+  const rows: [name: string, bytes: number][] = [
+    ["badge", badge],
+    ["badge and its event", badge + event],
+    ["invitation, besides its badge", invitation],
+    ["lease, in the object", lease],
   ];
   return table(
-    ["bytes stored, with indexes", "", "a D1 or an object of 10 GB holds"],
-    rows.map(([name, bytes, gigabytes]) => [name, String(bytes), `${((gigabytes * 1000) / bytes).toFixed(1)} million`]),
+    ["bytes stored, with indexes", "", "10 GB hold"],
+    rows.map(([name, bytes]) => [name, String(bytes), `${((GIGABYTES * 1000) / bytes).toFixed(1)} million`]),
   );
 }
 
 /** A usual month, and one in which every device gets its badge. */
-function months(parameters: Parameters): string[] {
-  const both = [model(parameters), model({ ...parameters, newShare: 1 })];
+const monthsOf = (parameters: Parameters): [Parameters, Parameters] => [parameters, { ...parameters, newShare: 1 }];
+
+function homes(parameters: Parameters): string[] {
+  const limit = (name: string, more: Partial<Parameters> = {}) =>
+    monthsOf({ ...parameters, ...more }).map((month) =>
+      whole(limitsOf(month).find((one) => one.name === name)?.devices ?? 0),
+    );
+  const { nearShare } = parameters;
+  return table(
+    ["devices that a full home holds", "usual month", "roll-out month"],
+    [
+      ["by reads, all at the primary", ...limit("primary's time", { nearShare: 0 })],
+      [`by reads, ${nearShare} of them near: primary`, ...limit("primary's time")],
+      ...[1, 3, 6].map((places) => [`  copies, callers in ${places}`, ...limit("a copy's time", { places })]),
+      ["by writes alone", ...limit("writes alone")],
+      ["by storage, after a year", ...limit("storage", { years: 1 })],
+      ...[3, 5].map((years) => [`  after ${years} years`, ...limit("storage", { years })]),
+    ],
+  );
+}
+
+function months(parameters: Parameters): string[][] {
+  const both = monthsOf(parameters).map(model);
   const row = (name: string, tell: (month: ReturnType<typeof model>) => string) => [name, ...both.map(tell)];
-  const use = (load: Load, place: 0 | 1) => {
-    const [limit, used] = usesOf(load)[place];
-    return `${limit} ${used.toFixed(2)}x`;
-  };
-  const { devices, applications, skew } = parameters;
+  const { devices, applications, skew, nearShare, places, fill } = parameters;
   return [
-    `${whole(devices)} devices in ${whole(applications)} applications, Zipf ${skew}. The busiest second:`,
-    "",
-    ...table(
+    [
+      `${whole(devices)} devices in ${whole(applications)} applications, Zipf ${skew}; ${nearShare} of logins and`,
+      `signatures near, callers in ${places} places; homes filled to ${fill} of a limit. The busiest second:`,
+    ],
+    table(
       ["", "usual month", "roll-out month"],
       [
         row("requests/s", ({ all }) => whole(all.requests)),
-        row("D1 reads/s, writes/s", ({ all }) => `${whole(all.d1Reads)}, ${whole(all.d1Writes)}`),
-        row("object calls/s", ({ all }) => whole(all.objectCalls)),
-        row("queue messages/s", ({ all }) => whole(all.queueMessages)),
+        row("reads/s: copies, primaries", ({ all }) => `${whole(all.near)}, ${whole(all.reads)}`),
+        row("writes/s, object calls/s", ({ all }) => `${whole(all.writes)}, ${whole(all.objectCalls)}`),
+        row("queue messages/s", ({ all }) => whole(all.messages)),
         row("D1 GB, object GB", ({ all }) => `${whole(all.d1Gigabytes)}, ${whole(all.objectGigabytes)}`),
-        row("one D1 for all: first limit", ({ all }) => use(all, 0)),
-        row("  second", ({ all }) => use(all, 1)),
+        row("devices in a home", ({ capacity }) => whole(capacity)),
+        row("  and what ends it", ({ limit }) => limit),
+        row("homes", ({ homes }) => whole(homes)),
         row("largest application, devices", ({ largest }) => whole(largest.devices)),
-        row("  alone in a D1: first limit", ({ largest }) => use(largest.load, 0)),
-        row("  second", ({ largest }) => use(largest.load, 1)),
-        row("  its object: calls/s", ({ largest }) => whole(largest.load.objectCalls)),
-        row("one D1 and one object hold", ({ devicesOfOne }) => `${whole(devicesOfOne.devices)} devices`),
-        row("  and what ends it", ({ devicesOfOne }) => devicesOfOne.limit),
+        row("  object of a part: calls/s, GB", ({ largest }) => {
+          return `${whole(largest.objectCalls)}, ${whole(largest.objectGigabytes)}`;
+        }),
+        row("applications to divide", ({ divided, parts }) => (divided === 0 ? "0" : `${divided} into ${parts}`)),
         row("applications past a default range", ({ beyondDefaultRange }) => whole(beyondDefaultRange)),
-        row("dollars a month", ({ bill, d1StorageDollars, objectStorageDollars }) =>
-          whole(PLAN_DOLLARS + total(bill) + d1StorageDollars + objectStorageDollars),
-        ),
-        row("  logs", ({ bill }) => whole(bill.logs)),
+        row("dollars a month", ({ bill, storageDollars }) => whole(PLAN_DOLLARS + total(bill) + storageDollars)),
+        row("  logs (one line in ten)", ({ bill }) => `${whole(bill.logs)} (${whole(bill.logs / 10)})`),
         row("  requests and CPU", ({ bill }) => whole(bill.worker)),
-        row("  D1 rows", ({ bill }) => whole(bill.d1)),
-        row("  D1 storage", ({ d1StorageDollars }) => whole(d1StorageDollars)),
-        row("  objects", ({ bill, objectStorageDollars }) => whole(bill.object + objectStorageDollars)),
+        row("  D1 and object rows", ({ bill }) => `${whole(bill.d1)}, ${whole(bill.object)}`),
+        row("  storage", ({ storageDollars }) => whole(storageDollars)),
         row("  queues, plan", ({ bill }) => whole(bill.queue + PLAN_DOLLARS)),
       ],
     ),
