@@ -3,16 +3,23 @@ import { runChaos } from "../long-runs/chaos/run.ts";
 import { byEffort } from "../support/effort.ts";
 
 const SEED = 20_261_128;
+const TRIES = 3;
 
 describe("a service that is killed (contract sections 1, 5 and 8)", () => {
   it(
     "keeps every number and state it returned, one event a badge, and an exact copy by the feed, with SIGKILL under traffic",
     async () => {
-      const said: string[] = [];
       const length = byEffort({ kills: 1, drains: false }, { kills: 10, drains: true });
-      const options = { ...length, seed: SEED, clients: 4, maxLifeMilliseconds: 1500 };
-      const result = await runChaos({ ...options, say: (line) => said.push(line) });
-      const what = `seed ${SEED}: ${said.join("; ")}`;
+      const run = async (seed: number) => {
+        const said: string[] = [];
+        const options = { ...length, seed, clients: 4, maxLifeMilliseconds: 1500 };
+        const result = await runChaos({ ...options, say: (line) => said.push(line) });
+        return { ...result, what: `seed ${seed}: ${said.join("; ")}` };
+      };
+      let result = await run(SEED);
+      // On a busy machine every call that was under way may end before the kill takes effect.
+      for (let more = 1; more < TRIES && result.counts.lost === 0; more++) result = await run(SEED + more);
+      const { what } = result;
       // A run in which a kill met nothing that was answered, or nothing under way, would prove nothing.
       expect(result.badgesAtKills, what).toHaveLength(length.kills);
       expect(Math.min(...result.badgesAtKills), what).toBeGreaterThan(0);
