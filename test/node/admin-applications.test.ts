@@ -2,8 +2,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { applicationId } from "../../src/shared/identifiers.ts";
-import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { listApplications, setDisabled } from "../../src/admin/application.ts";
 import { createApplication, type NewApplication } from "../../src/admin/application-create.ts";
@@ -14,6 +12,7 @@ import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { openHomes } from "../../src/admin/session.ts";
+import { applicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, numberRange, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));

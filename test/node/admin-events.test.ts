@@ -3,8 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { and, eq } from "drizzle-orm";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application.ts";
 import { createApplication } from "../../src/admin/application-create.ts";
@@ -17,6 +15,7 @@ import { listEvents } from "../../src/admin/webhook.ts";
 import { replayEvent, replayExhausted } from "../../src/admin/webhook-replay.ts";
 import { showEvent } from "../../src/admin/webhook-show.ts";
 import { testEndpoint } from "../../src/admin/webhook-test.ts";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
 

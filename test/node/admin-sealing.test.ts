@@ -3,7 +3,6 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gt } from "drizzle-orm";
-import "../../src/admin/platform/quick-loading.ts";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application-create.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
