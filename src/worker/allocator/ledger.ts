@@ -111,6 +111,11 @@ export class Ledger {
    * few: they were left behind by a group that failed, or D1 refused the badge.
    */
   confirmGroup(leases: readonly { holder: HolderKey; number: number }[], written: HighWater = NO_BADGE_YET): void {
+    this.progress.note(written, leases.length === 0 ? undefined : this.#confirmNewer(leases));
+  }
+
+  /** @returns ID of the newest lease, if it is newer than the group before; no other lease up to it is left as new */
+  #confirmNewer(leases: readonly { holder: HolderKey; number: number }[]): number | undefined {
     const confirmed = JSON.stringify(leases.map(({ holder, number }) => [holder, number]));
     this.#sql.exec(
       `UPDATE lease SET confirmed = 1 FROM json_each(?) AS asked
@@ -124,7 +129,7 @@ export class Ledger {
       confirmed,
     );
     const newest = this.#first("SELECT max(id) AS id FROM lease WHERE id > (SELECT confirmed_through FROM progress)");
-    this.progress.note(written, newest?.id == null ? undefined : integer(newest.id));
+    return newest?.id == null ? undefined : integer(newest.id);
   }
 
   /** Whether a claimant may have the number of `holder`, an invitation. @param claimant null: anybody who is not known */
