@@ -59,6 +59,8 @@ async function workerd() {
     wrangler: { configPath: "./wrangler.toml" },
     remoteBindings: false,
     miniflare: {
+      // A copy of D1 near the caller: test/support/copy.ts.
+      d1Databases: ["TEST_COPY"],
       bindings: {
         SEALING_KEY_1: sealingKeys[0].privateKey,
         SEALING_KEY_2: sealingKeys[1].privateKey,

@@ -1,4 +1,5 @@
 import { toBase64 } from "./base64.ts";
+import { Bookmarks } from "./bookmarks.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
 import type { ProofKey } from "./proof-key.ts";
 import { Prover } from "./prover.ts";
@@ -17,6 +18,8 @@ export interface DeviceClientOptions extends ClientOptions {
    * signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
    */
   proofKey?: ProofKey | undefined;
+  /** The `bookmark` of an earlier client of this device. Default: the first call is served by the original database. */
+  bookmark?: string | undefined;
 }
 
 export interface SignOptions extends CallOptions {
@@ -29,13 +32,24 @@ export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
   readonly #prover: Prover | null;
+  readonly #bookmarks: Bookmarks;
   /** Of the last login; undefined before it, when the service chooses. */
   #badgeId: string | undefined;
 
-  constructor({ udid, proofKey, ...options }: DeviceClientOptions) {
+  constructor({ udid, proofKey, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
     this.#udid = udid;
     this.#prover = proofKey === undefined ? null : new Prover(proofKey, udid, options.now ?? Date.now);
+    this.#bookmarks = new Bookmarks(bookmark);
+  }
+
+  /**
+   * Lets the next call be served nearby (contract section 16). The client keeps and sends it by itself; an app that wants its
+   * next client to go on with it stores it after each call. Undefined: there is none, also after a call without a response;
+   * then forget a stored one.
+   */
+  get bookmark(): string | undefined {
+    return this.#bookmarks.current;
   }
 
   /**
@@ -53,6 +67,7 @@ export class DeviceClient {
       headers: { udid: this.#udid },
       body: { userId, metadata, invitationToken },
       prover: this.#prover,
+      bookmarks: this.#bookmarks,
       read: ({ status, body }) => readIssuedBadge(status, body),
       signal,
     });
@@ -75,6 +90,7 @@ export class DeviceClient {
       headers: { udid: this.#udid },
       body: { base64, badgeId },
       prover: this.#prover,
+      bookmarks: this.#bookmarks,
       read: ({ body }) => read(signature, body)?.signature ?? null,
       signal,
     });

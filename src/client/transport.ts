@@ -1,4 +1,5 @@
 import { parseRetryAfter } from "../shared/retry-after.ts";
+import type { Bookmarks } from "./bookmarks.ts";
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 import { isObject, parseJson } from "./json.ts";
 import type { CallOptions, CallSignal, ClientOptions, FetchInit, FetchResponse } from "./options.ts";
@@ -19,6 +20,8 @@ export interface Call<T> extends CallOptions {
   body?: unknown;
   /** Makes a `DPoP` header for each request that is sent. */
   prover?: Prover | null;
+  /** Has the `bookmark` header of each request that is sent. */
+  bookmarks?: Bookmarks;
   /** Reads a 2xx response; null if it is not what the contract says. */
   read: (response: JsonResponse) => T | null;
 }
@@ -100,11 +103,15 @@ export class Transport {
   }
 
   async #try<T>(call: Call<T>, init: PreparedRequest): Promise<T> {
-    let response = await this.#sendProven(call, init);
-    // Once: that a nonce is refused which was offered a moment ago is nothing that a third proof would change.
-    if (call.prover?.takeNonce(response)) response = await this.#sendProven(call, init);
+    const sent = call.bookmarks?.current;
+    const response = await this.#sendOrRenounce(call, init);
     const result = isSuccess(response.status) ? call.read(response) : null;
-    if (result !== null) return result;
+    if (result !== null) {
+      call.bookmarks?.take(response, sent);
+      return result;
+    }
+    // What is no response of the service's may hide that the call was carried out.
+    if (isSuccess(response.status) || response.status >= 500) call.bookmarks?.drop();
     throw new BadgeServiceError({
       status: response.status,
       error: response.error,
@@ -113,9 +120,24 @@ export class Transport {
     });
   }
 
-  /** Sends one request, with a proof of its own if the call needs one. */
-  async #sendProven({ path, prover, signal }: Call<unknown>, init: PreparedRequest): Promise<JsonResponse> {
+  /** Sends one request; a second one if the first proof was to have a nonce. */
+  async #sendOrRenounce(call: Call<unknown>, init: PreparedRequest): Promise<JsonResponse> {
+    try {
+      const response = await this.#sendProven(call, init);
+      // Once: that a nonce is refused which was offered a moment ago is nothing that a third proof would change.
+      return call.prover?.takeNonce(response) ? await this.#sendProven(call, init) : response;
+    } catch (error) {
+      if (error instanceof NoResponseError) call.bookmarks?.drop();
+      throw error;
+    }
+  }
+
+  /** Sends one request, with a bookmark if there is one, and with a proof of its own if the call needs one. */
+  async #sendProven(call: Call<unknown>, prepared: PreparedRequest): Promise<JsonResponse> {
+    const { path, prover, bookmarks, signal } = call;
     const url = `${this.#baseUrl}${path}`;
+    const bookmark = bookmarks?.current;
+    const init = bookmark === undefined ? prepared : { ...prepared, headers: { ...prepared.headers, bookmark } };
     if (!prover) return this.#send(url, init, signal);
     const dpop = await prover.prove({ ...init, url });
     // The key may have asked its user.

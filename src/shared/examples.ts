@@ -14,6 +14,8 @@ export const EXAMPLE_OTHER_BADGE = "1007352219";
 export const EXAMPLE_TOKEN = "inv_jqg4320bzqrp3gyqqe2m4c5mqe9hgnv2";
 export const EXAMPLE_EXPIRES_AT = "2027-01-22T18:00:00+01:00";
 export const EXAMPLE_REQUEST_ID = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+/** Of home 1. */
+export const EXAMPLE_BOOKMARK = "1.00000085-0000024c-00004c6d-8e61117bf38d7adb71b934ebbf891683";
 export const EXAMPLE_METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "4.2.0" };
 export const EXAMPLE_CLIENT_SIGNATURE = "GsnH9lTgaz27rVLwjf7++w==";
 

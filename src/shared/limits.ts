@@ -78,6 +78,15 @@ export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 /** Opened keys of each kind: signing keys, device keys, and webhook keys of each digest. */
 export const MAX_CACHED_KEYS = 1000;
 
+// The cache of a data centre
+/** Longest that the platform's cache may take: without it a key set or a list is only built anew. */
+export const CACHE_DEADLINE_MILLISECONDS = 500;
+/**
+ * Maximum age of a key set from the cache. As that of a cached application, so that no copy is without a new key when that key
+ * begins to sign (`URGENT_KEY_DELAY_SECONDS`).
+ */
+export const KEY_SET_CACHE_SECONDS = 20;
+
 // Status lists (contract section 14)
 /** Badges of one list. */
 export const STATUS_LIST_ENTRIES = 2 ** 17;
@@ -98,8 +107,6 @@ export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
 /** When it looks first; then half as often each time. */
 export const STATUS_LIST_FIRST_POLL_MILLISECONDS = 10;
 export const STATUS_LIST_MAX_POLL_MILLISECONDS = 100;
-/** Longest that the platform's cache may take: without it a list is only built anew. */
-export const CACHE_DEADLINE_MILLISECONDS = 500;
 
 // Leases of numbers
 /** Age at which an unconfirmed lease is settled against D1. */
@@ -135,7 +142,7 @@ export const MAX_LEASE_ATTEMPTS = 10;
 // Signing keys (contract section 10)
 /**
  * How long a new signing key is published before new badges get it. A key set may be cached for `PUBLIC_CACHE_SECONDS`, and
- * an isolate may serve one that is `APPLICATION_CACHE_SECONDS` old.
+ * an isolate or a data centre may serve one that is `APPLICATION_CACHE_SECONDS` old.
  */
 export const NEW_KEY_DELAY_SECONDS = 10 * 60;
 /** The same for `key rotate --now`, which allows 30 s; before that, an isolate may not know the key. */

@@ -71,8 +71,8 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
     const byServer = { applicationid: true, applicationsecret: true };
     const byOperation = Object.fromEntries(operations.map(({ name, operation }) => [name, headersOf(operation)]));
     expect(byOperation).toEqual({
-      "POST /v1/badge": { applicationid: true, udid: true, DPoP: false },
-      "POST /v1/badge/sign": { applicationid: true, udid: true, DPoP: false },
+      "POST /v1/badge": { applicationid: true, udid: true, DPoP: false, bookmark: false },
+      "POST /v1/badge/sign": { applicationid: true, udid: true, DPoP: false, bookmark: false },
       "GET /v1/badges": byServer,
       "GET /v1/users/{id}/badges": byServer,
       "GET /v1/badges/{id}": byServer,

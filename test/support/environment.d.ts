@@ -8,6 +8,8 @@ declare global {
       /** Public halves of the two sealing keys of this run. */
       TEST_SEALING_PUBLIC_KEYS: string[];
       TEST_MIGRATIONS: D1Migration[];
+      /** See test/support/copy.ts. */
+      TEST_COPY: D1Database;
       /** FUZZ_REQUESTS and FUZZ_SEED of the environment; empty where they are not set. */
       TEST_FUZZ: { requests: string; seed: string };
     }

@@ -1,6 +1,13 @@
 import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
-import { EXAMPLE_APPLICATION_ID, EXAMPLE_REQUEST_ID, EXAMPLE_SECRET, EXAMPLE_UDID } from "../../shared/examples.ts";
 import {
+  EXAMPLE_APPLICATION_ID,
+  EXAMPLE_BOOKMARK,
+  EXAMPLE_REQUEST_ID,
+  EXAMPLE_SECRET,
+  EXAMPLE_UDID,
+} from "../../shared/examples.ts";
+import {
+  KEY_SET_CACHE_SECONDS,
   MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
   NONCE_LIFETIME_SECONDS,
@@ -79,6 +86,19 @@ export const HEADERS: Record<string, Header> = {
     schema: { type: "string", pattern: "^[A-Za-z0-9._-]+$" },
     example: "1800000000.jq0Qd0yXb1m2Z3c4V5b6Nw",
   },
+  Bookmark: {
+    description:
+      "How new the database is that this response comes from. Send it back as `bookmark` of the device's next call, which can then be served nearby.",
+    required: true,
+    schema: { type: "string", pattern: "^[1-9][0-9]{0,2}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$" },
+    example: EXAMPLE_BOOKMARK,
+  },
+  Age: {
+    description: `Seconds since the response was made, if it is a copy from a cache; the service itself sends none that is older than ${KEY_SET_CACHE_SECONDS} s.`,
+    required: false,
+    schema: { type: "string", pattern: "^[0-9]+$" },
+    example: "7",
+  },
 };
 
 /** The three headers that identify the caller. */
@@ -136,6 +156,17 @@ export const PROOF_PARAMETER: Parameter = {
     "A proof of possession (RFC 9449) for exactly this request; see the guide. Needed for a badge that is bound to a key, and by applications that require proofs. Blank counts as missing.",
   required: false,
   schema: { type: "string", maxLength: MAX_PROOF_CHARACTERS },
+};
+
+/** The header that lets a copy of the database near the device respond. */
+export const BOOKMARK_PARAMETER: Parameter = {
+  name: "bookmark",
+  in: "header",
+  description:
+    "The `bookmark` of the device's last response; see the guide. Blank, malformed, or of an application elsewhere, it counts as missing.",
+  required: false,
+  schema: { type: "string" },
+  example: EXAMPLE_BOOKMARK,
 };
 
 /** A device calls: it has no secret. */

@@ -8,14 +8,17 @@ import {
   EXAMPLE_SIGNATURE_HEADER,
   EXAMPLE_TOKEN,
 } from "../../shared/examples.ts";
-import { BY_DEVICE, credentialParameters, PROOF_PARAMETER } from "./components.ts";
+import { BOOKMARK_PARAMETER, BY_DEVICE, credentialParameters, PROOF_PARAMETER } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorResponses, json } from "./parts.ts";
+import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
 /** Routes of devices. */
 
 const DEVICE_ROUTE = { anyOrigin: true };
+
+/** Of every response that is no refusal. */
+const grantedHeaders = () => ({ ...commonHeaders(DEVICE_ROUTE), bookmark: headerRef("Bookmark") });
 
 export const issueBadge = (): Operation => ({
   operationId: "issueBadge",
@@ -49,7 +52,7 @@ A request with a proof in \`DPoP\` that gets 201 **binds** the new badge to the 
 
 If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the proof (\`INVALID_PROOF\`, \`USE_DPOP_NONCE\`), then the invitation, then the key of the badge (\`INVALID_PROOF\`), then the state of badge and user. A blocked user who presents an unclaimed token gets 403 \`BLOCKED_USER\` before the key is looked at. A missing application ID is 422 here, and 401 on the other routes.`,
   security: BY_DEVICE,
-  parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER],
+  parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER, BOOKMARK_PARAMETER],
   requestBody: {
     description: "The user who has logged in. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
@@ -61,12 +64,12 @@ If several things are wrong, the first in this order is reported: application ID
   responses: {
     "200": {
       description: "The badge that this user device has already.",
-      headers: commonHeaders(DEVICE_ROUTE),
+      headers: grantedHeaders(),
       content: json(schemaRef("ExistingBadge"), { "An existing badge": { badgeId: EXAMPLE_BADGE } }),
     },
     "201": {
       description: "A new badge, or the badge of the invitation that was just claimed.",
-      headers: commonHeaders(DEVICE_ROUTE),
+      headers: grantedHeaders(),
       content: json(schemaRef("NewBadge"), {
         "A new badge": { badgeId: EXAMPLE_BADGE, publicKey: EXAMPLE_PUBLIC_KEY },
       }),
@@ -130,7 +133,7 @@ A badge that is not active signs nothing: 403 \`SUSPENDED_BADGE\`, \`REVOKED_BAD
 
 A missing application ID is 401 here.`,
   security: BY_DEVICE,
-  parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER],
+  parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER, BOOKMARK_PARAMETER],
   requestBody: {
     description: "The client's signature. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
@@ -142,7 +145,7 @@ A missing application ID is 401 here.`,
   responses: {
     "200": {
       description: "The signature of the service.",
-      headers: commonHeaders(DEVICE_ROUTE),
+      headers: grantedHeaders(),
       content: json(schemaRef("BadgeSignature"), { "A signature": { signature: EXAMPLE_SIGNATURE } }),
     },
     ...errorResponses(DEVICE_ROUTE, [

@@ -21,9 +21,12 @@ import { MEANINGS } from "./meanings.ts";
 import { describeError } from "./parts.ts";
 import { PROOF_GUIDE } from "./proof-guide.ts";
 
+/** What the contract promises (section 16); the service itself is a little stricter, because clocks differ. */
+const COPY_PROMISE_SECONDS = 90;
+
 /** The introduction of the reference, in Markdown. */
 export function guide(): string {
-  return [START, PROOF_GUIDE, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
+  return [START, PROOF_GUIDE, NEARBY, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
 }
 
 const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a copy of them, and receive a webhook for every new badge.
@@ -54,6 +57,12 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 Devices call with \`applicationid\` and \`udid\`, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
 
 Requests and responses are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601. Badge numbers are strings: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
+
+const NEARBY = `# Responses from nearby
+
+Every 200 and 201 of \`POST /v1/badge\` and \`POST /v1/badge/sign\` has a \`bookmark\` header. Send the last one back with the device's next call: then the nearest copy of the database may respond that is at least as new, and the call need not cross the world. The typed client does it by itself, as long as it lives; to go on after a restart, keep its \`bookmark\` and pass it to the next one. After a call without a response, send the next one without a bookmark: what that call has written is newer than the bookmark that you have.
+
+A copy only ever accepts a badge, and only if it is at most ${COPY_PROMISE_SECONDS} seconds old; every refusal, and everything that writes, is decided by the one original. So **a revocation is obeyed everywhere within ${COPY_PROMISE_SECONDS} seconds**, and at once for calls without a bookmark. A bookmark is no secret and no credential: a wrong one costs its sender at most a second.`;
 
 function errors(): string {
   const codes = Object.keys(PUBLIC_ERRORS).filter((code): code is ErrorCode => code in MEANINGS);

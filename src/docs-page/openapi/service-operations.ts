@@ -2,7 +2,7 @@ import { EXAMPLE_JWK } from "../../shared/examples.ts";
 import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorResponses, json } from "./parts.ts";
+import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
 import type { Operation, Schema } from "./types.ts";
 
 /** Routes without credentials. */
@@ -23,7 +23,7 @@ A disabled application keeps its key set: it gets no new signatures, but doors s
   responses: {
     "200": {
       description: "The key set.",
-      headers: commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }),
+      headers: { ...commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }), Age: headerRef("Age") },
       content: json(schemaRef("JwkSet"), { "One key": { keys: [EXAMPLE_JWK] } }),
     },
     ...errorResponses(KEY_SET_ROUTE, ["UNKNOWN_APPLICATION", "RATE_LIMITED", "UNAVAILABLE"]),

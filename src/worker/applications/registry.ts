@@ -76,6 +76,11 @@ export class ApplicationRegistry {
     return this.#cache.get(id)?.application.isDisabled === false;
   }
 
+  /** When D1 was asked for the cached application, in milliseconds; undefined: none is cached. */
+  loadedAt(id: ApplicationId): number | undefined {
+    return this.#cache.get(id)?.loadedAt;
+  }
+
   /** @param now milliseconds */
   isWrongSecret(id: ApplicationId, digest: string, now: number): boolean {
     const askedAt = this.#wrongSecrets.get(`${id} ${digest}`);

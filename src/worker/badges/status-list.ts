@@ -1,9 +1,10 @@
 import { CompactSign } from "jose";
 import { currentSigningKey } from "../../shared/credentials.ts";
-import { base64Url } from "../../shared/identifiers.ts";
+import { base64Url, parseApplicationId } from "../../shared/identifiers.ts";
 import {
   PLATFORM_DEADLINE_MILLISECONDS,
   STATUS_BITS,
+  STATUS_LIST_CACHE_SECONDS,
   STATUS_LIST_ENTRIES,
   STATUS_LIST_FIRST_POLL_MILLISECONDS,
   STATUS_LIST_MAX_POLL_MILLISECONDS,
@@ -13,10 +14,10 @@ import {
 import { refuse } from "../applications/authentication.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { type EdgeCopy, findEdgeCopy, shareEdgeCopy } from "../edge-copies.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findInactive } from "../storage/status-lists.ts";
-import { findShared, type ListCopy, share } from "./status-copies.ts";
 import { compress, packEntries } from "./status-entries.ts";
 import { firstPositionOf, indexesOf, listOf, listUri } from "./status-index.ts";
 
@@ -24,6 +25,25 @@ import { firstPositionOf, indexesOf, listOf, listUri } from "./status-index.ts";
 const STATUS_LIST_TYPE = "statuslist+jwt";
 
 const encoder = new TextEncoder();
+
+/**
+ * A copy of a status list that is found without asking D1 which application that is: an unknown one has none.
+ *
+ * @returns a compact JWS, at most `STATUS_LIST_CACHE_SECONDS` old
+ */
+export async function findListCopy(context: Context, applicationId: string, list: number): Promise<string | undefined> {
+  const { publicUrl, statusLists, registry, now } = context;
+  const id = parseApplicationId(applicationId);
+  if (publicUrl === null || id === undefined) return undefined;
+  const uri = listUri(publicUrl, id, list);
+  const own = statusLists.recall(uri, now());
+  if (own) return own.text;
+  // `readStatusList` looks for it on behalf of everybody who asks at the same time.
+  if (registry.recall(id, now()) !== undefined) return undefined;
+  const copy = await findEdgeCopy(context, uri, STATUS_LIST_CACHE_SECONDS);
+  if (copy) statusLists.copies.set(uri, copy);
+  return copy?.text;
+}
 
 /**
  * A status list of an application: a copy that is young enough, or built from D1.
@@ -44,11 +64,12 @@ export async function readStatusList(
   const { uri } = asked;
   const builder = {};
   const known = await recallOrBegin(context, asked, builder);
-  if (known) return known.jwt;
+  if (known) return known.text;
   try {
-    const copy = (await findShared(context, uri)) ?? (await build(context, asked));
+    const shared = await findEdgeCopy(context, uri, STATUS_LIST_CACHE_SECONDS);
+    const copy = shared ?? (await build(context, asked));
     statusLists.copies.set(uri, copy);
-    return copy.jwt;
+    return copy.text;
   } finally {
     if (statusLists.building.get(uri) === builder) statusLists.building.delete(uri);
   }
@@ -70,7 +91,7 @@ interface AskedList {
  * @returns undefined if the caller has to build one, for which others wait from now on
  * @throws Refusal; Unavailable when none was built for as long as D1 may take
  */
-async function recallOrBegin(context: Context, asked: AskedList, builder: object): Promise<ListCopy | undefined> {
+async function recallOrBegin(context: Context, asked: AskedList, builder: object): Promise<EdgeCopy | undefined> {
   const { statusLists, now } = context;
   const { application, list, uri } = asked;
   let awaited = statusLists.building.get(uri);
@@ -95,7 +116,7 @@ async function recallOrBegin(context: Context, asked: AskedList, builder: object
   throw new Unavailable("status list", new Error("no request could build it"));
 }
 
-async function build(context: Context, asked: AskedList): Promise<ListCopy> {
+async function build(context: Context, asked: AskedList): Promise<EdgeCopy> {
   const { application, list, uri, clientAddress } = asked;
   const { db, statusLists, refusedCalls, now } = context;
   // The age of the list counts from before the query to D1.
@@ -111,8 +132,8 @@ async function build(context: Context, asked: AskedList): Promise<ListCopy> {
   if (list > lastList) return refuseList(context, asked);
   const indexOf = await indexesOf(context, application, list);
   const lst = base64Url(await compress(packEntries(inactive, indexOf)));
-  const copy = { jwt: await sign(context, application, { uri, lst, builtAt }), builtAt };
-  share(context, uri, copy);
+  const copy = { text: await sign(context, application, { uri, lst, builtAt }), builtAt };
+  shareEdgeCopy(context, uri, copy, STATUS_LIST_CACHE_SECONDS);
   return copy;
 }
 

@@ -1,18 +1,21 @@
 import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
-import { requirePublisher } from "../applications/authentication.ts";
-import { publicJwks } from "../keys/jwks.ts";
+import { readKeySet } from "../keys/key-set.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { anyOrigin, cacheable, jsonResponse, methodNotAllowed } from "./response.ts";
+import { anyOrigin, cacheable, jsonResponse, methodNotAllowed, otherResponse } from "./response.ts";
 
 /** Routes without credentials: the public keys and the health check. */
 export const serviceRoutes = new Hono<HttpEnv>()
   .use("/v1/applications/:applicationId/jwks.json", anyOrigin)
   .get("/v1/applications/:applicationId/jwks.json", async (c) => {
-    const application = await requirePublisher(c.get("context"), clientAddress(c), c.req.param("applicationId"));
-    return cacheable(c, jsonResponse(c, await publicJwks(application)), `public, max-age=${PUBLIC_CACHE_SECONDS}`);
+    const { origin } = new URL(c.req.raw.url);
+    const keySet = await readKeySet(c.get("context"), origin, c.req.param("applicationId"), clientAddress(c));
+    const headers: [string, string][] = [["Content-Type", "application/json"]];
+    // HTTP caches keep it for a shorter time by that much (RFC 9111 section 4.2).
+    if (keySet.ageSeconds !== null) headers.push(["Age", String(keySet.ageSeconds)]);
+    return cacheable(c, otherResponse(c, keySet.json, 200, headers), `public, max-age=${PUBLIC_CACHE_SECONDS}`);
   })
   .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 

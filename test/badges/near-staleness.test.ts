@@ -1,0 +1,245 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { invite } from "../http/support/invitations.ts";
+import { call, serverHeaders } from "../support/http.ts";
+import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
+import { ALICE, FarPhone, outcome, phoneWithBadge, SIGNED, tick } from "./near-support.ts";
+
+beforeEach(() => {
+  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
+
+const BOTH = [
+  { name: "login", act: (phone: FarPhone) => phone.logIn() },
+  { name: "signature", act: (phone: FarPhone) => phone.sign() },
+];
+
+/** Alice's badge was revoked a moment ago, which the copy has not heard of. */
+async function revokedUnseen() {
+  const stage = await phoneWithBadge();
+  expect((await takeStep(stage.application, stage.badgeId, "revoke")).status).toBe(200);
+  return stage;
+}
+
+describe("a revocation is obeyed everywhere within 90 seconds (contract section 16)", () => {
+  it.each(BOTH)("by a $name beside a copy that stopped a moment before", async ({ act }) => {
+    const { phone } = await revokedUnseen();
+    passSeconds(80);
+    expect((await act(phone)).status).toBe(200);
+    passSeconds(10);
+    expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
+  });
+
+  it.each(BOTH)("at once by a $name without a bookmark", async ({ act }) => {
+    const { phone } = await revokedUnseen();
+    phone.bookmark = null;
+    expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
+  });
+
+  it.each(BOTH)("also by a $name with the oldest bookmark there can be", async ({ act }) => {
+    const { phone } = await revokedUnseen();
+    phone.bookmark = `1.00000000-00000000-00000000-${"0".repeat(32)}`;
+    passSeconds(90);
+    expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
+  });
+
+  it.each([
+    ["never had a mark of time", () => env.DB.prepare("DELETE FROM clock").run()],
+    ["has a mark of 90 seconds ago", () => env.DB.prepare("UPDATE clock SET ticked_at = ticked_at - 90000").run()],
+    ["has a mark of an hour ahead", () => env.DB.prepare("UPDATE clock SET ticked_at = ticked_at + 3600000").run()],
+  ])("at once beside a copy that %s", async (_, change) => {
+    const { application, phone, d1, badgeId } = await phoneWithBadge();
+    await change();
+    await d1.catchUp();
+    await takeStep(application, badgeId, "revoke");
+    for (const { act } of BOTH) expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
+  });
+
+  it("and a copy whose mark is three seconds ahead is not held to have none: clocks differ", async () => {
+    const { phone, d1 } = await phoneWithBadge();
+    await env.DB.prepare("UPDATE clock SET ticked_at = ticked_at + 3000").run();
+    await d1.catchUp();
+    for (const { act } of BOTH) expect((await act(phone)).trips.far).toBe(0);
+  });
+
+  it("and the sweep's next mark makes the copy recent again", async () => {
+    const { phone, d1 } = await phoneWithBadge();
+    passSeconds(90);
+    expect((await phone.logIn()).trips.far).toBeGreaterThan(0);
+    await tick();
+    await d1.catchUp();
+    expect((await phone.logIn()).trips.far).toBe(0);
+  });
+});
+
+describe("what a copy does not grant is decided at the primary (contract section 16)", () => {
+  it.each(BOTH)("a $name with a badge that the copy has suspended, and the primary resumed", async ({ act }) => {
+    const { application, phone, d1, badgeId } = await phoneWithBadge();
+    await takeStep(application, badgeId, "suspend");
+    await d1.catchUp();
+    await takeStep(application, badgeId, "resume");
+    expect((await act(phone)).status).toBe(200);
+  });
+
+  it.each(BOTH)("a $name with a badge that has ended by the clock, and got a later end", async ({ act }) => {
+    const { application, phone, d1, badgeId } = await phoneWithBadge();
+    await setEnd(application, badgeId, new Date(Date.now() + 5000).toISOString());
+    await d1.catchUp();
+    await setEnd(application, badgeId, null);
+    passSeconds(10);
+    expect((await act(phone)).status).toBe(200);
+  });
+
+  it("a badge that the copy does not have yet: the device gets that one, and none is used up", async () => {
+    const { application, d1 } = await phoneWithBadge({ size: 2 });
+    const badgeId = await issueTo(application, "other", "alice");
+    // The range is exhausted: the allocator has no number to try.
+    const other = new FarPhone(application, "other", d1);
+    expect(outcome(await other.logIn())).toBe(`200 ${badgeId}`);
+    expect(outcome(await other.sign())).toBe("200 signature");
+    const third = new FarPhone(application, "third", d1);
+    expect(outcome(await third.logIn())).toBe("503 NUMBERS_EXHAUSTED");
+  });
+
+  it("a badge that the copy does not have yet, while there are numbers", async () => {
+    const { application, d1 } = await phoneWithBadge();
+    const badgeId = await issueTo(application, "other", "alice");
+    expect(outcome(await new FarPhone(application, "other", d1).logIn())).toBe(`200 ${badgeId}`);
+    const { body } = await call("GET", "/v1/badges", { headers: serverHeaders(application) });
+    expect(body.badges).toHaveLength(2);
+  });
+
+  it("a revoked badge of a blocked user that the copy does not have: its state, not the block", async () => {
+    const { application, d1 } = await phoneWithBadge();
+    await issueTo(application, "other", "bob");
+    await block(application, "bob");
+    const other = new FarPhone(application, "other", d1);
+    expect(outcome(await other.logIn({ userId: "bob" }))).toBe("403 REVOKED_BADGE");
+    const another = new FarPhone(application, "another", d1);
+    expect(outcome(await another.logIn({ userId: "bob" }))).toBe("403 BLOCKED_USER");
+  });
+
+  it("a login that makes another badge the device's current one", async () => {
+    const { phone, d1 } = await phoneWithBadge();
+    await phone.logIn({ userId: "bob" });
+    await d1.catchUp();
+    await phone.logIn();
+    await d1.catchUp();
+    const { body } = await phone.sign();
+    const claims = JSON.parse(atob(String(body.signature).split(".")[1] ?? ""));
+    expect(claims.sub).toBe((await phone.logIn()).body.badgeId);
+  });
+});
+
+describe("a claim whose first look goes to a copy is decided by its write (contract section 16)", () => {
+  const invitedPhone = async () => {
+    const stage = await phoneWithBadge();
+    const invitation = await invite(stage.application);
+    await stage.d1.catchUp();
+    const claim = (phone = stage.phone, body: object = ALICE) =>
+      phone.logIn({ ...body, invitationToken: invitation.id });
+    const revoke = () =>
+      call("PATCH", `/v1/invitation/${invitation.id}/revoke`, { headers: serverHeaders(stage.application) });
+    return { ...stage, invitation, claim, revoke };
+  };
+
+  it("an invitation that the copy does not have is claimed", async () => {
+    const { phone, application } = await phoneWithBadge();
+    const { id, badgeId } = await invite(application);
+    phone.bookmark = null;
+    expect(outcome(await phone.logIn({ ...ALICE, invitationToken: id }))).toBe(`201 ${badgeId}`);
+  });
+
+  it.each([
+    ["the invitation was revoked", "410 REVOKED_INVITATION", ({ revoke }) => revoke()],
+    ["the user was blocked", "403 BLOCKED_USER", ({ application }) => block(application, "alice")],
+    [
+      "its badge was suspended",
+      "403 SUSPENDED_BADGE",
+      ({ application, badgeId }) => takeStep(application, badgeId, "suspend"),
+    ],
+    [
+      "its badge was revoked",
+      "403 REVOKED_BADGE",
+      ({ application, badgeId }) => takeStep(application, badgeId, "revoke"),
+    ],
+    [
+      "another device was faster",
+      "409 CLAIMED_INVITATION",
+      ({ application, d1, claim }) => claim(new FarPhone(application, "faster", d1), { userId: "bob" }),
+    ],
+  ] satisfies [string, string, (stage: Awaited<ReturnType<typeof invitedPhone>>) => Promise<unknown>][])(
+    "is refused when %s, which the copy has not heard of: %s",
+    async (_, refusal, change) => {
+      const stage = await invitedPhone();
+      await change(stage);
+      expect(outcome(await stage.claim())).toBe(refusal);
+    },
+  );
+
+  it.each([["suspended, and the primary resumed", "suspend", "resume"]] as const)(
+    "supersedes a badge that the copy has %s",
+    async (_, first, second) => {
+      const { application, d1, badgeId, claim, invitation } = await invitedPhone();
+      await takeStep(application, badgeId, first);
+      await d1.catchUp();
+      await takeStep(application, badgeId, second);
+      expect(outcome(await claim())).toBe(`201 ${invitation.badgeId}`);
+    },
+  );
+
+  it("is granted once: the response of a claim that the copy has not heard of is the badge that it made", async () => {
+    const { claim, invitation } = await invitedPhone();
+    expect(outcome(await claim())).toBe(`201 ${invitation.badgeId}`);
+    expect(outcome(await claim())).toBe(`200 ${invitation.badgeId}`);
+  });
+});
+
+describe("a copy that is out of order counts as a miss (contract section 16)", () => {
+  it.each([
+    { behaviour: "fails", least: 0, most: 900 },
+    { behaviour: "hangs", least: 900, most: 3000 },
+  ] as const)(
+    "when it $behaviour, the primary responds, after a second at most",
+    async ({ behaviour, least, most }) => {
+      const { phone, d1, application } = await phoneWithBadge();
+      const { id } = await invite(application);
+      d1.behaviour = behaviour;
+      const acts = [() => phone.logIn(), () => phone.sign(), () => phone.logIn({ ...ALICE, invitationToken: id })];
+      for (const act of acts) {
+        const startedAt = performance.now();
+        const { status, trips } = await act();
+        const took = performance.now() - startedAt;
+        expect([status < 300, trips.copy, trips.primary]).toEqual([true, 1, 1]);
+        expect(took).toBeGreaterThan(least);
+        expect(took).toBeLessThan(most);
+      }
+    },
+  );
+
+  it("a new badge is not asked of the allocator before the primary has none", async () => {
+    const { d1, application, badgeId } = await phoneWithBadge();
+    d1.behaviour = "fails";
+    const again = new FarPhone(application, "phone", d1);
+    const { body, trips } = await again.logIn();
+    expect([body.badgeId, trips]).toEqual([badgeId, { copy: 1, primary: 1, object: 0, far: 2 }]);
+  });
+
+  it("is written to the log, so that somebody sees it", async () => {
+    const { phone, d1 } = await phoneWithBadge();
+    d1.behaviour = "fails";
+    const warnings = vi.spyOn(console, "warn").mockImplementation(() => {});
+    warnings.mockClear();
+    await phone.sign(SIGNED);
+    expect(warnings.mock.calls.map(([line]) => JSON.parse(String(line)))).toMatchObject([
+      { level: "warn", event: "near-read-failed" },
+    ]);
+  });
+});

@@ -1,0 +1,98 @@
+import { env } from "cloudflare:workers";
+import { expect, vi } from "vitest";
+import { z } from "zod";
+import { tickClock } from "../../src/worker/storage/clock.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { aroundAllocators } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { FarD1 } from "../support/copy.ts";
+import type { Answer } from "../support/http.ts";
+import { objectsSendTo, queueThat } from "../support/queue.ts";
+
+export const BADGE = "/v1/badge";
+export const SIGN = "/v1/badge/sign";
+export const SIGNED = { base64: "aGVsbG8=" };
+export const ALICE = { userId: "alice" };
+
+/** Writes the mark of time of this moment, as the sweep does every minute. */
+export const tick = (): Promise<number> => tickClock(new Database(env.DB), 0, Date.now());
+
+const requestLine = z.object({ event: z.literal("request"), d1RoundTrips: z.number(), farTrips: z.number() });
+
+/** What a call asked for. `far`: what its line in the log says. */
+export interface Trips {
+  /** Of a copy of D1 near the caller. */
+  copy: number;
+  primary: number;
+  object: number;
+  far: number;
+}
+
+/** A phone far from the primary of D1, with a copy of D1 nearby. */
+export class FarPhone {
+  readonly application: TestApplication;
+  readonly udid: string;
+  readonly d1: FarD1;
+  /** What it sends next. */
+  bookmark: string | null = null;
+
+  constructor(application: TestApplication, udid: string, d1: FarD1) {
+    this.application = application;
+    this.udid = udid;
+    this.d1 = d1;
+  }
+
+  /** Calls as a phone does, and keeps the bookmark of the response. */
+  async call(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer & { trips: Trips }> {
+    const { application, udid, d1, bookmark } = this;
+    let object = 0;
+    const before = { copy: d1.copyTrips, primary: d1.primaryTrips };
+    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+    lines.mockClear();
+    const WEBHOOKS = queueThat(() => {});
+    objectsSendTo(WEBHOOKS);
+    const ALLOCATOR = aroundAllocators((_, go) => {
+      object++;
+      return go();
+    });
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, WEBHOOKS, ALLOCATOR, DB: d1.binding };
+    const all = { applicationid: application.id, udid, ...(bookmark !== null && { bookmark }), ...headers };
+    const request = new Request(`https://badges.example${path}`, {
+      method: "POST",
+      headers: all,
+      body: JSON.stringify(body),
+    });
+    const answer = await callWith(bindings, request);
+    const [copy, primary] = [d1.copyTrips - before.copy, d1.primaryTrips - before.primary];
+    const line = requestLine.parse(lines.mock.calls.map(([text]) => JSON.parse(String(text))).at(-1));
+    expect(line.d1RoundTrips).toBe(copy + primary);
+    this.bookmark = answer.headers.get("bookmark") ?? this.bookmark;
+    return { ...answer, trips: { copy, primary, object, far: line.farTrips } };
+  }
+
+  logIn(body: object = ALICE) {
+    return this.call(BADGE, body);
+  }
+
+  sign(body: object = SIGNED) {
+    return this.call(SIGN, body);
+  }
+}
+
+/** A phone with a badge of alice and the bookmark of its login. The copy is up to date and has this minute's mark of time. */
+export async function phoneWithBadge(options: Parameters<typeof createApplication>[0] = {}) {
+  const application = await createApplication(options);
+  const d1 = await FarD1.create();
+  const phone = new FarPhone(application, "phone", d1);
+  const issued = await phone.logIn();
+  expect(issued.status).toBe(201);
+  const badgeId = String(issued.body.badgeId);
+  await tick();
+  await d1.catchUp();
+  return { application, d1, phone, badgeId };
+}
+
+/** The status and the code, or the badge. */
+export const outcome = ({ status, body }: Answer): string =>
+  `${status} ${body.error ?? body.badgeId ?? (typeof body.signature === "string" ? "signature" : "")}`;

@@ -1,0 +1,221 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { hoursAhead, invite } from "../http/support/invitations.ts";
+import { expectDocumented } from "../support/documented.ts";
+import { takeStep } from "./life-support.ts";
+import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED } from "./near-support.ts";
+
+beforeEach(() => {
+  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+});
+
+type Stage = Awaited<ReturnType<typeof phoneWithBadge>>;
+
+const withoutBookmark = ({ application, d1 }: Stage) => new FarPhone(application, "phone", d1);
+const onNewDevice = ({ application, d1 }: Stage) => new FarPhone(application, "another phone", d1);
+
+/** Every call begins with an application that the isolate knows, and a copy of D1 that is up to date. */
+const CALLS: {
+  name: string;
+  act: (stage: Stage) => ReturnType<FarPhone["call"]>;
+  status: number;
+  trips: Awaited<ReturnType<FarPhone["call"]>>["trips"];
+}[] = [
+  {
+    name: "a login with a bookmark",
+    act: ({ phone }) => phone.logIn(),
+    status: 200,
+    trips: { copy: 1, primary: 0, object: 0, far: 0 },
+  },
+  {
+    name: "a signature with a bookmark",
+    act: ({ phone }) => phone.sign(),
+    status: 200,
+    trips: { copy: 1, primary: 0, object: 0, far: 0 },
+  },
+  {
+    name: "a signature of one badge, with a bookmark",
+    act: ({ phone, badgeId }) => phone.sign({ ...SIGNED, badgeId }),
+    status: 200,
+    trips: { copy: 1, primary: 0, object: 0, far: 0 },
+  },
+  {
+    name: "a login without a bookmark",
+    act: (stage) => withoutBookmark(stage).logIn(),
+    status: 200,
+    trips: { copy: 1, primary: 1, object: 0, far: 1 },
+  },
+  {
+    name: "a signature without a bookmark",
+    act: (stage) => withoutBookmark(stage).sign(),
+    status: 200,
+    trips: { copy: 0, primary: 1, object: 0, far: 1 },
+  },
+  {
+    name: "a new badge",
+    act: (stage) => onNewDevice(stage).logIn(),
+    status: 201,
+    trips: { copy: 1, primary: 0, object: 1, far: 1 },
+  },
+  {
+    name: "a new badge with a bookmark: another user of the device",
+    act: ({ phone }) => phone.logIn({ userId: "bob" }),
+    status: 201,
+    trips: { copy: 1, primary: 0, object: 1, far: 1 },
+  },
+  {
+    name: "a claimed invitation",
+    act: async ({ application, d1, phone }) => {
+      const { id } = await invite(application);
+      await d1.catchUp();
+      return phone.logIn({ ...ALICE, invitationToken: id });
+    },
+    status: 201,
+    trips: { copy: 1, primary: 0, object: 1, far: 1 },
+  },
+  {
+    name: "a claim that is repeated",
+    act: async ({ application, d1, phone }) => {
+      const { id } = await invite(application);
+      await phone.logIn({ ...ALICE, invitationToken: id });
+      await d1.catchUp();
+      return phone.logIn({ ...ALICE, invitationToken: id });
+    },
+    status: 200,
+    trips: { copy: 1, primary: 1, object: 0, far: 1 },
+  },
+  {
+    name: "an invitation",
+    act: ({ phone }) => phone.call("/v1/invitation", { expiresAt: hoursAhead(1) }),
+    status: 201,
+    trips: { copy: 0, primary: 0, object: 1, far: 1 },
+  },
+  {
+    name: "a login with new metadata",
+    act: ({ phone }) => phone.logIn({ ...ALICE, metadata: { os: "iOS" } }),
+    status: 200,
+    trips: { copy: 1, primary: 2, object: 0, far: 2 },
+  },
+];
+
+describe("the far trips of a call beside a copy of D1 (contract section 16)", () => {
+  it.each(CALLS)("$name: $trips.far", async ({ act, status, trips }) => {
+    const answer = await act(await phoneWithBadge());
+    expect([answer.status, answer.trips]).toEqual([status, trips]);
+  });
+});
+
+const FORM = /^1\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$/;
+
+describe("the bookmark of a response (contract section 16)", () => {
+  it("is there with each 200 and 201, wherever the response comes from", async () => {
+    const stage = await phoneWithBadge();
+    for (const { name, act, status } of CALLS.filter(({ name }) => name !== "an invitation")) {
+      await stage.d1.catchUp();
+      const answer = await act(stage);
+      expect([name, answer.headers.get("bookmark")]).toEqual([name, expect.stringMatching(FORM)]);
+      expect([200, 201]).toContain(answer.status);
+      const { headers, body } = answer;
+      const path = name.includes("signature") ? SIGN : BADGE;
+      if (answer.status === status)
+        expectDocumented({ method: "POST", path, status, headers, body: JSON.stringify(body) });
+    }
+  });
+
+  it("is not there with a refusal", async () => {
+    const { application, phone, badgeId } = await phoneWithBadge();
+    await takeStep(application, badgeId, "suspend");
+    phone.bookmark = null;
+    const refusals = [
+      await phone.logIn(),
+      await phone.sign(),
+      await phone.sign({ ...SIGNED, badgeId: "1" }),
+      await phone.logIn({ ...ALICE, invitationToken: "inv_unknown" }),
+      await phone.logIn({}),
+    ];
+    expect(refusals.map(({ status, headers }) => [status, headers.get("bookmark")])).toEqual([
+      [403, null],
+      [403, null],
+      [404, null],
+      [404, null],
+      [422, null],
+    ]);
+  });
+
+  it("of a write makes the next call wait for a copy that has it", async () => {
+    const { phone, d1, application } = await phoneWithBadge();
+    const { id, badgeId } = await invite(application);
+    expect((await phone.logIn({ ...ALICE, invitationToken: id })).status).toBe(201);
+    const signing = phone.sign();
+    await scheduler.wait(200);
+    await d1.catchUp();
+    const { status, body, trips } = await signing;
+    expect([status, trips]).toEqual([200, { copy: 1, primary: 0, object: 0, far: 0 }]);
+    expect(JSON.parse(atob(String(body.signature).split(".")[1] ?? "")).sub).toBe(badgeId);
+  });
+
+  it("of a write, when the copy stays behind: a second later the primary responds", async () => {
+    const { phone } = await phoneWithBadge();
+    const { body } = await phone.logIn({ userId: "bob" });
+    const startedAt = performance.now();
+    const { status, trips, body: repeated } = await phone.logIn({ userId: "bob" });
+    expect([status, repeated.badgeId, trips]).toEqual([200, body.badgeId, { copy: 1, primary: 1, object: 0, far: 2 }]);
+    expect(performance.now() - startedAt).toBeGreaterThan(900);
+  });
+});
+
+describe("a bookmark that is not one (contract section 16)", () => {
+  const VALID = "00000000-00000001-00000000-00000000000000000000000000000000";
+  const NONE = [
+    ["blank", " "],
+    ["D1's own words for any copy", "first-unconstrained"],
+    ["the same with a home", "1.first-unconstrained"],
+    ["without a home", VALID],
+    ["another home's", `2.${VALID}`],
+    ["a home with a leading zero", `01.${VALID}`],
+    ["in capital letters", `1.${VALID.replace("1-", "A-")}`],
+    ["too long", `1.${VALID}0`],
+    ["two of them", `1.${VALID}, 1.${VALID}`],
+  ] as const;
+
+  it.each(NONE)("counts as none: %s", async (_, bookmark) => {
+    const { phone } = await phoneWithBadge();
+    phone.bookmark = bookmark;
+    const { status, trips } = await phone.sign();
+    expect([status, trips]).toEqual([200, { copy: 0, primary: 1, object: 0, far: 1 }]);
+  });
+
+  it("costs its sender a second when it is forged, and gets a true one", async () => {
+    const { phone } = await phoneWithBadge();
+    const forged = `1.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`;
+    for (const act of [() => phone.logIn(), () => phone.sign()]) {
+      phone.bookmark = forged;
+      const startedAt = performance.now();
+      const { status, trips } = await act();
+      expect([status, trips]).toEqual([200, { copy: 1, primary: 1, object: 0, far: 2 }]);
+      expect(performance.now() - startedAt).toBeGreaterThan(900);
+      expect(phone.bookmark).toMatch(/^1\.0{8}-/);
+    }
+  });
+});
+
+describe("the far trips of a call where D1 has no copy, or the primary is the nearest (contract section 16)", () => {
+  it.each([
+    { name: "a login", act: (phone: FarPhone) => phone.logIn() },
+    { name: "a signature", act: (phone: FarPhone) => phone.sign() },
+  ])("$name with a bookmark and without: 1", async ({ act }) => {
+    const { phone, d1 } = await phoneWithBadge();
+    d1.behaviour = "is missing";
+    for (const bookmark of [phone.bookmark, null]) {
+      phone.bookmark = bookmark;
+      const { status, trips } = await act(phone);
+      expect([status, trips]).toEqual([200, { copy: 0, primary: 1, object: 0, far: 1 }]);
+    }
+  });
+
+  it("a new badge: 2, the primary and the object", async () => {
+    const stage = await phoneWithBadge();
+    stage.d1.behaviour = "is missing";
+    const { status, trips } = await onNewDevice(stage).logIn();
+    expect([status, trips]).toEqual([201, { copy: 0, primary: 1, object: 1, far: 2 }]);
+  });
+});

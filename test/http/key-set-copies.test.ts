@@ -1,0 +1,159 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { makeSigningKey } from "../../src/shared/credentials.ts";
+import { ApplicationRegistry } from "../../src/worker/applications/registry.ts";
+import { StatusLists } from "../../src/worker/badges/status-copies.ts";
+import { findListCopy } from "../../src/worker/badges/status-list.ts";
+import { readKeySet } from "../../src/worker/keys/key-set.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { getList } from "../badges/status-support.ts";
+import { newAddress } from "../support/address.ts";
+import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { testContext } from "../support/context.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { call } from "../support/http.ts";
+
+const ORIGIN = "https://badges.example";
+
+beforeEach(() => {
+  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
+
+const keySet = z.object({ keys: z.array(z.object({ kid: z.string() })) });
+
+/** An isolate that has just started, in this data centre unless it is given another cache. */
+function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) {
+  let trips = 0;
+  const db = new Database(
+    aroundD1(env.DB, (_, send) => {
+      trips++;
+      return send();
+    }),
+  );
+  const fresh = { registry: new ApplicationRegistry(), statusLists: new StatusLists() };
+  const { context, deferred } = testContext({ db, edgeCache, ...fresh });
+  return {
+    context,
+    trips: () => trips,
+    /** @returns the key IDs, once the set is in the cache too */
+    async read({ id }: { id: string }, origin = ORIGIN) {
+      const { json, ageSeconds } = await readKeySet(context, origin, id, newAddress());
+      await Promise.all(deferred);
+      return { kids: keySet.parse(JSON.parse(json)).keys.map(({ kid }) => kid), ageSeconds };
+    },
+  };
+}
+
+async function addKey({ id }: TestApplication): Promise<string> {
+  const { kid, publicKey, sealed, sealingVersion } = await makeSigningKey(await testSealer(), id);
+  await env.DB.prepare(
+    "INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+  )
+    .bind(id, kid, publicKey, sealed, sealingVersion, Date.now())
+    .run();
+  return kid;
+}
+
+describe("a key set comes from the data centre's cache (contract section 16)", () => {
+  it("without asking D1, also for an isolate that has just started", async () => {
+    const application = await createApplication();
+    const { kids } = await newIsolate().read(application);
+    passSeconds(7);
+    const other = newIsolate();
+    expect(await other.read(application)).toEqual({ kids, ageSeconds: 7 });
+    expect(other.trips()).toBe(0);
+  });
+
+  it("has a new key at most 20 seconds after it was published, before that key signs anything (contract section 10)", async () => {
+    const application = await createApplication();
+    const reader = newIsolate();
+    // Its copy is made of what it read a while ago.
+    await reader.read(application);
+    const kid = await addKey(application);
+    passSeconds(19);
+    expect((await newIsolate().read(application)).kids).not.toContain(kid);
+    passSeconds(1);
+    for (const isolate of [newIsolate(), reader]) expect((await isolate.read(application)).kids).toContain(kid);
+  });
+
+  it("when the cache keeps it for longer than it was told to, a new one is made", async () => {
+    const kept = new Map<unknown, Response>();
+    const edgeCache: Cache = {
+      match: async (url) => kept.get(url)?.clone(),
+      put: async (url, response) => void kept.set(url, response),
+      delete: async () => false,
+    };
+    const application = await createApplication();
+    await newIsolate({ edgeCache }).read(application);
+    expect(kept.size).toBe(1);
+    passSeconds(20);
+    const other = newIsolate({ edgeCache });
+    expect((await other.read(application)).ageSeconds).toBeNull();
+    expect(other.trips()).toBe(1);
+  });
+
+  it.each([
+    ["fails", () => Promise.reject(new Error("no"))],
+    ["never responds", () => new Promise<never>(() => {})],
+  ])("and when the cache %s, from D1", async (_, fail) => {
+    const application = await createApplication();
+    const isolate = newIsolate({ edgeCache: { match: fail, put: fail, delete: async () => false } });
+    expect((await isolate.read(application)).kids).toHaveLength(1);
+  });
+
+  it("is another one for each application and each origin", async () => {
+    const [one, other] = [await createApplication(), await createApplication()];
+    const { kids } = await newIsolate().read(one);
+    expect((await newIsolate().read(other)).kids).not.toEqual(kids);
+    const elsewhere = newIsolate();
+    await elsewhere.read(one, "https://elsewhere.example");
+    expect(elsewhere.trips()).toBe(1);
+  });
+
+  it("tells its age, so that HTTP caches do not keep it for longer than five minutes in all", async () => {
+    const application = await createApplication();
+    // Another isolate of this data centre has made it.
+    await newIsolate().read(application);
+    passSeconds(5);
+    const { status, headers } = await call("GET", `/v1/applications/${application.id}/jwks.json`);
+    expect([status, headers.get("age"), headers.get("cache-control")]).toEqual([200, "5", "public, max-age=300"]);
+    const first = await call("GET", `/v1/applications/${(await createApplication()).id}/jwks.json`);
+    expect([first.status, first.headers.get("age")]).toEqual([200, null]);
+  });
+
+  it("is not there for an unknown application, and guessing fills no cache", async () => {
+    const put = vi.spyOn(caches.default, "put");
+    const { status, body } = await call("GET", "/v1/applications/app_0123456789abcdefghjk/jwks.json");
+    expect([status, body]).toEqual([404, { error: "UNKNOWN_APPLICATION" }]);
+    expect(put).not.toHaveBeenCalled();
+  });
+});
+
+describe("a status list comes from the data centre's cache (contract section 16)", () => {
+  it("without asking D1 which application that is", async () => {
+    const application = await createApplication({ statusList: true });
+    const { text } = await getList(application);
+    const { context, trips } = newIsolate();
+    expect(await findListCopy(context, application.id, 0)).toBe(text);
+    // From then on from its own memory.
+    vi.spyOn(caches.default, "match").mockRejectedValue(new Error("no"));
+    expect(await findListCopy(context, application.id, 0)).toBe(text);
+    expect(trips()).toBe(0);
+  });
+
+  it("and is not younger by that: after 20 seconds there is none", async () => {
+    const application = await createApplication({ statusList: true });
+    await getList(application);
+    passSeconds(20);
+    expect(await findListCopy(newIsolate().context, application.id, 0)).toBeUndefined();
+  });
+});

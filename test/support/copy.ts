@@ -1,0 +1,97 @@
+import { applyD1Migrations } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { type AroundTrip, aroundD1 } from "./d1.ts";
+
+/** What the calls of a device read. */
+const TABLES = ["badge", "invitation", "blocked_user", "clock"] as const;
+
+/** Longer than the service waits for a copy. Without an end, a test would leave loops behind. */
+const MAX_WAIT_MILLISECONDS = 4000;
+
+/** What becomes of a query that a copy may respond to: it does, it fails or hangs, or there is none and the primary responds. */
+export type Behaviour = "responds" | "fails" | "hangs" | "is missing";
+
+/**
+ * D1 far away, with one copy of it near the caller: a real database that is as new as the last `catchUp`. What is asked for
+ * with a newer bookmark than that waits for the next one, as D1 has it (D1: Sessions API).
+ */
+export class FarD1 {
+  /** Calls that the primary got. */
+  primaryTrips = 0;
+  /** Calls that the copy got, also those that it did not respond to. */
+  copyTrips = 0;
+  behaviour: Behaviour = "responds";
+  /** D1 as the service sees it. */
+  readonly binding: D1Database;
+  /** The primary's bookmark when the copy caught up. */
+  #bookmark = "";
+
+  private constructor(around: AroundTrip) {
+    const primary = aroundD1(env.DB, (statements, send) => {
+      this.primaryTrips++;
+      return around(statements, send);
+    });
+    this.binding = new Proxy(primary, {
+      get: (target, method) => {
+        if (method !== "withSession") return Reflect.get(target, method);
+        return (constraint: string) =>
+          constraint === "first-primary" || this.behaviour === "is missing"
+            ? target.withSession(constraint)
+            : this.#nearSession(constraint);
+      },
+    });
+  }
+
+  /** The copy has caught up. */
+  static async create(around: AroundTrip = (_, send) => send()): Promise<FarD1> {
+    await applyD1Migrations(env.TEST_COPY, env.TEST_MIGRATIONS);
+    const d1 = new FarD1(around);
+    await d1.catchUp();
+    return d1;
+  }
+
+  async catchUp(): Promise<void> {
+    const session = env.DB.withSession("first-primary");
+    // What is read afterwards is at least as new.
+    await session.prepare("SELECT 1").all();
+    const tables = await Promise.all(
+      TABLES.map(async (table) => ({ table, ...(await env.DB.prepare(`SELECT * FROM ${table}`).all()) })),
+    );
+    await env.TEST_COPY.batch(
+      tables.flatMap(({ table, results }) => [
+        env.TEST_COPY.prepare(`DELETE FROM ${table}`),
+        ...results.map((row) =>
+          env.TEST_COPY.prepare(
+            `INSERT INTO ${table} (${Object.keys(row)}) VALUES (${Object.keys(row).map(() => "?")})`,
+          ).bind(...Object.values(row)),
+        ),
+      ]),
+    );
+    this.#bookmark = session.getBookmark() ?? "";
+  }
+
+  #nearSession(constraint: string): D1DatabaseSession {
+    const wanted = constraint === "first-unconstrained" ? "" : constraint;
+    let seen: string | null = null;
+    const ask = async (statement: D1PreparedStatement) => {
+      this.copyTrips++;
+      if (this.behaviour === "fails") throw new Error("D1_ERROR: the copy is out of order");
+      const isWaiting = () => this.behaviour === "hangs" || this.#bookmark < wanted;
+      for (let waited = 0; isWaiting() && waited < MAX_WAIT_MILLISECONDS; waited += 5) await scheduler.wait(5);
+      if (isWaiting()) throw new Error("D1_ERROR: the copy has waited for too long");
+      const { meta, ...result } = await statement.all();
+      seen = this.#bookmark > wanted ? this.#bookmark : wanted;
+      return { ...result, meta: { ...meta, served_by_primary: false } };
+    };
+    const prepare = (sql: string) => ({
+      bind: (...parameters: unknown[]) => ({ all: () => ask(env.TEST_COPY.prepare(sql).bind(...parameters)) }),
+    });
+    return new Proxy(env.TEST_COPY.withSession(), {
+      get: (_, method) => {
+        if (method === "prepare") return prepare;
+        if (method === "getBookmark") return () => seen;
+        throw new Error(`the service does not call ${String(method)} of a session near the caller`);
+      },
+    });
+  }
+}
