@@ -9,6 +9,13 @@ export function App() {
   const [session, setSession] = useState<Session | null>(null);
   const [end, setEnd] = useState<SessionEnd | null>(null);
   useEffect(() => (session === null ? undefined : watchIdle(() => session.end("idle"))), [session]);
+  // A browser keeps a page that one leaves, with its memory, and shows it again on Back.
+  useEffect(() => {
+    if (session === null) return undefined;
+    const leave = () => session.end("left");
+    addEventListener("pagehide", leave);
+    return () => removeEventListener("pagehide", leave);
+  }, [session]);
   const forget = (reason: SessionEnd) => {
     setSession(null);
     setEnd(reason);

@@ -1,4 +1,5 @@
 import { type Application, BadgeServiceError, ServerClient } from "../client/index.ts";
+import { Known } from "./known.ts";
 
 /** After so long without a key or a pointer the tab forgets the secret (contract section 19). */
 export const IDLE_LIMIT_MILLISECONDS = 60 * 60 * 1000;
@@ -9,8 +10,8 @@ const LONGEST_WAIT_SECONDS = 5;
 
 const UDID_RANDOM_BYTES = 16;
 
-/** Why a session ended. `refused`: the service no longer accepts the secret. */
-export type SessionEnd = "signed-out" | "idle" | "refused";
+/** Why a session ended. `refused`: the service no longer accepts the secret. `left`: the tab showed another page. */
+export type SessionEnd = "signed-out" | "idle" | "refused" | "left";
 
 /** The work of a session that has ended meanwhile. Nobody sees its result. */
 export class SessionEnded extends Error {
@@ -20,6 +21,7 @@ export class SessionEnded extends Error {
 /** One sign-in. It is the only place that holds the secret, in memory, until it ends. */
 export class Session {
   readonly application: Application;
+  readonly known = new Known();
   /**
    * Who invites, for `POST /v1/invitation` (contract section 5). No phone does: it names this sign-in, at random, so that
    * nobody who lacks the secret can revoke the invitation as its creator.

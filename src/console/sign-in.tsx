@@ -1,10 +1,11 @@
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { explain } from "./parts/problems.ts";
 import { Session, type SessionEnd } from "./session.ts";
 
 const END_TEXTS: Readonly<Record<SessionEnd, string>> = {
   "signed-out": "You are signed out. This tab has forgotten the secret.",
   idle: "You were signed out after an hour without activity. This tab has forgotten the secret.",
+  left: "You left this page, so this tab has forgotten the secret.",
   refused: "The service no longer accepts your secret. Sign in again, or ask your administrator for a new one.",
 };
 
@@ -20,19 +21,30 @@ export function SignIn(props: {
   const secret = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
+  const note = useRef<HTMLParagraphElement>(null);
+  // What had the focus is gone with the session.
+  useLayoutEffect(() => note.current?.focus(), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy || id.current === null || secret.current === null) return;
     const credentials = { applicationId: id.current.value.trim(), applicationSecret: secret.current.value.trim() };
-    setBusy(true);
     setProblem(null);
+    for (const [field, name] of [
+      [id.current, "The application ID"],
+      [secret.current, "The secret"],
+    ] as const) {
+      if (/^[\x21-\x7e]+$/.test(field.value.trim())) continue;
+      setProblem(`${name} cannot be right: it is made of letters, digits, - and _.`);
+      field.focus();
+      return field.select();
+    }
+    setBusy(true);
     try {
-      if (!isSendable(credentials)) throw new Error("cannot be sent");
       const session = await Session.signIn(credentials, onEnd);
       secret.current.value = "";
       onSignIn(session);
     } catch (error) {
-      setProblem(isSendable(credentials) ? explain(error) : NOT_SENDABLE);
+      setProblem(explain(error));
       setBusy(false);
       secret.current?.focus();
       secret.current?.select();
@@ -42,7 +54,7 @@ export function SignIn(props: {
     <main class="sign-in">
       <h1>Sign in</h1>
       {end !== null && problem === null && (
-        <p class="note" role="status">
+        <p class="note" role="status" tabIndex={-1} ref={note}>
           {END_TEXTS[end]}
         </p>
       )}
@@ -63,8 +75,8 @@ export function SignIn(props: {
           />
         </label>
         <p id="secret-use" class="hint">
-          Your own secret, or the application's. It stays in this tab's memory and is forgotten when you sign out, close
-          or reload the tab, or do nothing for an hour.
+          Your own secret, or the application's. It stays in this tab's memory and is forgotten when you sign out, leave
+          or reload the page, or do nothing for an hour.
         </p>
         {problem !== null && (
           <p class="problem" role="alert">
@@ -78,7 +90,7 @@ export function SignIn(props: {
       <details>
         <summary>Where do I get a secret?</summary>
         <p>
-          Whoever runs the service makes one for you:{" "}
+          Ask your administrator. Whoever runs the service makes one for you:{" "}
           <code>npm run -s admin -- secret add APPLICATION_ID --console NAME</code>. It can be retired without touching
           anybody else's.
         </p>
@@ -86,8 +98,3 @@ export function SignIn(props: {
     </main>
   );
 }
-
-const NOT_SENDABLE = "That is not an application ID with a secret: they are made of letters, digits, - and _.";
-
-const isSendable = ({ applicationId, applicationSecret }: { applicationId: string; applicationSecret: string }) =>
-  [applicationId, applicationSecret].every((text) => /^[\x21-\x7e]+$/.test(text));

@@ -36,7 +36,7 @@ export const INVITATION_TONES: Readonly<Record<InvitationState, Tone>> = {
 export const EVENT_STATE_WORDS: Readonly<Record<EventState, string>> = {
   pending: "Waiting or retrying",
   delivered: "Delivered",
-  exhausted: "Failed",
+  exhausted: "Given up",
   held: "On hold",
 };
 
@@ -67,7 +67,12 @@ export function deliveryWord(state: EventState, outcome: string | null): string 
   return outcome === null ? "Waiting" : "Retrying";
 }
 
-/** How a delivery stands and why, as in `Failed: no connection`. */
+/** Whether somebody should look at a delivery. @param outcome of its last attempt; null: there was none */
+export function isProblem(state: EventState, outcome: string | null): boolean {
+  return state === "pending" ? outcome !== null : state !== "delivered";
+}
+
+/** How a delivery stands and why, as in `Given up: no connection`. */
 export function outcomeWords(state: EventState, outcome: string | null): string {
   const word = deliveryWord(state, outcome);
   if (state === "delivered") return word;
@@ -75,7 +80,8 @@ export function outcomeWords(state: EventState, outcome: string | null): string 
   return `${word}: ${outcomeWord(outcome)}`;
 }
 
-function outcomeWord(outcome: string): string {
+/** How an attempt ended. */
+export function outcomeWord(outcome: string): string {
   if (outcome === "answered") return "the receiver reported an error";
   if (outcome === "timeout") return "no response in time";
   if (outcome === "network") return "no connection";

@@ -1,11 +1,12 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Badges } from "./badges/badges.tsx";
-import { Deliveries } from "./deliveries.tsx";
+import { Deliveries } from "./deliveries/deliveries.tsx";
 import { Invitations } from "./invitations/invitations.tsx";
 import { Overview } from "./overview/overview.tsx";
+import { Ask } from "./parts/ask.tsx";
 import { useSession } from "./parts/hooks.ts";
-import { type Notice, NoticeContext } from "./parts/notice.tsx";
-import { explain } from "./parts/problems.ts";
+import { LeavingContext, LeavingGuard } from "./parts/leaving.ts";
+import { focusHeading, NoticeBar, NoticeContext, useNoticeBoard } from "./parts/notice.tsx";
 
 const VIEWS = [
   { name: "overview", title: "Overview", View: Overview },
@@ -21,72 +22,74 @@ const viewOf = (hash: string) => VIEWS.find(({ name }) => hash === `#${name}`) ?
 export function Workplace() {
   const session = useSession();
   const [view, setView] = useState(() => viewOf(location.hash));
-  const [notice, setNotice] = useState<Notice | null>(null);
-  const [serial, setSerial] = useState(0);
-  const notify = useCallback((next: Notice) => {
-    setNotice(next);
-    setSerial((before) => before + 1);
-  }, []);
+  const shownView = useRef(view);
+  const [guard] = useState(() => new LeavingGuard());
+  const [question, setQuestion] = useState<{ loss: string; goOn: () => void } | null>(null);
+  const { shown, notices } = useNoticeBoard();
+  useEffect(() => focusHeading(), []);
+  const leave = useCallback(
+    (goOn: () => void) => (guard.loss === null ? goOn() : setQuestion({ loss: guard.loss, goOn })),
+    [guard],
+  );
   useEffect(() => {
     const onChange = () => {
-      setView(viewOf(location.hash));
-      setNotice(null);
+      const next = viewOf(location.hash);
+      if (next === shownView.current) return;
+      leave(() => {
+        notices.dismiss();
+        shownView.current = next;
+        setView(next);
+      });
     };
     addEventListener("hashchange", onChange);
     return () => removeEventListener("hashchange", onChange);
-  }, []);
+  }, [leave, notices]);
+  const closeQuestion = () => {
+    setQuestion(null);
+    // The address has changed already.
+    history.replaceState(null, "", `#${shownView.current.name}`);
+  };
   const { name, applicationId } = session.application;
   const { View } = view;
   return (
-    <NoticeContext.Provider value={notify}>
-      <section class="application-bar" aria-label="Application">
-        <p>
-          <strong>{name}</strong> <span class="application-id">{applicationId}</span>
-        </p>
-        <button type="button" onClick={() => session.end("signed-out")}>
-          Sign out
-        </button>
-      </section>
-      <nav class="views" aria-label="Views">
-        {VIEWS.map((each) => (
-          <a key={each.name} href={`#${each.name}`} aria-current={each === view ? "page" : undefined}>
-            {each.title}
-          </a>
-        ))}
-      </nav>
-      <main>
-        <div role="status" class="notice-place">
-          {notice !== null && <NoticeBar key={serial} notice={notice} onClose={() => setNotice(null)} />}
-        </div>
-        <View />
-      </main>
+    <NoticeContext.Provider value={notices}>
+      <LeavingContext.Provider value={guard}>
+        <section class="application-bar" aria-label="Application">
+          <p>
+            <strong>{name}</strong> <span class="application-id">{applicationId}</span>
+          </p>
+          <button type="button" onClick={() => leave(() => session.end("signed-out"))}>
+            Sign out
+          </button>
+        </section>
+        <nav class="views" aria-label="Views">
+          {VIEWS.map((each) => (
+            <a key={each.name} href={`#${each.name}`} aria-current={each === view ? "page" : undefined}>
+              {each.title}
+            </a>
+          ))}
+        </nav>
+        <main>
+          <View />
+          <div role="status" class="notice-place">
+            {shown !== null && <NoticeBar key={shown.serial} notice={shown.notice} />}
+          </div>
+        </main>
+        {question !== null && (
+          <Ask
+            title="Leave without the code?"
+            action="Leave without it"
+            isFinal
+            act={async () => {
+              question.goOn();
+              return null;
+            }}
+            onClose={closeQuestion}
+          >
+            <p>{question.loss}</p>
+          </Ask>
+        )}
+      </LeavingContext.Provider>
     </NoticeContext.Provider>
-  );
-}
-
-function NoticeBar({ notice, onClose }: { notice: Notice; onClose: () => void }) {
-  const [text, setText] = useState(notice.text);
-  const [canUndo, setCanUndo] = useState(notice.undo !== undefined);
-  const undo = async () => {
-    setCanUndo(false);
-    try {
-      await notice.undo?.();
-      setText("Undone.");
-    } catch (error) {
-      setText(explain(error));
-    }
-  };
-  return (
-    <div class="notice">
-      <p class="notice-text">{text}</p>
-      {canUndo && (
-        <button type="button" onClick={undo}>
-          Undo
-        </button>
-      )}
-      <button type="button" aria-label="Close message" onClick={onClose}>
-        ✕
-      </button>
-    </div>
   );
 }

@@ -213,6 +213,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
 
   const badge = (on: Page, user: string) => on.getByRole("article", { name: `Badge ${number(user)}` });
   const confirm = (on: Page, action: string) => on.getByRole("dialog").getByRole("button", { name: action }).click();
+  const message = (on: Page) => on.locator(".notice");
   const inWords = (id: string) => id.replaceAll(/\B(?=(\d{3})+$)/g, "\u202f");
 
   it("says what to do about a wrong secret, and lets nobody in", async () => {
@@ -280,13 +281,18 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await badge(page, "bob").getByRole("button", { name: "Suspend" }).click();
     await confirm(page, "Suspend badge");
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Undone.").waitFor();
+    await message(page)
+      .getByText(`Badge ${inWords(number("bob"))} is active again.`)
+      .waitFor();
     expect(await signed("bob")).toBe("200");
     await badge(page, "bob").getByRole("button", { name: "Set end" }).click();
     await page.getByRole("dialog").getByLabel("Date and time").fill("2020-01-01T12:00");
     await page.getByRole("dialog").getByText("refused at once").waitFor();
     await confirm(page, "End badge now");
     await badge(page, "bob").getByText("Expired").waitFor();
+    await message(page)
+      .getByText(`Badge ${inWords(number("bob"))} has ended.`)
+      .waitFor();
     expect(await signed("bob")).toBe("403 EXPIRED_BADGE");
     await page.getByRole("button", { name: "Undo" }).click();
     await badge(page, "bob").getByText("Active").waitFor();
@@ -327,14 +333,96 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await page.getByText("erin is blocked; 1 badge revoked.").waitFor();
     expect((await device("another phone", "/v1/badge", { userId: "erin" })).body).toEqual({ error: "BLOCKED_USER" });
     await page.getByRole("button", { name: "Unblock user" }).click();
+    await page.getByRole("dialog").getByText("Revoked badges stay revoked.").waitFor();
+    await confirm(page, "Unblock user");
     await page.getByText("Not blocked").waitFor();
     expect((await device("another phone", "/v1/badge", { userId: "erin" })).status).toBe(201);
+  });
+
+  it("says that a blocked user's badges have ended, and shows those that it has seen", async () => {
+    await find(page, "erin");
+    const number = await page.getByRole("article").last().getAttribute("aria-label");
+    await page.getByRole("button", { name: "Block user" }).click();
+    await confirm(page, "Block user");
+    await message(page).getByText("erin is blocked; 1 badge revoked.").waitFor();
+    await find(page, "erin");
+    await page.getByText("erin has no active or suspended badge.").waitFor();
+    const ended = page.getByRole("list", { name: "ended badges" });
+    await ended
+      .getByRole("article", { name: number ?? "" })
+      .getByText("Revoked", { exact: true })
+      .waitFor();
+    expect(await page.getByText("Check every character").count()).toBe(0);
+    await page.getByRole("button", { name: "Unblock user" }).click();
+    await confirm(page, "Unblock user");
+    await page.getByText("Not blocked").waitFor();
+  });
+
+  it("does not take an unknown text for a user: blocking it is another step, and finding no badge a warning", async () => {
+    await find(page, "Alice");
+    await page.getByText("No badge has this number, and no user with this ID has a badge").waitFor();
+    expect(await page.getByRole("button", { name: "Block" }).isVisible()).toBe(false);
+    await page.getByText("Refuse this user ID badges").click();
+    await page.getByRole("button", { name: "Block this user ID" }).click();
+    await page.getByRole("dialog").getByText("this may not be the user you mean").waitFor();
+    await confirm(page, "Block user ID");
+    await message(page).getByText("No badge was found: check the user ID.").waitFor();
+    expect(await server.getUser("Alice")).toMatchObject({ blocked: true });
+    await message(page).getByRole("button", { name: "Undo" }).click();
+    await message(page).getByText("Alice can get new badges again.").waitFor();
+    expect(await server.getUser("Alice")).toMatchObject({ blocked: false });
+    await page.getByText("No badge has this number").waitFor();
+  });
+
+  it("leads from a badge found by its number, also one with hyphens, to its user", async () => {
+    await find(page, number("carol").replace(/(\d{3})$/, "-$1"));
+    await badge(page, "carol").getByRole("button", { name: "carol" }).click();
+    await page.getByRole("region", { name: "User carol" }).getByRole("button", { name: "Block user" }).waitFor();
+    expect(await page.locator(":focus").innerText()).toBe("Badges");
+  });
+
+  it("does not move a row under the pointer, and ignores a second click that hits another row", async () => {
+    for (const user of ["alice", "bob"]) await server.suspendBadge(number(user));
+    await openView(page, "Badges");
+    await page.getByRole("button", { name: "Show all" }).click();
+    const resume = (user: string) => badge(page, user).getByRole("button", { name: "Resume" });
+    const above = await resume("alice").boundingBox();
+    await resume("bob").click();
+    await message(page).getByText("is active again").waitFor();
+    expect(await resume("alice").boundingBox()).toEqual(above);
+    await resume("alice").click();
+    await badge(page, "bob").getByText("Active", { exact: true }).waitFor();
+    await expect.poll(() => server.getBadge(number("alice")), { timeout: 800 }).toMatchObject({ state: "suspended" });
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(await server.getBadge(number("alice"))).toMatchObject({ state: "suspended" });
+    await resume("alice").click();
+    await badge(page, "alice").getByText("Active", { exact: true }).waitFor();
+    expect(await signed("alice")).toBe("200");
+  });
+
+  it("shows what an undo has changed wherever the badge is shown meanwhile, and the message goes with its subject", async () => {
+    await find(page, "alice");
+    await badge(page, "alice").getByRole("button", { name: "Suspend" }).click();
+    await confirm(page, "Suspend badge");
+    await message(page).getByText("is suspended").waitFor();
+    await find(page, number("alice"));
+    await badge(page, "alice").getByText("Suspended", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await message(page)
+      .getByText(`Badge ${inWords(number("alice"))} is active again.`)
+      .waitFor();
+    await badge(page, "alice").getByText("Active", { exact: true }).waitFor();
+    await find(page, "bob");
+    await badge(page, "bob").waitFor();
+    expect(await message(page).count()).toBe(0);
   });
 
   it("invites by a QR code whose content is the token alone: a phone that scans it gets the badge", async () => {
     await openView(page, "Invitations");
     await page.getByText("Nobody has been invited yet.").waitFor();
+    await page.getByLabel("No end").check();
     await page.getByRole("button", { name: "Create invitation" }).click();
+    await page.getByText("This badge has no end.").waitFor();
     const code = page.getByRole("img", { name: "QR code of the invitation" });
     await code.waitFor();
     const token = await scan(code);
@@ -351,6 +439,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
   });
 
   it("revokes an invitation that nobody has claimed", async () => {
+    await page.getByLabel("No end").check();
     await page.getByRole("button", { name: "Create invitation" }).click();
     const token = await page.locator(".token").innerText();
     await page.getByRole("button", { name: "Done" }).click();
@@ -363,21 +452,87 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     expect(late.body).toEqual({ error: "REVOKED_INVITATION" });
   });
 
-  it("shows why a delivery failed, and sends it again", async () => {
-    await openView(page, "Deliveries");
-    await page.getByLabel("Show").selectOption({ label: "Waiting or retrying" });
+  it("asks how long the visitor may enter, and names the field whose time is wrong (sections 5 and 12)", async () => {
+    await openView(page, "Badges");
+    await openView(page, "Invitations");
+    const create = page.getByRole("button", { name: "Create invitation" });
+    const newest = async () => (await server.listInvitations({ perPage: 1 }).invitations().next()).value;
+    const before = await newest();
+    await create.click();
+    const isMissing = (label: string) =>
+      page.getByLabel(label).evaluate((input: HTMLInputElement) => input.validity.valueMissing);
+    expect(await isMissing("No end")).toBe(true);
+    await page.getByLabel("Visitor may enter until: date and time").fill("2020-01-31T18:00");
+    await create.click();
+    await page.getByRole("alert").getByText("“Visitor may enter until”: choose a time in the future").waitFor();
+    await page.getByLabel("Visitor may enter until: date and time").fill("2030-01-31T18:00");
+    await page.getByLabel("The code must be scanned by").fill("2030-01-31T18:01");
+    await create.click();
+    await page.getByRole("alert").getByText("“The code must be scanned by”: choose a time").waitFor();
+    const [soon, later] = [3_600_000, 7_200_000].map((ahead) => new Date(Date.now() + ahead + 9 * 3_600_000));
+    await page.getByLabel("Visitor may enter until: date and time").fill(soon?.toISOString().slice(0, 16) ?? "");
+    await page.getByLabel("The code must be scanned by").fill(later?.toISOString().slice(0, 16) ?? "");
+    await create.click();
+    await page.getByRole("alert").getByText("the badge would have ended before").waitFor();
+    expect(await page.locator(":focus").getAttribute("aria-invalid")).toBe("true");
+    expect(await newest()).toEqual(before);
+    await openView(page, "Badges");
+    await openView(page, "Invitations");
+    await page.getByLabel("Visitor may enter until: date and time").fill(soon?.toISOString().slice(0, 16) ?? "");
+    await create.click();
+    await page.getByText("The visitor may enter until").waitFor();
+    const created = await newest();
+    const inUtc = new Date((soon?.getTime() ?? 0) - 9 * 3_600_000).toISOString();
+    expect(created?.badgeExpiresAt?.slice(0, 16)).toBe(inUtc.slice(0, 16));
+    expect(created?.expiresAt).toBe(created?.badgeExpiresAt);
+  });
+
+  it("asks before a code that was not copied is left", async () => {
+    const token = await page.locator(".token").innerText();
+    const stay = () => page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("link", { name: "Badges" }).click();
+    await page.getByRole("dialog").getByText("The code was not copied").waitFor();
+    await stay();
+    expect(page.url()).toMatch(/#invitations$/);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("dialog").getByText("The code was not copied").waitFor();
+    await stay();
+    expect(await page.locator(".token").innerText()).toBe(token);
+    await page.getByRole("link", { name: "Badges" }).click();
+    await confirm(page, "Leave without it");
+    await page.getByRole("heading", { name: "Badges", level: 1 }).waitFor();
+    await openView(page, "Invitations");
+    expect(await page.locator(".token").count()).toBe(0);
+    await page.getByLabel("No end").check();
+    await page.getByRole("button", { name: "Create invitation" }).click();
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy text" }).click();
+    await page.getByText("Copied.").waitFor();
+    await openView(page, "Badges");
+  });
+
+  it("shows deliveries with problems first, why one failed, and sends it again: once, and says how that went", async () => {
+    const replays: string[] = [];
+    page.on("request", (request) => request.url().endsWith("/replay") && replays.push(request.url()));
+    await openView(page, "Overview");
+    await page.getByRole("link", { name: "1 delivery with problems" }).click();
     const delivery = page.getByRole("article");
     await delivery.getByText("The receiver responded with HTTP status 500").waitFor();
+    expect(await page.getByLabel("Show").locator("option").first().innerText()).toBe("Problems");
     await delivery.getByText("Payload and response").click();
     await delivery.getByText('"userId": "grace"').waitFor();
     await delivery.getByText("disk full").waitFor();
+    await delivery.getByRole("button", { name: "Send again" }).dblclick();
+    await message(page).getByText("“Badge issued” was sent again and failed").waitFor();
+    await delivery.getByText("The receiver responded with HTTP status 500").waitFor();
+    expect(replays).toHaveLength(1);
     isBroken = false;
     await delivery.getByRole("button", { name: "Send again" }).click();
-    await page.getByText("It is being sent again.").waitFor();
-    await expect.poll(() => received.some((body) => body.includes('"userId":"grace"')), { timeout: 10_000 }).toBe(true);
-    await expect.poll(attempted, { timeout: 10_000 }).not.toContain("pending");
+    await message(page).getByText("“Badge issued” was sent again: the receiver has confirmed it.").waitFor();
+    expect(received.some((body) => body.includes('"userId":"grace"'))).toBe(true);
+    await delivery.getByText("The receiver has confirmed it.").waitFor();
     await page.getByRole("button", { name: "Load again" }).click();
-    await page.getByText("No delivery is in this state.").waitFor();
+    await page.getByText("No problems").waitFor();
   });
 
   it("keeps two tabs apart: the second is not signed in, and a step that comes too late shows how the badge is", async () => {
@@ -413,7 +568,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     expect(await page.getByRole("alert").count()).toBe(0);
   });
 
-  it("works by keyboard alone: sign in, find, suspend, change one's mind, sign out", async () => {
+  it("works by keyboard alone, and the focus is never lost: sign in, find, suspend, undo, sign out", async () => {
     const keyboard = await open(DESKTOP);
     const { keyboard: keys } = keyboard;
     /** Goes on to the element of this name. */
@@ -435,6 +590,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await keys.type(secret);
     await keys.press("Enter");
     await keyboard.getByText("Numbers left").waitFor();
+    expect(await keyboard.locator(":focus").innerText()).toBe("Overview");
     await tabTo("Badges");
     await keys.press("Enter");
     await tabTo("Badge number");
@@ -450,12 +606,23 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await keys.press("Enter");
     await tabTo("Suspend badge");
     await keys.press("Enter");
-    await badge(keyboard, "heidi").getByText("Suspended").waitFor();
+    await badge(keyboard, "heidi").getByText("Suspended", { exact: true }).waitFor();
     expect(await signed("heidi")).toBe("403 SUSPENDED_BADGE");
+    const focused = keyboard.locator(":focus");
+    expect(await focused.innerText()).toMatch(/is suspended\.$/);
+    await keys.press("Tab");
+    expect(await focused.innerText()).toBe("Undo");
+    await keys.press("Enter");
+    await badge(keyboard, "heidi").getByText("Active", { exact: true }).waitFor();
+    expect(await focused.innerText()).toMatch(/is active again\.$/);
+    await tabTo("✕");
+    await keys.press("Enter");
+    expect(await focused.innerText()).toBe("Suspend…");
     await keyboard.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur());
     await tabTo("Sign out");
     await keys.press("Enter");
     await keyboard.getByText("You are signed out.").waitFor();
+    expect(await focused.innerText()).toMatch(/^You are signed out\./);
     await keyboard.context().close();
   });
 
@@ -488,11 +655,25 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await look("badges");
     await openView(looked, "Invitations");
     await looked.getByRole("article").first().waitFor();
+    await look("invitation form");
+    await looked.getByLabel("No end").check();
     await looked.getByRole("button", { name: "Create invitation" }).click();
     await looked.getByRole("img", { name: "QR code" }).waitFor();
     await looked.getByText("Loading").waitFor({ state: "detached" });
     await look("invitations");
+    await looked.getByRole("button", { name: "Done" }).click();
+    await find(looked, "nobody");
+    await looked.getByText("Refuse this user ID").click();
+    await look("unknown user");
+    await find(looked, number("alice"));
+    await badge(looked, "alice").getByRole("button", { name: "Suspend" }).click();
+    await confirm(looked, "Suspend badge");
+    await message(looked).getByRole("button", { name: "Undo" }).waitFor();
+    await look("message");
+    await looked.getByRole("button", { name: "Undo" }).click();
+    await message(looked).getByText("is active again").waitFor();
     await openView(looked, "Deliveries");
+    await looked.getByLabel("Show").selectOption({ label: "All" });
     await looked.getByText("Payload and response").first().click();
     await look("deliveries");
     expect(faults).toEqual([]);
@@ -513,6 +694,33 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await idle.getByText("You were signed out after an hour without activity.").waitFor();
     expect(await idle.getByText("Numbers left").count()).toBe(0);
     await idle.context().close();
+  });
+
+  it("forgets the secret when another page is opened: Back shows the sign-in", async () => {
+    // Playwright switches the cache off that keeps a page and its memory for Back.
+    const ignoreDefaultArgs = ["--disable-back-forward-cache"];
+    const keeping = await chromium.launch({
+      executablePath: executablePath ?? "",
+      args: CHROMIUM_FLAGS,
+      ignoreDefaultArgs,
+    });
+    try {
+      const left = await keeping.newPage();
+      await left.goto(`${service.origin}/console`);
+      await left.evaluate(() =>
+        addEventListener("pageshow", ({ persisted }) => document.body.setAttribute("data-persisted", `${persisted}`)),
+      );
+      await signIn(left);
+      await left.getByText("Numbers left").waitFor();
+      await left.getByRole("link", { name: "API reference" }).click();
+      await left.waitForURL("**/docs");
+      await left.evaluate(() => history.back());
+      await left.locator("body[data-persisted=true]").waitFor();
+      await left.getByText("You left this page, so this tab has forgotten the secret.").waitFor();
+      expect(await left.getByText("Numbers left").count()).toBe(0);
+    } finally {
+      await keeping.close();
+    }
   });
 
   it("ends the session when the service no longer accepts the secret", async () => {

@@ -1,59 +1,73 @@
 import { useState } from "preact/hooks";
-import { type Badge, BadgeServiceError, type ServerClient } from "../../client/index.ts";
-import { Action } from "../parts/action.tsx";
+import { Action, Opener } from "../parts/action.tsx";
 import { Ask } from "../parts/ask.tsx";
-import { useSession } from "../parts/hooks.ts";
-import { useNotify } from "../parts/notice.tsx";
-import { Chip, Digits, Field, grouped, When } from "../parts/texts.tsx";
+import { useKnown, useSession } from "../parts/hooks.ts";
+import type { Notice } from "../parts/notice.tsx";
+import { Chip, Digits, Field, When } from "../parts/texts.tsx";
 import { BADGE_STATE_WORDS, BADGE_TONES } from "../words.ts";
 import { BADGE_STEPS, type BadgeStep } from "./badge-steps.tsx";
+import { changeBadge, endSentence, restoredSentence } from "./change-badge.ts";
 import { EndDialog } from "./end-dialog.tsx";
 
-/** A badge with what can be done with it. @param heading by what it stands under */
-export function BadgeCard({ badge: given, heading: Heading = "h2" }: { badge: Badge; heading?: "h2" | "h3" }) {
+/**
+ * A badge with what can be done with it.
+ *
+ * @param id of a badge that the session knows
+ * @param heading by what it stands under
+ * @param onUser absent where the user's own card is shown
+ */
+export function BadgeCard(props: { id: string; heading?: "h2" | "h3"; onUser?: (userId: string) => void }) {
+  const { id, heading: Heading = "h2", onUser } = props;
   const session = useSession();
-  const notify = useNotify();
-  const [badge, setBadge] = useState(given);
+  const badge = useKnown().badge(id);
   const [asking, setAsking] = useState<BadgeStep | "end" | null>(null);
-
-  /** Does a step. One that is too late shows the badge as it is now. */
-  const change = async (step: (server: ServerClient) => Promise<Badge>) => {
-    try {
-      setBadge(await session.run(step));
-    } catch (error) {
-      if (error instanceof BadgeServiceError && error.status === 409) {
-        setBadge(await session.run((server) => server.getBadge(badge.id)));
-      }
-      throw error;
-    }
-  };
-  const act = async (step: BadgeStep) => {
-    const { undo } = step;
-    await change((server) => step.act(server, badge));
-    notify({ text: step.done(badge), ...(undo && { undo: () => change((server) => undo(server, badge)) }) });
-  };
-  const setEnd = async (end: Date | null) => {
-    const before = badge.expiresAt ?? null;
-    await change((server) => server.setBadgeEnd(badge.id, end));
-    const text =
-      end === null ? `Badge ${grouped(badge.id)} has no end any more.` : `Badge ${grouped(badge.id)} has a new end.`;
-    notify({ text, undo: () => change((server) => server.setBadgeEnd(badge.id, before)) });
-  };
-
-  const steps = BADGE_STEPS.filter(({ from }) => from.includes(badge.state));
+  if (badge === undefined) return null;
   const { state, userId, metadata, expiresAt } = badge;
+  const about = [id, userId];
+
+  const act = async ({ act: step, done, undo }: BadgeStep): Promise<Notice> => {
+    const changed = await changeBadge(session, id, (server) => step(server, badge));
+    if (undo === undefined) return { text: done(changed), about };
+    return {
+      text: done(changed),
+      about,
+      undo: async () => {
+        const restored = await changeBadge(session, id, (server) => undo.act(server, badge));
+        return { text: undo.done(restored), about };
+      },
+    };
+  };
+  const setEnd = async (end: Date | null): Promise<Notice> => {
+    const changed = await changeBadge(session, id, (server) => server.setBadgeEnd(id, end));
+    return {
+      text: endSentence(changed),
+      about,
+      undo: async () => {
+        const restored = await changeBadge(session, id, (server) => server.setBadgeEnd(id, expiresAt ?? null));
+        return { text: restoredSentence(changed, restored), about };
+      },
+    };
+  };
+
+  const steps = BADGE_STEPS.filter(({ from }) => from.includes(state));
   const device = [metadata?.deviceModel, metadata?.os, metadata?.osVersion].filter(Boolean).join(" · ");
   return (
-    <article class="card card-row" aria-label={`Badge ${badge.id}`}>
+    <article class="card card-row" aria-label={`Badge ${id}`} data-about={id}>
       <div class="card-head">
         <Heading>
-          <Digits value={badge.id} />
+          <Digits value={id} />
         </Heading>
         <Chip tone={BADGE_TONES[state]}>{BADGE_STATE_WORDS[state]}</Chip>
       </div>
       <dl class="fields">
         <Field label="User">
-          <span class="user-id">{userId}</span>
+          {onUser === undefined ? (
+            <span class="user-id">{userId}</span>
+          ) : (
+            <button type="button" class="link user-id" onClick={() => onUser(userId)}>
+              {userId}
+            </button>
+          )}
         </Field>
         {device !== "" && <Field label="Device">{device}</Field>}
         {metadata?.sdkVersion && <Field label="SDK">{metadata.sdkVersion}</Field>}
@@ -69,21 +83,18 @@ export function BadgeCard({ badge: given, heading: Heading = "h2" }: { badge: Ba
         <div class="actions">
           {steps.map((step) =>
             step.question === undefined ? (
-              <Action key={step.label} label={step.label} act={() => act(step)} />
+              <Action key={step.label} label={step.label} about={id} act={() => act(step)} />
             ) : (
-              <button
+              <Opener
                 key={step.label}
-                type="button"
-                class={step.isFinal ? "final" : undefined}
-                onClick={() => setAsking(step)}
-              >
-                {step.label}…
-              </button>
+                label={step.label}
+                about={id}
+                isFinal={step.isFinal}
+                onOpen={() => setAsking(step)}
+              />
             ),
           )}
-          <button type="button" onClick={() => setAsking("end")}>
-            Set end…
-          </button>
+          <Opener label="Set end" about={id} onOpen={() => setAsking("end")} />
         </div>
       )}
       {asking === "end" && <EndDialog badge={badge} act={setEnd} onClose={() => setAsking(null)} />}

@@ -17,8 +17,19 @@ export interface BadgeStep {
   act: (server: ServerClient, badge: Badge) => Promise<Badge>;
   /** What has been done. */
   done: (badge: Badge) => string;
-  undo?: (server: ServerClient, badge: Badge) => Promise<Badge>;
+  /** Absent: it cannot be undone. */
+  undo?: Pick<BadgeStep, "act" | "done">;
 }
+
+const suspend: Pick<BadgeStep, "act" | "done"> = {
+  act: (server, { id }) => server.suspendBadge(id),
+  done: ({ id }) => `Badge ${grouped(id)} is suspended.`,
+};
+
+const resume: Pick<BadgeStep, "act" | "done"> = {
+  act: (server, { id }) => server.resumeBadge(id),
+  done: ({ id }) => `Badge ${grouped(id)} is active again.`,
+};
 
 export const BADGE_STEPS: readonly BadgeStep[] = [
   {
@@ -35,16 +46,14 @@ export const BADGE_STEPS: readonly BadgeStep[] = [
         </>
       ),
     },
-    act: (server, { id }) => server.suspendBadge(id),
-    done: ({ id }) => `Badge ${grouped(id)} is suspended.`,
-    undo: (server, { id }) => server.resumeBadge(id),
+    ...suspend,
+    undo: resume,
   },
   {
     label: "Resume",
     from: ["suspended"],
-    act: (server, { id }) => server.resumeBadge(id),
-    done: ({ id }) => `Badge ${grouped(id)} is active again.`,
-    undo: (server, { id }) => server.suspendBadge(id),
+    ...resume,
+    undo: suspend,
   },
   {
     label: "Revoke",

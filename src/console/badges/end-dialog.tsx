@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
 import type { Badge } from "../../client/index.ts";
 import { Ask } from "../parts/ask.tsx";
-import { grouped, localInputValue } from "../parts/texts.tsx";
+import type { Notice } from "../parts/notice.tsx";
+import { grouped, localInputValue, YOUR_TIME_ZONE } from "../parts/texts.tsx";
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
 /** Asks when a badge is to end. */
-export function EndDialog(props: { badge: Badge; act: (end: Date | null) => Promise<void>; onClose: () => void }) {
+export function EndDialog(props: { badge: Badge; act: (end: Date | null) => Promise<Notice>; onClose: () => void }) {
   const { badge, act, onClose } = props;
   const [hasEnd, setHasEnd] = useState(true);
   const [end, setEnd] = useState(() => localInputValue(new Date(badge.expiresAt ?? Date.now() + DAY_MILLISECONDS)));
@@ -25,7 +26,7 @@ export function EndDialog(props: { badge: Badge; act: (end: Date | null) => Prom
           At a time
         </label>
         <label>
-          Date and time (your time zone)
+          Date and time ({YOUR_TIME_ZONE})
           <input
             type="datetime-local"
             required={hasEnd}

@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Invitation } from "../../client/index.ts";
+import { useAskBeforeLeaving } from "../parts/leaving.ts";
 import { Digits, When } from "../parts/texts.tsx";
 import { QrCode } from "./qr-code.tsx";
 
@@ -9,10 +10,13 @@ export function InvitationCode({ invitation, onDone }: { invitation: Invitation;
   const token = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const [copied, setCopied] = useState<string | null>(null);
+  const [isSafe, setSafe] = useState(false);
   useLayoutEffect(() => heading.current?.focus(), []);
+  useAskBeforeLeaving(isSafe ? null : LOSS);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(id);
+      setSafe(true);
       setCopied("Copied.");
     } catch {
       if (token.current) getSelection()?.selectAllChildren(token.current);
@@ -32,16 +36,17 @@ export function InvitationCode({ invitation, onDone }: { invitation: Invitation;
             <strong>It is shown only now: copy it before you close this.</strong>
           </p>
           <p>
-            <code ref={token} class="token">
+            <code ref={token} class="token" onCopy={() => setSafe(true)}>
               {id}
             </code>
           </p>
           <p>
-            Valid until <When at={expiresAt} />.
-            {badgeExpiresAt !== undefined && (
+            It must be scanned by <When at={expiresAt} />.{" "}
+            {badgeExpiresAt === undefined ? (
+              <strong>This badge has no end.</strong>
+            ) : (
               <>
-                {" "}
-                The badge ends <When at={badgeExpiresAt} />.
+                The visitor may enter until <When at={badgeExpiresAt} />.
               </>
             )}
           </p>
@@ -59,3 +64,6 @@ export function InvitationCode({ invitation, onDone }: { invitation: Invitation;
     </section>
   );
 }
+
+const LOSS =
+  "The code was not copied, and it is shown only now. Without it nobody can use this invitation: you would have to revoke it and create another.";

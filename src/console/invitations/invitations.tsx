@@ -1,38 +1,49 @@
 import { useState } from "preact/hooks";
 import type { InvitationPage, InvitationState, ListedInvitation } from "../../client/index.ts";
+import { Opener } from "../parts/action.tsx";
 import { Ask } from "../parts/ask.tsx";
 import { Filter } from "../parts/filter.tsx";
 import { usePages, useSession } from "../parts/hooks.ts";
-import { useNotify } from "../parts/notice.tsx";
-import { Rows } from "../parts/states.tsx";
+import { type Notice, useNotices } from "../parts/notice.tsx";
+import { Rows, Title } from "../parts/states.tsx";
 import { Chip, Digits, Field, grouped, When } from "../parts/texts.tsx";
 import { INVITATION_STATE_WORDS, INVITATION_TONES } from "../words.ts";
 import { NewInvitation } from "./new-invitation.tsx";
 
 const PER_PAGE = 50;
 
+type Choice = "all" | InvitationState;
+
+const CHOICE_WORDS: Readonly<Record<Choice, string>> = { all: "All", ...INVITATION_STATE_WORDS };
+
 /** Creates, lists and revokes invitations. */
 export function Invitations() {
-  const [state, setState] = useState<InvitationState | null>(null);
+  const { dismiss } = useNotices();
+  const [choice, setChoice] = useState<Choice>("all");
   const list = usePages<ListedInvitation, InvitationPage>(
-    (server, signal) => server.listInvitations({ perPage: PER_PAGE, signal, ...(state !== null && { state }) }),
+    (server, signal) =>
+      server.listInvitations({ perPage: PER_PAGE, signal, ...(choice !== "all" && { state: choice }) }),
     ({ invitations }) => invitations,
-    state ?? "",
+    choice,
   );
+  const choose = (chosen: Choice) => {
+    dismiss();
+    setChoice(chosen);
+  };
   return (
     <>
-      <h1>Invitations</h1>
+      <Title>Invitations</Title>
       <NewInvitation onCreated={list.reload} />
       <section aria-labelledby="invitations-so-far">
         <div class="section-head">
           <h2 id="invitations-so-far">Invitations so far</h2>
-          <Filter words={INVITATION_STATE_WORDS} value={state} onChange={setState} />
+          <Filter words={CHOICE_WORDS} value={choice} onChange={choose} />
         </div>
         <Rows
           list={list}
           what="invitations"
           keyOf={({ badgeId, createdAt }) => `${badgeId} ${createdAt}`}
-          empty={state === null ? "Nobody has been invited yet." : "No invitation is in this state."}
+          empty={choice === "all" ? "Nobody has been invited yet." : "No invitation is in this state."}
         >
           {(invitation) => <InvitationCard invitation={invitation} onRevoked={list.reload} />}
         </Rows>
@@ -43,16 +54,15 @@ export function Invitations() {
 
 function InvitationCard({ invitation, onRevoked }: { invitation: ListedInvitation; onRevoked: () => void }) {
   const session = useSession();
-  const notify = useNotify();
   const [isAsking, setAsking] = useState(false);
   const { badgeId, state, createdAt, expiresAt, badgeExpiresAt, userId } = invitation;
-  const revoke = async () => {
+  const revoke = async (): Promise<Notice> => {
     await session.run((server, signal) => server.revokeInvitation(badgeId, { signal }));
-    notify({ text: `The invitation to number ${grouped(badgeId)} is revoked.` });
     onRevoked();
+    return { text: `The invitation to number ${grouped(badgeId)} is revoked.`, about: [badgeId] };
   };
   return (
-    <article class="card card-row" aria-label={`Invitation to number ${badgeId}`}>
+    <article class="card card-row" aria-label={`Invitation to number ${badgeId}`} data-about={badgeId}>
       <div class="card-head">
         <h3>
           <Digits value={badgeId} />
@@ -68,20 +78,14 @@ function InvitationCard({ invitation, onRevoked }: { invitation: ListedInvitatio
         <Field label="Created">
           <When at={createdAt} />
         </Field>
-        <Field label="Valid until">
+        <Field label="Scan by">
           <When at={expiresAt} />
         </Field>
-        {badgeExpiresAt !== undefined && (
-          <Field label="Badge ends">
-            <When at={badgeExpiresAt} />
-          </Field>
-        )}
+        <Field label="Badge ends">{badgeExpiresAt === undefined ? "No end" : <When at={badgeExpiresAt} />}</Field>
       </dl>
       {state === "pending" && (
         <div class="actions">
-          <button type="button" class="final" onClick={() => setAsking(true)}>
-            Revoke…
-          </button>
+          <Opener label="Revoke" about={badgeId} isFinal onOpen={() => setAsking(true)} />
         </div>
       )}
       {isAsking && (

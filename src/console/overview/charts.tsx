@@ -1,4 +1,5 @@
-import { count, counted } from "../parts/texts.tsx";
+import type { ComponentChildren } from "preact";
+import { count, counted, YOUR_TIME_ZONE } from "../parts/texts.tsx";
 
 /** Charts of Charts.css: each is a table, so screen readers and the keyboard get the numbers that the bars draw. */
 
@@ -13,13 +14,20 @@ const LEAST_SHARE = 0.01;
 const share = (number: number, most: number): string => String(number === 0 ? 0 : Math.max(LEAST_SHARE, number / most));
 
 /** A bar for each value, in the given order. */
-export function Bars(props: { title: string; unit: string; bars: readonly Bar[]; empty?: string | undefined }) {
-  const { title, unit, bars, empty = "Nothing to count yet." } = props;
+export function Bars(props: {
+  title: string;
+  unit: string;
+  bars: readonly Bar[];
+  empty?: string | undefined;
+  note?: ComponentChildren;
+}) {
+  const { title, unit, bars, empty = "Nothing to count yet.", note } = props;
   const most = Math.max(1, ...bars.map((bar) => bar.count));
   const hasAny = bars.some((bar) => bar.count > 0);
   return (
     <section class="panel">
       <h2>{title}</h2>
+      {note && <p>{note}</p>}
       {hasAny ? (
         <table class="charts-css bar show-labels value-bars" aria-label={title}>
           <thead>
@@ -49,6 +57,7 @@ export function Bars(props: { title: string; unit: string; bars: readonly Bar[];
 }
 
 const dayName = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const nameOf = (day: string): string => dayName.format(new Date(`${day}T00:00:00Z`));
 
 /** New badges on each day, oldest first. Days are those of UTC, as the service counts them. */
@@ -61,8 +70,9 @@ export function DayColumns({ days }: { days: readonly { day: string; badges: num
     <section class="panel panel-wide">
       <h2>New badges per day</h2>
       <p class="hint">
-        {counted(total, "badge")} in {days.length} days (UTC)
+        {counted(total, "badge")} in {days.length} days
         {busiest && `, most on ${nameOf(busiest.day)}: ${count(busiest.badges)}`}.
+        {last && ` Days of UTC: they begin at ${clock.format(new Date(`${last.day}T00:00:00Z`))} (${YOUR_TIME_ZONE}).`}
       </p>
       <table class="charts-css column show-primary-axis day-columns" aria-label="New badges per day">
         <thead>

@@ -1,8 +1,8 @@
 import type { Statistics } from "../../client/index.ts";
 import { useLoaded, useSession } from "../parts/hooks.ts";
-import { Empty, Show } from "../parts/states.tsx";
-import { count, Digits, When } from "../parts/texts.tsx";
-import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, outcomeWords } from "../words.ts";
+import { Empty, Show, Title } from "../parts/states.tsx";
+import { count, counted, Digits, When } from "../parts/texts.tsx";
+import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, isProblem, outcomeWords } from "../words.ts";
 import { type Bar, Bars, DayColumns } from "./charts.tsx";
 
 /** How many badges there are, of which kind, and how webhooks fare. */
@@ -10,7 +10,7 @@ export function Overview() {
   const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
   return (
     <>
-      <h1>Overview</h1>
+      <Title>Overview</Title>
       <Show loaded={statistics} what="the overview">
         {(value) => <Figures statistics={value} />}
       </Show>
@@ -28,6 +28,9 @@ const FIELDS = [
 function Figures({ statistics }: { statistics: Statistics }) {
   const { webhookUrl } = useSession().application;
   const { numbers, badges, badgesByState, badgesPerDay, invitations, deliveries, asOf } = statistics;
+  const problems = deliveries
+    .filter(({ state, outcome }) => isProblem(state, outcome))
+    .reduce((sum, { events }) => sum + events, 0);
   return (
     <>
       <p class="hint">
@@ -52,6 +55,7 @@ function Figures({ statistics }: { statistics: Statistics }) {
             count: events,
           }))}
           empty={webhookUrl === null ? "The application has no webhook address, so nothing is sent." : undefined}
+          note={problems > 0 && <a href="#deliveries">{counted(problems, "delivery", "deliveries")} with problems</a>}
         />
         {FIELDS.map(([field, title]) => (
           <Bars key={field} title={title} unit="badges" bars={valueBars(badges[field])} />
@@ -63,12 +67,13 @@ function Figures({ statistics }: { statistics: Statistics }) {
 
 function NumbersLeft({ statistics: { numbers } }: { statistics: Statistics }) {
   const { firstNumber, lastNumber } = useSession().application;
+  const percent = numbers.used > 0 && numbers.usedPercent < 1 ? "less than 1 %" : `${count(numbers.usedPercent)} %`;
   return (
     <section class="panel">
       <h2>Numbers left</h2>
       <p class="figure">{count(numbers.left)}</p>
       <p>
-        of {count(numbers.size)}; {count(numbers.used)} used ({count(numbers.usedPercent)} %)
+        of {count(numbers.size)}; {count(numbers.used)} used ({percent})
       </p>
       <meter
         min={0}
@@ -76,7 +81,7 @@ function NumbersLeft({ statistics: { numbers } }: { statistics: Statistics }) {
         high={numbers.size * 0.9}
         optimum={0}
         value={numbers.used}
-        aria-label={`${numbers.usedPercent} % of the numbers are used`}
+        aria-label={`${percent} of the numbers are used`}
       />
       <p class="hint">
         From <Digits value={firstNumber} /> to <Digits value={lastNumber} />.

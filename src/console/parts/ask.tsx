@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SessionEnded } from "../session.ts";
+import { type Notice, useNotices } from "./notice.tsx";
 import { explain } from "./problems.ts";
 
 /**
@@ -12,11 +13,13 @@ export function Ask(props: {
   /** The button that does it, such as `Suspend badge`. */
   action: string;
   isFinal?: boolean;
-  act: () => Promise<void>;
+  /** @returns what tells of it; null: the page shows it */
+  act: () => Promise<Notice | null>;
   onClose: () => void;
   children: ComponentChildren;
 }) {
   const { title, action, isFinal = false, act, onClose, children } = props;
+  const { notify, dismiss } = useNotices();
   const dialog = useRef<HTMLDialogElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
@@ -26,9 +29,12 @@ export function Ask(props: {
     if (isBusy) return;
     setBusy(true);
     setProblem(null);
+    dismiss();
     try {
-      await act();
+      const notice = await act();
+      // Closing gives the focus back; the message takes it from there.
       dialog.current?.close();
+      if (notice !== null) notify(notice);
     } catch (error) {
       if (error instanceof SessionEnded) return;
       setProblem(explain(error));

@@ -1,23 +1,25 @@
-/** Chooses which states a list shows. */
-export function Filter<State extends string>(props: {
-  words: Readonly<Record<State, string>>;
-  /** Null: all. */
-  value: State | null;
-  onChange: (state: State | null) => void;
+/** Chooses what a list shows. */
+export function Filter<Choice extends string>(props: {
+  /** In the order in which they are offered. */
+  words: Readonly<Record<Choice, string>>;
+  value: Choice;
+  onChange: (choice: Choice) => void;
 }) {
   const { words, value, onChange } = props;
-  const states = Object.keys(words).filter((state): state is State => Object.hasOwn(words, state));
+  const choices = Object.keys(words).filter((choice): choice is Choice => Object.hasOwn(words, choice));
   return (
     <label class="filter">
       Show
       <select
-        value={value ?? ""}
-        onChange={(event) => onChange(states.find((state) => state === event.currentTarget.value) ?? null)}
+        value={value}
+        onChange={(event) => {
+          const chosen = choices.find((choice) => choice === event.currentTarget.value);
+          if (chosen !== undefined) onChange(chosen);
+        }}
       >
-        <option value="">All</option>
-        {states.map((state) => (
-          <option key={state} value={state}>
-            {words[state]}
+        {choices.map((choice) => (
+          <option key={choice} value={choice}>
+            {words[choice]}
           </option>
         ))}
       </select>

@@ -1,6 +1,7 @@
 import { createContext } from "preact";
-import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ServerClient } from "../../client/index.ts";
+import type { Known } from "../known.ts";
 import { type Session, SessionEnded } from "../session.ts";
 import { explain } from "./problems.ts";
 
@@ -10,6 +11,14 @@ export function useSession(): Session {
   const session = useContext(SessionContext);
   if (session === null) throw new Error("only views of a session are drawn without one");
   return session;
+}
+
+/** What the session has seen; draws again when that changes. */
+export function useKnown(): Known {
+  const { known } = useSession();
+  const [, redraw] = useState(0);
+  useLayoutEffect(() => known.subscribe(() => redraw((times) => times + 1)), [known]);
+  return known;
 }
 
 /** Something that is loaded. A value stays while it is loaded again. */
@@ -23,7 +32,7 @@ export interface Loaded<T> {
 
 type Work<T> = (server: ServerClient, signal: AbortSignal) => Promise<T>;
 
-/** Loads when it is drawn first, and when it is asked to again. @param work does not change */
+/** Loads when it is drawn first, and when it is asked to again. @param work does not change while it is drawn */
 export function useLoaded<T>(work: Work<T>): Loaded<T> {
   const session = useSession();
   const [state, setState] = useState<Omit<Loaded<T>, "reload">>({ value: null, isLoading: true, problem: null });

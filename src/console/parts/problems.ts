@@ -23,9 +23,7 @@ export function explain(error: unknown): string {
     case "UNKNOWN_EVENT":
       return "The service no longer keeps this delivery. Load the list again.";
     case "INVALID_EXPIRESAT":
-      return "Choose a time in the future, at most a year ahead.";
-    case "INVALID_BADGEEXPIRESAT":
-      return "Choose an end for the badge in the future, at most ten years ahead.";
+      return "The service does not accept this time. Choose another.";
     case "INVALID_USERID":
       return "That cannot be a user ID. Check it.";
     case "NUMBERS_EXHAUSTED":

@@ -1,5 +1,10 @@
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Loaded, PagedList } from "./hooks.ts";
+import { focusHeading } from "./notice.tsx";
+
+/** The heading of a view. It can be given the focus, so that a screen reader starts there. */
+export const Title = ({ children }: { children: ComponentChildren }) => <h1 tabIndex={-1}>{children}</h1>;
 
 /** What is shown while something loads, when it fails, and when there is nothing. */
 
@@ -10,11 +15,16 @@ export const Loading = ({ what }: { what: string }) => (
 );
 
 export function Problem({ text, onRetry }: { text: string; onRetry?: () => void }) {
+  const retry = () => {
+    // The button goes.
+    focusHeading();
+    onRetry?.();
+  };
   return (
     <div class="problem" role="alert">
       <p>{text}</p>
       {onRetry && (
-        <button type="button" onClick={onRetry}>
+        <button type="button" onClick={retry}>
           Try again
         </button>
       )}
@@ -48,10 +58,22 @@ export function Rows<Item>(props: {
 }) {
   const { list, what, empty, keyOf, children } = props;
   const { items, isComplete, isLoading, problem, more, reload } = list;
+  const rows = useRef<HTMLUListElement>(null);
+  /** Index of the first item of the page that was asked for. */
+  const next = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (next.current === null || items.length <= next.current) return;
+    rows.current?.children[next.current]?.querySelector<HTMLElement>("button, [tabindex]")?.focus();
+    next.current = null;
+  }, [items.length]);
+  const showMore = () => {
+    next.current = items.length;
+    more();
+  };
   return (
     <>
       {items.length > 0 && (
-        <ul class="rows" aria-label={what}>
+        <ul class="rows" aria-label={what} ref={rows}>
           {items.map((item) => (
             <li key={keyOf(item)}>{children(item)}</li>
           ))}
@@ -61,7 +83,7 @@ export function Rows<Item>(props: {
       {problem !== null && <Problem text={problem} onRetry={reload} />}
       {isLoading && <Loading what={what} />}
       {!isComplete && !isLoading && problem === null && (
-        <button type="button" class="more" onClick={more}>
+        <button type="button" class="more" onClick={showMore}>
           Show more {what}
         </button>
       )}

@@ -8,7 +8,8 @@ const counts = new Intl.NumberFormat();
 export const count = (number: number): string => counts.format(number);
 
 /** `1 badge`, `2 badges`. */
-export const counted = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+export const counted = (number: number, noun: string, plural = `${noun}s`): string =>
+  `${count(number)} ${number === 1 ? noun : plural}`;
 
 /** A badge number in groups of three, for a sentence: with narrow spaces that do not break. */
 export const grouped = (number: string): string => number.replaceAll(/\B(?=(\d{3})+$)/g, "\u202f");
@@ -27,6 +28,12 @@ export function Digits({ value }: { value: string | number }) {
 
 const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+
+/** A time in the reader's zone, for a sentence. */
+export const shortTime = (at: string): string => short.format(new Date(at));
+
+/** Says in which zone times are entered and shown. */
+export const YOUR_TIME_ZONE = `your time zone, ${full.resolvedOptions().timeZone}`;
 
 /** A time in the reader's zone; in full, with the zone, when it is pointed at or focused. */
 export function When({ at }: { at: string }) {
