@@ -22,10 +22,17 @@ export class HomeSweep {
     eventsDeleted: 0,
     invitationsDeleted: 0,
   };
+  /** Statements of the urgent parts, when they find nothing. */
+  readonly #urgentNeeds = [...this.#parts.values()].reduce(
+    (sum, { isUrgent, statements }) => sum + (isUrgent ? statements : 0),
+    0,
+  );
   readonly #tripsBefore: number;
   /** Names of the parts that ran. */
   readonly #begun = new Set<string>();
   #statements = 0;
+  /** Undefined until the urgent parts have run. */
+  #urgentTook: number | undefined;
   #milliseconds = 0;
   #urgent: Promise<void> = Promise.resolve();
   #isLeftAlone = false;
@@ -37,9 +44,14 @@ export class HomeSweep {
     this.#tripsBefore = context.db.roundTrips;
   }
 
-  /** Statements of D1 so far, at most. */
-  get statements(): number {
-    return this.#statements;
+  /** Statements of D1 that the urgent parts took so far, at most. */
+  get urgentStatements(): number {
+    return this.#urgentTook ?? this.#statements;
+  }
+
+  /** Statements of all parts so far, and those that the urgent ones still need. */
+  get reservedStatements(): number {
+    return this.#urgentTook === undefined ? Math.max(this.#statements, this.#urgentNeeds) : this.#statements;
   }
 
   /**
@@ -50,7 +62,9 @@ export class HomeSweep {
    */
   async doUrgent(isUsedUp: () => boolean, patienceMilliseconds: number | null): Promise<void> {
     const urgent = [...this.#parts.values()].filter(({ isUrgent }) => isUrgent);
-    this.#urgent = this.#timed(() => this.#runOnce(urgent, isUsedUp));
+    this.#urgent = this.#timed(() => this.#runOnce(urgent, isUsedUp)).finally(() => {
+      this.#urgentTook = this.#statements;
+    });
     if (patienceMilliseconds === null) return this.#urgent;
     try {
       await withDeadline("home", patienceMilliseconds, () => this.#urgent);

@@ -42,13 +42,15 @@ export async function sweep(
   const [{ now }] = homes;
   const startedAt = now();
   const visits = inTurn(homes, Math.floor(startedAt / 60_000)).map((context) => new HomeSweep(context));
-  const isUsedUp = () =>
+  const isUsedUp = (statementsOf: (visit: HomeSweep) => number) =>
     now() - startedAt >= limits.milliseconds ||
-    visits.reduce((sum, { statements }) => sum + statements, 0) >= limits.statements;
+    visits.reduce((sum, visit) => sum + statementsOf(visit), 0) >= limits.statements;
+  const isUrgentUsedUp = () => isUsedUp(({ urgentStatements }) => urgentStatements);
+  const isRestUsedUp = () => isUsedUp(({ reservedStatements }) => reservedStatements);
   const patience = homes.length > limits.homesAtOnce ? limits.patienceMilliseconds : null;
   const steps = [
-    ...visits.map((visit) => () => visit.doUrgent(isUsedUp, patience)),
-    ...visits.map((visit) => () => visit.doRest(isUsedUp)),
+    ...visits.map((visit) => () => visit.doUrgent(isUrgentUsedUp, patience)),
+    ...visits.map((visit) => () => visit.doRest(isRestUsedUp)),
   ];
   const takeSteps = async () => {
     for (let step = steps.shift(); step; step = steps.shift()) await step();

@@ -5,7 +5,7 @@ import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../src/shared/sealing.ts";
-import { homeDatabase, testHome } from "./home.ts";
+import { boundHome, testHome } from "./home.ts";
 
 export interface TestApplication {
   id: ApplicationId;
@@ -24,19 +24,23 @@ export async function testSealer(): Promise<Sealer> {
   return { version: 1, seal: (label, plaintext) => seal(key, label, plaintext) };
 }
 
-/** Makes an application the way the administration script does, in this file's home, with a number range of its own. */
+/**
+ * Makes an application the way the administration script does, with a number range of its own.
+ *
+ * @param options `home`: this file's unless given
+ */
 export async function createApplication(
-  options: { size?: number } & Partial<Omit<typeof application.$inferInsert, "id">> = {},
+  options: { size?: number; home?: number } & Partial<Omit<typeof application.$inferInsert, "id">> = {},
 ): Promise<TestApplication> {
-  const { size = 10_000, ...columns } = options;
+  const { size = 10_000, home = testHome(), ...columns } = options;
   const sealer = await testSealer();
-  const id = newApplicationId(testHome());
+  const id = newApplicationId(home);
   const firstNumber = columns.firstNumber ?? nextFirstNumber;
   const lastNumber = columns.lastNumber ?? firstNumber + size - 1;
   nextFirstNumber = Math.max(nextFirstNumber, lastNumber + 1);
   const createdAt = Date.now();
   const { row, secret } = await makeSecret(sealer, id);
-  const orm = drizzle(homeDatabase());
+  const orm = drizzle(boundHome(home).d1);
   await orm.batch([
     orm.insert(application).values({
       id,

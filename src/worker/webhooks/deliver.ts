@@ -72,7 +72,7 @@ async function claim({ context, ids }: HomeEvents, batches: readonly Batch[]): P
   const { events, endpoints } = await claimEvents(context.db, ids, { now: context.now(), random: Math.random() });
   const ofApplications = Map.groupBy(events, ({ applicationId }) => applicationId);
   const deliveries = new Map<Seat, Delivery>();
-  for (const seat of batches.flat().filter((one) => one.context === context)) {
+  for (const seat of batches.flat()) {
     const event = ofApplications.get(seat.applicationId)?.shift();
     const endpoint = endpoints.get(seat.applicationId);
     if (event && endpoint) deliveries.set(seat, { event, endpoint });

@@ -1,0 +1,150 @@
+import { createExecutionContext, getQueueResult } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { newApplicationId, newEventId } from "../../src/shared/identifiers.ts";
+import { type Context, createContext } from "../../src/worker/context.ts";
+import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import type { Delivery } from "../../src/worker/webhooks/sender.ts";
+import { createApplication } from "../support/application.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
+import { boundHome } from "../support/home.ts";
+import { messagesOf } from "../support/outbox.ts";
+
+beforeEach(() => {
+  for (const method of ["log", "warn", "error"] as const) vi.spyOn(console, method).mockImplementation(() => {});
+});
+
+interface WokenEvent {
+  applicationId: string;
+  eventId: string;
+}
+
+/** An application with an event that is due. */
+async function dueEvent(home: number): Promise<WokenEvent> {
+  const { id: applicationId } = await createApplication({ home, webhookUrl: "https://hooks.example/badges" });
+  const eventId = newEventId(Date.now());
+  await boundHome(home)
+    .d1.prepare(
+      `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+       VALUES (?1, ?2, 'badge:created', '{}', 'pending', 0, 0)`,
+    )
+    .bind(applicationId, eventId)
+    .run();
+  return { applicationId, eventId };
+}
+
+/** The consumer's two homes. Every webhook is answered with 204. */
+class Consumer {
+  /** What each sender was given, by event. */
+  readonly sent: string[][] = [];
+  readonly claims = { 1: 0, 2: 0 };
+  readonly #deferred: Promise<unknown>[] = [];
+  readonly #around: (home: 1 | 2) => AroundTrip;
+
+  constructor(around: (home: 1 | 2) => AroundTrip = () => (_, send) => send()) {
+    this.#around = around;
+  }
+
+  readonly contextOf: ContextOf = (number) => {
+    if (number !== 1 && number !== 2) return undefined;
+    const d1 = aroundD1(boundHome(number).d1, (statements, send) => {
+      if (isAbout(statements, "UPDATE webhook_event SET due_at = ?3")) this.claims[number]++;
+      return this.#around(number)(statements, send);
+    });
+    const context: Context = createContext(env, (work) => this.#deferred.push(work), { ...boundHome(number), d1 });
+    const send = async (deliveries: readonly Delivery[]) => {
+      this.sent.push(deliveries.map(({ event }) => event.eventId));
+      const outcome = { kind: "answered", status: 204, retryAfterSeconds: null } as const;
+      return deliveries.map(() => ({ outcome, response: null, milliseconds: 1 }));
+    };
+    return { ...context, sender: { send } };
+  };
+
+  async settle(): Promise<void> {
+    while (this.#deferred.length > 0) await Promise.all(this.#deferred.splice(0));
+  }
+}
+
+async function statesOf(home: number): Promise<Map<unknown, unknown>> {
+  const { results } = await boundHome(home).d1.prepare("SELECT id, state FROM webhook_event").all();
+  return new Map(results.map(({ id, state }) => [id, state]));
+}
+
+/** IDs of the messages that the queue brings again. */
+async function retried(batch: MessageBatch): Promise<string[]> {
+  const { retryMessages } = await getQueueResult(batch, createExecutionContext());
+  return retryMessages.map(({ msgId }) => msgId);
+}
+
+describe("a batch of the queue with events of several homes (contract sections 8 and 17)", () => {
+  it("makes one claim in each home, and records each event in its own", async () => {
+    const events = [await dueEvent(1), await dueEvent(2), await dueEvent(1), await dueEvent(2)];
+    const consumer = new Consumer();
+    const batch = messagesOf(events);
+    await consumeWakeUps(consumer.contextOf, batch);
+    await consumer.settle();
+    expect(consumer.claims).toEqual({ 1: 1, 2: 1 });
+    expect(consumer.sent.flat().toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
+    const states = [await statesOf(1), await statesOf(2)];
+    for (const [index, { eventId }] of events.entries()) expect(states[index % 2]?.get(eventId)).toBe("delivered");
+    expect(await retried(batch)).toEqual([]);
+  });
+
+  it("sends the events of one home and brings again those of another that is down, in either queue", async () => {
+    const [one, two] = [await dueEvent(1), await dueEvent(2)];
+    const down: AroundTrip = () => Promise.reject(new Error("D1 DB is overloaded"));
+    const consumer = new Consumer((home) => (home === 1 ? down : (_, send) => send()));
+    const [batch, dead] = [messagesOf([one, two]), messagesOf([one, two])];
+    await consumeWakeUps(consumer.contextOf, batch);
+    await consumer.settle();
+    expect(consumer.sent).toEqual([[two.eventId]]);
+    expect(await retried(batch)).toEqual(["0"]);
+    await consumeDeadLetters(consumer.contextOf, dead);
+    expect(await retried(dead)).toEqual(["0"]);
+    expect((await statesOf(2)).get(two.eventId)).toBe("delivered");
+    expect((await statesOf(1)).get(one.eventId)).toBe("pending");
+  });
+
+  it("sends the events of one home while another's claim hangs", async () => {
+    const [one, two] = [await dueEvent(1), await dueEvent(2)];
+    const hanging = Promise.withResolvers<void>();
+    const consumer = new Consumer((home) => async (_, send) => {
+      if (home === 1) await hanging.promise;
+      return send();
+    });
+    const consumed = consumeWakeUps(consumer.contextOf, messagesOf([one, two]));
+    await vi.waitFor(() => expect(consumer.sent).toEqual([[two.eventId]]), 8000);
+    hanging.resolve();
+    await consumed;
+    await consumer.settle();
+    expect(consumer.sent).toEqual([[two.eventId], [one.eventId]]);
+  });
+
+  it("shares 30 senders at most, however many applications of whichever home have events", async () => {
+    const events: WokenEvent[] = [];
+    for (let index = 0; index < 36; index++) events.push(await dueEvent(1 + (index % 2)));
+    const consumer = new Consumer();
+    // The queue may bring a message twice.
+    await consumeWakeUps(consumer.contextOf, messagesOf([...events, ...events]));
+    await consumer.settle();
+    expect(consumer.sent.length).toBeLessThanOrEqual(30);
+    expect(Math.max(...consumer.sent.map((batch) => batch.length))).toBeLessThanOrEqual(5);
+    expect(consumer.sent.flat().toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
+    const states = [...(await statesOf(1)), ...(await statesOf(2))];
+    for (const { eventId } of events) expect(states).toContainEqual([eventId, "delivered"]);
+  });
+
+  it("drops messages for a home that is not bound, and says so", async () => {
+    const error = vi.spyOn(console, "error").mockClear();
+    const event = await dueEvent(2);
+    const consumer = new Consumer();
+    const batch = messagesOf([{ applicationId: newApplicationId(9), eventId: "evt_9" }, event]);
+    await consumeWakeUps(consumer.contextOf, batch);
+    await consumer.settle();
+    expect(consumer.sent).toEqual([[event.eventId]]);
+    expect(await retried(batch)).toEqual([]);
+    const lines = error.mock.calls.map(([line]): unknown => JSON.parse(String(line)));
+    expect(lines).toEqual([{ level: "error", event: "home-not-bound", home: 9, messages: 1 }]);
+  });
+});
