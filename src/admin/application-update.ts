@@ -25,7 +25,8 @@ import {
 import { UserError } from "./errors.ts";
 import { explainTaken } from "./number-owners.ts";
 import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "./number-range.ts";
-import { claimGrowth, registerOwned } from "./number-register.ts";
+import { claimGrowth, confirmNumbers, registerOwned } from "./number-register.ts";
+import type { Database } from "./platform/database.ts";
 import type { Homes } from "./platform/homes.ts";
 import {
   BIND_UNTIL_HELP,
@@ -164,7 +165,8 @@ export async function updateApplication(
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
-  if (!isAlone && changes.lastNumber !== undefined) await claimLast(homes, id, changes.lastNumber, changes);
+  const claimed =
+    isAlone || changes.lastNumber === undefined ? undefined : await claimLast(homes, id, changes.lastNumber, changes);
   const taken = isAlone ? REGISTERED : OF_APPLICATIONS;
   const [updated, , [row]] = await database.run((orm) =>
     orm.batch([
@@ -183,15 +185,32 @@ export async function updateApplication(
     const range = { first: row.firstNumber, last: changes.lastNumber ?? row.lastNumber };
     throw await explainTaken(homes, { range }, id);
   }
+  if (claimed !== undefined) await confirmNumbers(homes, row, () => shrink(database, row, claimed.before));
   return shownApplication(row);
 }
 
-/** Registers the numbers up to `last`. @throws UserError when the range cannot become what was asked for */
-async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: ApplicationChanges): Promise<void> {
+/**
+ * Registers the numbers up to `last`.
+ *
+ * @returns the last number before
+ * @throws UserError when the range cannot become what was asked for
+ */
+async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: ApplicationChanges) {
   const row = await findApplication(homes.of(id), id);
   assertGrows(row, changes);
   await claimGrowth(homes, id, { first: row.firstNumber, last });
+  return { before: row.lastNumber };
 }
+
+/** Gives back numbers that a range has just got, unless it has grown further or one of them is in use. */
+const shrink = (database: Database, { id, lastNumber }: ApplicationRow, before: number) =>
+  database.run((orm) => {
+    const isUsed = sql`EXISTS (SELECT 1 FROM badge WHERE number > ${before} AND number <= ${lastNumber})`;
+    return orm
+      .update(application)
+      .set({ lastNumber: before })
+      .where(and(eq(application.id, id), eq(application.lastNumber, lastNumber), sql`NOT ${isUsed}`));
+  });
 
 function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: ApplicationChanges) {
   const released = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };

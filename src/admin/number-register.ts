@@ -1,7 +1,6 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import { homeOf } from "../shared/homes.ts";
 import type { ApplicationId } from "../shared/identifiers.ts";
-import { USABLE_REGISTRATION_HOURS } from "../shared/limits.ts";
 import type { NumberRange } from "../shared/number-range.ts";
 import { numberRange } from "../shared/schema.ts";
 import type { WantedNumbers } from "./card-range.ts";
@@ -21,10 +20,6 @@ type Registration = typeof numberRange.$inferSelect;
 
 /** Times are D1's: this computer's clock may be wrong by hours. */
 const NOW = sql`unixepoch() * 1000`;
-
-/** Whether an application may still be created with a registration of that time. */
-const isUsable = (registeredAt: SQL): SQL =>
-  sql`${registeredAt} > (unixepoch() - ${sql.raw(String(USABLE_REGISTRATION_HOURS))} * 3600) * 1000`;
 
 /** A query that returns the numbers that a new application wants, if home 1 knows of no other that has them. */
 export const freeNumbers = ({ range, highestDefault }: WantedNumbers, id: ApplicationId): SQL =>
@@ -62,20 +57,16 @@ const registerGrowth = (orm: Orm, id: ApplicationId, range: NumberRange) =>
 export const selectRegistration = (orm: Orm, id: ApplicationId) =>
   orm.select().from(numberRange).where(eq(numberRange.applicationId, id));
 
-/** A query that returns the numbers registered for an application, in home 1, as long as they may be used. */
-const registeredNumbers = (id: ApplicationId): SQL =>
-  sql`SELECT first_number, last_number FROM number_range
-    WHERE application_id = ${id} AND ${isUsable(sql`registered_at`)}`;
-
-/** The same in any home, from a registration that was read in home 1. */
-const usableNumbers = ({ firstNumber, lastNumber, registeredAt }: Registration): SQL =>
-  sql`SELECT ${firstNumber} AS first_number, ${lastNumber} AS last_number
-    WHERE ${isUsable(sql`${registeredAt}`)}`;
+/** A query that returns the numbers registered for an application: in home 1 the row itself, which may be gone by then. */
+const registeredNumbers = ({ applicationId: id, firstNumber, lastNumber }: Registration): SQL =>
+  homeOf(id) === 1
+    ? sql`SELECT first_number, last_number FROM number_range WHERE application_id = ${id}`
+    : sql`SELECT ${firstNumber} AS first_number, ${lastNumber} AS last_number`;
 
 /**
  * Registers the numbers of a new application, disjoint from those of every home.
  *
- * @returns a query for its home that returns the numbers, as long as they may be used
+ * @returns a query for its home that returns the numbers
  * @throws UserError when they are not free
  */
 export async function claimNumbers(homes: Homes, id: ApplicationId, wanted: WantedNumbers): Promise<SQL> {
@@ -84,20 +75,15 @@ export async function claimNumbers(homes: Homes, id: ApplicationId, wanted: Want
   let registration: Registration | undefined;
   for (;;) {
     const before: Registration | undefined = registration;
+    if (before !== undefined) await homes.first.database.run((orm) => registerAgain(orm, id, wanted, before));
     [, [registration]] = await homes.first.database.run((orm) =>
-      orm.batch([
-        before === undefined ? register(orm, id, wanted) : registerAgain(orm, id, wanted, before),
-        selectRegistration(orm, id),
-      ]),
+      orm.batch([register(orm, id, wanted), selectRegistration(orm, id)]),
     );
     if (registration === undefined || registration.firstNumber === before?.firstNumber) {
       throw await explainTaken(homes, wanted, id);
     }
     const { firstNumber: first, lastNumber: last } = registration;
-    if ((await findElsewhere(homes, { first, last }, id)) === undefined) {
-      // Home 1 may be restored before the application is inserted there.
-      return homeOf(id) === 1 ? registeredNumbers(id) : usableNumbers(registration);
-    }
+    if ((await findElsewhere(homes, { first, last }, id)) === undefined) return registeredNumbers(registration);
     await registerMissing(homes);
   }
 }
@@ -116,6 +102,24 @@ export async function claimGrowth(homes: Homes, id: ApplicationId, range: Number
     throw await explainTaken(homes, { range }, id);
   }
   await assertFreeElsewhere(homes, range, id);
+}
+
+/**
+ * Makes sure that an application has only numbers that are registered for it. They are not if home 1 was restored, or they
+ * were cleared, after they were claimed: then somebody else may have them.
+ *
+ * @param undo takes the numbers away from it again
+ * @throws UserError when they are not registered
+ */
+export async function confirmNumbers(
+  homes: Homes,
+  { id, lastNumber }: { id: ApplicationId; lastNumber: number },
+  undo: () => Promise<unknown>,
+): Promise<void> {
+  const [registration] = await homes.first.database.run((orm) => selectRegistration(orm, id));
+  if (registration !== undefined && registration.lastNumber >= lastNumber) return;
+  await undo();
+  throw new UserError("The register of number ranges in home 1 was restored meanwhile: run the command again.");
 }
 
 /** @throws UserError when an application of another home than home 1 has one of the numbers; then all are registered */

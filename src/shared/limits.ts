@@ -16,11 +16,6 @@ export const DEFAULT_RANGE_SIZE = 10_000_000;
 export const MAX_DATABASE_BYTES = 10_000_000_000;
 /** How old a registration of numbers must be before it may be cleared, if its application does not exist. */
 export const UNUSED_REGISTRATION_HOURS = 24;
-/**
- * For how long an application may be created with its registration: well below the hours after which that may be cleared, so
- * that a command that was suspended with its computer cannot use numbers that are somebody else's by then.
- */
-export const USABLE_REGISTRATION_HOURS = 12;
 
 // Requests (contract section 7)
 export const MAX_BODY_BYTES = 16 * 1024;

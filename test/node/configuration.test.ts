@@ -14,10 +14,9 @@ const ENVIRONMENTS = ["local", ...new Set([...TEXT.matchAll(/^\[env\.(\w+)\]/gm)
 const configurations = ENVIRONMENTS.map((name) => [name, name === "local" ? read() : read(name)] as const);
 const local = read();
 
-/** Kind and name of everything that the Worker is bound to. */
+/** Kind and name of everything that the Worker is bound to, apart from its homes. */
 function bindings(config: Unstable_Config): string[] {
   return [
-    ...config.d1_databases.map(({ binding }) => `D1 ${binding}`),
     ...config.durable_objects.bindings.map(({ name, class_name }) => `object ${name} ${class_name}`),
     ...(config.queues.producers ?? []).map(({ binding }) => `queue ${binding}`).toSorted(),
     ...config.ratelimits.map(({ name }) => `rate limit ${name}`).toSorted(),
@@ -74,7 +73,12 @@ describe("wrangler.toml", () => {
       expect(config.migrations.flatMap(({ new_sqlite_classes: classes = [] }) => classes)).toEqual(
         config.durable_objects.bindings.map(({ class_name }) => class_name),
       );
-      expect(config.d1_databases.map(({ migrations_dir }) => migrations_dir)).toEqual(["migrations"]);
+    });
+
+    it("has one D1 for each home, home 1 first, all with the same tables (contract section 17)", () => {
+      const homes = name === "local" ? ["DB", "DB_2"] : ["DB"];
+      expect(config.d1_databases.map(({ binding }) => binding)).toEqual(homes);
+      expect(new Set(config.d1_databases.map(({ migrations_dir }) => migrations_dir))).toEqual(new Set(["migrations"]));
     });
 
     it("has the flags that the code relies on (contract section 8: only the public internet)", () => {

@@ -164,6 +164,16 @@ describe("a database of release 1.0.0", () => {
     expect(keys.all()).toEqual([]);
   });
 
+  it("has the numbers of its applications registered (contract section 17)", () => {
+    const db = firstRelease();
+    migrate(db, "0002", "9999");
+    const registered = db.prepare("SELECT * FROM number_range ORDER BY first_number").all();
+    expect(registered.map((row) => ({ ...row }))).toEqual([
+      { application_id: "app_1", first_number: 1, last_number: 1000, registered_at: 1000 },
+      { application_id: "app_2", first_number: 1001, last_number: 2000, registered_at: 1000 },
+    ]);
+  });
+
   it("gets signing keys that sign already: from when they were made, never from a time to come", () => {
     const db = firstRelease();
     migrate(db, "0002", "9999");

@@ -1,0 +1,324 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import "../../src/admin/platform/quick-loading.ts";
+import { sql } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import type { Homes } from "../../src/admin/platform/homes.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
+import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
+import { openDatabase } from "../../src/admin/session.ts";
+import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
+import {
+  application,
+  applicationSecret,
+  badge,
+  reconciliation,
+  signingKey,
+  webhookEvent,
+} from "../../src/shared/schema.ts";
+import { runScriptHere } from "./support/script.ts";
+
+/** Each command opens the databases anew. */
+const LIMIT = 240_000;
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+let homes: Homes;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  process.env.BADGE_STATE_DIR = folder;
+  ({ homes, close } = await openDatabase(undefined));
+  await ensureLocalSealing(homes, localState());
+});
+
+afterAll(async () => {
+  await close?.();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const run = (...words: string[]) => runScriptHere(words, folder);
+
+async function runJson(...words: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await run(...words, "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+const created = z.object({ applicationId, firstNumber: z.number() });
+const createIn = async (home: number, ...words: string[]) =>
+  created.parse(await runJson("application", "create", "--name", `In ${home}`, "--home", String(home), ...words));
+
+const shownSecrets = z.array(z.object({ secretId: z.string(), role: z.string() }));
+
+describe("commands on an application of home 2 (contract sections 10 and 17)", () => {
+  it("work as in home 1, and change nothing there", { timeout: LIMIT }, async () => {
+    const there = await createIn(2, "--webhook-url", "http://localhost:9/");
+    const here = await createIn(1);
+    const id = there.applicationId;
+    expect(id).toMatch(/^app2_[0-9a-z]{20}$/);
+    const before = await homes.first.database.run((orm) => orm.select().from(application));
+
+    const list = z.array(z.object({ applicationId })).parse(await runJson("application", "list"));
+    expect(list.map((each) => each.applicationId)).toEqual([id, here.applicationId]);
+    expect(await runJson("application", "show", id)).toMatchObject({ applicationId: id, name: "In 2" });
+    expect(await runJson("application", "update", id, "--name", "New")).toMatchObject({ name: "New" });
+    const grown = String(there.firstNumber + 30_000_000);
+    expect(await run("application", "update", id, "--last", grown)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`overlap application ${here.applicationId}`),
+    });
+    expect(await runJson("application", "disable", id)).toMatchObject({ disabledAt: expect.any(String) });
+    expect(await runJson("application", "enable", id)).toMatchObject({ disabledAt: null });
+
+    expect(await runJson("secret", "add", id)).toMatchObject({ role: "added" });
+    const promoted = shownSecrets.parse(await runJson("secret", "promote", id));
+    expect(promoted.map(({ role }) => role).toSorted()).toEqual(["current", "previous"]);
+    expect(await runJson("secret", "retire", id)).toMatchObject({ applicationId: id });
+    expect(await runJson("secret", "add", id, "--console", "Ann")).toMatchObject({ role: "console", name: "Ann" });
+    expect(await runJson("secret", "list", id)).toHaveLength(2);
+    expect(await runJson("secret", "retire", id, "--console", "Ann")).toMatchObject({ applicationId: id });
+    expect(await runJson("key", "rotate", id)).toMatchObject({ applicationId: id });
+    expect(await runJson("key", "list", id)).toHaveLength(2);
+
+    expect(await runJson("user", "block", id, "alice")).toMatchObject({ blocked: true });
+    expect(await runJson("user", "show", id, "alice")).toMatchObject({ blocked: true });
+    expect(await runJson("user", "unblock", id, "alice")).toMatchObject({ blocked: false });
+    expect(await runJson("stats", id)).toMatchObject({ applicationId: id, numbers: { size: 10_000_000 } });
+    expect(await run("webhook", "test", id, "--wait", "0")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("the service must be running"),
+    });
+    expect(await homes.first.database.run((orm) => orm.select().from(application))).toEqual(before);
+  });
+
+  it("that take a badge number or an event's ID find its home", { timeout: LIMIT }, async () => {
+    const { applicationId: id, firstNumber: number } = await createIn(2);
+    const { database } = homes.numbered(2);
+    const row = { number, applicationId: id, device: deviceId.parse("device"), userId: "alice", signingKeyId: 1 };
+    await database.run((orm) =>
+      orm.insert(badge).values({ ...row, eventId: newEventId(1), position: 1, turn: 1, issuedAt: Date.now() }),
+    );
+    const text = String(number);
+    expect(await runJson("badge", "show", text)).toMatchObject({ state: "active", applicationId: id });
+    expect(await runJson("badge", "show", String(number + 1))).toMatchObject({ state: "free", applicationId: id });
+    expect(await runJson("badge", "show", "1")).toMatchObject({ state: "outside", applicationId: null });
+    expect(await runJson("badge", "suspend", text)).toMatchObject({ state: "suspended" });
+    expect(await runJson("badge", "resume", text)).toMatchObject({ state: "active" });
+    expect(await runJson("badge", "expire", text, "--at", "2099-01-31T18:00:00Z")).toMatchObject({ state: "active" });
+    expect(await runJson("badge", "rebind", text)).toMatchObject({ id: text });
+    expect(await runJson("badge", "revoke", text)).toMatchObject({ state: "revoked" });
+    expect(await run("badge", "suspend", "1")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("Unknown badge"),
+    });
+
+    const eventId = newEventId(Date.now());
+    const event = {
+      applicationId: id,
+      id: eventId,
+      event: "badge:created",
+      payload: "{}",
+      dueAt: 1,
+      createdAt: 1,
+    } as const;
+    await runJson("application", "update", id, "--webhook-url", "http://localhost:9/");
+    await database.run((orm) => orm.insert(webhookEvent).values({ ...event, state: "exhausted" }));
+    expect(await runJson("webhook", "show", eventId)).toMatchObject({ applicationId: id, state: "exhausted" });
+    expect(await runJson("webhook", "list", id, "--state", "exhausted")).toMatchObject([{ id: eventId }]);
+    expect(await runJson("webhook", "replay", id, "--all-exhausted")).toMatchObject({ replayed: 1 });
+    expect(await runJson("webhook", "replay", eventId)).toMatchObject({ applicationId: id });
+    expect(await run("webhook", "show", newEventId(2))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("There is no event"),
+    });
+  });
+
+  it("say in one line that a home is not bound", async () => {
+    const unbound = "app3_00000000000000000000";
+    for (const words of [
+      ["application", "show", unbound],
+      ["application", "update", unbound, "--name", "x"],
+      ["secret", "add", unbound],
+      ["stats", unbound],
+      ["application", "create", "--name", "x", "--home", "3"],
+    ]) {
+      const { code, stdout, stderr } = await run(...words);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(/^There is no home 3: wrangler\.toml binds no DB_3 here\. [^\n]*\n$/);
+    }
+  });
+
+  it("reconcile every home, or the one of the application", async () => {
+    const { applicationId: id } = await createIn(2);
+    const requests = () => homes.everywhere(({ database }) => database.run((orm) => orm.select().from(reconciliation)));
+    expect(await run("reconcile", id, "--restored", "d1", "--wait", "0")).toMatchObject({ code: 1 });
+    expect((await requests()).map((rows) => rows.map((row) => row.applicationId))).toEqual([
+      [],
+      expect.arrayContaining([id]),
+    ]);
+    const { stderr } = await run("reconcile", "--restored", "object", "--wait", "0");
+    expect(stderr).toMatch(/not reconciled yet: start the service/);
+    const counts = await homes.everywhere(({ database }) => database.run((orm) => orm.$count(application)));
+    expect((await requests()).map((rows) => rows.length)).toEqual(counts);
+    // What the service's sweep does.
+    const watching = run("reconcile", "--restored", "d1", "--wait", "30", "--json");
+    const finish = setInterval(() => {
+      void homes.everywhere(({ database }) =>
+        database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1, checked: sql`checked + 1` })),
+      );
+    }, 100);
+    const { code, stdout } = await watching;
+    clearInterval(finish);
+    expect(code).toBe(0);
+    const done = z.array(z.object({ applicationId })).parse(JSON.parse(stdout));
+    expect(done).toHaveLength(counts.reduce((sum, count) => sum + count, 0));
+  });
+
+  it("rotate and remove the sealing keys of every home", async () => {
+    expect(await runJson("sealing-key", "rotate")).toEqual({ version: 2 });
+    expect(await run("sealing-key", "remove", "1")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("still need"),
+    });
+    await homes.everywhere(({ database }) =>
+      database.run((orm) =>
+        orm.batch([
+          orm.update(application).set({ sealingVersion: 2 }),
+          orm.update(applicationSecret).set({ sealingVersion: 2 }),
+          orm.update(signingKey).set({ sealingVersion: 2 }),
+        ]),
+      ),
+    );
+    expect(await runJson("sealing-key", "remove", "1")).toEqual({ removed: 1 });
+    expect(await runJson("sealing-key", "list")).toMatchObject([{ version: 2, newest: true }]);
+    expect(await rotateLocalSealingKey(homes, localState())).toBe(3);
+  });
+});
+
+const listed = z.array(
+  z.strictObject({
+    home: z.number(),
+    place: z.string().nullable(),
+    applications: z.number(),
+    badges: z.number(),
+    bytes: z.number(),
+    share: z.number(),
+  }),
+);
+
+describe("home (contract section 17)", () => {
+  it("list: each home with its applications, badges, bytes and share of 10 GB", async () => {
+    const before = listed.parse(await runJson("home", "list"));
+    expect(before.map(({ home }) => home)).toEqual([1, 2]);
+    const { applicationId: id, firstNumber } = await createIn(2);
+    const plain = { applicationId: id, signingKeyId: 1, turn: 1, issuedAt: 1 };
+    await homes.numbered(2).database.run((orm) =>
+      orm.insert(badge).values([
+        { ...plain, number: firstNumber, device: deviceId.parse("one"), userId: "a", eventId: "1", position: 1 },
+        { ...plain, number: firstNumber + 1, device: deviceId.parse("two"), userId: "b", eventId: "2", position: 2 },
+        { number: firstNumber + 2, applicationId: id },
+      ]),
+    );
+    const [first, second] = listed.parse(await runJson("home", "list"));
+    expect(first).toMatchObject({ applications: before[0]?.applications, badges: before[0]?.badges });
+    expect(second?.applications).toBe((before[1]?.applications ?? 0) + 1);
+    expect(second?.badges).toBe((before[1]?.badges ?? 0) + 2);
+    expect(second?.bytes).toBeGreaterThan(10_000);
+    expect(second?.share).toBe((second?.bytes ?? 0) / 10_000_000_000);
+    const { stdout } = await run("home", "list");
+    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB\n +1 +- /);
+  });
+
+  it("check: says what it found, as text and as JSON", async () => {
+    const { stdout, code } = await run("home", "check");
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^2 homes, \d+ applications\. The register of number ranges is right\.\n$/),
+    });
+    const lost = await createIn(2);
+    await homes.first.database.run((orm) =>
+      orm.run(sql`DELETE FROM number_range WHERE application_id = ${lost.applicationId}`),
+    );
+    expect((await run("home", "check")).stdout).toContain("registered: the register lacked it");
+    await homes.first.database.run((orm) =>
+      orm.run(sql`INSERT INTO number_range VALUES ('app2_00000000000000000000', 5, 6, 1), ('app7_00000000000000000000', 7, 8, 1),
+        ('app_00000000000000000000', 9, 9, unixepoch() * 1000)`),
+    );
+    expect(await runJson("home", "check")).toMatchObject({
+      homes: 2,
+      registered: [],
+      cleared: [{ applicationId: "app2_00000000000000000000", firstNumber: 5, lastNumber: 6 }],
+      kept: [
+        { applicationId: "app7_00000000000000000000", reason: "home-not-bound" },
+        { applicationId: "app_00000000000000000000", reason: "recent" },
+      ],
+      overlaps: [],
+    });
+    const second = homes.numbered(2).database;
+    await second.run((orm) =>
+      orm.run(sql`UPDATE application SET first_number = ${1_000_000_001} WHERE id = ${lost.applicationId}`),
+    );
+    const overlapping = await run("home", "check");
+    expect(overlapping.code).toBe(1);
+    expect(overlapping.stderr).toMatch(/applications have numbers in common[^\n]*\n$/);
+  });
+});
+
+describe("init --home (contract section 17)", () => {
+  const init = (...words: string[]) => run("init", ...words, "--env", "production");
+
+  it("prints what a new home needs: its database, the lines of wrangler.toml, and then its tables", async () => {
+    const { code, stdout, stderr } = await init("--home", "2", "--jurisdiction", "eu");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^wrangler\.toml does not bind home 2 of "production" yet: [^\n]*init --home 2 --env production\n$/,
+    );
+    expect(stdout).toBe(`npx wrangler d1 create badge-distribution-production-2 --jurisdiction eu
+
+Add to wrangler.toml, the variable to those that are there:
+
+[env.production.vars]
+HOME_2 = "jurisdiction=eu"
+
+[[env.production.d1_databases]]
+binding = "DB_2"
+database_name = "badge-distribution-production-2"
+database_id = "REPLACE_ME"
+migrations_dir = "migrations"
+remote = true
+
+The ID that d1 create prints goes in place of REPLACE_ME.
+`);
+    const dry = await init("--home", "2", "--location", "weur", "--dry-run", "--json");
+    expect(dry).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(dry.stdout)).toMatchObject({
+      home: 2,
+      commands: [
+        "npx wrangler d1 create badge-distribution-production-2 --location weur",
+        "npx wrangler d1 migrations apply DB_2 --remote --env production",
+      ],
+      done: false,
+    });
+  });
+
+  it.each([
+    [["--home", "1"], "Home 1 is the one that init makes without --home"],
+    [["--location", "weur"], "--location and --jurisdiction are places of a new home"],
+    [["--home", "2", "--location", "weur", "--jurisdiction", "eu"], "cannot be used with option"],
+    [["--home", "2", "--location", "moon"], "--location"],
+    [["--home", "1000"], "does not fit --home"],
+  ])("refuses %j with one line", async (words, line) => {
+    const { code, stdout, stderr } = await init(...words);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(line);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("is for a deployed environment: locally every home is made already", async () => {
+    const { code, stderr } = await run("init", "--home", "2");
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--home needs --env") });
+  });
+});

@@ -1,0 +1,392 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import "../../src/admin/platform/quick-loading.ts";
+import { eq, sql } from "drizzle-orm";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createApplication, type NewApplication } from "../../src/admin/application-create.ts";
+import { updateApplication } from "../../src/admin/application-update.ts";
+import { checkHomes } from "../../src/admin/home-check.ts";
+import { listOwnedRanges, listRegistrations } from "../../src/admin/number-owners.ts";
+import { openLocalHomes } from "../../src/admin/platform/d1.ts";
+import { Homes } from "../../src/admin/platform/homes.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
+import { readTarget } from "../../src/admin/platform/target.ts";
+import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
+import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
+import { openDatabase } from "../../src/admin/session.ts";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
+import { application, applicationSecret, numberRange, signingKey } from "../../src/shared/schema.ts";
+import { aroundSteps, clearHomes, interruptHomes, killIn, rememberHome } from "./support/homes.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+/** Two local homes. */
+let homes: Homes;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  process.env.BADGE_STATE_DIR = folder;
+  ({ homes, close } = await openDatabase(undefined));
+  await ensureLocalSealing(homes, localState());
+});
+
+afterAll(async () => {
+  await close?.();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+beforeEach(() => clearHomes(homes));
+
+const PLAIN: NewApplication = {
+  name: "Test",
+  webhookUrl: null,
+  requireSecret: false,
+  reuseAfterSeconds: 0,
+  signatureLifetimeSeconds: null,
+};
+
+const create = (home: number, ends?: readonly [number, number], on: Homes = homes) =>
+  createApplication(on, { ...PLAIN, home, range: ends && { first: ends[0], last: ends[1] } });
+const grow = (id: ApplicationId, lastNumber: number, on: Homes = homes) => updateApplication(on, id, { lastNumber });
+
+const home = (number: number) => homes.numbered(number);
+
+/** The ranges of all homes' applications, in their order. */
+async function ranges(): Promise<[number, number][]> {
+  const owned = await listOwnedRanges(homes);
+  return owned
+    .map(({ firstNumber, lastNumber }): [number, number] => [firstNumber, lastNumber])
+    .toSorted(([one], [other]) => one - other);
+}
+
+/** What must hold at any time: no number is in two ranges, and no application lacks its secret or its key. */
+async function expectDisjoint(): Promise<void> {
+  const all = await ranges();
+  for (const [index, [first]] of all.entries()) expect(first).toBeGreaterThan(all[index - 1]?.[1] ?? 0);
+  await homes.everywhere(async ({ database }) => {
+    const tables = await database.run((orm) =>
+      orm.batch([orm.select().from(application), orm.select().from(applicationSecret), orm.select().from(signingKey)]),
+    );
+    const counts = tables.map((rows) => rows.length);
+    expect(counts).toEqual(counts.map(() => counts[0]));
+  });
+}
+
+const registered = async (): Promise<[ApplicationId, number, number][]> =>
+  (await listRegistrations(homes)).map((row) => [row.applicationId, row.firstNumber, row.lastNumber]);
+
+/** Makes it seem that all that is registered was registered so many hours ago. */
+const age = (hours: number) =>
+  home(1).database.run((orm) =>
+    orm.update(numberRange).set({ registeredAt: sql`registered_at - ${hours * 3_600_000}` }),
+  );
+
+describe("number ranges over two homes (contract section 17)", () => {
+  it("are by default the next free block of all homes, and are registered in home 1", async () => {
+    const made = [await create(2), await create(1), await create(2)];
+    expect(made.map(({ firstNumber }) => firstNumber)).toEqual([1_000_000_000, 1_010_000_000, 1_020_000_000]);
+    expect(made.map(({ applicationId }) => applicationId.slice(0, 5))).toEqual(["app2_", expect.any(String), "app2_"]);
+    expect(made[1]?.applicationId).toMatch(/^app_/);
+    expect(await registered()).toEqual(
+      made.map(({ applicationId, firstNumber, lastNumber }) => [applicationId, firstNumber, lastNumber]),
+    );
+    expect(await home(2).database.run((orm) => orm.select().from(numberRange))).toEqual([]);
+  });
+
+  it.each([
+    [1, 2],
+    [2, 1],
+    [2, 2],
+  ])("are refused when one in home %i has some of them, to an application of home %i", async (one, other) => {
+    const { applicationId } = await create(one, [100, 199]);
+    await expect(create(other, [150, 250])).rejects.toThrow(
+      `Numbers 150-250 overlap application ${applicationId} (100-199)`,
+    );
+    expect(await registered()).toHaveLength(1);
+    await create(other, [200, 250]);
+  });
+
+  it("grow in their home only into numbers that no home has, and are registered before", async () => {
+    const { applicationId } = await create(2, [100, 199]);
+    const neighbour = await create(1, [300, 399]);
+    await expect(grow(applicationId, 300)).rejects.toThrow(
+      `Numbers 100-300 overlap application ${neighbour.applicationId} (300-399)`,
+    );
+    expect(await grow(applicationId, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });
+    expect(await registered()).toContainEqual([applicationId, 100, 299]);
+    await expect(grow(applicationId, 298)).rejects.toThrow("ends at 299 and can only grow");
+    await expect(create(1, [250, 260])).rejects.toThrow(`application ${applicationId} (100-299)`);
+    await expect(grow(neighbour.applicationId, 499)).resolves.toMatchObject({ lastNumber: 499 });
+  });
+
+  it("of a home that is not bound are refused with a line that says so", async () => {
+    await expect(create(3)).rejects.toThrow("There is no home 3: wrangler.toml binds no DB_3 here.");
+    expect(await registered()).toEqual([]);
+  });
+});
+
+describe("administrators who race (contract section 17)", () => {
+  it("never get the same numbers, wherever one overtakes the other", async () => {
+    for (const [mine, others] of [
+      [2, 1],
+      [1, 2],
+    ] as const) {
+      for (let step = 1; ; step++) {
+        await clearHomes(homes);
+        const racing = interruptHomes(step, homes, () => create(others, [500, 599]).catch(() => {}));
+        const [first] = await Promise.allSettled([create(mine, [550, 650], racing.homes)]);
+        if (racing.steps() < step) break;
+        expect((await ranges()).length, `step ${step}`).toBeLessThanOrEqual(1);
+        await expectDisjoint();
+        expect(first.status === "fulfilled").toBe((await ranges())[0]?.[0] === 550);
+      }
+    }
+  });
+
+  it("get different blocks by default", async () => {
+    const made = await Promise.all([create(1), create(2), create(2), create(1)]);
+    expect(new Set(made.map(({ firstNumber }) => firstNumber)).size).toBe(4);
+    await expectDisjoint();
+  });
+
+  it("do not grow into what the other one creates", async () => {
+    for (let step = 1; ; step++) {
+      await clearHomes(homes);
+      const { applicationId } = await create(2, [100, 199]);
+      const racing = interruptHomes(step, homes, () => create(1, [250, 350]).catch(() => {}));
+      await Promise.allSettled([grow(applicationId, 299, racing.homes)]);
+      if (racing.steps() < step) break;
+      await expectDisjoint();
+    }
+  });
+});
+
+describe("a command that dies half-way (contract section 17)", () => {
+  it.each([1, 2])("creates all or nothing in home %i, and its numbers go to nobody else meanwhile", async (number) => {
+    for (const moment of ["before", "after"] as const) {
+      for (let step = 1; ; step++) {
+        await clearHomes(homes);
+        const dying = killIn(step, moment, homes);
+        const died = await create(number, [100, 199], dying.homes).catch((error: unknown) => String(error));
+        if (typeof died !== "string") break;
+        expect(died).toContain("killed");
+        await expectDisjoint();
+        const isRegistered = (await registered()).length > 0;
+        const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
+        expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
+        expect((await create(1)).firstNumber).toBe(1_000_000_000);
+        await expectDisjoint();
+      }
+    }
+  });
+
+  it("leaves a registration that only home check clears, when it is over 24 hours old", async () => {
+    // 2 steps for the sealing key and the other home, then the registration.
+    const dying = killIn(3, "after", homes);
+    await expect(create(2, [100, 199], dying.homes)).rejects.toThrow("killed");
+    const [[id] = [undefined]] = await registered();
+    expect(id).toMatch(/^app2_/);
+    await expect(create(1, [100, 199])).rejects.toThrow(
+      `Numbers 100-199 overlap those registered for ${id} (100-199), whose creation has not finished`,
+    );
+    await age(23.9);
+    expect(await checkHomes(homes)).toMatchObject({ cleared: [], kept: [{ applicationId: id, reason: "recent" }] });
+    await expect(create(1, [100, 199])).rejects.toThrow("24 hours");
+    await age(0.2);
+    expect(await checkHomes(homes)).toMatchObject({ cleared: [{ applicationId: id, firstNumber: 100 }], kept: [] });
+    await create(1, [100, 199]);
+  });
+
+  it("does not use numbers that were cleared while its computer slept", async () => {
+    for (const number of [1, 2]) {
+      await clearHomes(homes);
+      // Two days go by before the application is inserted: the last step in home 1; in home 2 one more reads the register.
+      const steps = aroundSteps(homes, (_, take) => take());
+      await create(number, [100, 199], steps.homes);
+      await clearHomes(homes);
+      const sleeping = interruptHomes(steps.steps() - (number - 1), homes, async () => {
+        await age(48);
+        expect(await checkHomes(homes)).toMatchObject({ cleared: [{ firstNumber: 100 }] });
+        await create(3 - number, [100, 199]);
+      });
+      await expect(create(number, [100, 199], sleeping.homes)).rejects.toThrow(
+        /overlap application|run the command again/,
+      );
+      await expectDisjoint();
+      expect(await ranges()).toEqual([[100, 199]]);
+    }
+  });
+
+  it("has grown or not, and the same command takes the numbers", async () => {
+    for (const moment of ["before", "after"] as const) {
+      for (let step = 1; ; step++) {
+        await clearHomes(homes);
+        const { applicationId } = await create(2, [100, 199]);
+        const dying = killIn(step, moment, homes);
+        const died = await grow(applicationId, 299, dying.homes).catch((error: unknown) => String(error));
+        if (typeof died !== "string") break;
+        await create(1, [250, 350]).catch(() => {});
+        await expectDisjoint();
+        await Promise.allSettled([grow(applicationId, 299)]);
+        await expectDisjoint();
+        await age(48);
+        await checkHomes(homes);
+        expect((await registered()).map(([id]) => id)).toContain(applicationId);
+      }
+    }
+  });
+});
+
+describe("one home that was restored alone (contract section 17)", () => {
+  it("home 1, to before an application of home 2: its numbers are not given again", async () => {
+    const restore = await rememberHome(home(1));
+    const { applicationId } = await create(2);
+    await restore();
+    expect(await registered()).toEqual([]);
+    await expect(create(1, [1_009_999_000, 1_010_000_999])).rejects.toThrow(`overlap application ${applicationId}`);
+    // Nothing of the refused range is taken.
+    await create(1, [1_010_000_000, 1_010_000_999]);
+    await restore();
+    expect((await create(1)).firstNumber).toBe(1_010_000_000);
+    await restore();
+    expect((await create(2)).firstNumber).toBe(1_010_000_000);
+    await expectDisjoint();
+  });
+
+  it("home 1, to before applications of home 2 grew and were created: home check registers them", async () => {
+    const grown = await create(2, [100, 199]);
+    const restore = await rememberHome(home(1));
+    await grow(grown.applicationId, 299);
+    const created = await create(2, [500, 599]);
+    await restore();
+    await expect(create(1, [250, 260])).rejects.toThrow(`overlap application ${grown.applicationId} (100-299)`);
+    await restore();
+    await expect(grow(grown.applicationId, 550)).rejects.toThrow(`overlap application ${created.applicationId}`);
+    await restore();
+    expect(await checkHomes(homes)).toMatchObject({
+      homes: 2,
+      applications: 2,
+      registered: [{ applicationId: grown.applicationId, lastNumber: 299 }, { applicationId: created.applicationId }],
+      cleared: [],
+      overlaps: [],
+    });
+    expect(await registered()).toEqual([
+      [grown.applicationId, 100, 299],
+      [created.applicationId, 500, 599],
+    ]);
+    expect(await checkHomes(homes)).toMatchObject({ registered: [], cleared: [], kept: [] });
+  });
+
+  it("home 2, to before an application: its numbers stay registered", async () => {
+    const restore = await rememberHome(home(2));
+    const { applicationId } = await create(2);
+    await restore();
+    expect(await registered()).toEqual([[applicationId, 1_000_000_000, 1_009_999_999]]);
+    expect((await create(2)).firstNumber).toBe(1_010_000_000);
+    expect((await create(1)).firstNumber).toBe(1_020_000_000);
+  });
+
+  it("home 2, to before a range grew: the rest stays the application's, and the same command takes it", async () => {
+    const { applicationId } = await create(2, [100, 199]);
+    const restore = await rememberHome(home(2));
+    await grow(applicationId, 299);
+    await restore();
+    await expect(create(1, [250, 260])).rejects.toThrow(`application ${applicationId} (100-299)`);
+    expect(await grow(applicationId, 299)).toMatchObject({ lastNumber: 299 });
+  });
+
+  it("home 1, while a range of home 2 grows", async () => {
+    for (let step = 1; ; step++) {
+      await clearHomes(homes);
+      const { applicationId } = await create(2, [100, 199]);
+      const restore = await rememberHome(home(1));
+      const interrupted = interruptHomes(step, homes, async () => {
+        await restore();
+        await create(1, [250, 350]).catch(() => {});
+      });
+      await Promise.allSettled([grow(applicationId, 299, interrupted.homes)]);
+      if (interrupted.steps() < step) break;
+      await expectDisjoint();
+    }
+  });
+
+  it("home 1, while an administrator creates an application in home 2", async () => {
+    for (let step = 1; ; step++) {
+      await clearHomes(homes);
+      const restore = await rememberHome(home(1));
+      const interrupted = interruptHomes(step, homes, async () => {
+        await restore();
+        await create(1, [150, 250]).catch(() => {});
+      });
+      await Promise.allSettled([create(2, [100, 199], interrupted.homes)]);
+      if (interrupted.steps() < step) break;
+      await expectDisjoint();
+    }
+  });
+});
+
+describe("local data of a release with one home (contract section 17)", () => {
+  it("is kept: its applications are registered, and it gets a second home", async () => {
+    const state = localState(join(folder, "older"));
+    const wrangler = loadWrangler();
+    const target = readTarget(wrangler, undefined);
+    const older = await openLocalHomes(wrangler, { ...target, homes: [target.homes[0]] }, state);
+    await ensureLocalSealing(older.homes, state);
+    const { applicationId } = await create(1, [100, 199], older.homes);
+    const { database } = older.homes.first;
+    const before = await database.run((orm) => orm.select().from(application));
+    await database.run((orm) => orm.run(sql`DROP TABLE number_range`));
+    await database.run((orm) => orm.run(sql`DELETE FROM d1_migrations WHERE name LIKE '%number_ranges%'`));
+    await older.close();
+
+    const opened = await openLocalHomes(wrangler, target, state);
+    try {
+      await ensureLocalSealing(opened.homes, state);
+      expect(await opened.homes.first.database.run((orm) => orm.select().from(application))).toEqual(before);
+      expect(await listRegistrations(opened.homes)).toMatchObject([
+        { applicationId, firstNumber: 100, lastNumber: 199 },
+      ]);
+      await expect(create(2, [150, 250], opened.homes)).rejects.toThrow(`application ${applicationId} (100-199)`);
+      expect((await create(2, undefined, opened.homes)).applicationId).toMatch(/^app2_/);
+    } finally {
+      await opened.close();
+    }
+  });
+});
+
+describe("home check (contract section 17)", () => {
+  it("keeps what is registered for a home that is not bound, and says so", async () => {
+    const { applicationId } = await create(2, [100, 199]);
+    await age(48);
+    const alone = new Homes([home(1)]);
+    expect(await checkHomes(alone)).toMatchObject({
+      homes: 1,
+      cleared: [],
+      kept: [{ applicationId, firstNumber: 100, lastNumber: 199, reason: "home-not-bound" }],
+    });
+    expect(await registered()).toHaveLength(1);
+    await expect(updateApplication(alone, applicationId, { name: "x" })).rejects.toThrow("There is no home 2");
+  });
+
+  it("names applications that have numbers in common", async () => {
+    const one = await create(1, [100, 199]);
+    const other = await create(2, [200, 299]);
+    await home(2).database.run((orm) =>
+      orm.update(application).set({ firstNumber: 150 }).where(eq(application.id, other.applicationId)),
+    );
+    expect(await checkHomes(homes)).toMatchObject({ overlaps: [[one.applicationId, other.applicationId]] });
+  });
+});
+
+describe("a deployment with one home (contract section 17)", () => {
+  it("registers in the transaction that creates or grows, without another round trip", async () => {
+    const alone = aroundSteps(new Homes([home(1)]), (_, take) => take());
+    const { applicationId } = await create(1, [100, 199], alone.homes);
+    expect(alone.steps()).toBe(2);
+    await grow(applicationId, 299, alone.homes);
+    expect(alone.steps()).toBe(3);
+    expect(await registered()).toEqual([[applicationId, 100, 299]]);
+    await expect(create(1, [250, 350], alone.homes)).rejects.toThrow("overlap");
+    expect(await registered()).toHaveLength(1);
+  });
+});

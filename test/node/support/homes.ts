@@ -1,0 +1,73 @@
+import type { Database } from "../../../src/admin/platform/database.ts";
+import { type Home, Homes } from "../../../src/admin/platform/homes.ts";
+import { application, applicationSecret, numberRange, sealingKey, signingKey } from "../../../src/shared/schema.ts";
+
+/** Called for each step of the work on any home, with the step's number from 1 and what takes it. */
+type AroundStep = <T>(step: number, take: () => Promise<T>) => Promise<T>;
+
+/** The same homes, with something around every step that is taken in them. */
+export function aroundSteps(homes: Homes, around: AroundStep): { homes: Homes; steps(): number } {
+  let taken = 0;
+  const wrap = (home: Home): Home => {
+    const run: Database["run"] = (work) => {
+      taken += 1;
+      return around(taken, () => home.database.run(work));
+    };
+    const get = (target: Database, name: string | symbol) => (name === "run" ? run : Reflect.get(target, name));
+    return { ...home, database: new Proxy(home.database, { get }) };
+  };
+  return { homes: new Homes([wrap(homes.first), ...homes.others.map(wrap)]), steps: () => taken };
+}
+
+/** Homes in which something else happens right before one step. */
+export const interruptHomes = (step: number, homes: Homes, meanwhile: () => Promise<unknown>) =>
+  aroundSteps(homes, async (number, take) => {
+    if (number === step) await meanwhile();
+    return take();
+  });
+
+/** Homes in which a command dies: right before a step, or right after it. */
+export const killIn = (step: number, moment: "before" | "after", homes: Homes) =>
+  aroundSteps(homes, async (number, take) => {
+    if (number > step || (number === step && moment === "before")) throw new Error("killed");
+    const result = await take();
+    if (number === step) throw new Error("killed");
+    return result;
+  });
+
+const TABLES = [numberRange, applicationSecret, signingKey, application, sealingKey] as const;
+
+/** Deletes what a test has made, in every home. The sealing keys stay. */
+export async function clearHomes(homes: Homes): Promise<void> {
+  await homes.everywhere(({ database }) =>
+    database.run((orm) =>
+      orm.batch([
+        orm.delete(numberRange),
+        orm.delete(applicationSecret),
+        orm.delete(signingKey),
+        orm.delete(application),
+      ]),
+    ),
+  );
+}
+
+/** Remembers what a home has. @returns a function that restores the home to it, as D1's Time Travel does */
+export async function rememberHome({ database }: Home): Promise<() => Promise<void>> {
+  const tables = await Promise.all(
+    TABLES.map(async (table) => ({ table, rows: await database.run((orm) => orm.select().from(table)) })),
+  );
+  return async () => {
+    await database.run((orm) =>
+      orm.batch([
+        orm.delete(numberRange),
+        orm.delete(applicationSecret),
+        orm.delete(signingKey),
+        orm.delete(application),
+        orm.delete(sealingKey),
+      ]),
+    );
+    for (const { table, rows } of tables.toReversed()) {
+      for (const row of rows) await database.run((orm) => orm.insert(table).values(row));
+    }
+  };
+}
