@@ -8,7 +8,7 @@ import * as z from "zod";
 import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import {
   application,
@@ -29,7 +29,7 @@ let close: () => Promise<void>;
 
 beforeAll(async () => {
   process.env.BADGE_STATE_DIR = folder;
-  ({ homes, close } = await openDatabase(undefined));
+  ({ homes, close } = await openHomes(undefined));
   await ensureLocalSealing(homes, localState());
 });
 

@@ -14,7 +14,7 @@ import { localState } from "../../src/admin/platform/paths.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, numberRange, signingKey } from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes, interruptHomes, killIn, rememberHome } from "./support/homes.ts";
@@ -26,7 +26,7 @@ let close: () => Promise<void>;
 
 beforeAll(async () => {
   process.env.BADGE_STATE_DIR = folder;
-  ({ homes, close } = await openDatabase(undefined));
+  ({ homes, close } = await openHomes(undefined));
   await ensureLocalSealing(homes, localState());
 });
 

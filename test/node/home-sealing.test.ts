@@ -12,14 +12,14 @@ import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/seali
 import { publishNewestEverywhere } from "../../src/admin/sealing-key-newest.ts";
 import { watchResealing } from "../../src/admin/sealing-key-reseal.ts";
 import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usage.ts";
-import { openDatabase } from "../../src/admin/session.ts";
+import { openHomes } from "../../src/admin/session.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { clearHomes, killIn, rememberHome } from "./support/homes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 process.env.BADGE_STATE_DIR = folder;
 /** Two local homes. */
-const { homes, close } = await openDatabase(undefined);
+const { homes, close } = await openHomes(undefined);
 
 afterAll(async () => {
   await close();
