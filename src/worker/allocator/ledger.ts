@@ -51,16 +51,14 @@ export class Ledger {
       `SELECT number, ${IS_UNCONFIRMED} AS unconfirmed, claimed_by FROM lease WHERE holder = ?`,
       holder,
     );
-    const isOpen = held?.unconfirmed === 1;
-    const keepsNumber = held && (!isOpen || held.claimed_by !== null || integer(held.number) <= range.last);
-    if (held && keepsNumber) {
+    if (held) {
+      const isOpen = held.unconfirmed === 1;
+      // The range has grown and the caller does not know it yet, or D1 was restored to before that. D1 may have the number, so
+      // the lease stays until it is settled.
+      if (isOpen && held.claimed_by === null && integer(held.number) > range.last) return { kind: "exhausted" };
       // The reclaim delay restarts with every try, so that no request is under way when a lease is reclaimed.
       if (isOpen) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
       return { kind: "leased", number: integer(held.number) };
-    }
-    if (held) {
-      this.#sql.exec("DELETE FROM lease WHERE holder = ?", holder);
-      this.#freed.setAside(integer(held.number), now);
     }
     const rules = { lastNumber: range.last, reuseAfterSeconds, now };
     this.#freed.update(rules);
