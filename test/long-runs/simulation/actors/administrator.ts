@@ -36,7 +36,8 @@ export class Administrator extends Member {
     credentials.promoted(secret);
     // Some are in the middle of a rotation when the seed begins.
     for (let steps = this.#dice.below(3); steps > 0; steps--) await this.#rotateSecret(application);
-    this.#set(application, { requireProof: this.#dice.chance(0.1), bindUntil: null });
+    const bindUntil = this.#dice.chance(0.3) ? timeline.now + 4 * HOUR : null;
+    this.#set(application, { requireProof: this.#dice.chance(0.1), bindUntil });
   }
 
   /** The secret that the application's server uses. */

@@ -2,12 +2,14 @@ import type { Dice } from "../../dice.ts";
 import { isUntold } from "../invariants/book.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
+import { attack } from "./attacker.ts";
 
 const MINUTE = 60_000;
 /** More than any call tries again. */
 const OUTAGE_MILLISECONDS = 2000;
 /** A request that meets no delay has leased its number by then. */
 const MAX_MILLISECONDS_TO_LEASE = 25;
+const ATTACKS_AT_ONCE = 4;
 const NEW_USERS = ["dave", "erin"] as const;
 /** Alarms of one object that are waited for: at the first one, few leases are old enough to be settled. */
 const MAX_ALARMS = 2;
@@ -16,7 +18,7 @@ const AROUND_ALARM_MILLISECONDS = 25;
 
 /**
  * What goes on after everybody has acted, while things still fail. In some seeds minutes pass, in which webhooks are
- * attempted again; in some an hour, after which phones repeat what was never answered just when the objects settle the
+ * attempted again, and somebody attacks; in some an hour, after which phones repeat what was never answered just when the objects settle the
  * leases of it.
  */
 export async function liveOn(world: World): Promise<void> {
@@ -26,11 +28,22 @@ export async function liveOn(world: World): Promise<void> {
   if (what === 1) await repeatAtAlarms(world, dice);
 }
 
-async function passMinutes({ timeline, isolates, trace }: World, dice: Dice): Promise<void> {
+/** Badges are suspended, of which a copy of D1 may not know for long: the attacker finds out. */
+async function passMinutes(world: World, dice: Dice): Promise<void> {
+  const { timeline, isolates, trace, plan, book, clients, administrator } = world;
+  for (const application of plan.applications) {
+    const credentials = { applicationId: application.id, secret: administrator.secretOf(application) };
+    const steps = book.numbersOf(application.id).map((number) => ({ number, step: { kind: "suspend" } as const }));
+    await Promise.all(steps.map((step) => clients.call("step", { ...credentials, ...step })));
+  }
   for (let rounds = dice.between(2, 6); rounds > 0; rounds--) {
     await timeline.sleep(dice.below(MINUTE));
     trace.add("cron", "goes off");
     void isolates.sweep();
+    const attacked = plan.applications.flatMap((application) =>
+      Array.from({ length: ATTACKS_AT_ONCE }, () => application),
+    );
+    await Promise.all(attacked.map((application) => attack(world, dice, application)));
   }
 }
 

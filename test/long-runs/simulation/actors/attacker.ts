@@ -6,6 +6,8 @@ import type { World } from "../world.ts";
 /** A user ID of the attacker's own, which no phone uses. */
 const ATTACKERS_USER = "mallory";
 const ATTACKERS_KEY = "key of mallory";
+/** Older invitations are mostly over. */
+const NEWEST_TOKENS = 3;
 
 /** Bookmarks that nobody was given: of a time to come, of another home, malformed. */
 const FORGED_BOOKMARKS = [
@@ -32,14 +34,15 @@ export async function attack({ book, clients }: World, dice: Dice, application: 
     : replayed?.kind === "granted" && dice.chance(0.8)
       ? replayed.bookmark
       : null;
-  const known = dice.pick(told.filter(({ request }) => request.udid === udid && request.key !== ATTACKERS_KEY));
+  const ofPhone = told.filter(({ request }) => request.udid === udid && request.key !== ATTACKERS_KEY);
+  const known = dice.chance(0.5) ? ofPhone.at(-1) : dice.pick(ofPhone);
   const proof = { key: dice.chance(0.5) ? null : ATTACKERS_KEY, bookmark };
-  const what = dice.below(3);
+  const what = dice.below(5);
   if (!known || what === 0) {
     const request = { applicationId, udid, userId: ATTACKERS_USER, token: null, metadata: null, ...proof, key: null };
     await clients.call("badge", request);
-  } else if (what === 1) {
-    const token = dice.chance(0.3) ? (dice.pick([...book.tokens]) ?? null) : null;
+  } else if (what < 3) {
+    const token = dice.chance(0.5) ? (dice.pick([...book.tokens].slice(-NEWEST_TOKENS)) ?? null) : null;
     await clients.call("badge", { ...known.request, token, metadata: null, ...proof });
   } else {
     const badgeNumber = dice.chance(0.5) ? grantedNumber(known) : null;

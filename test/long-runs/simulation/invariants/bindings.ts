@@ -82,7 +82,8 @@ export class Bindings extends Member {
     const invariant = "a signature names the key of its badge, and nobody else passes a door that challenges";
     this.world.verdict.expect(isBound && (named === null || named === request.key), invariant, request, row, named);
     const isUsable = this.#isUsable(row, attempt);
-    this.world.verdict.expect(isUsable, "nobody signs with a bound badge without its key", request, row);
+    const usable = "nobody signs with a bound badge without its key, nor with an unbound one where keys are required";
+    this.world.verdict.expect(isUsable, usable, request, row);
   }
 
   /** @param rows of the badges that the device asked for */

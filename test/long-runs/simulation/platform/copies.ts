@@ -77,19 +77,20 @@ class Copy {
   #modeUntil = 0;
   #lagMilliseconds = 0;
   #oldest = 0;
-  position = 0;
+  /** Before its first use it is as an earlier seed left it. */
+  position = Infinity;
 
   constructor(world: World, sqlite: Sqlite, dice: Dice) {
     this.#world = world;
     this.#dice = dice;
     this.sqlite = sqlite;
-    sqlite.clear();
   }
 
   /** Is where it would be by now. */
   follow(commits: readonly Commit[]): void {
     const { now } = this.#world.timeline;
     const isRepaired = this.#mode !== "following" && !this.#world.faults.isOn;
+    if (this.position === Infinity) this.become(commits, 0);
     if (now >= this.#modeUntil || isRepaired) this.#change(commits);
     if (this.#mode === "stopped" || this.#mode === "restored") return;
     const reached = commits.findLastIndex(({ at }) => at <= now - this.#lagMilliseconds) + 1;
