@@ -9,7 +9,7 @@ const MINUTE = 60_000;
 const OUTAGE_MILLISECONDS = 2000;
 /** A request that meets no delay has leased its number by then. */
 const MAX_MILLISECONDS_TO_LEASE = 25;
-const ATTACKS_AT_ONCE = 4;
+const ATTACKS_AT_ONCE = 8;
 const NEW_USERS = ["dave", "erin"] as const;
 /** Alarms of one object that are waited for: at the first one, few leases are old enough to be settled. */
 const MAX_ALARMS = 2;
@@ -37,7 +37,7 @@ async function passMinutes(world: World, dice: Dice): Promise<void> {
     await Promise.all(steps.map((step) => clients.call("step", { ...credentials, ...step })));
   }
   for (let rounds = dice.between(2, 6); rounds > 0; rounds--) {
-    await timeline.sleep(dice.below(MINUTE));
+    await timeline.sleep(dice.between(MINUTE / 3, MINUTE));
     trace.add("cron", "goes off");
     void isolates.sweep();
     const attacked = plan.applications.flatMap((application) =>
