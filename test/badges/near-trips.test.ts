@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
+import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
 import { expectDocumented } from "../support/documented.ts";
 import { takeStep } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED } from "./near-support.ts";
@@ -101,6 +102,21 @@ describe("the far trips of a call beside a copy of D1 (contract section 16)", ()
   it.each(CALLS)("$name: $trips.far", async ({ act, status, trips }) => {
     const answer = await act(await phoneWithBadge());
     expect([answer.status, answer.trips]).toEqual([status, trips]);
+  });
+});
+
+describe("the model of latencies (docs/performance.md)", () => {
+  it.each([
+    ["login, with a bookmark", "a login with a bookmark"],
+    ["signature, with a bookmark", "a signature with a bookmark"],
+    ["login, without", "a login without a bookmark"],
+    ["signature, without", "a signature without a bookmark"],
+    ["new badge", "a new badge"],
+    ["claim", "a claimed invitation"],
+    ["invitation", "an invitation"],
+  ])("calculates with the trips that are counted here: %s", (modelled, counted) => {
+    const { copy, far } = CALLS.find(({ name }) => name === counted)?.trips ?? {};
+    expect(MODELLED.find(({ name }) => name === modelled)?.nearCopy).toEqual({ copy, far });
   });
 });
 
