@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { type Context, createContext } from "../../src/worker/context.ts";
+import { HomeSweep } from "../../src/worker/home-sweep.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import { inTurn, sweep } from "../../src/worker/sweep.ts";
 import { createApplication } from "../support/application.ts";
@@ -140,6 +141,17 @@ describe("the sweep of a deployment with a hundred homes (contract section 17)",
       [6, "checkClock"],
       [10, "checkClock"],
     ]);
+  });
+
+  it("keeps six statements for what is urgent in a home that was not visited yet", async () => {
+    const [context] = new Homes(1).contexts;
+    const visit = new HomeSweep(context);
+    expect([visit.urgentStatements, visit.reservedStatements]).toEqual([0, 6]);
+    await visit.doUrgent(() => false, null);
+    expect([visit.urgentStatements, visit.reservedStatements]).toEqual([6, 6]);
+    await visit.doRest(() => false);
+    expect(visit.urgentStatements).toBe(6);
+    expect(visit.reservedStatements).toBeGreaterThan(15);
   });
 
   it("goes on with a home's other work when one statement fails", async () => {

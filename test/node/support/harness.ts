@@ -28,8 +28,8 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   const vars = { DEMO_APPLICATION_ID: credentials.applicationId };
   const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
   const { url } = await server.listen();
-  const worker = server.getWorker<{ DB: D1Database }>();
-  await worker.applyD1Migrations("DB");
+  const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
+  for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
   const database = new Database((await worker.getEnv()).DB);
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
   await createApplication(new Homes([{ number: 1, place: null, database }]), {
