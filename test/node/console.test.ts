@@ -6,7 +6,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import decodeQr from "qr/decode.js";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { addConsoleSecret } from "../../src/admin/console-secret.ts";
-import { ServerClient } from "../../src/client/index.ts";
+import { DeviceClient, ServerClient, webCryptoProofKey } from "../../src/client/index.ts";
 import { faultsOf } from "./support/axe.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
@@ -26,10 +26,13 @@ if (executablePath === null) {
 const receiver = createServer(async (request, response) => {
   const body = await text(request);
   const fails = isBroken && body.includes('"userId":"grace"');
+  if (fails) await heldBack;
   if (!fails) received.push(body);
   response.writeHead(fails ? 500 : 204).end(fails ? "disk full" : undefined);
 });
 let isBroken = true;
+/** What it waits for before it fails. */
+let heldBack: Promise<void> | null = null;
 const received: string[] = [];
 
 let service: Harness;
@@ -345,6 +348,10 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await page.getByRole("button", { name: "Block user" }).click();
     await confirm(page, "Block user");
     await message(page).getByText("erin is blocked; 1 badge revoked.").waitFor();
+    await page
+      .getByRole("article", { name: number ?? "" })
+      .getByText("Revoked", { exact: true })
+      .waitFor();
     await find(page, "erin");
     await page.getByText("erin has no active or suspended badge.").waitFor();
     const ended = page.getByRole("list", { name: "ended badges" });
@@ -415,6 +422,27 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await find(page, "bob");
     await badge(page, "bob").waitFor();
     expect(await message(page).count()).toBe(0);
+  });
+
+  it("rebinds a badge whose app has lost its key: the next key takes it over (section 15)", async () => {
+    const phone = async () => {
+      const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
+      const { origin: baseUrl, applicationId } = service;
+      return new DeviceClient({ baseUrl, applicationId, udid: "judy", proofKey: await webCryptoProofKey(pair) });
+    };
+    const { badgeId } = await (await phone()).requestBadge({ userId: "judy" });
+    numbers.set("judy", badgeId);
+    const reinstalled = await phone();
+    await expect(reinstalled.requestBadge({ userId: "judy" })).rejects.toMatchObject({ code: "INVALID_PROOF" });
+    await find(page, "alice");
+    await badge(page, "alice").waitFor();
+    expect(await page.getByRole("button", { name: "Rebind" }).count()).toBe(0);
+    await find(page, badgeId);
+    await badge(page, "judy").getByRole("button", { name: "Rebind" }).click();
+    await page.getByRole("dialog").getByText("Not for a phone that was lost").waitFor();
+    await confirm(page, "Rebind badge");
+    await message(page).getByText("moves to the next key").waitFor();
+    expect(await reinstalled.requestBadge({ userId: "judy" })).toEqual({ created: false, badgeId });
   });
 
   it("invites by a QR code whose content is the token alone: a phone that scans it gets the badge", async () => {
@@ -522,7 +550,12 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await delivery.getByText("Payload and response").click();
     await delivery.getByText('"userId": "grace"').waitFor();
     await delivery.getByText("disk full").waitFor();
+    const { promise, resolve: respond } = Promise.withResolvers<void>();
+    heldBack = promise;
     await delivery.getByRole("button", { name: "Send again" }).dblclick();
+    await message(page).getByText("“Badge issued” is being sent again.").waitFor();
+    await delivery.locator(".actions button").dispatchEvent("click");
+    respond();
     await message(page).getByText("“Badge issued” was sent again and failed").waitFor();
     await delivery.getByText("The receiver responded with HTTP status 500").waitFor();
     expect(replays).toHaveLength(1);

@@ -49,7 +49,9 @@ export function BadgeCard(props: { id: string; heading?: "h2" | "h3"; onUser?: (
     };
   };
 
-  const steps = BADGE_STEPS.filter(({ from }) => from.includes(state));
+  const steps = BADGE_STEPS.filter(
+    ({ from, isOffered }) => from.includes(state) && (isOffered?.(badge, session.application) ?? true),
+  );
   const device = [metadata?.deviceModel, metadata?.os, metadata?.osVersion].filter(Boolean).join(" · ");
   return (
     <article class="card card-row" aria-label={`Badge ${id}`} data-about={id}>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Badge, BadgeState, ServerClient } from "../../client/index.ts";
+import type { Application, Badge, BadgeState, ServerClient } from "../../client/index.ts";
 import { grouped } from "../parts/texts.tsx";
 
 /** The steps of a badge's life that the page offers (contract section 12). A new step is an entry here. */
@@ -7,6 +7,8 @@ export interface BadgeStep {
   /** The button; `…` follows where the step asks first. */
   label: string;
   from: readonly BadgeState[];
+  /** Absent: for every badge in these states. */
+  isOffered?: (badge: Badge, application: Application) => boolean;
   /** Absent: nothing is lost by it, so it does not ask. */
   question?: {
     title: (badge: Badge) => string;
@@ -54,6 +56,27 @@ export const BADGE_STEPS: readonly BadgeStep[] = [
     from: ["suspended"],
     ...resume,
     undo: suspend,
+  },
+  {
+    label: "Rebind",
+    from: ["active", "suspended"],
+    isOffered: ({ keyThumbprint }, { requireProof }) => keyThumbprint !== undefined || requireProof,
+    question: {
+      title: ({ id }) => `Let badge ${grouped(id)} move to another key?`,
+      text: ({ userId }) => (
+        <>
+          <p>
+            Within 24 hours, the first login of this phone of {userId} with another key binds the badge to that key.
+            Right for a phone whose app was installed anew and has lost its key.
+          </p>
+          <p>
+            <strong>Not for a phone that was lost:</strong> suspend or revoke its badge.
+          </p>
+        </>
+      ),
+    },
+    act: (server, { id }) => server.rebindBadge(id),
+    done: ({ id }) => `Badge ${grouped(id)} moves to the next key that its phone logs in with, within 24 hours.`,
   },
   {
     label: "Revoke",

@@ -50,7 +50,7 @@ export function InvitationCode({ invitation, onDone }: { invitation: Invitation;
               </>
             )}
           </p>
-          <div class="actions">
+          <div class="actions code-actions">
             <button type="button" class="primary" onClick={copy}>
               Copy text
             </button>
