@@ -344,21 +344,16 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
 
   it("says that a blocked user's badges have ended, and shows those that it has seen", async () => {
     await find(page, "erin");
-    const number = await page.getByRole("article").last().getAttribute("aria-label");
+    const list = page.getByRole("list", { name: "badges", exact: true });
+    const name = (await list.getByRole("article").getAttribute("aria-label")) ?? "";
     await page.getByRole("button", { name: "Block user" }).click();
     await confirm(page, "Block user");
     await message(page).getByText("erin is blocked; 1 badge revoked.").waitFor();
-    await page
-      .getByRole("article", { name: number ?? "" })
-      .getByText("Revoked", { exact: true })
-      .waitFor();
+    await list.getByText("Revoked", { exact: true }).waitFor();
     await find(page, "erin");
     await page.getByText("erin has no active or suspended badge.").waitFor();
     const ended = page.getByRole("list", { name: "ended badges" });
-    await ended
-      .getByRole("article", { name: number ?? "" })
-      .getByText("Revoked", { exact: true })
-      .waitFor();
+    await ended.getByRole("article", { name }).getByText("Revoked", { exact: true }).waitFor();
     expect(await page.getByText("Check every character").count()).toBe(0);
     await page.getByRole("button", { name: "Unblock user" }).click();
     await confirm(page, "Unblock user");
@@ -461,6 +456,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     const card = page.getByRole("article", { name: `Invitation to number ${claimed.body.badgeId}` });
     await card.getByText("Waiting").waitFor();
     await page.getByRole("button", { name: "Done" }).click();
+    expect(await page.locator(":focus").innerText()).toBe("Invite a visitor");
     expect(await page.content()).not.toContain(token);
     await page.getByLabel("Show").selectOption({ label: "Claimed" });
     await card.getByText("visitor").waitFor();
