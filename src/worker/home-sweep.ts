@@ -34,6 +34,7 @@ export class HomeSweep {
   /** Undefined until the urgent parts have run. */
   #urgentTook: number | undefined;
   #milliseconds = 0;
+  /** Settles when `doUrgent` returns. */
   #urgent: Promise<void> = Promise.resolve();
   #isLeftAlone = false;
   #isDown = false;
@@ -60,18 +61,22 @@ export class HomeSweep {
    * @param patienceMilliseconds after which this returns, while the work goes on by itself: other homes wait, and this one is
    *   slow, or its D1 hangs; null: none waits
    */
-  async doUrgent(isUsedUp: () => boolean, patienceMilliseconds: number | null): Promise<void> {
+  doUrgent(isUsedUp: () => boolean, patienceMilliseconds: number | null): Promise<void> {
     const urgent = [...this.#parts.values()].filter(({ isUrgent }) => isUrgent);
-    this.#urgent = this.#timed(() => this.#runOnce(urgent, isUsedUp)).finally(() => {
+    const work = this.#timed(() => this.#runOnce(urgent, isUsedUp)).finally(() => {
       this.#urgentTook = this.#statements;
     });
-    if (patienceMilliseconds === null) return this.#urgent;
+    this.#urgent = patienceMilliseconds === null ? work : this.#waitFor(work, patienceMilliseconds);
+    return this.#urgent;
+  }
+
+  async #waitFor(work: Promise<void>, patienceMilliseconds: number): Promise<void> {
     try {
-      await withDeadline("home", patienceMilliseconds, () => this.#urgent);
+      await withDeadline("home", patienceMilliseconds, () => work);
     } catch {
       this.#isLeftAlone = true;
       this.#isFinished = false;
-      this.#context.defer(this.#urgent.then(() => this.#writeLine()));
+      this.#context.defer(work.then(() => this.#writeLine()));
     }
   }
 
@@ -80,8 +85,8 @@ export class HomeSweep {
    * So no part waits for another's backlog, and a part that fails does not stop the others.
    */
   async doRest(isUsedUp: () => boolean): Promise<void> {
-    if (this.#isLeftAlone) return;
     await this.#urgent;
+    if (this.#isLeftAlone) return;
     await this.#timed(async () => {
       let goesOn = true;
       while (goesOn && this.#parts.size > 0) goesOn = await this.#runOnce([...this.#parts.values()], isUsedUp);

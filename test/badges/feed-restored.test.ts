@@ -145,7 +145,9 @@ describe("reconcile after D1 was restored (contract section 12)", () => {
       Promise.all([revoked, suspended, String(number)].map(async (id) => (await getBadge(application, id)).body.state));
     expect(await states()).toEqual(["active", "active", "active"]);
     const row = { applicationId: application.id, restored: "d1", requestedAt: Date.now(), step: "badges", through: 0 };
-    await orm.insert(reconciliation).values({ ...row, restored: "d1", step: "badges" });
+    await orm()
+      .insert(reconciliation)
+      .values({ ...row, restored: "d1", step: "badges" });
     await passMinute();
     expect(await states()).toEqual(["revoked", "active", "revoked"]);
   });
@@ -162,7 +164,9 @@ describe("a revocation whose first response from D1 was lost", () => {
     expect((await takeStep(application, id, "revoke")).status).toBe(200);
     await restoreD1(copy);
     const row = { applicationId: application.id, requestedAt: Date.now(), through: 0 };
-    await orm.insert(reconciliation).values({ ...row, restored: "d1", step: "badges" });
+    await orm()
+      .insert(reconciliation)
+      .values({ ...row, restored: "d1", step: "badges" });
     await passMinute();
     expect((await getBadge(application, id)).body.state).toBe("revoked");
   });

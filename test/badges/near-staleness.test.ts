@@ -1,6 +1,6 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { invite } from "../http/support/invitations.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
 import { ALICE, FarPhone, outcome, phoneWithBadge, SIGNED, tick } from "./near-support.ts";
@@ -51,9 +51,15 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
   });
 
   it.each([
-    ["never had a mark of time", () => env.DB.prepare("DELETE FROM clock").run()],
-    ["has a mark of 90 seconds ago", () => env.DB.prepare("UPDATE clock SET ticked_at = ticked_at - 90000").run()],
-    ["has a mark of an hour ahead", () => env.DB.prepare("UPDATE clock SET ticked_at = ticked_at + 3600000").run()],
+    ["never had a mark of time", () => homeDatabase().prepare("DELETE FROM clock").run()],
+    [
+      "has a mark of 90 seconds ago",
+      () => homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at - 90000").run(),
+    ],
+    [
+      "has a mark of an hour ahead",
+      () => homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at + 3600000").run(),
+    ],
   ])("at once beside a copy that %s", async (_, change) => {
     const { application, phone, d1, badgeId } = await phoneWithBadge();
     await change();
@@ -64,7 +70,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
 
   it("and a copy whose mark is three seconds ahead is not held to have none: clocks differ", async () => {
     const { phone, d1 } = await phoneWithBadge();
-    await env.DB.prepare("UPDATE clock SET ticked_at = ticked_at + 3000").run();
+    await homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at + 3000").run();
     await d1.catchUp();
     for (const { act } of BOTH) expect((await act(phone)).trips.far).toBe(0);
   });

@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { expect, vi } from "vitest";
 import { z } from "zod";
 import { tickClock } from "../../src/worker/storage/clock.ts";
@@ -7,6 +6,7 @@ import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 
@@ -16,7 +16,7 @@ export const SIGNED = { base64: "aGVsbG8=" };
 export const ALICE = { userId: "alice" };
 
 /** Writes the mark of time of this moment, as the sweep does every minute. */
-export const tick = (): Promise<number> => tickClock(new Database(env.DB), 0, Date.now());
+export const tick = (): Promise<number> => tickClock(new Database(homeDatabase()), 0, Date.now());
 
 const requestLine = z.object({ event: z.literal("request"), d1RoundTrips: z.number(), farTrips: z.number() });
 
@@ -56,7 +56,13 @@ export class FarPhone {
       object++;
       return go();
     });
-    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, WEBHOOKS, ALLOCATOR, DB: d1.binding };
+    const bindings = {
+      DEVICE_LIMIT: UNLIMITED,
+      CLIENT_IP_LIMIT: UNLIMITED,
+      WEBHOOKS,
+      ALLOCATOR,
+      ...bindDatabase(d1.binding),
+    };
     const all = { applicationid: application.id, udid, ...(bookmark !== null && { bookmark }), ...headers };
     const request = new Request(`https://badges.example${path}`, {
       method: "POST",

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
 import { expectDocumented } from "../support/documented.ts";
+import { testHome } from "../support/home.ts";
 import { takeStep } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED } from "./near-support.ts";
 
@@ -120,7 +121,8 @@ describe("the model of latencies (docs/performance.md)", () => {
   });
 });
 
-const FORM = /^1\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$/;
+const HOME = testHome();
+const FORM = new RegExp(`^${HOME}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$`);
 
 describe("the bookmark of a response (contract section 16)", () => {
   it("is there with each 200 and 201, wherever the response comes from", async () => {
@@ -184,13 +186,13 @@ describe("a bookmark that is not one (contract section 16)", () => {
   const NONE = [
     ["blank", " "],
     ["D1's own words for any copy", "first-unconstrained"],
-    ["the same with a home", "1.first-unconstrained"],
+    ["the same with a home", `${HOME}.first-unconstrained`],
     ["without a home", VALID],
-    ["another home's", `2.${VALID}`],
-    ["a home with a leading zero", `01.${VALID}`],
-    ["in capital letters", `1.${VALID.replace("1-", "A-")}`],
-    ["too long", `1.${VALID}0`],
-    ["two of them", `1.${VALID}, 1.${VALID}`],
+    ["another home's", `${3 - HOME}.${VALID}`],
+    ["a home with a leading zero", `0${HOME}.${VALID}`],
+    ["in capital letters", `${HOME}.${VALID.replace("1-", "A-")}`],
+    ["too long", `${HOME}.${VALID}0`],
+    ["two of them", `${HOME}.${VALID}, ${HOME}.${VALID}`],
   ] as const;
 
   it.each(NONE)("counts as none: %s", async (_, bookmark) => {
@@ -202,14 +204,14 @@ describe("a bookmark that is not one (contract section 16)", () => {
 
   it("costs its sender a second when it is forged, and gets a true one", async () => {
     const { phone } = await phoneWithBadge();
-    const forged = `1.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`;
+    const forged = `${HOME}.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`;
     for (const act of [() => phone.logIn(), () => phone.sign()]) {
       phone.bookmark = forged;
       const startedAt = performance.now();
       const { status, trips } = await act();
       expect([status, trips]).toEqual([200, { copy: 1, primary: 1, object: 0, far: 2 }]);
       expect(performance.now() - startedAt).toBeGreaterThan(900);
-      expect(phone.bookmark).toMatch(/^1\.0{8}-/);
+      expect(phone.bookmark).toMatch(new RegExp(`^${HOME}\\.0{8}-`));
     }
   });
 });

@@ -36,7 +36,7 @@ async function revokeByScript({ id }: { id: ApplicationId }, number: string): Pr
 /** As `reconcile ID --restored d1` does it. */
 async function requestReconciliation({ id: applicationId }: { id: ApplicationId }): Promise<void> {
   const fresh = { restored: "d1", requestedAt: Date.now(), step: "badges", through: 0, finishedAt: null } as const;
-  await orm
+  await orm()
     .insert(reconciliation)
     .values({ applicationId, ...fresh })
     .onConflictDoUpdate({ target: reconciliation.applicationId, set: fresh });
@@ -90,7 +90,7 @@ describe("what the administration script revokes without the application's objec
     expect(isRevoked).toBe(true);
     await passMinute();
     await passMinute();
-    const [row] = (await orm.select().from(reconciliation)).filter(
+    const [row] = (await orm().select().from(reconciliation)).filter(
       ({ applicationId }) => applicationId === application.id,
     );
     expect(row?.finishedAt).toEqual(expect.any(Number));
@@ -105,7 +105,7 @@ describe("what the administration script revokes without the application's objec
     const number = await issueTo(application, "phone", "alice");
     await requestReconciliation(application);
     const read = async () =>
-      (await orm.select().from(reconciliation)).find(({ applicationId }) => applicationId === application.id);
+      (await orm().select().from(reconciliation)).find(({ applicationId }) => applicationId === application.id);
     const before = await read();
     await revokeByScript(application, number);
     expect(await read()).toEqual(before);

@@ -49,7 +49,7 @@ class Consumer {
   readonly contextOf: ContextOf = (number) => {
     if (number !== 1 && number !== 2) return undefined;
     const d1 = aroundD1(boundHome(number).d1, (statements, send) => {
-      if (isAbout(statements, "UPDATE webhook_event SET due_at = ?3")) this.claims[number]++;
+      if (isAbout(statements, "UPDATE webhook_event SET lease_until = ?3")) this.claims[number]++;
       return this.#around(number)(statements, send);
     });
     const context: Context = createContext(env, (work) => this.#deferred.push(work), { ...boundHome(number), d1 });

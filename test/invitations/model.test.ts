@@ -34,7 +34,7 @@ describe("any history of badges and invitations (contract sections 1, 2 and 5)",
       await fc.asyncModelRun(() => ({ model, real: application }), commands);
       await expectLedgerAsModel(model, application);
       // Another run's sweep has nothing to do with these.
-      await orm.delete(invitation).where(eq(invitation.applicationId, application.id));
+      await orm().delete(invitation).where(eq(invitation.applicationId, application.id));
     });
     await fc.assert(property, { numRuns: RUNS });
   }, 400_000);

@@ -18,12 +18,12 @@ useStandingClock();
 
 /** Puts back what D1 had; what came to be since then is gone. */
 async function restoreD1({ id }: TestApplication, before: ApplicationRows): Promise<void> {
-  await orm.batch([
-    orm.delete(badge).where(eq(badge.applicationId, id)),
-    orm.delete(invitation).where(eq(invitation.applicationId, id)),
-    orm.delete(webhookEvent).where(eq(webhookEvent.applicationId, id)),
-    ...before.badges.map((row) => orm.insert(badge).values(row)),
-    ...before.invitations.map((row) => orm.insert(invitation).values(row)),
+  await orm().batch([
+    orm().delete(badge).where(eq(badge.applicationId, id)),
+    orm().delete(invitation).where(eq(invitation.applicationId, id)),
+    orm().delete(webhookEvent).where(eq(webhookEvent.applicationId, id)),
+    ...before.badges.map((row) => orm().insert(badge).values(row)),
+    ...before.invitations.map((row) => orm().insert(invitation).values(row)),
   ]);
 }
 
@@ -81,9 +81,9 @@ async function useUp(application: TestApplication): Promise<number[]> {
 async function reconcile({ id: applicationId }: TestApplication, restored: "d1" | "object") {
   const step = restored === "object" ? "leases" : "badges";
   const row = { applicationId, restored, requestedAt: Date.now(), step, through: 0 } as const;
-  await orm.insert(reconciliation).values(row);
+  await orm().insert(reconciliation).values(row);
   await sweep([testContext().context]);
-  const [done] = await orm.delete(reconciliation).where(eq(reconciliation.applicationId, applicationId)).returning();
+  const [done] = await orm().delete(reconciliation).where(eq(reconciliation.applicationId, applicationId)).returning();
   expect(done?.finishedAt).not.toBeNull();
   return done;
 }

@@ -1,6 +1,7 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
+import { homeDatabase } from "./home.ts";
 
 /** What the calls of a device read. */
 const TABLES = ["badge", "invitation", "blocked_user", "clock"] as const;
@@ -27,7 +28,7 @@ export class FarD1 {
   #bookmark = "";
 
   private constructor(around: AroundTrip) {
-    const primary = aroundD1(env.DB, (statements, send) => {
+    const primary = aroundD1(homeDatabase(), (statements, send) => {
       this.primaryTrips++;
       return around(statements, send);
     });
@@ -51,11 +52,11 @@ export class FarD1 {
   }
 
   async catchUp(): Promise<void> {
-    const session = env.DB.withSession("first-primary");
+    const session = homeDatabase().withSession("first-primary");
     // What is read afterwards is at least as new.
     await session.prepare("SELECT 1").all();
     const tables = await Promise.all(
-      TABLES.map(async (table) => ({ table, ...(await env.DB.prepare(`SELECT * FROM ${table}`).all()) })),
+      TABLES.map(async (table) => ({ table, ...(await homeDatabase().prepare(`SELECT * FROM ${table}`).all()) })),
     );
     await env.TEST_COPY.batch(
       tables.flatMap(({ table, results }) => [

@@ -15,7 +15,8 @@ import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
 import { homeDatabase } from "./home.ts";
 
-const orm = drizzle(homeDatabase());
+/** Not kept: files share this module, and their applications live in different homes. */
+const orm = () => drizzle(homeDatabase());
 
 /** A queue that keeps what it is given: the test decides when a message comes, how often, or never. */
 export class KeptQueue implements Queue<WakeUp> {
@@ -88,7 +89,9 @@ export class Outbox {
       data: {},
     });
     const row = { id, event: "webhook:test", payload, state: "pending", dueAt: -1, createdAt: this.now } as const;
-    await orm.insert(webhookEvent).values({ applicationId: this.application.id, ...row });
+    await orm()
+      .insert(webhookEvent)
+      .values({ applicationId: this.application.id, ...row });
     return id;
   }
 
@@ -119,7 +122,7 @@ export class Outbox {
 
   /** Oldest first. */
   events(): Promise<EventRow[]> {
-    return orm
+    return orm()
       .select()
       .from(webhookEvent)
       .where(eq(webhookEvent.applicationId, this.application.id))
@@ -133,7 +136,7 @@ export class Outbox {
   }
 
   async change(eventId: string, columns: Partial<EventRow>): Promise<void> {
-    await orm
+    await orm()
       .update(webhookEvent)
       .set(columns)
       .where(and(eq(webhookEvent.applicationId, this.application.id), eq(webhookEvent.id, eventId)));
@@ -141,7 +144,7 @@ export class Outbox {
 
   /** How the endpoint is doing. */
   async endpoint(): Promise<{ failingSince: number | null; failures: number; heldAt: number | null }> {
-    const [row] = await orm.select().from(application).where(eq(application.id, this.application.id));
+    const [row] = await orm().select().from(application).where(eq(application.id, this.application.id));
     if (row === undefined) throw new Error("no application");
     return { failingSince: row.webhookFailingSince, failures: row.webhookFailures, heldAt: row.webhookHeldAt };
   }
@@ -149,7 +152,7 @@ export class Outbox {
   /** What `application update --webhook-url` of the administration script does to the endpoint; null removes it. */
   async setUrl(webhookUrl: string | null): Promise<void> {
     const fresh = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
-    await orm
+    await orm()
       .update(application)
       .set({ webhookUrl, ...fresh })
       .where(eq(application.id, this.application.id));
