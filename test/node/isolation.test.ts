@@ -31,8 +31,8 @@ beforeAll(async () => {
   const configPath = fileURLToPath(new URL("../../wrangler.toml", import.meta.url));
   service = createTestHarness({ workers: [{ configPath, secrets: { SEALING_KEY_1: privateKey } }] });
   ({ url: origin } = await service.listen());
-  const worker = service.getWorker<{ DB: D1Database }>();
-  await worker.applyD1Migrations("DB");
+  const worker = service.getWorker<{ DB: D1Database; DB_2: D1Database }>();
+  for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
   database = new Database((await worker.getEnv()).DB);
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
 });

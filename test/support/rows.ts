@@ -1,12 +1,13 @@
 import { and, asc, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
+import { homeOf } from "../../src/shared/homes.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { badge, webhookEvent } from "../../src/shared/schema.ts";
-import { homeDatabase } from "./home.ts";
+import { boundHome } from "./home.ts";
 
 /** An application's rows in `badge`, in any state. */
 export function badgeRows({ id }: { id: ApplicationId }): Promise<(typeof badge.$inferSelect)[]> {
-  return drizzle(homeDatabase())
+  return drizzle(boundHome(homeOf(id)).d1)
     .select()
     .from(badge)
     .where(eq(badge.applicationId, id))
@@ -16,7 +17,7 @@ export function badgeRows({ id }: { id: ApplicationId }): Promise<(typeof badge.
 
 /** An application's `badge:created` rows in the outbox. */
 export function eventRows({ id }: { id: ApplicationId }): Promise<(typeof webhookEvent.$inferSelect)[]> {
-  return drizzle(homeDatabase())
+  return drizzle(boundHome(homeOf(id)).d1)
     .select()
     .from(webhookEvent)
     .where(and(eq(webhookEvent.applicationId, id), eq(webhookEvent.event, "badge:created")))
