@@ -60,6 +60,12 @@ const dayName = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZo
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const nameOf = (day: string): string => dayName.format(new Date(`${day}T00:00:00Z`));
 
+/** When a UTC day begins for the reader, if that is not at midnight. */
+function localMidnight(day: string): string {
+  const start = new Date(`${day}T00:00:00Z`);
+  return start.getTimezoneOffset() === 0 ? "" : ` and begin at ${clock.format(start)} (${YOUR_TIME_ZONE})`;
+}
+
 /** New badges on each day, oldest first. Days are those of UTC, as the service counts them. */
 export function DayColumns({ days }: { days: readonly { day: string; badges: number }[] }) {
   const most = Math.max(0, ...days.map(({ badges }) => badges));
@@ -72,7 +78,7 @@ export function DayColumns({ days }: { days: readonly { day: string; badges: num
       <p class="hint">
         {counted(total, "badge")} in {days.length} days
         {busiest && `, most on ${nameOf(busiest.day)}: ${count(busiest.badges)}`}.
-        {last && ` Days of UTC: they begin at ${clock.format(new Date(`${last.day}T00:00:00Z`))} (${YOUR_TIME_ZONE}).`}
+        {last && ` Days are in UTC${localMidnight(last.day)}.`}
       </p>
       <table class="charts-css column show-primary-axis day-columns" aria-label="New badges per day">
         <thead>
