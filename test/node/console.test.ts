@@ -517,7 +517,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await page.getByRole("link", { name: "Badges" }).click();
     await page.getByRole("dialog").getByText("The code was not copied").waitFor();
     await stay();
-    expect(page.url()).toMatch(/#invitations$/);
+    await expect.poll(() => page.url()).toMatch(/#invitations$/);
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("dialog").getByText("The code was not copied").waitFor();
     await stay();
