@@ -8,7 +8,6 @@ import * as z from "zod";
 import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
-import { openHomes } from "../../src/admin/session.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import {
   application,
@@ -18,23 +17,18 @@ import {
   signingKey,
   webhookEvent,
 } from "../../src/shared/schema.ts";
-import { runScriptHere } from "./support/script.ts";
-
-/** Each command opens the databases anew. */
-const LIMIT = 240_000;
+import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let homes: Homes;
-let close: () => Promise<void>;
 
 beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = folder;
-  ({ homes, close } = await openHomes(undefined));
+  ({ homes } = await openedHomes(folder));
   await ensureLocalSealing(homes, localState());
 });
 
 afterAll(async () => {
-  await close?.();
+  await closeHomes();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -53,7 +47,7 @@ const createIn = async (home: number, ...words: string[]) =>
 const shownSecrets = z.array(z.object({ secretId: z.string(), role: z.string() }));
 
 describe("commands on an application of home 2 (contract sections 10 and 17)", () => {
-  it("work as in home 1, and change nothing there", { timeout: LIMIT }, async () => {
+  it("work as in home 1, and change nothing there", async () => {
     const there = await createIn(2, "--webhook-url", "http://localhost:9/");
     const here = await createIn(1);
     const id = there.applicationId;
@@ -93,7 +87,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     expect(await homes.first.database.run((orm) => orm.select().from(application))).toEqual(before);
   });
 
-  it("that take a badge number or an event's ID find its home", { timeout: LIMIT }, async () => {
+  it("that take a badge number or an event's ID find its home", async () => {
     const { applicationId: id, firstNumber: number } = await createIn(2);
     const { database } = homes.numbered(2);
     const row = { number, applicationId: id, device: deviceId.parse("device"), userId: "alice", signingKeyId: 1 };
