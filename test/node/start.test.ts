@@ -190,6 +190,28 @@ describe("npm start", () => {
     START_LIMIT_MILLISECONDS,
   );
 
+  it("serves applications of home 2, whose badges the script finds by their numbers (contract section 17)", async () => {
+    const words = ["application", "create", "--name", "Elsewhere", "--home", "2", "--json"];
+    const created = z
+      .object({ applicationId: z.string(), applicationSecret: z.string(), firstNumber: z.number() })
+      .parse(JSON.parse((await service.admin(...words)).stdout));
+    expect(created.applicationId).toMatch(/^app2_/);
+    const headers = { applicationid: created.applicationId, udid: "phone" };
+    const post = (path: string, body: object) =>
+      fetch(`${originOf(service)}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const issued = await post("/v1/badge", { userId: "user" });
+    expect(issued.status).toBe(201);
+    const { badgeId } = z.object({ badgeId: z.string() }).parse(await issued.json());
+    expect(Number(badgeId)).toBeGreaterThanOrEqual(created.firstNumber);
+    expect((await post("/v1/badge", { userId: "user" })).status).toBe(200);
+    expect((await post("/v1/badge/sign", { base64: "AAAA" })).status).toBe(200);
+    const { stdout } = await service.admin("badge", "revoke", badgeId, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ id: badgeId, state: "revoked" });
+    expect((await post("/v1/badge/sign", { base64: "AAAA" })).status).toBe(403);
+    const homes = JSON.parse((await service.admin("home", "list", "--json")).stdout);
+    expect(homes).toMatchObject([{ home: 1 }, { home: 2, applications: 1, badges: 1 }]);
+  });
+
   it("starts the URLs of status lists with its own address (contract section 14)", async () => {
     const { stdout } = await admin("application", "create", "--name", "Lists", "--status-list", "--json");
     const headers = { applicationid: String(JSON.parse(stdout).applicationId), udid: "phone" };
