@@ -180,7 +180,10 @@ describe("a user error is one line on standard error, and nothing on standard ou
     [["secret", "retire", "app_1", "--console", "Ann", "--secret", "sec_1"], "cannot be used with option '--secret"],
     [["application", "create", "--name", "X", "--webhook-url", "http://a.example.com"], "does not start with https://"],
     [["application", "create", "--name", "X", "--webhook-url", "https://10.0.0.1"], "is an IP address"],
-    [["application", "update", "app_1", "--env", "production", "--webhook-url", "http://localhost:1"], "on localhost"],
+    [
+      ["application", "update", `app_${"0".repeat(20)}`, "--env", "production", "--webhook-url", "http://localhost:1"],
+      "on localhost",
+    ],
     [["application", "list", "--env", "nowhere"], 'wrangler.toml has no environment "nowhere"'],
     [["application", "list", "--env", "production"], 'The database of "production" has no ID yet'],
     [["application"], "Say which: create, list, show, update, disable, enable; see"],

@@ -5,7 +5,9 @@ import "../../src/admin/platform/quick-loading.ts";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import type { Homes } from "../../src/admin/platform/homes.ts";
+import { listApplications } from "../../src/admin/application.ts";
+import { databaseOfNumber } from "../../src/admin/number-owners.ts";
+import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
@@ -17,6 +19,7 @@ import {
   signingKey,
   webhookEvent,
 } from "../../src/shared/schema.ts";
+import { aroundSteps } from "./support/homes.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
@@ -127,6 +130,13 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
       code: 1,
       stderr: expect.stringContaining("There is no event"),
     });
+  });
+
+  it("say which home fails", async () => {
+    const failing = aroundSteps(new Homes([homes.numbered(2)]), () => Promise.reject(new Error("D1 is down")));
+    const both = new Homes([homes.first, failing.homes.first]);
+    await expect(listApplications(both)).rejects.toThrow("Home 2: Unexpected: D1 is down");
+    await expect(databaseOfNumber(both, 1)).rejects.toThrow("Home 2: Unexpected: D1 is down");
   });
 
   it("say in one line that a home is not bound", async () => {

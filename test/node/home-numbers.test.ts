@@ -163,26 +163,24 @@ describe("administrators who race (contract section 17)", () => {
 
 describe("a command that dies half-way (contract section 17)", () => {
   it.each([1, 2])("creates all or nothing in home %i, and its numbers go to nobody else meanwhile", async (number) => {
-    for (const moment of ["before", "after"] as const) {
-      for (let step = 1; ; step++) {
-        await clearHomes(homes);
-        const dying = killIn(step, moment, homes);
-        const died = await create(number, [100, 199], dying.homes).catch((error: unknown) => String(error));
-        if (typeof died !== "string") break;
-        expect(died).toContain("killed");
-        await expectDisjoint();
-        const isRegistered = (await registered()).length > 0;
-        const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
-        expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
-        expect((await create(1)).firstNumber).toBe(1_000_000_000);
-        await expectDisjoint();
-      }
+    for (let step = 1; ; step++) {
+      await clearHomes(homes);
+      const dying = killIn(step, homes);
+      const died = await create(number, [100, 199], dying.homes).catch((error: unknown) => String(error));
+      if (typeof died !== "string") break;
+      expect(died).toContain("killed");
+      await expectDisjoint();
+      const isRegistered = (await registered()).length > 0;
+      const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
+      expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
+      expect((await create(1)).firstNumber).toBe(1_000_000_000);
+      await expectDisjoint();
     }
   });
 
   it("leaves a registration that only home check clears, when it is over 24 hours old", async () => {
     // 2 steps for the sealing key and the other home, then the registration.
-    const dying = killIn(3, "after", homes);
+    const dying = killIn(3, homes);
     await expect(create(2, [100, 199], dying.homes)).rejects.toThrow("killed");
     const [[id] = [undefined]] = await registered();
     expect(id).toMatch(/^app2_/);
@@ -218,21 +216,19 @@ describe("a command that dies half-way (contract section 17)", () => {
   });
 
   it("has grown or not, and the same command takes the numbers", async () => {
-    for (const moment of ["before", "after"] as const) {
-      for (let step = 1; ; step++) {
-        await clearHomes(homes);
-        const { applicationId } = await create(2, [100, 199]);
-        const dying = killIn(step, moment, homes);
-        const died = await grow(applicationId, 299, dying.homes).catch((error: unknown) => String(error));
-        if (typeof died !== "string") break;
-        await create(1, [250, 350]).catch(() => {});
-        await expectDisjoint();
-        await Promise.allSettled([grow(applicationId, 299)]);
-        await expectDisjoint();
-        await age(48);
-        await checkHomes(homes);
-        expect((await registered()).map(([id]) => id)).toContain(applicationId);
-      }
+    for (let step = 1; ; step++) {
+      await clearHomes(homes);
+      const { applicationId } = await create(2, [100, 199]);
+      const dying = killIn(step, homes);
+      const died = await grow(applicationId, 299, dying.homes).catch((error: unknown) => String(error));
+      if (typeof died !== "string") break;
+      await create(1, [250, 350]).catch(() => {});
+      await expectDisjoint();
+      await Promise.allSettled([grow(applicationId, 299)]);
+      await expectDisjoint();
+      await age(48);
+      await checkHomes(homes);
+      expect((await registered()).map(([id]) => id)).toContain(applicationId);
     }
   });
 });

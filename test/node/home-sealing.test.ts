@@ -91,7 +91,7 @@ describe("sealing keys of two homes (contract sections 9 and 17)", () => {
     await makeDeployedSealingKey(homes, deployedWorker());
     for (let step = 1; ; step++) {
       const restores = [await rememberHome(homes.numbered(1)), await rememberHome(homes.numbered(2))];
-      const dying = killIn(step, "after", homes);
+      const dying = killIn(step, homes);
       const died = await makeDeployedSealingKey(dying.homes, deployedWorker()).catch((error: unknown) => String(error));
       if (typeof died !== "string") break;
       expect(died).toContain("killed");

@@ -26,10 +26,10 @@ export const interruptHomes = (step: number, homes: Homes, meanwhile: () => Prom
     return take();
   });
 
-/** Homes in which a command dies: right before a step, or right after it. */
-export const killIn = (step: number, moment: "before" | "after", homes: Homes) =>
+/** Homes in which a command dies right after a step: nothing of the steps behind it is done. */
+export const killIn = (step: number, homes: Homes) =>
   aroundSteps(homes, async (number, take) => {
-    if (number > step || (number === step && moment === "before")) throw new Error("killed");
+    if (number > step) throw new Error("killed");
     const result = await take();
     if (number === step) throw new Error("killed");
     return result;
