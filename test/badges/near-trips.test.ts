@@ -3,6 +3,7 @@ import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
 import { expectDocumented } from "../support/documented.ts";
 import { testHome } from "../support/home.ts";
+import { call } from "../support/http.ts";
 import { takeStep } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED } from "./near-support.ts";
 
@@ -137,6 +138,15 @@ describe("the bookmark of a response (contract section 16)", () => {
       if (answer.status === status)
         expectDocumented({ method: "POST", path, status, headers, body: JSON.stringify(body) });
     }
+  });
+
+  it.each([BADGE, SIGN])("may be sent and read by web pages of any origin: %s", async (path) => {
+    const { phone } = await phoneWithBadge();
+    const listOf = (text: string | null) => text?.split(",");
+    const preflight = await call("OPTIONS", path, { headers: { origin: "https://app.example" } });
+    expect(listOf(preflight.headers.get("access-control-allow-headers"))).toContain("bookmark");
+    const { headers } = await phone.call(path, path === BADGE ? ALICE : SIGNED);
+    expect(listOf(headers.get("access-control-expose-headers"))).toContain("bookmark");
   });
 
   it("is not there with a refusal", async () => {
