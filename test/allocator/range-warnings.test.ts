@@ -65,7 +65,9 @@ describe("a range that fills up (contract section 10)", () => {
     for (let place = 0; place < 20; place++) invitations.push(await invite(application));
     expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
     for (const { token } of invitations) await revoke(application, token);
-    await issueMany(application, 19);
+    // By itself: the object looks once for each group, and 19 badges may be one group.
+    await issueMany(application, 1);
+    await issueMany(application, 18);
     expect(warnings()).toEqual([]);
     await issueMany(application, 1);
     expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
