@@ -8,6 +8,8 @@ import type { BenchApplication } from "./sides.ts";
 export interface Applications {
   withWebhook: BenchApplication[];
   withoutWebhook: BenchApplication[];
+  /** Without a webhook, every other one in home 2 (contract section 17). */
+  inTwoHomes: BenchApplication[];
 }
 
 /** Of a device. */
@@ -123,6 +125,7 @@ function newBadge(name: string, kind: keyof Applications, most: number): Operati
   return {
     name,
     ...(kind === "withWebhook" && { sendsWebhooks: true }),
+    ...(kind === "inTwoHomes" && { isServiceOnly: true }),
     next(clients) {
       const applications = clients.applications[kind].slice(0, most);
       const application = applications[clients.counter % applications.length] ?? first(clients);
@@ -249,6 +252,7 @@ export const OPERATIONS: readonly Operation[] = [
   newBadge("new badge, 10 applications", "withWebhook", 10),
   newBadge("new badge, no webhook", "withoutWebhook", 1),
   newBadge("new badge, 10 apps, no webhook", "withoutWebhook", 10),
+  newBadge("the same, in two homes", "inTwoHomes", 10),
   existing,
   sign,
   pageOf(100),

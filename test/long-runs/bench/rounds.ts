@@ -23,10 +23,12 @@ export interface Contestant {
 
 /** @param applications with a webhook URL, and as many without */
 export async function newContestant(side: Side, applications: number, webhookUrl: string | null): Promise<Contestant> {
-  const clients = newClients({ withWebhook: [], withoutWebhook: [] });
+  const clients = newClients({ withWebhook: [], withoutWebhook: [], inTwoHomes: [] });
   for (let count = 0; count < applications; count++) {
     clients.applications.withWebhook.push(await side.makeApplication(webhookUrl));
     clients.applications.withoutWebhook.push(await side.makeApplication(null));
+    const home = side.name === "service" && count % 2 === 1 ? 2 : 1;
+    clients.applications.inTwoHomes.push(await side.makeApplication(null, home));
   }
   return { side, clients, webhooks: 0 };
 }

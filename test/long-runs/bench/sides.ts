@@ -49,7 +49,8 @@ export interface Side {
   /** Of workerd itself: nothing stands between the load generator and the Worker. */
   port: number;
   database: D1;
-  makeApplication(webhookUrl: string | null): Promise<BenchApplication>;
+  /** @param home 2 on the service's side alone */
+  makeApplication(webhookUrl: string | null, home?: 1 | 2): Promise<BenchApplication>;
   /** CPU time that its workerd has used so far, in milliseconds; null where /proc does not tell. */
   cpuMilliseconds(): number | null;
   /** Where its runtime can be inspected; only of a side that was started with an inspector. */
@@ -131,20 +132,22 @@ async function start(name: SideName, directory: string, { isDriven, inspects, co
     await miniflare.dispose();
     throw error;
   });
-  const database = await miniflare.getD1Database("DB");
-  for (const file of name === "peer" ? [join(PROJECT, WORKERS, "peer.sql")] : migrationFiles()) {
-    const statements = wrangler.unstable_splitSqlQuery(readFileSync(file, "utf8"));
-    await database.batch(statements.map((statement) => database.prepare(statement)));
-  }
-  if (name !== "peer") {
-    const row = { version: 1, publicKey: key.publicKey, createdAt: Date.now() };
-    await new Database(database).run((orm) => orm.insert(sealingKey).values(row));
+  const databases = { 1: await miniflare.getD1Database("DB"), 2: await miniflare.getD1Database("DB_2") };
+  for (const database of Object.values(databases)) {
+    for (const file of name === "peer" ? [join(PROJECT, WORKERS, "peer.sql")] : migrationFiles()) {
+      const statements = wrangler.unstable_splitSqlQuery(readFileSync(file, "utf8"));
+      await database.batch(statements.map((statement) => database.prepare(statement)));
+    }
+    if (name !== "peer") {
+      const row = { version: 1, publicKey: key.publicKey, createdAt: Date.now() };
+      await new Database(database).run((orm) => orm.insert(sealingKey).values(row));
+    }
   }
   return {
     name,
     port: Number(port),
-    database,
-    makeApplication: (webhookUrl) => makeApplication(name, database, webhookUrl),
+    database: databases[1],
+    makeApplication: (webhookUrl, home = 1) => makeApplication(name, databases, webhookUrl, home),
     cpuMilliseconds: () => cpuMilliseconds(pidFile),
     inspectorUrl: () => miniflare.getInspectorURL(),
     stop: () => miniflare.dispose(),
@@ -164,10 +167,19 @@ const INSERT_OLD_BADGES = `INSERT INTO badge (number, application_id, device, us
 const INSERT_OLD_PEER_BADGES = `INSERT INTO badge (number, application_id, udid, user_id, metadata, created_at)
   SELECT ?1 + place, ?2, 'old-device-' || place, 'old-user-' || place, ?3, ?4 FROM places`;
 
-async function makeApplication(name: SideName, database: D1, webhookUrl: string | null): Promise<BenchApplication> {
+/** The databases of one side, by home. The floor and the peer use the first alone. */
+type Databases = Readonly<Record<1 | 2, D1>>;
+
+async function makeApplication(
+  name: SideName,
+  databases: Databases,
+  webhookUrl: string | null,
+  home: 1 | 2,
+): Promise<BenchApplication> {
   const [make, insert] =
     name === "peer" ? [makePeerApplication, INSERT_OLD_PEER_BADGES] : [makeServiceApplication, INSERT_OLD_BADGES];
-  const application = await make(database, webhookUrl);
+  const application = await make(databases, webhookUrl, home);
+  const database = databases[home];
   nextOldNumber += OLD_BADGES;
   const values = [nextOldNumber, application.id, METADATA, Date.now()];
   await database
@@ -177,16 +189,23 @@ async function makeApplication(name: SideName, database: D1, webhookUrl: string 
   return application;
 }
 
-async function makeServiceApplication(database: D1, webhookUrl: string | null): Promise<BenchApplication> {
+async function makeServiceApplication(
+  databases: Databases,
+  webhookUrl: string | null,
+  home: 1 | 2,
+): Promise<BenchApplication> {
   const settings = { name: "Benchmark", requireSecret: false, reuseAfterSeconds: 0, signatureLifetimeSeconds: null };
-  const homes = new Homes([{ number: 1, place: null, database: new Database(database) }]);
-  const created = await createApplication(homes, { ...settings, webhookUrl });
+  const homes = new Homes([
+    { number: 1, place: null, database: new Database(databases[1]) },
+    { number: 2, place: null, database: new Database(databases[2]) },
+  ]);
+  const created = await createApplication(homes, { ...settings, webhookUrl, home });
   return { id: created.applicationId, secret: created.applicationSecret };
 }
 
 let peerApplications = 0;
 
-async function makePeerApplication(database: D1, webhookUrl: string | null): Promise<BenchApplication> {
+async function makePeerApplication({ 1: database }: Databases, webhookUrl: string | null): Promise<BenchApplication> {
   const [id, secret] = [`peer-${peerApplications++}`, crypto.randomUUID()];
   const pair = await generateKeyPair("ES256", { extractable: true });
   const privateKey = JSON.stringify(await exportJWK(pair.privateKey));
