@@ -14,14 +14,17 @@ export interface CheckedHomes {
   registered: ShownRange[];
   /** Registrations that were cleared: their numbers are free. */
   cleared: ShownRange[];
-  /** Registrations without an application that stay, and why. */
+  /** Registrations that stay although their application has fewer numbers or does not exist, and why. */
   kept: (ShownRange & { registeredAt: string | null; reason: KeptReason })[];
   /** Pairs of applications that have numbers in common. */
   overlaps: [ApplicationId, ApplicationId][];
 }
 
-/** `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. */
-type KeptReason = "recent" | "home-not-bound";
+/**
+ * `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. `growing`: an
+ * `application update` that adds numbers did not finish.
+ */
+type KeptReason = "recent" | "home-not-bound" | "growing";
 
 export interface ShownRange {
   applicationId: ApplicationId;
@@ -38,16 +41,24 @@ export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
   const before = await listRegistrations(homes);
   // After the register: an application that was created since has a registration that is not old.
   const owned = await listOwnedRanges(homes);
-  const existing = new Set(owned.map(({ id }) => id));
+  const existing = new Map(owned.map((range) => [range.id, range]));
   const bound = new Set(homes.all.map(({ number }) => number));
   const isBound = (id: ApplicationId): boolean => bound.has(homeOf(id));
+  const reasonOf = (id: ApplicationId): KeptReason => {
+    if (existing.has(id)) return "growing";
+    return isBound(id) ? "recent" : "home-not-bound";
+  };
   const unused = before.filter(({ applicationId: id }) => !existing.has(id));
   await clear(
     homes,
     unused.filter(({ applicationId: id }) => isBound(id)),
   );
   const after = new Set((await listRegistrations(homes)).map(({ applicationId }) => applicationId));
-  const kept = unused.filter(({ applicationId }) => after.has(applicationId));
+  const growing = before.filter(({ applicationId: id, firstNumber, lastNumber }) => {
+    const range = existing.get(id);
+    return range !== undefined && (firstNumber < range.firstNumber || lastNumber > range.lastNumber);
+  });
+  const kept = [...unused.filter(({ applicationId }) => after.has(applicationId)), ...growing];
   return {
     homes: homes.all.length,
     applications: owned.length,
@@ -58,7 +69,7 @@ export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
     kept: kept.map(({ registeredAt, ...range }) => ({
       ...range,
       registeredAt: isoTime(registeredAt),
-      reason: isBound(range.applicationId) ? "recent" : "home-not-bound",
+      reason: reasonOf(range.applicationId),
     })),
     overlaps: findOverlaps(owned),
   };

@@ -116,6 +116,7 @@ function checkedText({ homes, applications, registered, cleared, kept, overlaps 
   const reasons = {
     recent: `kept: registered less than ${UNUSED_REGISTRATION_HOURS} hours ago`,
     "home-not-bound": "kept: wrangler.toml does not bind its home",
+    growing: "kept: more than the application has; repeat application update --last",
   } as const;
   const rows = [
     ...registered.map((range) => [...cells(range), "registered: the register lacked it"]),

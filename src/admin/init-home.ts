@@ -55,7 +55,8 @@ export async function initHome(
   if (!isMade || dryRun) output.result(steps, () => stepsText(steps, dryRun));
   if (dryRun) return;
   if (!isMade) {
-    const again = `${ADMIN} init --home ${number} --env ${shellWord(environment)}`;
+    const place = wanted.place === null ? "" : ` --${wanted.place.replace("=", " ")}`;
+    const again = `${ADMIN} init --home ${number}${place} --env ${shellWord(environment)}`;
     throw new UserError(`wrangler.toml does not bind home ${number} of "${environment}" yet: see above, then ${again}`);
   }
   output.note(shownWrangler(migrate));
@@ -69,9 +70,14 @@ export async function initHome(
   }
   output.result(
     steps,
-    () => `Home ${number} is ready: npx wrangler deploy --env ${environment}, then application create --home ${number}`,
+    () =>
+      `Home ${number} is ready, its objects ${placeOf(target, number) ?? "near whoever calls them first"}: ` +
+      `npx wrangler deploy --env ${environment}, then application create --home ${number}`,
   );
 }
+
+const placeOf = ({ homes }: Target, number: number): string | null =>
+  homes.find((home) => home.number === number)?.place ?? null;
 
 /** The command that makes the database; null when wrangler.toml has its ID. */
 function creationCommand({ homes }: Target, { number, place }: WantedHome): string[] | null {
@@ -92,8 +98,14 @@ function missingLines({ homes }: Target, environment: string, { number, place }:
       `wrangler.toml has HOME_${number} = "${bound.place}" for "${environment}", and a home's place never changes.`,
     );
   }
+  if (bound !== undefined && hasDatabase(bound) && !bound.place && place !== null) {
+    throw new UserError(
+      `wrangler.toml binds home ${number} of "${environment}" without HOME_${number}. If the home has no application yet, add ` +
+        `HOME_${number} = "${place}" under [env.${environment}.vars]. Otherwise leave it out: its applications would get other, empty objects.`,
+    );
+  }
   const variable =
-    place === null || bound?.place ? [] : [`[env.${environment}.vars]`, `HOME_${number} = "${place}"`, ""];
+    place === null || bound?.place ? [] : [`# under [env.${environment}.vars]:`, `HOME_${number} = "${place}"`, ""];
   if (bound !== undefined) return variable;
   return [
     ...variable,
@@ -108,8 +120,7 @@ function missingLines({ homes }: Target, environment: string, { number, place }:
 
 function stepsText({ commands, configuration }: HomeSteps, dryRun: boolean): string {
   const lines = [...commands, ""];
-  if (configuration.length > 0)
-    lines.push("Add to wrangler.toml, the variable to those that are there:", "", ...configuration, "");
+  if (configuration.length > 0) lines.push("Add to wrangler.toml:", "", ...configuration, "");
   if (commands.length > 1 || !dryRun) lines.push(`The ID that d1 create prints goes in place of ${PLACEHOLDER}.`);
   if (dryRun) lines.push("Nothing was done: --dry-run.");
   return lines.join("\n");

@@ -62,19 +62,20 @@ export async function explainTaken(
   }
   const owner = await findOverlapping(homes.first.database, REGISTERED, range, id);
   if (owner === undefined) return new UserError("The range was taken meanwhile: run the command again.");
-  if (await exists(homes, owner.id)) return new UserError(overlapLine(range, owner));
+  const overlap = `Numbers ${shownRange(range)} overlap those registered for ${owner.id} (${shownRange(rangeOf(owner))}), whose `;
+  const home = homes.all.find(({ number }) => number === homeOf(owner.id));
+  if (home === undefined) return new UserError(`${overlap}home wrangler.toml does not bind: choose others.`);
+  if (await exists(home.database, owner.id)) return new UserError(overlapLine(range, owner));
   return new UserError(
-    `Numbers ${shownRange(range)} overlap those registered for ${owner.id} (${shownRange(rangeOf(owner))}), whose ` +
-      `creation has not finished: choose others, or clear it ${UNUSED_REGISTRATION_HOURS} hours after it began with ${ADMIN} home check.`,
+    `${overlap}creation has not finished: choose others, or clear it ${UNUSED_REGISTRATION_HOURS} hours after it began with ${ADMIN} home check.`,
   );
 }
 
-async function exists(homes: Homes, id: ApplicationId): Promise<boolean> {
-  const home = homes.all.find(({ number }) => number === homeOf(id));
-  const rows = await home?.database.run((orm) =>
+async function exists(database: Database, id: ApplicationId): Promise<boolean> {
+  const rows = await database.run((orm) =>
     orm.select({ id: application.id }).from(application).where(eq(application.id, id)),
   );
-  return rows === undefined || rows.length > 0;
+  return rows.length > 0;
 }
 
 /** The numbers of the applications of all homes. */

@@ -103,11 +103,11 @@ export class Transport {
   }
 
   async #try<T>(call: Call<T>, init: PreparedRequest): Promise<T> {
-    const sent = call.bookmarks?.current;
+    const begun = call.bookmarks?.begin();
     const response = await this.#sendOrRenounce(call, init);
     const result = isSuccess(response.status) ? call.read(response) : null;
     if (result !== null) {
-      call.bookmarks?.take(response, sent);
+      if (begun) call.bookmarks?.take(response, begun);
       return result;
     }
     // What is no response of the service's may hide that the call was carried out.

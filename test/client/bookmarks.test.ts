@@ -78,6 +78,16 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(phone.bookmark).toBe(bookmarkOf(3));
   });
 
+  it("takes none of a call that was sent before another one missed its response: that one may have written something newer", async () => {
+    const late = Promise.withResolvers<Response>();
+    const { phone } = phoneOf(() => late.promise, NO_NETWORK, NO_NETWORK, NO_NETWORK, NO_NETWORK);
+    const slow = phone.requestBadge(LOGIN);
+    await failureOf(phone.requestBadge(LOGIN));
+    late.resolve(granted(2));
+    await slow;
+    expect(phone.bookmark).toBeUndefined();
+  });
+
   it("takes an older one than it sent: the database was restored", async () => {
     const { phone } = phoneOf(granted(5), granted(2));
     await phone.requestBadge(LOGIN);

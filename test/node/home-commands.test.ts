@@ -278,13 +278,13 @@ describe("init --home (contract section 17)", () => {
     const { code, stdout, stderr } = await init("--home", "2", "--jurisdiction", "eu");
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^wrangler\.toml does not bind home 2 of "production" yet: [^\n]*init --home 2 --env production\n$/,
+      /^wrangler\.toml does not bind home 2 of "production" yet: [^\n]*init --home 2 --jurisdiction eu --env production\n$/,
     );
     expect(stdout).toBe(`npx wrangler d1 create badge-distribution-production-2 --jurisdiction eu
 
-Add to wrangler.toml, the variable to those that are there:
+Add to wrangler.toml:
 
-[env.production.vars]
+# under [env.production.vars]:
 HOME_2 = "jurisdiction=eu"
 
 [[env.production.d1_databases]]

@@ -77,6 +77,7 @@ export class Database {
       const ask = () => bound(session, query, values).all();
       // Without retries: asking the primary is one.
       const { results, meta } = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
+      // D1 says so of every session's response (D1: Sessions API); only the local one has no copies and does not.
       const isPrimary = meta.served_by_primary !== false;
       if (!isPrimary) this.#nearTrips++;
       this.#bookmark = session.getBookmark();
