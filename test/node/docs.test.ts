@@ -1,6 +1,7 @@
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
+import { byEffort } from "../support/effort.ts";
 import { faultsOf } from "./support/axe.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
@@ -136,23 +137,27 @@ describe.skipIf(executablePath === null)(
     }
 
     describe.each([
-      ["light", "desktop", DESKTOP],
-      ["dark", "phone", PHONE],
-    ] as const)("%s on a %s", (theme, _, viewport) => {
+      ["light", "desktop", DESKTOP, false],
+      ["dark", "phone", PHONE, byEffort(true, false)],
+    ] as const)("%s on a %s", (theme, _, viewport, isTriedAlone) => {
       const pageHere = pageOfGroup(viewport, theme);
 
-      it("shows every route and webhook of the document, and its guide, and fits the screen (a phone has 390 px)", async () => {
-        const page = pageHere();
-        const { headings, widest } = await readAll(page);
-        expect(await page.title()).toContain("Badge Distribution Service");
-        const { paths, webhooks } = openApiDocument(Date.now());
-        const routes = Object.values({ ...paths, ...webhooks }).flatMap((item) => Object.values(item));
-        for (const { summary } of routes) expect(headings).toContain(summary);
-        for (const chapter of ["Errors", "Limits", "Versions", "Decisions"]) expect(headings).toContain(chapter);
-        expect(widest).toBe(viewport.width);
-      });
+      // To read a page to its end takes as long as all the other tests of it.
+      it.skipIf(isTriedAlone)(
+        "shows every route and webhook of the document, and its guide, and fits the screen (a phone has 390 px)",
+        async () => {
+          const page = pageHere();
+          const { headings, widest } = await readAll(page);
+          expect(await page.title()).toContain("Badge Distribution Service");
+          const { paths, webhooks } = openApiDocument(Date.now());
+          const routes = Object.values({ ...paths, ...webhooks }).flatMap((item) => Object.values(item));
+          for (const { summary } of routes) expect(headings).toContain(summary);
+          for (const chapter of ["Errors", "Limits", "Versions", "Decisions"]) expect(headings).toContain(chapter);
+          expect(widest).toBe(viewport.width);
+        },
+      );
 
-      it("has no fault that axe-core finds", async () => {
+      it.skipIf(isTriedAlone)("has no fault that axe-core finds", async () => {
         const page = pageHere();
         await readAll(page);
         expect(await faultsOf(page)).toEqual([]);

@@ -10,8 +10,9 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
  * Every rule of axe-core, those of good practice too: rule, element and what is wrong.
  *
  * @param part selector
+ * @param rules only these
  */
-export async function faultsOf(page: Page, part = "html"): Promise<string[]> {
+export async function faultsOf(page: Page, part = "html", rules?: readonly string[]): Promise<string[]> {
   // A page in the background draws no frames, so its animations never end.
   await page.bringToFront();
   // Half a megabyte, which takes half a second.
@@ -23,7 +24,8 @@ export async function faultsOf(page: Page, part = "html"): Promise<string[]> {
       new Promise((resolve) => setTimeout(resolve, 3000)),
     ]),
   );
-  const results: AxeResults = await page.evaluate(`axe.run("${part}", { resultTypes: ["violations"] })`);
+  const options = JSON.stringify({ resultTypes: ["violations"], ...(rules && { runOnly: rules }) });
+  const results: AxeResults = await page.evaluate(`axe.run("${part}", ${options})`);
   return results.violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
   );
