@@ -5,6 +5,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
+import { closeHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 /** Everything that must not be found, by a name for the failure message. */
@@ -27,6 +28,7 @@ const receiver = createServer((request, response) => {
 beforeAll(async () => {
   service = await startService();
   await tellTheWholeStory();
+  await closeHomes();
   await service.stop();
   logs = service.output();
 });
@@ -78,7 +80,7 @@ async function tellTheWholeStory(): Promise<void> {
 }
 
 async function admin(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await service.admin(...words, "--json");
+  const { code, stdout, stderr } = await runScriptHere([...words, "--json"], join(service.folder, "state"));
   expect({ code, stderr }, words.join(" ")).toMatchObject({ code: 0 });
   return JSON.parse(stdout);
 }

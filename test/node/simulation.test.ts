@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 
-const SEEDS = byEffort(80, 2000);
+const SEEDS = byEffort(50, 2000);
 
 const PROJECT = join(import.meta.dirname, "../..");
 

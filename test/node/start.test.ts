@@ -194,7 +194,7 @@ describe("npm start", () => {
     const words = ["application", "create", "--name", "Elsewhere", "--home", "2", "--json"];
     const created = z
       .object({ applicationId: z.string(), applicationSecret: z.string(), firstNumber: z.number() })
-      .parse(JSON.parse((await service.admin(...words)).stdout));
+      .parse(JSON.parse((await admin(...words)).stdout));
     expect(created.applicationId).toMatch(/^app2_/);
     const headers = { applicationid: created.applicationId, udid: "phone" };
     const post = (path: string, body: object) =>
@@ -205,10 +205,10 @@ describe("npm start", () => {
     expect(Number(badgeId)).toBeGreaterThanOrEqual(created.firstNumber);
     expect((await post("/v1/badge", { userId: "user" })).status).toBe(200);
     expect((await post("/v1/badge/sign", { base64: "AAAA" })).status).toBe(200);
-    const { stdout } = await service.admin("badge", "revoke", badgeId, "--json");
+    const { stdout } = await admin("badge", "revoke", badgeId, "--json");
     expect(JSON.parse(stdout)).toMatchObject({ id: badgeId, state: "revoked" });
     expect((await post("/v1/badge/sign", { base64: "AAAA" })).status).toBe(403);
-    const homes = JSON.parse((await service.admin("home", "list", "--json")).stdout);
+    const homes = JSON.parse((await admin("home", "list", "--json")).stdout);
     expect(homes).toMatchObject([{ home: 1 }, { home: 2, applications: 1, badges: 1 }]);
   });
 
