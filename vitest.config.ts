@@ -29,26 +29,13 @@ const isInBoth = effort === "full" && home === "by file";
 /** Milliseconds, for a test inside workerd. */
 const testTimeout = effort === "full" ? 600_000 : 30_000;
 
-/** Tests of functions alone: they need no storage, and no time to make it. */
-const PURE = [
-  "test/applications/client-address.test.ts",
-  "test/badges/states.test.ts",
-  "test/client/{verify-webhook,proofs}.test.ts",
-  "test/bounded-cache.test.ts",
-  "test/invitations/lifecycle.test.ts",
-  "test/proofs/*.test.ts",
-  "test/allocator/{group-commit,permutation}.test.ts",
-  "test/verify/*.test.ts",
-  "test/webhooks/{policy,signature,url-guard}.test.ts",
-];
-
-/** The files that need storage, in one home or by file in both. */
+/** The files inside workerd, in one home or by file in both. */
 const workers = (name: string, ofHome: typeof home) => ({
   name,
   provide: { home: ofHome },
   isolate: false,
   include: ["test/**/*.test.ts"],
-  exclude: ["test/node/**", ...PURE],
+  exclude: ["test/node/**"],
   setupFiles: ["./test/support/setup.ts"],
   testTimeout,
 });
@@ -74,9 +61,8 @@ async function workerd() {
 }
 
 /**
- * Three kinds of tests. `workers`: inside workerd, with a real D1, real Durable Objects and queues. `pure`: inside workerd
- * too, without storage. `node`: outside, on the programs a person runs (the administration script, `npm start`, the
- * published verifier).
+ * Two kinds of tests. `workers`: inside workerd, with a real D1, real Durable Objects and queues. `node`: outside, on the
+ * programs a person runs (the administration script, `npm start`, the published verifier).
  *
  * On each core the files of one kind share a runtime, or a Node: to start one for each, and to load the service or wrangler
  * into it, takes longer than most of them. All the same test/support/setup.ts gives every file inside workerd storage of its
@@ -91,10 +77,6 @@ export default defineConfig({
     projects: [
       { plugins: [await workerd()], test: workers("workers", isInBoth ? "1" : home) },
       ...(isInBoth ? [{ plugins: [await workerd()], test: workers("workers in home 2", "2") }] : []),
-      {
-        plugins: [await workerd()],
-        test: { name: "pure", include: PURE, isolate: false, testTimeout },
-      },
       {
         test: {
           name: "node",
