@@ -17,8 +17,7 @@ import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
 import { openHomes } from "../../src/admin/session.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, numberRange } from "../../src/shared/schema.ts";
-import { byEffort } from "../support/effort.ts";
-import { aroundSteps, clearHomes, interruptHomes, killIn, rememberHome } from "./support/homes.ts";
+import { aroundSteps, clearHomes, FIRST_STEP, interruptHomes, killIn, rememberHome } from "./support/homes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 /** Two local homes. */
@@ -37,9 +36,6 @@ afterAll(async () => {
 });
 
 beforeEach(() => clearHomes(homes));
-
-/** Where something happens to a command for the first time: the two steps before its third one only read. */
-const FIRST_STEP = byEffort(3, 1);
 
 const PLAIN: NewApplication = {
   name: "Test",

@@ -14,7 +14,7 @@ import { watchResealing } from "../../src/admin/sealing-key-reseal.ts";
 import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usage.ts";
 import { openHomes } from "../../src/admin/session.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
-import { clearHomes, killIn, rememberHome } from "./support/homes.ts";
+import { clearHomes, FIRST_STEP, killIn, rememberHome } from "./support/homes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 process.env.BADGE_STATE_DIR = folder;
@@ -89,7 +89,7 @@ describe("sealing keys of two homes (contract sections 9 and 17)", () => {
 
   it("are published in every home when a run that died in between is repeated", async () => {
     await makeDeployedSealingKey(homes, deployedWorker());
-    for (let step = 1; ; step++) {
+    for (let step = FIRST_STEP; ; step++) {
       const restores = [await rememberHome(homes.numbered(1)), await rememberHome(homes.numbered(2))];
       const dying = killIn(step, homes);
       const died = await makeDeployedSealingKey(dying.homes, deployedWorker()).catch((error: unknown) => String(error));

@@ -3,6 +3,7 @@ import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Database } from "../../../src/admin/platform/database.ts";
 import { type Home, Homes } from "../../../src/admin/platform/homes.ts";
 import { application, applicationSecret, numberRange, sealingKey, signingKey } from "../../../src/shared/schema.ts";
+import { byEffort } from "../../support/effort.ts";
 
 /** Called for each step of the work on any home, with the step's number from 1 and what takes it. */
 type AroundStep = <T>(step: number, take: () => Promise<T>) => Promise<T>;
@@ -20,6 +21,9 @@ export function aroundSteps(homes: Homes, around: AroundStep): { homes: Homes; s
   };
   return { homes: new Homes([wrap(homes.first), ...homes.others.map(wrap)]), steps: () => taken };
 }
+
+/** Where something happens to a command for the first time: the two steps before its third one only read. */
+export const FIRST_STEP = byEffort(3, 1);
 
 /** Homes in which something else happens right before one step. */
 export const interruptHomes = (step: number, homes: Homes, meanwhile: () => Promise<unknown>) =>
