@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /**
- * Every rule of axe-core, those of good practice too: rule, element and what is wrong.
+ * Every rule of axe-core unless some are named, those of good practice too: rule, element and what is wrong.
  *
  * @param part selector
  * @param rules only these
