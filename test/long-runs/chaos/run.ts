@@ -14,6 +14,7 @@ import { Dice } from "../dice.ts";
 export interface ChaosOptions {
   kills: number;
   seed: number;
+  /** How many call at once in each home. */
   clients: number;
   /** Longest time between a start and its kill, in milliseconds. */
   maxLifeMilliseconds: number;
@@ -27,12 +28,16 @@ const credentials = z.object({ applicationId: z.string(), applicationSecret: z.s
 /** For the queue to drain after the last start: the lease of a delivery that was under way, and a sweep. */
 const DRAIN_MILLISECONDS = 150_000;
 
+/** Each has an application of its own, and clients of its own that call it. */
+const HOMES = [1, 2];
+
 /**
- * Kills the service with SIGKILL at random moments under traffic, restarts it on the same state, and checks at the end
- * that everything it ever answered still holds.
+ * Kills the service with SIGKILL at random moments under traffic in two homes, restarts it on the same state, and checks at
+ * the end that everything it ever answered still holds, in each home, and that no number is in both.
  *
- * @returns badges that had been answered, also at each kill; those that are listed; those in the copy by the feed, which has
- *   ended ones too; events, deliveries, and calls by outcome
+ * @returns the smaller number of badges that had been answered in a home, at each kill; and of each home: badges that had
+ *   been answered; those that are listed; those in the copy by the feed, which has ended ones too; events, deliveries, and
+ *   calls by outcome
  * @throws Error that says which promise was broken
  */
 export async function runChaos({ kills, seed, say, ...options }: ChaosOptions) {
@@ -43,29 +48,41 @@ export async function runChaos({ kills, seed, say, ...options }: ChaosOptions) {
   const receiver = await startReceiver(refuses);
   let service = await startService();
   try {
-    const settings = ["--name", "Chaos", "--webhook-url", receiver.url("chaos"), "--json"];
-    const { stdout, stderr } = await service.admin("application", "create", ...settings);
-    if (stdout === "") throw new Error(stderr);
-    const traffic = new Traffic(service.origin, credentials.parse(JSON.parse(stdout)), dice, options.clients);
-    const { badges, counts, server } = traffic;
+    const traffics: Traffic[] = [];
+    for (const home of HOMES) {
+      const settings = ["--name", "Chaos", "--home", `${home}`, "--webhook-url", receiver.url(`home${home}`), "--json"];
+      const { stdout, stderr } = await service.admin("application", "create", ...settings);
+      if (stdout === "") throw new Error(stderr);
+      traffics.push(new Traffic(home, service.origin, credentials.parse(JSON.parse(stdout)), dice, options.clients));
+    }
+    const until = (end: Promise<unknown>) => Promise.all(traffics.map((traffic) => traffic.until(end)));
     const badgesAtKills: number[] = [];
     for (let kill = 1; kill <= kills; kill++) {
       const life = 200 + dice.below(options.maxLifeMilliseconds);
-      await traffic.until(wait(life).then(() => service.kill()));
-      badgesAtKills.push(badges.size);
-      const progress = `${badges.size} badges, ${counts.answered} responses, ${counts.lost} lost`;
-      say(`kill ${kill} of ${kills} after ${life} ms: ${progress}`);
+      await until(wait(life).then(() => service.kill()));
+      badgesAtKills.push(Math.min(...traffics.map(({ badges }) => badges.size)));
+      const progress = traffics.map(({ home, badges, counts }) => {
+        return `home ${home}: ${badges.size} badges, ${counts.answered} responses, ${counts.lost} lost`;
+      });
+      say(`kill ${kill} of ${kills} after ${life} ms; ${progress.join("; ")}`);
       service = await service.restart();
     }
-    await traffic.until(wait(1000));
-    const listed = await traffic.checkList();
-    const mirrored = await traffic.checkMirror(listed);
-    const events = await count(server.listEvents({ perPage: 1000 }).events());
-    if (events !== mirrored) throw new Error(`${mirrored} badges were issued, but there are ${events} events`);
-    const arrivals = receiver.arrivals("chaos");
-    if (options.drains) await drain(server, () => [...listed.keys()].filter((number) => !arrivals.has(number)));
-    const deliveries = [...arrivals.values()].reduce((sum, times) => sum + times, 0);
-    return { badgesAtKills, badges: badges.size, listed: listed.size, mirrored, events, deliveries, counts };
+    await until(wait(1000));
+    const check = async (traffic: Traffic) => {
+      const { home, badges, counts, server } = traffic;
+      const listed = await traffic.checkList();
+      const mirrored = await traffic.checkMirror(listed);
+      const events = await count(server.listEvents({ perPage: 1000 }).events());
+      if (events !== mirrored) throw new Error(`${mirrored} badges were issued, but there are ${events} events`);
+      const arrivals = receiver.arrivals(`home${home}`);
+      if (options.drains) await drain(server, () => [...listed.keys()].filter((number) => !arrivals.has(number)));
+      const deliveries = [...arrivals.values()].reduce((sum, times) => sum + times, 0);
+      return { home, badges: badges.size, listed: listed.size, mirrored, events, deliveries, counts };
+    };
+    const homes = await Promise.all(traffics.map(check));
+    const issued = traffics.flatMap(({ numbers }) => numbers);
+    if (new Set(issued).size < issued.length) throw new Error("a number was issued in both homes");
+    return { badgesAtKills, homes };
   } finally {
     await service.stop();
     service.remove();
@@ -105,6 +122,7 @@ class Traffic {
   /** What the service answered, and must still say: number by user device, `udid/userId`. */
   readonly badges = new Map<string, string>();
   readonly counts = { answered: 0, lost: 0 };
+  readonly home: number;
   readonly server: ServerClient;
   /** Tokens that nobody presented yet. */
   readonly #pending = new Set<string>();
@@ -116,7 +134,8 @@ class Traffic {
   readonly #options: ConstructorParameters<typeof ServerClient>[0];
   readonly #clients: Client[];
 
-  constructor(baseUrl: string, application: z.infer<typeof credentials>, dice: Dice, clients: number) {
+  constructor(home: number, baseUrl: string, application: z.infer<typeof credentials>, dice: Dice, clients: number) {
+    this.home = home;
     // What is lost is repeated here, later and beside other calls.
     this.#options = { baseUrl, ...application, maxTries: 1, timeoutMilliseconds: 20_000 };
     this.server = new ServerClient(this.#options);
@@ -140,6 +159,11 @@ class Traffic {
     };
     const work = this.#clients.map((client) => repeat(() => this.#act(client)));
     await Promise.all([ended, repeat(follow), ...work]);
+  }
+
+  /** Of all badges that the feed told of, ended ones too. */
+  get numbers(): string[] {
+    return [...this.#mirror.keys()];
   }
 
   /** Every badge that was answered is listed under its number, and no number twice. @returns the listed states by number */
