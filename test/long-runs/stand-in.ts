@@ -5,6 +5,7 @@
  */
 export function standIn<Part extends object>(name: string, members: { [Member in keyof Part]?: unknown }): Part {
   return new Proxy(Object.create(null), {
+    has: (_, member) => Object.hasOwn(members, member),
     get(_, member) {
       if (Object.hasOwn(members, member)) return Reflect.get(members, member);
       throw new Error(`${name} has no ${String(member)} here`);

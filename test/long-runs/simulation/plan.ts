@@ -1,6 +1,10 @@
+import { homeOf } from "../../../src/shared/homes.ts";
 import { type ApplicationId, applicationId } from "../../../src/shared/identifiers.ts";
 import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/schema.ts";
 import type { Dice } from "../dice.ts";
+
+/** Each is a D1 of its own with the objects of its applications (contract section 17). */
+export const HOMES = [1, 2] as const;
 
 export interface ApplicationPlan {
   id: ApplicationId;
@@ -33,8 +37,8 @@ export interface Plan {
   acts: number;
   /** How far a machine's clock may be off, in milliseconds. */
   clockErrorMilliseconds: number;
-  /** Whether D1 is restored to an older state when all is over. */
-  isRestored: boolean;
+  /** The home whose D1 alone is restored to an older state when all is over, if any is. */
+  restoredHome: number | null;
   /** Milliseconds between two sweeps, at most; the real cron trigger comes every minute, when it comes. */
   sweepMilliseconds: number;
 }
@@ -48,13 +52,16 @@ const RANGE_DISTANCE = 1_000_000;
 
 export function makePlan(dice: Dice): Plan {
   const thinkMilliseconds = dice.oneOf([30, 30, 30, 2 * SECOND, 2 * SECOND, MINUTE, 2 * HOUR] as const);
+  const length = dice.chance(0.2) ? 2 : 1;
+  const applications = Array.from({ length }, (_, place) => planApplication(dice, place));
+  const restored = dice.chance(0.3) ? dice.pick(applications) : undefined;
   return {
-    applications: Array.from({ length: dice.chance(0.15) ? 2 : 1 }, (_, place) => planApplication(dice, place)),
+    applications,
     thinkMilliseconds,
     napChance: dice.oneOf([0, 0.05] as const),
     acts: dice.between(2, 4),
     clockErrorMilliseconds: dice.oneOf([0, 0, 400] as const),
-    isRestored: dice.chance(0.3),
+    restoredHome: restored ? homeOf(restored.id) : null,
     sweepMilliseconds: Math.max(SECOND, dice.oneOf([1, 3] as const) * thinkMilliseconds),
   };
 }
@@ -64,7 +71,7 @@ function planApplication(dice: Dice, place: number): ApplicationPlan {
   const size = dice.chance(0.5) ? dice.between(3, 7) : 10_000;
   const firstNumber = 1_000_000_000 + place * RANGE_DISTANCE;
   return {
-    id: applicationId.parse(`app_${String(place).padStart(20, "0")}`),
+    id: applicationId.parse(`app${dice.oneOf(["", "2"])}_${String(place).padStart(20, "0")}`),
     firstNumber,
     lastNumber: firstNumber + size - 1,
     numbersAtFirst: size,

@@ -53,7 +53,7 @@ async function live(world: World): Promise<void> {
   await actors.arrive();
   trace.add("seed", `faults: ${faults}`);
   faults.isOn = true;
-  const isCopied = world.plan.isRestored ? copySometime(world) : null;
+  const isCopied = world.plan.restoredHome === null ? null : copySometime(world, world.plan.restoredHome);
   await actors.act();
   await liveOn(world);
   trace.add("seed", "from here on nothing fails");
@@ -62,7 +62,8 @@ async function live(world: World): Promise<void> {
   await drain(world);
   checkAtRest(world);
   await actors.follow();
-  if (isCopied?.()) return liveAfterRestoration(world, actors);
+  const { restoredHome } = world.plan;
+  if (restoredHome !== null && isCopied?.()) return liveAfterRestoration(world, actors, restoredHome);
   // What they would be answered follows from what is in D1; that it is so, half of the seeds try.
   if (dice.of("reunion").chance(0.5)) return;
   await actors.askAgain();
@@ -72,21 +73,21 @@ async function live(world: World): Promise<void> {
 }
 
 /** @returns tells whether that moment of the seed's life has come */
-function copySometime({ dice, timeline, plan, d1, trace }: World): () => boolean {
+function copySometime({ dice, timeline, plan, d1, trace }: World, home: number): () => boolean {
   let isCopied = false;
   const own = dice.of("copy");
   timeline.after(own.below(plan.acts * plan.thinkMilliseconds), () => {
-    trace.add("seed", "D1 is copied");
-    d1.copy();
+    trace.add("seed", `D1 of home ${home} is copied`);
+    d1.at(home).copy();
     isCopied = true;
   });
   return () => isCopied;
 }
 
-/** D1 is restored to the copy, nobody runs `reconcile`, and everybody goes on while things fail again. */
-async function liveAfterRestoration(world: World, actors: Actors): Promise<void> {
+/** The D1 of one home is restored to the copy, nobody runs `reconcile`, and everybody goes on while things fail again. */
+async function liveAfterRestoration(world: World, actors: Actors, home: number): Promise<void> {
   const { faults, timeline, isolates, trace } = world;
-  restoreD1(world, actors.followers);
+  restoreD1(world, home, actors.followers);
   faults.isOn = true;
   await actors.act();
   trace.add("seed", "from here on nothing fails again");

@@ -1,3 +1,5 @@
+import { homeOf } from "../../../src/shared/homes.ts";
+import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { Dice } from "../dice.ts";
 import { Administrator } from "./actors/administrator.ts";
 import { Clients } from "./actors/clients.ts";
@@ -12,7 +14,7 @@ import { Rows } from "./invariants/rows.ts";
 import { Told } from "./invariants/told.ts";
 import { Verdict } from "./invariants/verdict.ts";
 import { makePlan } from "./plan.ts";
-import { D1Server } from "./platform/d1.ts";
+import { D1Homes } from "./platform/d1.ts";
 import { Faults } from "./platform/faults.ts";
 import { Network } from "./platform/network.ts";
 import { ObjectHost } from "./platform/objects.ts";
@@ -77,7 +79,7 @@ export class World extends Seeded {
 
   readonly env = env;
   readonly wire = new Wire(this);
-  readonly d1 = new D1Server(this, (changes, lateMilliseconds) => {
+  readonly d1 = new D1Homes(this, (changes, lateMilliseconds) => {
     this.rows.see(changes, lateMilliseconds);
     this.life.see(changes);
     this.bindings.see(changes, lateMilliseconds);
@@ -101,8 +103,11 @@ export class World extends Seeded {
   readonly administrator = new Administrator(this);
   readonly clients = new Clients(this);
 
-  /** Whether D1 was restored: then what clients were told before need not hold any more. */
-  isRestored = false;
+  /** The home whose D1 was restored, if any was. */
+  restoredHome: number | null = null;
+
+  /** Whether an application's D1 was restored: then what its clients were told before need not hold any more. */
+  readonly isRestored = (applicationId: ApplicationId): boolean => homeOf(applicationId) === this.restoredHome;
 
   /** Milliseconds by which the next machine's clock is ahead. */
   drawClockError(): number {

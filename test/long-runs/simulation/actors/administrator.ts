@@ -30,7 +30,7 @@ export class Administrator extends Member {
       events.join(),
       timeline.now,
     ];
-    d1.execute([{ sql, parameters }]);
+    d1.of(id).execute([{ sql, parameters }]);
     this.#rotateKey(application);
     const secret = await this.#insertSecret(application, "current");
     credentials.promoted(secret);
@@ -71,7 +71,7 @@ export class Administrator extends Member {
     this.world.trace.add("administrator", "sets the webhook URL");
     const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
       WHERE id = ? AND webhook_url IS NOT NULL`;
-    this.world.d1.execute([{ sql, parameters: [id] }]);
+    this.world.d1.of(id).execute([{ sql, parameters: [id] }]);
   }
 
   /** So that everybody gets a number in the end. */
@@ -91,7 +91,7 @@ export class Administrator extends Member {
     const settings = bindings.set(id, changed);
     trace.add("administrator", `sets ${JSON.stringify(settings)}`);
     const sql = "UPDATE application SET require_proof = ?, bind_until = ? WHERE id = ?";
-    d1.execute([{ sql, parameters: [settings.requireProof, settings.bindUntil, id] }]);
+    d1.of(id).execute([{ sql, parameters: [settings.requireProof, settings.bindUntil, id] }]);
   }
 
   #rotateKey({ id }: ApplicationPlan): void {
@@ -101,7 +101,7 @@ export class Administrator extends Member {
     const sql = `INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at)
       VALUES (?, ?, ?, ?, 1, ?)`;
     const { publicKey } = signingPair(place);
-    d1.execute([{ sql, parameters: [id, `key-${place}`, publicKey, String(place), timeline.now] }]);
+    d1.of(id).execute([{ sql, parameters: [id, `key-${place}`, publicKey, String(place), timeline.now] }]);
   }
 
   /** The next of three steps: add, promote, retire. */
@@ -114,7 +114,7 @@ export class Administrator extends Member {
     if (added !== undefined) {
       trace.add("administrator", "promotes the added secret");
       const sql = "UPDATE application_secret SET role = ? WHERE application_id = ? AND role = ?";
-      d1.execute([
+      d1.of(id).execute([
         { sql, parameters: ["previous", id, "current"] },
         { sql, parameters: ["current", id, "added"] },
       ]);
@@ -123,7 +123,7 @@ export class Administrator extends Member {
     if (previous !== undefined) {
       trace.add("administrator", "retires the previous secret");
       const sql = "DELETE FROM application_secret WHERE application_id = ? AND role = 'previous'";
-      d1.execute([{ sql, parameters: [id] }]);
+      d1.of(id).execute([{ sql, parameters: [id] }]);
       return credentials.retired(String(previous));
     }
     trace.add("administrator", "adds a secret");
@@ -138,7 +138,7 @@ export class Administrator extends Member {
     const sql = `INSERT INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
       VALUES (?, ?, ?, ?, ?, 1, ?)`;
     const digest = await digestOf(secret);
-    d1.execute([{ sql, parameters: [`sec_${place}`, id, role, digest, secret, timeline.now] }]);
+    d1.of(id).execute([{ sql, parameters: [`sec_${place}`, id, role, digest, secret, timeline.now] }]);
     credentials.added(id, secret);
     return secret;
   }
@@ -147,6 +147,6 @@ export class Administrator extends Member {
     this.world.trace.add("administrator", "lets the range grow");
     application.lastNumber += GROWTH;
     const sql = "UPDATE application SET last_number = ? WHERE id = ?";
-    this.world.d1.execute([{ sql, parameters: [application.lastNumber, application.id] }]);
+    this.world.d1.of(application.id).execute([{ sql, parameters: [application.lastNumber, application.id] }]);
   }
 }

@@ -12,6 +12,7 @@ const NEWEST_TOKENS = 3;
 /** Bookmarks that nobody was given: of a time to come, of another home, malformed. */
 const FORGED_BOOKMARKS = [
   `1.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`,
+  `2.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`,
   `2.00000001-00000000-00000000-${"0".repeat(32)}`,
   "1.first-unconstrained",
 ];

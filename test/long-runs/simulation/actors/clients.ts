@@ -1,3 +1,4 @@
+import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { type Attempt, isUntold, type Outcome, withoutKeys } from "../invariants/book.ts";
 import { Member } from "../member.ts";
@@ -31,7 +32,9 @@ export class Clients extends Member {
     book.begin(attempt);
     const what = WORDS[name](request);
     trace.add("client", `asks for ${what}`);
-    const outcome = await this.#ask<GrantedBy<Name>>((context) => carryOut(context, name, request));
+    const outcome = await this.#ask<GrantedBy<Name>>((contextOf) =>
+      carryOut(contextOf(homeOf(request.applicationId)), name, request),
+    );
     attempt.outcome = outcome;
     if (!isUntold(attempt)) attempt.to = timeline.now;
     trace.add("client", `is answered ${what}: ${inWords(outcome)}`);
@@ -39,7 +42,9 @@ export class Clients extends Member {
     return outcome;
   }
 
-  #ask<Granted>(call: (context: Context) => Promise<CallResult<Granted>>): Promise<Outcome<Granted>> {
+  #ask<Granted>(
+    call: (contextOf: (home: number) => Context) => Promise<CallResult<Granted>>,
+  ): Promise<Outcome<Granted>> {
     const { timeline, wire, faults, isolates } = this.world;
     const fault = faults.draw("client");
     return new Promise((resolve) => {

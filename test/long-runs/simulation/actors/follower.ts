@@ -12,7 +12,7 @@ type Change = ChangePage["changes"][number];
 /** A copy of an application's badges, kept by GET /v1/changes and a cursor that may be old (contract section 13). */
 export class Follower extends Member {
   readonly #dice: Dice;
-  readonly #applicationId: ApplicationId;
+  readonly applicationId: ApplicationId;
   readonly #name: string;
   readonly #credentials: () => Credentials;
   readonly #copy = new Map<string, Change>();
@@ -24,7 +24,7 @@ export class Follower extends Member {
   constructor(world: World, { id }: ApplicationPlan, name: string, credentials: () => Credentials) {
     super(world);
     this.#dice = world.dice.of(`${name} follower of ${id}`);
-    this.#applicationId = id;
+    this.applicationId = id;
     this.#name = name;
     this.#credentials = credentials;
   }
@@ -73,7 +73,7 @@ export class Follower extends Member {
     verdict.expect(!wasOutdated || !this.#isOutdated, "cursors expire after a restoration", this.#name);
     await this.follow();
     const sql = "SELECT * FROM badge WHERE application_id = ? AND position IS NOT NULL ORDER BY number";
-    const rows = d1.look(sql, this.#applicationId).map((row) => seen(row, timeline.now));
+    const rows = d1.look(sql, this.applicationId).map((row) => seen(row, timeline.now));
     const copied = [...this.#copy.values()].sort((one, other) => Number(one.id) - Number(other.id)).map(inOrder);
     const isExact = copied.join("\n") === rows.join("\n");
     verdict.expect(isExact, "the feed ends as an exact copy of the badges", this.#name, copied, "instead of", rows);

@@ -1,3 +1,5 @@
+import { homeOf } from "../../../../src/shared/homes.ts";
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
 import { positionOf } from "../platform/d1.ts";
 import type { CallName, CallResult, GrantedBy, RequestOf, UserDevice } from "../service/door.ts";
@@ -20,9 +22,9 @@ export interface Attempt<Name extends CallName> {
 /** How old a copy of D1 may be that accepts a badge, in milliseconds (contract section 16). */
 const MAX_COPY_AGE_MILLISECONDS = 90_000;
 
-/** A bookmark as clients have it: that of D1 after the number of their home, which is 1 here. */
-export const positionOfHeader = (bookmark: string | null): number | null =>
-  bookmark?.startsWith("1.") ? positionOf(bookmark.slice(2)) : null;
+/** A bookmark as clients have it: that of D1 after the number of their home. Null for another home's. */
+export const positionOfHeader = (applicationId: ApplicationId, bookmark: string | null): number | null =>
+  bookmark?.startsWith(`${homeOf(applicationId)}.`) ? positionOf(bookmark.slice(2)) : null;
 
 export const isOf = <Name extends CallName>(attempt: Attempt<CallName>, name: Name): attempt is Attempt<Name> =>
   attempt.name === name;
@@ -111,9 +113,12 @@ export class Book extends Member {
    * while it asks; with one, what a copy has, which is not older than the bookmark.
    */
   acceptedSince({ request, from }: Attempt<"badge" | "sign">): number {
-    const position = positionOfHeader(request.bookmark);
+    const position = positionOfHeader(request.applicationId, request.bookmark);
     if (position === null) return from;
-    return Math.min(from, Math.max(from - MAX_COPY_AGE_MILLISECONDS, this.world.d1.copies.since(position)));
+    return Math.min(
+      from,
+      Math.max(from - MAX_COPY_AGE_MILLISECONDS, this.world.d1.of(request.applicationId).copies.since(position)),
+    );
   }
 
   /** Whether somebody asks, at a time, that a badge may be bound to another key. */

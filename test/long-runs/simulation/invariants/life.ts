@@ -55,15 +55,17 @@ export class Life extends Member {
     this.#checkEvents(changes);
   }
 
-  /** D1 was restored. Positions that an object has seen, and change numbers of D1 itself, do not come again. */
+  /** A home's D1 was restored, which has these rows now. Positions that an object has seen, and change numbers of D1 itself, do not come again. */
   restored(badges: readonly Row[], blocks: readonly Row[], seenPosition: (applicationId: string) => number): void {
-    for (const [applicationId, highest] of this.#highest) {
-      const own = badges.filter(({ application_id: id }) => id === applicationId);
+    const isRestored = (id: string | undefined) => this.world.isRestored(applicationId.parse(id));
+    for (const [id, highest] of this.#highest) {
+      if (!isRestored(id)) continue;
+      const own = badges.filter(({ application_id: owner }) => owner === id);
       const most = (column: string) => Math.max(0, ...own.map((badge) => Number(badge[column])));
-      highest.position = Math.max(most("position"), seenPosition(applicationId));
+      highest.position = Math.max(most("position"), seenPosition(id));
       highest.change = most("change");
     }
-    this.#blocks.clear();
+    for (const key of this.#blocks.keys()) if (isRestored(key.split(" ")[0])) this.#blocks.delete(key);
     for (const block of blocks) this.#noteBlock(block, true);
   }
 

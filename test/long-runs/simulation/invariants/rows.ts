@@ -1,6 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 import { z } from "zod";
-import { base64Url } from "../../../../src/shared/identifiers.ts";
+import { applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
 import { STORED_STATES, type StoredState } from "../../../../src/shared/schema.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
@@ -101,12 +101,15 @@ export class Rows extends Member {
   }
 
   /**
-   * D1 was restored: what is there now is what there was, and no more.
+   * A home's D1 was restored: what is there now is what there was, and no more.
    *
+   * @param badges of that home
    * @param isRemembered whether the application's object knows by itself whose a number is; of others nobody does
    */
   restored(badges: readonly Row[], isRemembered: (number: number) => boolean): void {
-    this.issued.clear();
+    for (const [number, { applicationId: id }] of this.issued) {
+      if (this.world.isRestored(applicationId.parse(id))) this.issued.delete(number);
+    }
     this.deliveredAt.clear();
     for (const number of this.#owners.keys()) if (!isRemembered(number)) this.#owners.delete(number);
     for (const badge of badges) if (badge.position !== null) this.#note(badge);

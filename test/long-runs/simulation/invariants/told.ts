@@ -37,7 +37,7 @@ export class Told extends Member {
     if (isOf(attempt, "badge")) this.#checkBadge(attempt);
     if (isOf(attempt, "sign")) this.#checkSignature(attempt);
     if (isOf(attempt, "invite")) this.#checkInvite(attempt);
-    if (isOf(attempt, "revoke") && !this.world.isRestored) this.#checkRevoke(attempt);
+    if (isOf(attempt, "revoke") && !this.world.isRestored(attempt.request.applicationId)) this.#checkRevoke(attempt);
     if (isOf(attempt, "step")) life.checkStep(attempt);
     if (isOf(attempt, "rebind")) life.checkRebind(attempt);
     if (isOf(attempt, "block")) life.checkBlock(attempt);
@@ -70,11 +70,11 @@ export class Told extends Member {
       POSSIBLE_REASONS.has(reason) ||
       (reason === "INVALID_EXPIRESAT" && isLate(terms.expiresAtTime)) ||
       (reason === "INVALID_BADGEEXPIRESAT" && isLate(terms.badgeExpiresAtTime)) ||
-      // Only after a restoration of D1 does a reader of the feed have to start again.
-      (reason === "EXPIRED_CURSOR" && isRestored);
+      // Only after a restoration of its own D1 does a reader of the feed have to start again.
+      (reason === "EXPIRED_CURSOR" && isRestored(request.applicationId));
     verdict.expect(isPossibleReason, "a request is refused for a documented reason", what, reason);
     // After a restoration the object keeps numbers for those whom D1 has forgotten.
-    if (reason !== "NUMBERS_EXHAUSTED" || isRestored) return;
+    if (reason !== "NUMBERS_EXHAUSTED" || isRestored(request.applicationId)) return;
     const application = plan.applications.find(({ id }) => id === request.applicationId);
     const isPossible = book.demandOf(request.applicationId) >= (application?.numbersAtFirst ?? 0);
     verdict.expect(isPossible, "numbers run out only when all were asked for", what);
@@ -84,7 +84,7 @@ export class Told extends Member {
     const { life, book, rows, verdict, bindings, isRestored } = this.world;
     const { request, outcome, from, to } = attempt;
     life.checkBadge(attempt);
-    if (request.token !== null && !isRestored) this.#checkClaim(attempt, request.token);
+    if (request.token !== null && !isRestored(request.applicationId)) this.#checkClaim(attempt, request.token);
     const own = this.#rowsOf(request).filter(({ userId }) => userId === request.userId);
     bindings.checkRefusal(attempt, own);
     if (outcome?.kind !== "granted") return;
@@ -112,7 +112,7 @@ export class Told extends Member {
       const others = book.attemptsOf(request).filter((other) => other !== attempt);
       const isIssuedBefore = others.some((other) => other.from <= issuedAt && issuedAt <= other.to);
       verdict.expect(
-        isRestored || isIssuedBefore,
+        isRestored(request.applicationId) || isIssuedBefore,
         "a badge is answered with 201 before it is answered with 200",
         request,
         row,
@@ -156,9 +156,10 @@ export class Told extends Member {
 
   /** @returns when D1 was at the bookmark of the response, in milliseconds */
   #checkBookmark({ request, outcome }: Attempt<"badge" | "sign">): number {
-    const { copies } = this.world.d1;
-    const told = outcome?.kind === "granted" ? positionOfHeader(outcome.bookmark) : null;
-    const sent = positionOfHeader(request.bookmark) ?? 0;
+    const { applicationId } = request;
+    const { copies } = this.world.d1.of(applicationId);
+    const told = outcome?.kind === "granted" ? positionOfHeader(applicationId, outcome.bookmark) : null;
+    const sent = positionOfHeader(applicationId, request.bookmark) ?? 0;
     const isForged = sent > copies.position;
     const isKept = told !== null && (isForged || (told <= copies.position && told >= sent));
     const invariant = "a badge call is answered with a bookmark, which is not older than its own";
@@ -193,7 +194,7 @@ export class Told extends Member {
     const stored = this.#invitation(request.applicationId, token);
     const isStored = stored?.number === number && stored.expires_at === new Date(request.expiresAtTime).toISOString();
     verdict.expect(
-      isRestored || (isSame && isStored),
+      isRestored(request.applicationId) || (isSame && isStored),
       "an invitation is as it was asked for, with its number",
       request,
       stored,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Dice } from "../../dice.ts";
 import { migrationFiles } from "../../migrations.ts";
 import { Member } from "../member.ts";
+import { HOMES } from "../plan.ts";
 import type { World } from "../world.ts";
 import { Sqlite } from "./sqlite.ts";
 
@@ -9,8 +10,8 @@ export const SCHEMA = migrationFiles()
   .map((file) => readFileSync(file, "utf8"))
   .join("\n");
 
-/** A database for each copy, for all seeds; emptied for each. */
-const databases = [new Sqlite(SCHEMA), new Sqlite(SCHEMA)];
+/** By home a database for each copy, for all seeds; emptied for each. */
+const databases = new Map(HOMES.map((home) => [Number(home), [new Sqlite(SCHEMA), new Sqlite(SCHEMA)]]));
 
 /** How a copy follows the primary; a `restored` one goes back to an older state first, and stops there. */
 const MODES = ["following", "following", "following", "following", "slow", "stopped", "restored"] as const;
@@ -31,9 +32,15 @@ interface Commit {
 
 /** D1's read copies: each is the primary as it was after one of its commits. */
 export class Copies extends Member {
-  readonly #dice = this.world.dice.of("copies");
+  readonly #dice: Dice;
   readonly #commits: Commit[] = [];
-  readonly #copies = databases.map((sqlite) => new Copy(this.world, sqlite, this.#dice));
+  readonly #copies: Copy[];
+
+  constructor(world: World, home: number) {
+    super(world);
+    this.#dice = world.dice.of(`copies of home ${home}`);
+    this.#copies = (databases.get(home) ?? []).map((sqlite) => new Copy(world, sqlite, this.#dice));
+  }
 
   /** The primary has committed. */
   add(changeset: Uint8Array): void {

@@ -1,7 +1,10 @@
 import type { SQLOutputValue } from "node:sqlite";
+import { homeOf } from "../../../../src/shared/homes.ts";
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
+import { HOMES } from "../plan.ts";
 import type { World } from "../world.ts";
 import { Copies, SCHEMA } from "./copies.ts";
 import { requireProcess } from "./process.ts";
@@ -14,26 +17,28 @@ export interface Change {
   after: Row | null;
 }
 
-/** One database for all seeds, made from the migrations; emptied for each. */
-const sqlite = new Sqlite(SCHEMA);
-
 const RESTORED_TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock", "application"] as const;
 
-sqlite.exec("ATTACH ':memory:' AS copy");
-for (const table of RESTORED_TABLES) sqlite.exec(`CREATE TABLE copy.${table} AS SELECT * FROM main.${table}`);
-for (const table of ["badge", "invitation", "webhook_event", "blocked_user"]) watch(table);
-
+/** Of the transaction that runs. */
 let changes: Change[] = [];
-sqlite.define("changed", (table, before, after) => {
-  changes.push({ table: String(table), before: readRow(before), after: readRow(after) });
-  return null;
+let dice = new Dice(0);
+
+/** A database of each home for all seeds, made from the migrations; emptied for each. */
+const databases = HOMES.map(() => {
+  const sqlite = new Sqlite(SCHEMA);
+  sqlite.exec("ATTACH ':memory:' AS copy");
+  for (const table of RESTORED_TABLES) sqlite.exec(`CREATE TABLE copy.${table} AS SELECT * FROM main.${table}`);
+  for (const table of ["badge", "invitation", "webhook_event", "blocked_user"]) watch(sqlite, table);
+  sqlite.define("changed", (table, before, after) => {
+    changes.push({ table: String(table), before: readRow(before), after: readRow(after) });
+    return null;
+  });
+  sqlite.define("randomblob", (bytes) => Uint8Array.from({ length: Number(bytes) }, () => dice.below(256)));
+  return sqlite;
 });
 
-let dice = new Dice(0);
-sqlite.define("randomblob", (bytes) => Uint8Array.from({ length: Number(bytes) }, () => dice.below(256)));
-
 /** SQLite itself tells of every changed row, whoever changed it. */
-function watch(table: string): void {
+function watch(sqlite: Sqlite, table: string): void {
   const columns = sqlite.columnsOf(`SELECT * FROM ${table}`);
   const json = (row: string) => `json_object(${columns.map((column) => `'${column}', ${row}.${column}`).join(", ")})`;
   for (const [event, before, after] of [
@@ -58,15 +63,46 @@ export interface Statement {
   parameters: readonly unknown[];
 }
 
-/** D1's side: one transaction at a time, in the order in which they arrive; and its read copies. */
-export class D1Server extends Member {
-  readonly copies: Copies = new Copies(this.world);
-  readonly #dice = this.world.dice.of("sessions");
-  readonly #watcher: (changes: readonly Change[], lateMilliseconds: number) => void;
+/** Is told of every transaction that changed something, and how long after it was sent it did. */
+type Watcher = (changes: readonly Change[], lateMilliseconds: number) => void;
 
-  /** @param watcher is told of every transaction that changed something, and how long after it was sent it did */
-  constructor(world: World, watcher: (changes: readonly Change[], lateMilliseconds: number) => void) {
+/** The D1s of all homes. */
+export class D1Homes {
+  readonly #homes: ReadonlyMap<number, D1Server>;
+
+  constructor(world: World, watcher: Watcher) {
+    const servers = databases.map((sqlite, index) => new D1Server(world, index + 1, sqlite, watcher));
+    this.#homes = new Map(servers.map((server, index) => [index + 1, server]));
+  }
+
+  at(home: number): D1Server {
+    const server = this.#homes.get(home);
+    if (server === undefined) throw new Error(`there is no home ${home}`);
+    return server;
+  }
+
+  of(applicationId: ApplicationId): D1Server {
+    return this.at(homeOf(applicationId));
+  }
+
+  /** For whoever looks on: the rows of every home. */
+  look(sql: string, ...parameters: unknown[]): Row[] {
+    return [...this.#homes.values()].flatMap((server) => server.look(sql, ...parameters));
+  }
+}
+
+/** One D1's side: one transaction at a time, in the order in which they arrive; and its read copies. */
+export class D1Server extends Member {
+  readonly copies: Copies;
+  readonly #sqlite: Sqlite;
+  readonly #dice: Dice;
+  readonly #watcher: Watcher;
+
+  constructor(world: World, home: number, sqlite: Sqlite, watcher: Watcher) {
     super(world);
+    this.copies = new Copies(world, home);
+    this.#sqlite = sqlite;
+    this.#dice = world.dice.of(`sessions of home ${home}`);
     dice = world.dice.of("d1");
     this.#watcher = watcher;
     sqlite.clear();
@@ -77,6 +113,7 @@ export class D1Server extends Member {
   execute(statements: readonly Statement[], lateMilliseconds = 0): D1Result[] {
     try {
       const results: D1Result[] = [];
+      const sqlite = this.#sqlite;
       const work = () => sqlite.transaction(() => results.push(...run(sqlite, statements, true)));
       if (statements.every(isRead)) work();
       else this.copies.add(sqlite.record(work));
@@ -108,18 +145,19 @@ export class D1Server extends Member {
 
   /** For whoever looks on: reads without being part of the service. */
   look(sql: string, ...parameters: unknown[]): Row[] {
-    return sqlite.run(sql, parameters).rows;
+    return this.#sqlite.run(sql, parameters).rows;
   }
 
   /** Keeps all that the service writes, as D1 would for a restoration. */
   copy(): void {
     for (const table of RESTORED_TABLES) {
-      sqlite.exec(`DELETE FROM copy.${table}; INSERT INTO copy.${table} SELECT * FROM main.${table}`);
+      this.#sqlite.exec(`DELETE FROM copy.${table}; INSERT INTO copy.${table} SELECT * FROM main.${table}`);
     }
   }
 
   /** Time Travel. The service's own rows go back; what only the administrator writes does not matter to it, and stays. */
   restore(): void {
+    const sqlite = this.#sqlite;
     const changeset = sqlite.record(() => {
       for (const table of RESTORED_TABLES.filter((name) => name !== "application")) {
         sqlite.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`);
@@ -173,17 +211,18 @@ const statementsBy = (send: Send) => ({
   },
 });
 
-/** D1 as the service sees it, in whatever process the service runs: outside of sessions, the primary. */
-export const d1Binding = standIn<D1Database>("D1", {
-  ...statementsBy(async (statements) => (await send(statements, null)).results),
-  withSession: (first: string) => openSession(first === "first-primary" ? null : requirePosition(first)),
-});
+/** A home's D1 as the service sees it, in whatever process the service runs: outside of sessions, the primary. */
+export const d1Binding = (home: number): D1Database =>
+  standIn<D1Database>("D1", {
+    ...statementsBy(async (statements) => (await send(home, statements, null)).results),
+    withSession: (first: string) => openSession(home, first === "first-primary" ? null : requirePosition(first)),
+  });
 
 /** Its first query goes to the primary if `bookmark` is null; each later one goes to what is as new as the one before it. */
-function openSession(bookmark: number | null): D1DatabaseSession {
+function openSession(home: number, bookmark: number | null): D1DatabaseSession {
   let latest = bookmark;
   const statements = statementsBy(async (sent) => {
-    const { results, bookmark: reached } = await send(sent, latest);
+    const { results, bookmark: reached } = await send(home, sent, latest);
     latest = Math.max(latest ?? 0, reached);
     return results;
   });
@@ -217,14 +256,14 @@ const ERRORS = [
   "D1_ERROR: D1 DB is overloaded. Requests queued for too long.",
 ] as const;
 
-function send(statements: readonly Statement[], bookmark: number | null) {
+function send(home: number, statements: readonly Statement[], bookmark: number | null) {
   const process = requireProcess();
   const { wire, d1, serviceDice, timeline } = process.world;
   const sentAt = timeline.now;
   return wire.call(process, {
     part: "d1",
-    what: `D1 ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
-    effect: () => d1.executeNear(statements, bookmark, timeline.now - sentAt),
+    what: `D1 of home ${home}: ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
+    effect: () => d1.at(home).executeNear(statements, bookmark, timeline.now - sentAt),
     error: () => new Error(serviceDice.oneOf(ERRORS)),
   });
 }

@@ -30,9 +30,11 @@ interface Device {
 /** A device's call; `key` names the key that its proof would be by; `bookmark` is the header; null: it has none. */
 type DeviceCall = Device & { key: string | null; bookmark: string | null };
 
-/** Every application is of home 1. */
-const bookmarkOfHome = (header: string | null): string | null =>
-  /^1\.([0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32})$/.exec(header ?? "")?.[1] ?? null;
+/** Another home's bookmark counts as none. */
+function bookmarkOfHome({ home }: Context, header: string | null): string | null {
+  const [, of, bookmark] = /^(\d+)\.([0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32})$/.exec(header ?? "") ?? [];
+  return Number(of) === home ? (bookmark ?? null) : null;
+}
 
 /** A public key that has the name of its key in it: whoever holds that one passes the challenge of a door. */
 const jwkOf = (key: string) => ({ kty: "EC", crv: "P-256", x: key, y: "y" }) as const;
@@ -65,7 +67,7 @@ const CALLS = {
   async badge(context: Context, request: UserDevice & DeviceCall & { token: string | null; metadata: string | null }) {
     const { application, device } = await deviceCaller(context, request);
     const { userId, metadata, token, key: keyThumbprint } = request;
-    const bookmark = bookmarkOfHome(request.bookmark);
+    const bookmark = bookmarkOfHome(context, request.bookmark);
     return issueBadge(context, application, { device, userId, metadata, keyThumbprint, bookmark }, token);
   },
 
@@ -73,7 +75,7 @@ const CALLS = {
     const { application, device } = await deviceCaller(context, request);
     const { base64: clientSignature, badgeNumber, key } = request;
     const proven = key === null ? null : { thumbprint: key, jwk: jwkOf(key) };
-    const bookmark = bookmarkOfHome(request.bookmark);
+    const bookmark = bookmarkOfHome(context, request.bookmark);
     return signBadge(context, application, { device, clientSignature, badgeNumber, key: proven, bookmark });
   },
 
@@ -157,7 +159,7 @@ export async function carryOut<Name extends CallName>(
 ): Promise<CallResult<GrantedBy<Name>>> {
   try {
     const granted = await calls[name](context, request);
-    return { kind: "granted", granted, bookmark: context.db.bookmark && `1.${context.db.bookmark}` };
+    return { kind: "granted", granted, bookmark: context.db.bookmark && `${context.home}.${context.db.bookmark}` };
   } catch (error) {
     if (error instanceof Refusal) return { kind: "refused", reason: error.code };
     if (error instanceof Unavailable) return { kind: "refused", reason: "UNAVAILABLE" };

@@ -5,7 +5,7 @@ import { CountedStatistics } from "../../../../src/worker/applications/statistic
 import { StatusLists } from "../../../../src/worker/badges/status-copies.ts";
 import { StatusIndexes } from "../../../../src/worker/badges/status-index.ts";
 import type { Context } from "../../../../src/worker/context.ts";
-import { firstHome } from "../../../../src/worker/homes.ts";
+import { findHome } from "../../../../src/worker/homes.ts";
 import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
 import { readRetention } from "../../../../src/worker/retention-days.ts";
@@ -31,16 +31,18 @@ const unlimited = standIn<RateLimit>("a rate limit", { limit: async () => ({ suc
 const noCache = standIn<Cache>("the data centre's cache", {});
 
 /** What wrangler.toml binds to the Worker and to its objects. */
-export const env: Env = standIn<Env & { HOME_1: string }>("the environment", {
-  DB: d1Binding,
+export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string }>("the environment", {
+  DB: d1Binding(1),
   HOME_1: "",
+  DB_2: d1Binding(2),
+  HOME_2: "",
   ALLOCATOR: allocatorBinding,
   WEBHOOKS: queueBinding,
 });
 
 interface Isolate {
   process: Process;
-  context: Omit<Context, "db" | "allocator">;
+  context: Omit<Context, "home" | "db" | "allocator">;
 }
 
 /** The Worker: isolates come and go, and any of them takes any request. */
@@ -50,16 +52,21 @@ export class Isolates extends Member {
   #made = 0;
 
   /**
-   * Does work in some isolate.
+   * Does work in some isolate, which has a context for each home.
    *
    * @returns null when the isolate died before it was done; work that fails is a rejection
    */
-  enter<Result>(work: (context: Context) => Promise<Result>): Promise<{ result: Result } | null> {
+  enter<Result>(work: (contextOf: (home: number) => Context) => Promise<Result>): Promise<{ result: Result } | null> {
     const { process, context } = this.#choose();
     return new Promise((resolve, reject) => {
       const forget = process.onDeath(() => resolve(null));
-      const bindings = { db: new Database(env.DB), allocator: new AllocatorClient(env.ALLOCATOR, firstHome(env)) };
-      const done = process.run(() => work({ ...context, ...bindings }));
+      const contextOf = (number: number): Context => {
+        const home = findHome(env, number);
+        if (home === undefined) throw new Error(`home ${number} is not bound`);
+        const bindings = { db: new Database(home.d1), allocator: new AllocatorClient(env.ALLOCATOR, home) };
+        return { ...context, home: number, ...bindings };
+      };
+      const done = process.run(() => work(contextOf));
       done.then((result) => resolve({ result }), reject).finally(forget);
     });
   }
@@ -68,7 +75,7 @@ export class Isolates extends Member {
   async consume(batch: MessageBatch): Promise<boolean> {
     const consumer = batch.queue.includes("-dead") ? consumeDeadLetters : consumeWakeUps;
     try {
-      return (await this.enter((context) => consumer(() => context, batch))) !== null;
+      return (await this.enter((contextOf) => consumer(contextOf, batch))) !== null;
     } catch {
       return false;
     }
@@ -76,7 +83,7 @@ export class Isolates extends Member {
 
   /** The cron trigger goes off. */
   async sweep(): Promise<void> {
-    await this.enter((context) => sweep([context]));
+    await this.enter((contextOf) => sweep([contextOf(1), contextOf(2)]));
   }
 
   /** An isolate ends, as isolates do. */
@@ -94,7 +101,6 @@ export class Isolates extends Member {
   #make(): Isolate {
     const process = new Process(`isolate ${++this.#made}`, this.world);
     const context: Isolate["context"] = {
-      home: 1,
       custody: new ReadyCustody(),
       sealingKeys: new SealingKeys({}),
       registry: new ApplicationRegistry(),
@@ -103,7 +109,7 @@ export class Isolates extends Member {
       sender: {
         // Another invocation sends, in whatever isolate.
         send: async (deliveries) => {
-          const sent = await this.enter((other) => sendAll(other, deliveries));
+          const sent = await this.enter((contextOf) => sendAll(contextOf(1), deliveries));
           if (sent === null) throw new Error("The isolate that was sending is gone.");
           return sent.result;
         },
