@@ -24,5 +24,5 @@ await runCommand(async () => {
         `${counts.answered} responses, ${counts.lost} lost.`,
     );
   }
-  say("Every promise held, and no number was issued in both homes.");
+  say("Every promise held, and each home issued numbers of its own only.");
 });
