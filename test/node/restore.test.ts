@@ -181,6 +181,9 @@ describe.skipIf(byEffort(true, false))("one home restored alone (contract sectio
       await restart(app, { d1: "old", do: "new" });
       expect(await app.ask("thief", claimed.token)).toMatchObject({ status: 409, error: "CLAIMED_INVITATION" });
       expect(await app.ask("thief", revoked.token)).toMatchObject({ status: 410, error: "REVOKED_INVITATION" });
+      // The sweep notices it, without reconcile.
+      await expect.poll(() => app.changesAfter(cursor), { timeout: 120_000 }).toMatchObject({ status: 410 });
+      expect(await other.changesAfter(othersCursor)).toMatchObject({ status: 200, body: { changes: [] } });
       expect(await reconcile(app, "d1")).toMatchObject({ changed: 2 });
       expect(await app.ask("lost")).toMatchObject({ status: 403, error: "REVOKED_BADGE" });
       expect(await app.changesAfter(cursor)).toMatchObject({ status: 410 });
