@@ -59,7 +59,7 @@ const plan = new Command("npm run overload --")
 async function overload(side: Side): Promise<string[]> {
   // An event is recorded for every badge; no consumer runs, so none is sent.
   const application = await side.makeApplication("https://hooks.example/");
-  const phones = new Phones(side, newClients({ withWebhook: [application], withoutWebhook: [] }));
+  const phones = new Phones(side, newClients({ withWebhook: [application], withoutWebhook: [], inTwoHomes: [] }));
   // The light load has a generator of its own: it begins while phones of the overload still wait.
   const [heavy, light] = [new LoadGenerator(), new LoadGenerator()];
   try {
