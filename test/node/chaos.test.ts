@@ -5,14 +5,15 @@ import { byEffort } from "../support/effort.ts";
 const SEED = 20_261_128;
 const TRIES = 3;
 
-describe("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
+/** badge-copy.test.ts kills the service once in every run of the suite. */
+describe.skipIf(byEffort(true, false))("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
   it(
     "keeps in both homes every number and state it returned, one event a badge, and an exact copy by the feed, and no number is in both, with SIGKILL under traffic",
     async () => {
-      const length = byEffort({ kills: 1, drains: false }, { kills: 10, drains: true });
+      const kills = 10;
       const run = async (seed: number) => {
         const said: string[] = [];
-        const options = { ...length, seed, clients: 2, maxLifeMilliseconds: 1500 };
+        const options = { kills, seed, clients: 2, maxLifeMilliseconds: 1500 };
         const result = await runChaos({ ...options, say: (line) => said.push(line) });
         return { ...result, what: `seed ${seed}: ${said.join("; ")}` };
       };
@@ -22,7 +23,7 @@ describe("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
       for (let more = 1; more < TRIES && !hasLost(); more++) result = await run(SEED + more);
       const { what } = result;
       // A run in which a kill met nothing that was answered, or nothing under way, would prove nothing.
-      expect(result.badgesAtKills, what).toHaveLength(length.kills);
+      expect(result.badgesAtKills, what).toHaveLength(kills);
       expect(Math.min(...result.badgesAtKills), what).toBeGreaterThan(0);
       expect(hasLost(), what).toBe(true);
       expect(result.homes).toHaveLength(2);
@@ -36,6 +37,6 @@ describe("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
       // Some were revoked: they are in the copy and not in the list.
       expect(result.homes.some(({ mirrored, listed }) => mirrored > listed)).toBe(true);
     },
-    byEffort(180_000, 600_000),
+    600_000,
   );
 });

@@ -293,7 +293,12 @@ describe("one home that was restored alone (contract section 17)", () => {
     await grow(applicationId, 299);
     await restore();
     await expect(create(1, [250, 260])).rejects.toThrow(`application ${applicationId} (100-299)`);
+    expect(await checkHomes(homes)).toMatchObject({
+      cleared: [],
+      kept: [{ applicationId, firstNumber: 100, lastNumber: 299, reason: "growing" }],
+    });
     expect(await grow(applicationId, 299)).toMatchObject({ lastNumber: 299 });
+    expect(await checkHomes(homes)).toMatchObject({ kept: [] });
   });
 
   it("home 1, while a range of home 2 grows", async () => {

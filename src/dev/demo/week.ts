@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
-import { eq } from "drizzle-orm";
+import { inArray } from "drizzle-orm";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
 import { badge } from "../../shared/schema.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
@@ -90,14 +90,8 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
       );
       numbers.push(...issued);
       // The service issues badges now; only their place in the week is made up.
-      for (const number of issued) {
-        await database.run((orm) =>
-          orm
-            .update(badge)
-            .set({ issuedAt })
-            .where(eq(badge.number, Number(number))),
-        );
-      }
+      const isOfDay = inArray(badge.number, issued.map(Number));
+      await database.run((orm) => orm.update(badge).set({ issuedAt }).where(isOfDay));
     }
     await endSome(server, numbers);
     await inviteVisitors(server, common);

@@ -17,7 +17,7 @@ const options = new Command("npm run chaos --")
 
 await runCommand(async () => {
   say(`seed ${options.seed}`);
-  const { homes } = await runChaos({ ...options, maxLifeMilliseconds: 4000, drains: true, say });
+  const { homes } = await runChaos({ ...options, maxLifeMilliseconds: 4000, say });
   for (const { home, listed, mirrored, events, deliveries, counts } of homes) {
     say(
       `Home ${home}: ${listed} badges listed, ${mirrored} in the copy by the feed, ${events} events in ${deliveries} deliveries, ` +

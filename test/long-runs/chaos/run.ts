@@ -18,8 +18,6 @@ export interface ChaosOptions {
   clients: number;
   /** Longest time between a start and its kill, in milliseconds. */
   maxLifeMilliseconds: number;
-  /** Whether to wait until every event was delivered: a delivery that a kill interrupted is retried after a minute. */
-  drains: boolean;
   say(line: string): void;
 }
 
@@ -78,7 +76,7 @@ export async function runChaos({ kills, seed, say, ...options }: ChaosOptions) {
       const events = await count(server.listEvents({ perPage: 1000 }).events());
       if (events !== mirrored) throw new Error(`${mirrored} badges were issued, but there are ${events} events`);
       const arrivals = receiver.arrivals(`home${home}`);
-      if (options.drains) await drain(server, () => [...listed.keys()].filter((number) => !arrivals.has(number)));
+      await drain(server, () => [...listed.keys()].filter((number) => !arrivals.has(number)));
       const deliveries = [...arrivals.values()].reduce((sum, times) => sum + times, 0);
       return { home, badges: badges.size, listed: listed.size, mirrored, events, deliveries, counts };
     };
