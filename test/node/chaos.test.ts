@@ -7,36 +7,32 @@ const TRIES = 3;
 
 /** badge-copy.test.ts kills the service once in every run of the suite. */
 describe.skipIf(byEffort(true, false))("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
-  it(
-    "keeps in both homes every number and state it returned, one event a badge, and an exact copy by the feed, and no number is in both, with SIGKILL under traffic",
-    async () => {
-      const kills = 10;
-      const run = async (seed: number) => {
-        const said: string[] = [];
-        const options = { kills, seed, clients: 2, maxLifeMilliseconds: 1500 };
-        const result = await runChaos({ ...options, say: (line) => said.push(line) });
-        return { ...result, what: `seed ${seed}: ${said.join("; ")}` };
-      };
-      let result = await run(SEED);
-      // On a busy machine every call that was under way may end before the kill takes effect.
-      const hasLost = () => result.homes.every(({ counts }) => counts.lost > 0);
-      for (let more = 1; more < TRIES && !hasLost(); more++) result = await run(SEED + more);
-      const { what } = result;
-      // A run in which a kill met nothing that was answered, or nothing under way, would prove nothing.
-      expect(result.badgesAtKills, what).toHaveLength(kills);
-      expect(Math.min(...result.badgesAtKills), what).toBeGreaterThan(0);
-      expect(hasLost(), what).toBe(true);
-      expect(result.homes).toHaveLength(2);
-      for (const { badges, listed, mirrored, events } of result.homes) {
-        expect(badges, what).toBeGreaterThan(10);
-        // Revoked badges are not listed, but the copy has them.
-        expect(mirrored).toBeGreaterThanOrEqual(badges);
-        expect(events).toBe(mirrored);
-        expect(mirrored).toBeGreaterThanOrEqual(listed);
-      }
-      // Some were revoked: they are in the copy and not in the list.
-      expect(result.homes.some(({ mirrored, listed }) => mirrored > listed)).toBe(true);
-    },
-    600_000,
-  );
+  it("keeps in both homes every number and state it returned, one event a badge, and an exact copy by the feed, and no number is in both, with SIGKILL under traffic", async () => {
+    const kills = 10;
+    const run = async (seed: number) => {
+      const said: string[] = [];
+      const options = { kills, seed, clients: 2, maxLifeMilliseconds: 1500 };
+      const result = await runChaos({ ...options, say: (line) => said.push(line) });
+      return { ...result, what: `seed ${seed}: ${said.join("; ")}` };
+    };
+    let result = await run(SEED);
+    // On a busy machine every call that was under way may end before the kill takes effect.
+    const hasLost = () => result.homes.every(({ counts }) => counts.lost > 0);
+    for (let more = 1; more < TRIES && !hasLost(); more++) result = await run(SEED + more);
+    const { what } = result;
+    // A run in which a kill met nothing that was answered, or nothing under way, would prove nothing.
+    expect(result.badgesAtKills, what).toHaveLength(kills);
+    expect(Math.min(...result.badgesAtKills), what).toBeGreaterThan(0);
+    expect(hasLost(), what).toBe(true);
+    expect(result.homes).toHaveLength(2);
+    for (const { badges, listed, mirrored, events } of result.homes) {
+      expect(badges, what).toBeGreaterThan(10);
+      // Revoked badges are not listed, but the copy has them.
+      expect(mirrored).toBeGreaterThanOrEqual(badges);
+      expect(events).toBe(mirrored);
+      expect(mirrored).toBeGreaterThanOrEqual(listed);
+    }
+    // Some were revoked: they are in the copy and not in the list.
+    expect(result.homes.some(({ mirrored, listed }) => mirrored > listed)).toBe(true);
+  }, 600_000);
 });
