@@ -85,8 +85,14 @@ async function findApplication(env: Env, id: string): Promise<Application> {
   return application;
 }
 
-const bound = ({ DB }: Env, query: Query, values: Record<string, string | number>): D1PreparedStatement =>
-  DB.prepare(query.sql).bind(...query.bind(values));
+const bound = (
+  d1: Pick<D1Database, "prepare">,
+  query: Query,
+  values: Record<string, string | number>,
+): D1PreparedStatement => d1.prepare(query.sql).bind(...query.bind(values));
+
+/** What a badge call tells its device of the session that it was served by (contract section 16). */
+const bookmarkOf = (session: D1DatabaseSession) => ({ headers: { bookmark: `1.${session.getBookmark()}` } });
 
 async function badge({ request, env, application, device }: Call): Promise<Response> {
   const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
@@ -99,8 +105,10 @@ async function badge({ request, env, application, device }: Call): Promise<Respo
   const created = (number: number) =>
     Response.json({ badgeId: String(number), publicKey: signingKey.publicKey }, { status: 201 });
   if (token === undefined) {
-    const [existing] = await bound(env, selectBadge(), { applicationId, device, userId }).raw<[number]>();
-    if (existing) return Response.json({ badgeId: String(existing[0]) });
+    const session = env.DB.withSession("first-unconstrained");
+    const look = bound(session, selectBadge(), { applicationId, device, userId });
+    const [existing] = (await look.all<{ number: number }>()).results;
+    if (existing) return Response.json({ badgeId: String(existing.number) }, bookmarkOf(session));
     const request = { ...wanted, issuedAt: now };
     return created(numberOf(await allocator.issue({ range, reuseAfterSeconds }, request, applicationId)));
   }
@@ -127,7 +135,8 @@ function numberOf(result: Awaited<ReturnType<Allocator["issue"]>>): number {
 async function sign({ request, env, application, device }: Call): Promise<Response> {
   const { base64 } = await request.json<{ base64: string }>();
   const { id: applicationId, signingKey, privateKey, signatureLifetimeSeconds: lifetime } = application;
-  const [current] = await bound(env, selectCurrentBadge(), { applicationId, device }).raw<[number]>();
+  const session = env.DB.withSession("first-primary");
+  const [current] = await bound(session, selectCurrentBadge(), { applicationId, device }).raw<[number]>();
   if (!current) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
@@ -141,7 +150,8 @@ async function sign({ request, env, application, device }: Call): Promise<Respon
   const content = `${part(header)}.${part(claims)}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
   const signature = await crypto.subtle.sign(algorithm, privateKey, encoder.encode(content));
-  return Response.json({ signature: `${content}.${base64Url(new Uint8Array(signature))}` });
+  const text = `${content}.${base64Url(new Uint8Array(signature))}`;
+  return Response.json({ signature: text }, bookmarkOf(session));
 }
 
 const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(value)));
@@ -152,7 +162,7 @@ async function page(request: Request, env: Env, application: Application, query:
   if (!application.secretDigests.some(isKnown)) throw new Error("a benchmark knows its own secrets");
   const perPage = Number(query.get("per_page") ?? 100);
   const asked = { applicationId: application.id, after: 0, limit: perPage + 1 };
-  const rows = await bound(env, selectPage(), asked).raw<[number, string, string | null, number]>();
+  const rows = await bound(env.DB, selectPage(), asked).raw<[number, string, string | null, number]>();
   const shown = rows.slice(0, perPage);
   const badges = shown.map(([number, userId, metadata]) => ({
     id: String(number),
