@@ -1,9 +1,16 @@
 import { type Command, Option } from "commander";
-import { and, eq, notExists, type SQL, sql } from "drizzle-orm";
-import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../shared/credentials.ts";
-import { type ApplicationId, newApplicationId } from "../shared/identifiers.ts";
-import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../shared/limits.ts";
-import { application, applicationSecret, type SubscribableEvent, sealingKey, signingKey } from "../shared/schema.ts";
+import { eq } from "drizzle-orm";
+import type { ApplicationId } from "../shared/identifiers.ts";
+import { application, type SubscribableEvent, sealingKey } from "../shared/schema.ts";
+import {
+  insertApplication,
+  insertSecret,
+  insertSigningKey,
+  type Material,
+  makeMaterial,
+  type NewApplication,
+  removeApplication,
+} from "./application-rows.ts";
 import {
   badgeNumber,
   checkedWebhookUrl,
@@ -16,13 +23,11 @@ import {
   siteCode,
   statusLifetime,
 } from "./arguments.ts";
-import { PRESET_FORMATS, type RangeOptions, type WantedNumbers, wantedNumbers } from "./card-range.ts";
+import { PRESET_FORMATS, type RangeOptions, wantedNumbers } from "./card-range.ts";
 import { UserError } from "./errors.ts";
 import { explainTaken } from "./number-owners.ts";
-import { OF_APPLICATIONS, overlapsAnother } from "./number-range.ts";
 import { claimNumbers, confirmNumbers, freeNumbers, registerOwned, selectRegistration } from "./number-register.ts";
 import { bold, fieldLines } from "./output.ts";
-import type { Database, Orm } from "./platform/database.ts";
 import type { Homes } from "./platform/homes.ts";
 import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import { newestSealer } from "./sealing-key-newest.ts";
@@ -132,28 +137,6 @@ ${fieldLines({
 Keep the secret now: it is not shown again.`;
 }
 
-export interface NewApplication extends WantedNumbers {
-  name: string;
-  /** The home in which it lives; home 1 unless it is given. */
-  home?: number | undefined;
-  webhookUrl: string | null;
-  /** Undefined: badge:created alone (contract section 18). */
-  events?: readonly SubscribableEvent[] | undefined;
-  requireSecret: boolean;
-  reuseAfterSeconds: number;
-  signatureLifetimeSeconds: number | null;
-  /** Off unless it is true; the lifetime is a day unless it is given. */
-  statusList?: boolean | undefined;
-  statusLifetimeSeconds?: number | undefined;
-  /** See `ApplicationChanges`. */
-  requireProof?: boolean | undefined;
-  bindUntil?: number | null | undefined;
-  /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
-  credentials?: { applicationId: ApplicationId; applicationSecret: string };
-}
-
-const DEFAULT_EVENTS: readonly SubscribableEvent[] = ["badge:created"];
-
 /** What `application create --json` prints, key by key (contract section 10). */
 export interface CreatedApplication {
   applicationId: ApplicationId;
@@ -192,109 +175,11 @@ export async function createApplication(homes: Homes, wanted: NewApplication): P
   );
   if (created === undefined) throw await explainRefusal(homes, wanted, material);
   // In home 1 the insertion reads the register itself.
-  if (database !== homes.first.database) await confirmNumbers(homes, created, () => remove(database, applicationId));
+  if (database !== homes.first.database)
+    await confirmNumbers(homes, created, () => removeApplication(database, applicationId));
   const { name, firstNumber, lastNumber, webhookUrl } = created;
   return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
 }
-
-type Material = Awaited<ReturnType<typeof makeMaterial>>;
-
-async function makeMaterial(sealer: Sealer, { credentials, home }: NewApplication) {
-  const applicationId = credentials?.applicationId ?? newApplicationId(home);
-  return {
-    applicationId,
-    sealingVersion: sealer.version,
-    secret: await makeSecret(sealer, applicationId, credentials?.applicationSecret),
-    signingKey: await makeSigningKey(sealer, applicationId),
-    deviceKey: await makeDeviceKey(sealer, applicationId),
-    createdAt: Date.now(),
-  };
-}
-
-/** @param numbers a query that returns its numbers (`first_number`, `last_number`) */
-function insertApplication(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
-  const { applicationId, deviceKey, sealingVersion, createdAt } = material;
-  const [first, last] = [sql`range.first_number`, sql`range.last_number`];
-  return orm.insert(application).select(
-    orm
-      .select({
-        id: sql`${applicationId}`.as("id"),
-        name: sql`${wanted.name}`.as("name"),
-        firstNumber: first.as("first_number"),
-        lastNumber: last.as("last_number"),
-        requireSecret: sql`${wanted.requireSecret ? 1 : 0}`.as("require_secret"),
-        reuseAfterSeconds: sql`${wanted.reuseAfterSeconds}`.as("reuse_after_seconds"),
-        signatureLifetimeSeconds: sql`${wanted.signatureLifetimeSeconds}`.as("signature_lifetime_seconds"),
-        sealedDeviceKey: sql`${deviceKey}`.as("sealed_device_key"),
-        sealingVersion: sql`${sealingVersion}`.as("sealing_version"),
-        webhookUrl: sql`${wanted.webhookUrl}`.as("webhook_url"),
-        webhookHeldAt: sql`NULL`.as("webhook_held_at"),
-        webhookFailingSince: sql`NULL`.as("webhook_failing_since"),
-        webhookFailures: sql`0`.as("webhook_failures"),
-        events: sql`${(wanted.events ?? DEFAULT_EVENTS).join()}`.as("events"),
-        feedEpoch: sql`lower(hex(randomblob(16)))`.as("feed_epoch"),
-        statusList: sql`${wanted.statusList ? 1 : 0}`.as("status_list"),
-        statusLifetimeSeconds: sql`${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS}`.as(
-          "status_lifetime_seconds",
-        ),
-        requireProof: sql`${wanted.requireProof ? 1 : 0}`.as("require_proof"),
-        bindUntil: sql`${wanted.bindUntil ?? null}`.as("bind_until"),
-        createdAt: sql`${createdAt}`.as("created_at"),
-        disabledAt: sql`NULL`.as("disabled_at"),
-      })
-      .from(sql`(${numbers}) AS range`)
-      .where(sql`NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
-        AND NOT ${overlapsAnother(OF_APPLICATIONS, first, last, applicationId)} 
-        AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`),
-  );
-}
-
-function insertSecret(orm: Orm, { applicationId, secret: { row }, createdAt }: Material) {
-  const existing = orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
-  return orm.insert(applicationSecret).select(
-    orm
-      .select({
-        id: sql`${row.id}`.as("id"),
-        applicationId: application.id,
-        role: sql`'current'`.as("role"),
-        digest: sql`${row.digest}`.as("digest"),
-        sealed: sql`${row.sealed}`.as("sealed"),
-        sealingVersion: sql`${row.sealingVersion}`.as("sealing_version"),
-        createdAt: sql`${createdAt}`.as("created_at"),
-      })
-      .from(application)
-      .where(and(eq(application.id, applicationId), notExists(existing))),
-  );
-}
-
-function insertSigningKey(orm: Orm, { applicationId, signingKey: key, createdAt }: Material) {
-  const existing = orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId));
-  return orm.insert(signingKey).select(
-    orm
-      .select({
-        id: sql`NULL`.as("id"),
-        applicationId: application.id,
-        kid: sql`${key.kid}`.as("kid"),
-        publicKey: sql`${key.publicKey}`.as("public_key"),
-        sealed: sql`${key.sealed}`.as("sealed"),
-        sealingVersion: sql`${key.sealingVersion}`.as("sealing_version"),
-        createdAt: sql`${createdAt}`.as("created_at"),
-        signsFrom: sql`unixepoch() * 1000`.as("signs_from"),
-      })
-      .from(application)
-      .where(and(eq(application.id, applicationId), notExists(existing))),
-  );
-}
-
-/** Removes an application whose ID nobody has learned yet. */
-const remove = (database: Database, id: ApplicationId) =>
-  database.run((orm) =>
-    orm.batch([
-      orm.delete(applicationSecret).where(eq(applicationSecret.applicationId, id)),
-      orm.delete(signingKey).where(eq(signingKey.applicationId, id)),
-      orm.delete(application).where(eq(application.id, id)),
-    ]),
-  );
 
 /** Why nothing was inserted. It is read after the fact, so the reason may be gone by now. */
 async function explainRefusal(homes: Homes, wanted: NewApplication, { applicationId, sealingVersion }: Material) {

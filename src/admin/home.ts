@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../shared/limits.ts";
+import { lastPosition } from "../shared/storage/high-water.ts";
 import { UserError } from "./errors.ts";
 import { type CheckedHomes, checkHomes, type ShownRange } from "./home-check.ts";
 import { counted, shownNumber, tableLines } from "./output.ts";
@@ -54,13 +55,7 @@ export interface ShownHome {
 
 /** The last position of each application: an index look-up for each, where counting would read every badge. */
 const COUNTS = `
-  SELECT count(*) AS applications,
-    coalesce(sum(max(
-      (SELECT coalesce(max(position), 0) FROM badge
-        WHERE application_id = application.id AND (ended_at IS NOT NULL) = 0 AND position IS NOT NULL),
-      (SELECT coalesce(max(position), 0) FROM badge
-        WHERE application_id = application.id AND (ended_at IS NOT NULL) = 1 AND position IS NOT NULL))), 0) AS badges
-  FROM application`;
+  SELECT count(*) AS applications, coalesce(sum(${lastPosition("application.id")}), 0) AS badges FROM application`;
 
 const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);
 

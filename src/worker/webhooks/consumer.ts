@@ -8,15 +8,15 @@ import { wakeUp } from "./wake-up.ts";
 /** The context of a home; undefined if it is not bound. */
 export type ContextOf = (home: number) => Context | undefined;
 
-/** What a batch brings for one home. */
+/** One home's part of a batch. */
 interface HomeBatch {
   context: Context;
   messages: readonly { message: Message; id: EventId }[];
 }
 
 /**
- * Handles a batch of the webhook queue: one claim for each home. The messages of a home whose claim fails are brought again, and
- * those alone.
+ * Handles a batch of the webhook queue: one claim for each home. If a home's claim fails, only that home's messages are
+ * redelivered.
  */
 export async function consumeWakeUps(contextOf: ContextOf, batch: MessageBatch): Promise<void> {
   const homes = readBatch(contextOf, batch);

@@ -89,7 +89,7 @@ interface EndedAttempt extends Delivery {
 async function deliverBatch(claims: ReadonlyMap<Context, Promise<Claim>>, batch: Batch): Promise<void> {
   const parts = await Promise.all(
     [...Map.groupBy(batch, ({ context }) => context)].map(async ([context, seats]) => {
-      // The queue brings the events of a claim that failed again.
+      // The queue redelivers the events of a failed claim.
       const claimed = await claims.get(context)?.catch(() => undefined);
       return { claimed, deliveries: seats.flatMap((seat) => claimed?.deliveries.get(seat) ?? []) };
     }),
