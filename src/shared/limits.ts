@@ -215,6 +215,8 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 // The sweep
 /** Rows that one statement of the sweep takes; of each application where the statement goes by application. */
 export const SWEEP_CHUNK_ROWS = 500;
+/** Blocks that one chunk finishes, with at least three statements each. */
+export const SWEEP_CHUNK_BLOCKS = 20;
 /** Duration after which a sweep leaves the rest to the next one, and what each home after the first adds to it. */
 export const SWEEP_BUDGET_MILLISECONDS = 20_000;
 export const SWEEP_HOME_MILLISECONDS = 250;

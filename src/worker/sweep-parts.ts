@@ -6,6 +6,7 @@ import {
   MAX_SWEEP_RECONCILIATIONS,
   MAX_SWEEP_WAKE_UPS,
   PLATFORM_DEADLINE_MILLISECONDS,
+  SWEEP_CHUNK_BLOCKS,
   SWEEP_CHUNK_ROWS,
   WAKE_UP_GRACE_MILLISECONDS,
 } from "../shared/limits.ts";
@@ -61,7 +62,7 @@ export function createParts(): Map<string, SweepPart> {
   const parts: SweepPart[] = [
     { name: "checkClock", ...urgent, statements: 2, run: checkClock },
     { name: "expireBadges", ...urgent, statements: 1, run: expireBadges() },
-    { name: "finishBlocks", ...urgent, statements: 1, run: finishBlocks },
+    { name: "finishBlocks", ...urgent, statements: 1, run: finishBlocks() },
     { name: "releaseEvents", ...urgent, statements: 1, run: releaseEvents },
     { name: "wakeEvents", ...urgent, statements: 1, run: wakeEvents },
     { name: "expireInvitations", ...patient, statements: 3, run: expireInvitations },
@@ -116,18 +117,23 @@ function expireBadges(): Run {
   };
 }
 
-/** Finishes blocks whose request ended before every badge was revoked. */
-async function finishBlocks(context: Context, done: SweepCounts): Promise<boolean> {
-  const before = context.now() - PLATFORM_DEADLINE_MILLISECONDS;
-  for (const user of await findUnfinishedBlocks(context.db, before, SWEEP_CHUNK_ROWS)) {
-    try {
-      await revokeAll(badgeStore(context), user);
-      done.blocksFinished++;
-    } catch (error) {
-      log("warn", { event: "block-left-to-sweep", application: user.applicationId, error });
+/** Finishes blocks whose request ended before every badge was revoked. Those that fail are the next sweep's. */
+function finishBlocks(): Run {
+  let failed = 0;
+  return async (context, done) => {
+    const before = context.now() - PLATFORM_DEADLINE_MILLISECONDS;
+    const users = await findUnfinishedBlocks(context.db, before, { limit: SWEEP_CHUNK_BLOCKS, offset: failed });
+    for (const user of users) {
+      try {
+        await revokeAll(badgeStore(context), user);
+        done.blocksFinished++;
+      } catch (error) {
+        failed++;
+        log("warn", { event: "block-left-to-sweep", application: user.applicationId, error });
+      }
     }
-  }
-  return false;
+    return users.length === SWEEP_CHUNK_BLOCKS;
+  };
 }
 
 async function expireInvitations(context: Context, done: SweepCounts): Promise<boolean> {

@@ -31,7 +31,7 @@ const limitsFor = (homes: number): SweepLimits => ({
  * repeated, even by two sweeps at once.
  *
  * Every home first gets what is urgent, one chunk of each kind; then all the rest, as far as the time and the D1 calls of one
- * invocation go. Every minute begins with another home, so what does not fit is another home's each time.
+ * invocation go. A few homes are swept side by side, so that none waits for another. Every minute begins with another home, so what does not fit is another home's each time.
  *
  * @param homes at least one
  */
@@ -47,11 +47,16 @@ export async function sweep(
     visits.reduce((sum, visit) => sum + statementsOf(visit), 0) >= limits.statements;
   const isUrgentUsedUp = () => isUsedUp(({ urgentStatements }) => urgentStatements);
   const isRestUsedUp = () => isUsedUp(({ reservedStatements }) => reservedStatements);
-  const patience = homes.length > limits.homesAtOnce ? limits.patienceMilliseconds : null;
-  const steps = [
-    ...visits.map((visit) => () => visit.doUrgent(isUrgentUsedUp, patience)),
-    ...visits.map((visit) => () => visit.doRest(isRestUsedUp)),
-  ];
+  const hasLaneOfItsOwn = homes.length <= limits.homesAtOnce;
+  const patience = hasLaneOfItsOwn ? null : limits.patienceMilliseconds;
+  const doUrgent = (visit: HomeSweep) => visit.doUrgent(isUrgentUsedUp, patience);
+  const doRest = (visit: HomeSweep) => visit.doRest(isRestUsedUp);
+  const doAll = async (visit: HomeSweep) => {
+    await doUrgent(visit);
+    await doRest(visit);
+  };
+  const rounds = hasLaneOfItsOwn ? [doAll] : [doUrgent, doRest];
+  const steps = rounds.flatMap((round) => visits.map((visit) => () => round(visit)));
   const takeSteps = async () => {
     for (let step = steps.shift(); step; step = steps.shift()) await step();
   };

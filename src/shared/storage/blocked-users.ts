@@ -44,12 +44,16 @@ export async function isBlocked(db: Database, { applicationId, userId }: User): 
 
 const SELECT_REVOKING = `
   SELECT application_id AS applicationId, user_id AS userId FROM blocked_user
-  WHERE is_revoking = 1 AND blocked_at <= ?1 ORDER BY blocked_at LIMIT ?2`;
+  WHERE is_revoking = 1 AND blocked_at <= ?1 ORDER BY blocked_at LIMIT ?2 OFFSET ?3`;
 
 const userRows = z.array(z.object({ applicationId, userId: z.string() }));
 
-/** Users blocked before `blockedBefore` (milliseconds) who may still have badges that are not revoked. */
-export async function findUnfinishedBlocks(db: Database, blockedBefore: number, limit: number): Promise<User[]> {
-  const { results } = await db.run((_, d1) => d1.prepare(SELECT_REVOKING).bind(blockedBefore, limit).all());
+/** Users blocked before `blockedBefore` (milliseconds) who may still have badges that are not revoked; oldest blocks first. */
+export async function findUnfinishedBlocks(
+  db: Database,
+  blockedBefore: number,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<User[]> {
+  const { results } = await db.run((_, d1) => d1.prepare(SELECT_REVOKING).bind(blockedBefore, limit, offset).all());
   return userRows.parse(results);
 }
