@@ -37,7 +37,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect((await refused).headers.get("retry-after")).toBe("2");
   });
 
-  it("makes a badge call fail with 503 after 10 s when it is the object's call to D1", async () => {
+  it("makes a badge call fail with 503 after 10 s when it is the Worker's call to the object", async () => {
     const application = await createApplication();
     timers = new StandingTimers();
     let calls = 0;

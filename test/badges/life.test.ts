@@ -371,6 +371,11 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
       expect(await ask(wrong)).toBe("422 INVALID_BADGEEXPIRESAT");
     }
     expect(await ask(null)).toBe("201");
+    // It is stored as it was sent, so its length is limited as that of `expiresAt` is (section 7).
+    const fraction = (digits: number) => ahead(HOUR).replace(/\.\d+Z$/, `.${"0".repeat(digits)}Z`);
+    expect(fraction(19)).toHaveLength(40);
+    expect(await ask(fraction(19))).toBe("201");
+    expect(await ask(fraction(20))).toBe("422 INVALID_BADGEEXPIRESAT");
     // The formats of both come before the times of both.
     expect(await ask("soon", ahead(-1))).toBe("422 INVALID_BADGEEXPIRESAT");
     expect(await ask(ahead(-1), "soon")).toBe("422 INVALID_EXPIRESAT");

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { getBadge, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import type { Answer } from "../support/http.ts";
+import { type Answer, serverHeaders } from "../support/http.ts";
 import { StandingTimers } from "../support/timers.ts";
 import { invite, outcome, requestInvitation } from "./support/calls.ts";
 import { ahead, DAY } from "./support/clock.ts";
@@ -104,5 +106,43 @@ describe("a request that loses every race gets 503, and no outage is logged (con
     });
     expectContended(await requestQuietly(application, "phone", { userId: "alice" }, { ...bindDatabase(DB) }));
     expect(looks).toBe(2);
+  });
+
+  it("a revocation of an invitation that is pending again each time", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    const pendingAgain = homeDatabase()
+      .prepare("UPDATE invitation SET state = 'pending', ended_at = NULL WHERE application_id = ?")
+      .bind(application.id);
+    const DB = aroundD1(homeDatabase(), async (statements, send) => {
+      const sent = await send();
+      if (isAbout(statements, "SET state = 'revoked'")) await pendingAgain.run();
+      return sent;
+    });
+    const headers = serverHeaders(application);
+    const request = () =>
+      new Request(`https://badges.example/v1/invitation/${token}/revoke`, { method: "PATCH", headers });
+    expectContended(await callWith(bindDatabase(DB), request()));
+    // Nothing was done: it can still be revoked.
+    expect((await callWith({}, request())).status).toBe(200);
+  });
+
+  it("a step in the life of a badge that somebody else changes each time", async () => {
+    const application = await createApplication();
+    const { body } = await requestQuietly(application, "phone", { userId: "alice" });
+    let changes = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "UPDATE badge")) {
+        changes++;
+        await homeDatabase()
+          .prepare("UPDATE badge SET change = change + 1000 WHERE application_id = ?")
+          .bind(application.id)
+          .run();
+      }
+      return send();
+    });
+    expectContended(await takeStep(application, String(body.badgeId), "suspend"));
+    expect(changes).toBeGreaterThan(1);
+    expect((await getBadge(application, String(body.badgeId))).body.state).toBe("active");
   });
 });

@@ -135,6 +135,34 @@ describe("a receiver can change from one secret to the next while both are valid
     },
   );
 
+  it("and a secret that was copied from another application's row signs nothing, though this isolate has opened it", async () => {
+    const [endpoint, otherEndpoint] = [receiver(), receiver()];
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const other = await Outbox.open({ webhookUrl: otherEndpoint.url });
+    for (const each of [outbox, other]) await each.deliver(await each.issue());
+    const sealedOf = (id: string) =>
+      homeDatabase()
+        .prepare("SELECT sealed FROM application_secret WHERE application_id = ?")
+        .bind(id)
+        .first<string>("sealed");
+    const setSealed = (sealed: string | null) =>
+      homeDatabase()
+        .prepare("UPDATE application_secret SET sealed = ?2 WHERE application_id = ?1")
+        .bind(outbox.application.id, sealed)
+        .run();
+    const own = await sealedOf(outbox.application.id);
+    await setSealed(await sealedOf(other.application.id));
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const event = await outbox.issue();
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(1);
+    await setSealed(own);
+    outbox.now += MOST_LEASE;
+    await outbox.deliver(event);
+    expect(endpoint.received).toHaveLength(2);
+    for (const received of endpoint.received) expectSigned(received, [outbox.application.secret]);
+  });
+
   it("and a secret for a person makes no signature (contract section 19)", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });

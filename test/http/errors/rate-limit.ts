@@ -135,6 +135,23 @@ describe("calls of one client IP (contract section 7)", () => {
     expect(answers[2]?.headers.get("retry-after")).toBe("60");
   });
 
+  it("are counted together for all IPv6 addresses of one /64, which one customer has", async () => {
+    const keys: string[] = [];
+    const counting: RateLimit = {
+      limit: async ({ key }) => {
+        keys.push(key);
+        return { success: true };
+      },
+    };
+    const application = await createApplication();
+    for (const ip of ["2001:db8:1:2::1", "2001:db8:1:2:ffff:0:0:9", "2001:db8:1:3::1"]) {
+      await callFrom(ip, application, "one", counting);
+    }
+    expect(keys[1]).toBe(keys[0]);
+    expect(keys[2]).not.toBe(keys[0]);
+    expect(keys).toHaveLength(3);
+  });
+
   it("are limited to 1,200 a minute, those of a device to 60, locally and in production", () => {
     const limits = (name: string) =>
       [...wrangler.matchAll(/ratelimits\]\]\nname = "(\w+)"\n.*\nsimple = \{ limit = (\d+), period = (\d+) \}/g)]
