@@ -33,13 +33,13 @@ export interface ShownRange {
 }
 
 /**
- * Makes the register of number ranges say what is so (contract section 17): registers what it lacks, and clears what was
+ * Brings the register of number ranges into line with the homes (contract section 17): registers what it lacks, and clears what was
  * registered over a day ago for an application that its home does not have.
  */
 export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
   const registered = await registerMissing(homes);
   const before = await listRegistrations(homes);
-  // After the register: an application that was created since has a registration that is not old.
+  // Read after the register: whatever was created in between has a registration that is too young to be cleared.
   const owned = await listOwnedRanges(homes);
   const existing = new Map(owned.map((range) => [range.id, range]));
   const bound = new Set(homes.all.map(({ number }) => number));
@@ -91,7 +91,7 @@ async function clear(homes: Homes, unused: Awaited<ReturnType<typeof listRegistr
   }
 }
 
-/** Each application that has numbers of one that starts below it, with that one. */
+/** Each application whose range overlaps one that starts lower, paired with that one. */
 function findOverlaps(owned: readonly OwnedRange[]): [ApplicationId, ApplicationId][] {
   const overlaps: [ApplicationId, ApplicationId][] = [];
   let furthest: OwnedRange | undefined;

@@ -88,8 +88,8 @@ function addCheck(group: Command): void {
       "Home 1 has the register of number ranges, which keeps the numbers of all homes apart. This registers the numbers of " +
         "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
         `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
-        "half-way: their numbers are free then. After a home was restored to a moment before applications were created, its " +
-        "numbers are registered still: run this only when those applications are not to come back. The exit code is 1 if " +
+        "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
+        "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
         "applications have numbers in common.",
     )
     .addHelpText("after", examples("home check", "home check --env production --json"))

@@ -67,7 +67,7 @@ export async function explainTaken(
   if (home === undefined) return new UserError(`${overlap}home wrangler.toml does not bind: choose others.`);
   if (await exists(home.database, owner.id)) return new UserError(overlapLine(range, owner));
   return new UserError(
-    `${overlap}creation has not finished: choose others, or clear it ${UNUSED_REGISTRATION_HOURS} hours after it began with ${ADMIN} home check.`,
+    `${overlap}creation has not finished: choose others, or, ${UNUSED_REGISTRATION_HOURS} hours after it began, clear it with ${ADMIN} home check.`,
   );
 }
 

@@ -32,8 +32,8 @@ export const registerOwned = (orm: Orm, id: ApplicationId) =>
     ON CONFLICT (application_id) DO UPDATE SET last_number = max(last_number, excluded.last_number)`);
 
 /**
- * Registers the numbers of a new application in home 1 if they are free there. One that is registered keeps its numbers,
- * for as long as if they were registered now.
+ * Registers the numbers of a new application in home 1 if they are free there. One that is already registered keeps its
+ * numbers, and its 24 hours start again.
  */
 const register = (orm: Orm, id: ApplicationId, wanted: WantedNumbers) =>
   orm.insert(numberRange).select(sql`
@@ -119,7 +119,9 @@ export async function confirmNumbers(
   const [registration] = await homes.first.database.run((orm) => selectRegistration(orm, id));
   if (registration !== undefined && registration.lastNumber >= lastNumber) return;
   await undo();
-  throw new UserError("The register of number ranges in home 1 was restored meanwhile: run the command again.");
+  throw new UserError(
+    "The numbers are no longer registered in home 1, which was restored or cleared of them meanwhile: run the command again.",
+  );
 }
 
 /** @throws UserError when an application of another home than home 1 has one of the numbers; then all are registered */

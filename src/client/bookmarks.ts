@@ -8,8 +8,8 @@ interface Begun {
 }
 
 /**
- * The bookmark of a device's last response (contract section 16): sent back, it lets the nearest copy of the database respond
- * that has everything the device has seen.
+ * The bookmark of a device's last response (contract section 16): sent back, it lets the call be served by the nearest copy of the
+ * database that has everything the device has seen.
  */
 export class Bookmarks {
   #current: string | undefined;
@@ -20,7 +20,7 @@ export class Bookmarks {
     this.#current = current;
   }
 
-  /** Undefined: the next call is for the original. */
+  /** Undefined: the next call sends none. */
   get current(): string | undefined {
     return this.#current;
   }

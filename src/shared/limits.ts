@@ -38,17 +38,19 @@ export const PUBLIC_CACHE_SECONDS = 300;
 export const DEFAULT_PER_PAGE = 100;
 export const MAX_PER_PAGE = 1000;
 
-// Invitations (contract section 5)
-export const MAX_INVITATION_DAYS = 365;
-export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
+// The life of a badge (contract sections 12 and 15)
 /** Longest a badge's end lies ahead (contract section 12). */
 export const MAX_BADGE_DAYS = 3650;
 /** How often a step is decided and written before it fails, if concurrent calls change the badge each time. */
 export const MAX_STEP_ATTEMPTS = 25;
 /** Badges of a blocked user that one transaction revokes. */
 export const BLOCK_CHUNK_BADGES = 500;
-/** The same for a login that binds a badge to a key. */
+/** As `MAX_STEP_ATTEMPTS`, for a login that binds a badge to a key. */
 export const MAX_LOGIN_ATTEMPTS = 5;
+
+// Invitations (contract section 5)
+export const MAX_INVITATION_DAYS = 365;
+export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
 /** How often a claim is decided and written before it fails, if concurrent requests change what it read each time. */
 export const MAX_CLAIM_ATTEMPTS = 5;
 
@@ -99,7 +101,7 @@ export const MAX_CACHED_STATUS_LISTS = 100;
 export const MAX_CACHED_STATUS_INDEXES = 500;
 /** How long a request lets another one build a list before it builds that itself. */
 export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
-/** When it looks first; then half as often each time. */
+/** How long it waits before it looks first; then twice as long each time, up to the next constant. */
 export const STATUS_LIST_FIRST_POLL_MILLISECONDS = 10;
 export const STATUS_LIST_MAX_POLL_MILLISECONDS = 100;
 
@@ -152,7 +154,7 @@ export const MAX_JTI_CHARACTERS = 256;
 export const PROOF_WINDOW_SECONDS = 60;
 /** How long a nonce may be used. */
 export const NONCE_LIFETIME_SECONDS = 300;
-/** How long another key may take the place of a badge's after `rebind`. */
+/** How long another key may replace a badge's key after `rebind`. */
 export const REBIND_WINDOW_HOURS = 24;
 /** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
 export const NONCE_CLOCK_SKEW_SECONDS = 10;

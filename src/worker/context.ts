@@ -27,8 +27,8 @@ interface Isolate {
 }
 
 /**
- * Everything that a request, a message or a sweep may use in one home (contract section 17). Made at the entry point; no other
- * code uses globals.
+ * Everything that a request, a batch of messages or a sweep may use in one home (contract section 17). Made at the entry point;
+ * no other code uses globals.
  */
 export interface Context extends Isolate {
   /** Number of the home that `db` and `allocator` belong to. */

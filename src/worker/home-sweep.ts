@@ -45,7 +45,7 @@ export class HomeSweep {
     this.#tripsBefore = context.db.roundTrips;
   }
 
-  /** Statements of D1 that the urgent parts took so far, at most. */
+  /** An upper bound on the D1 statements that the urgent parts have taken so far. */
   get urgentStatements(): number {
     return this.#urgentTook ?? this.#statements;
   }
@@ -58,8 +58,8 @@ export class HomeSweep {
   /**
    * Runs one chunk of each urgent part.
    *
-   * @param patienceMilliseconds after which this returns, while the work goes on by itself: other homes wait, and this one is
-   *   slow, or its D1 hangs; null: none waits
+   * @param patienceMilliseconds how long other homes wait for this one if it is slow or its D1 hangs; then this returns, and the
+   *   work goes on by itself; null: none waits
    */
   doUrgent(isUsedUp: () => boolean, patienceMilliseconds: number | null): Promise<void> {
     const urgent = [...this.#parts.values()].filter(({ isUrgent }) => isUrgent);

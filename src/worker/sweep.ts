@@ -30,8 +30,9 @@ const limitsFor = (homes: number): SweepLimits => ({
  * Once a minute, does what has become due and finishes what a crash interrupted, in bounded chunks. All of it may be
  * repeated, even by two sweeps at once.
  *
- * Every home first gets what is urgent, one chunk of each kind; then all the rest, as far as the time and the D1 calls of one
- * invocation go. A few homes are swept side by side, so that none waits for another. Every minute begins with another home, so what does not fit is another home's each time.
+ * Every home first gets what is urgent, one chunk of each kind; then all the rest, as far as the time and the D1 statements of
+ * one invocation allow. A few homes are swept side by side, so that none waits for another. Each minute starts with a different
+ * home, so that the work that does not fit is not always the same home's.
  *
  * @param homes at least one
  */
@@ -64,8 +65,8 @@ export async function sweep(
 }
 
 /**
- * The same items, from a start that every turn moves on by about three eighths of them. So any few turns after each other start
- * far apart, and over as many turns as there are items, each item is the first one once.
+ * The same items, rotated: each turn starts about three eighths of the list further on. So consecutive turns start far apart, and
+ * over as many turns as there are items, each item is the first one once.
  */
 export function inTurn<Item>(items: readonly Item[], turn: number): Item[] {
   let step = Math.max(1, Math.floor((items.length * 3) / 8));

@@ -99,7 +99,7 @@ const OPEN_REBIND_WINDOW = `
   RETURNING number`;
 
 /**
- * Lets another key take the place of a badge's, unless the badge has changed since it was read. One round trip.
+ * Lets another key replace a badge's key, unless the badge has changed since it was read. One round trip.
  *
  * @param until milliseconds
  * @returns whether it was written

@@ -37,9 +37,9 @@ const lastPositionOf = (applicationId: string, isEnded: number): string => `
     ORDER BY newest.position DESC LIMIT 1), 0)`;
 
 /**
- * First statement of every batch that changes badges. The allocator remembers the highest numbers it has written; if D1's
- * are lower, D1 was restored to an older state, and the feed's cursors expire at once. Parameters: application ID,
- * position, change number.
+ * First statement of every batch that issues badges or changes their state. The allocator remembers the highest numbers it has
+ * written; if D1's are lower, D1 was restored to an older state, and the feed's cursors expire at once. Parameters: application
+ * ID, position, change number.
  */
 const RENEW_EPOCH = `
   UPDATE application SET feed_epoch = lower(hex(randomblob(16)))

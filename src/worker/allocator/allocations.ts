@@ -23,8 +23,8 @@ export interface Allocation {
 
 /**
  * Business outcomes are values, because an exception would cross RPC as a fault of the object. `wakeUps` is always empty,
- * since the object sends wake-ups itself; Workers of version 1.0.0 fail without the list. `bookmark`: D1's state after the
- * write (contract section 16); objects of an earlier release do not tell it.
+ * since the object sends wake-ups itself; Workers of release 1.0 fail without the list. `bookmark`: D1's state after the
+ * write (contract section 16); objects of an earlier release do not report it.
  */
 export type AllocationResult =
   | { kind: "written"; number: number; wakeUps: readonly never[]; bookmark?: string | null }
@@ -44,7 +44,7 @@ export interface AllocationStorage {
     this: void,
     writes: readonly BadgeWrite[],
   ): Promise<{ results: WriteResult[]; written: HighWater; bookmark: string | null }>;
-  /** Skips the next numbers as far as D1 already has them. */
+  /** Skips those of the next numbers that D1 already has. */
   skipKnownNumbers(this: void): Promise<void>;
   /** Settles unconfirmed leases that are old enough. @returns whether that freed a number */
   settleOldLeases(this: void): Promise<boolean>;
@@ -129,7 +129,10 @@ export class Allocations {
     return results;
   }
 
-  /** Updates the ledger to match D1's result, but for the leases to be confirmed. @returns null when it must be tried again */
+  /**
+   * Updates the ledger to match D1's result, except for confirmations, which the caller makes for the whole group. @returns null
+   * when it must be tried again
+   */
   #apply(
     { holder, until }: Allocation,
     number: number,

@@ -61,7 +61,7 @@ type EndedLease = Omit<EndedInvitation, "number"> & { number?: number };
 /**
  * One application's Durable Object, named by the application ID. It records which number is leased to which holder, and
  * writes concurrent requests to D1 in one batch. Every call may be repeated: a lease is found by its holder, a write by its
- * event ID or invitation. During a deployment, Workers of an earlier and a later version call the same object, so methods
+ * event ID or invitation. During a deployment, Workers of an earlier and a later release call the same object, so methods
  * accept the arguments of both.
  */
 export class Allocator extends DurableObject<Env> {
@@ -186,7 +186,7 @@ export class Allocator extends DurableObject<Env> {
     return integer(firstRow(this.ctx.storage.sql, "SELECT sequence FROM clock_sequence")?.sequence ?? 0);
   }
 
-  /** @param seen what `seenClock` returned before; a lower sequence number than that takes its place: D1 was restored */
+  /** @param seen what `seenClock` returned before; a sequence number that is not above it takes its place: D1 was restored */
   noteClock(sequence: number, seen: number): void {
     const noted = sequence <= seen ? sequence : Math.max(sequence, this.seenClock());
     this.ctx.storage.sql.exec("INSERT OR REPLACE INTO clock_sequence (id, sequence) VALUES (1, ?)", noted);

@@ -7,7 +7,7 @@ import { badgeHolder, holderKey } from "./holder.ts";
 import type { Ledger, UnconfirmedLease } from "./ledger.ts";
 
 /**
- * Skips the next numbers as far as D1 already has them: fresh numbers up to the first that is free in D1, and freed
+ * Skips those of the next numbers that D1 already has: fresh numbers up to the first that is free in D1, and freed
  * numbers, which are drawn at random, until most of a sample are free in D1.
  */
 export async function skipKnownNumbers(db: Database, ledger: Ledger): Promise<void> {

@@ -69,7 +69,7 @@ export class Ledger {
   }
 
   /**
-   * Its ID is higher than all before, also than those of leases that have ended: what `confirmGroup` and `finishScan` have
+   * A new lease's ID is higher than every earlier one, even those of ended leases: what `confirmGroup` and `finishScan` have
    * recorded holds for every lease up to an ID. AUTOINCREMENT, which tables of earlier releases have, would cost a row more.
    */
   #insert(holder: HolderKey, number: number, now: number): void {
@@ -104,9 +104,9 @@ export class Ledger {
   }
 
   /**
-   * The same for the leases of a group, which mostly came just before. It writes one row, together with the highest numbers
-   * that were written: all newer leases are confirmed but those that are listed as unconfirmed first, one by one. These are
-   * few: they were left behind by a group that failed, or D1 refused the badge.
+   * The same for the leases of a group, most of them just made. One row is written, with the highest numbers: it confirms every
+   * newer lease. Those that D1 does not have are marked unconfirmed first, one by one. They are few: a failed group left them
+   * behind, or D1 refused the badge.
    */
   confirmGroup(leases: readonly { holder: HolderKey; number: number }[], written: HighWater = NO_BADGE_YET): void {
     this.progress.note(written, leases.length === 0 ? undefined : this.#confirmNewer(leases));
@@ -170,7 +170,7 @@ export class Ledger {
     return true;
   }
 
-  /** The same for a lease that its holder needs no more, unless D1 has ever held it: D1 may have been restored since. */
+  /** The same for a lease that its holder no longer needs, unless it was ever confirmed: D1 may have been restored since. */
   releaseUnconfirmed(holder: HolderKey, number: number, freedAt: number): void {
     const query = `SELECT 1 FROM lease WHERE holder = ? AND number = ? AND ${IS_UNCONFIRMED}`;
     const open = this.#first(query, holder, number);

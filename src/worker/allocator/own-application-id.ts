@@ -32,7 +32,7 @@ export class OwnApplicationId {
     return this.#known;
   }
 
-  /** For the log. */
+  /** For the log, and for choosing the home; null: never learned. */
   get valueIfKnown(): ApplicationId | null {
     return this.#known ?? null;
   }

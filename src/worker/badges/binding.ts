@@ -14,7 +14,7 @@ export interface KeyOfBadge {
 }
 
 /**
- * Whether the badge may be used by who has proved this key, or none (contract section 15).
+ * Whether the badge may be used by a caller who has proved this key, or no key (contract section 15).
  *
  * @param thumbprint null: no key was proved
  */
@@ -42,8 +42,8 @@ export function mayBind(
 }
 
 /**
- * Whether the badge may be used, by an application's settings at most a second ago if they matter: an administrator may just
- * have stopped requiring proofs.
+ * Whether the badge may be used. Where the application's settings decide, a refusal rests on settings at most a second old: an
+ * administrator may just have stopped requiring proofs.
  */
 export async function mayUseNow(
   context: Pick<Context, "registry" | "db" | "now">,
@@ -55,7 +55,7 @@ export async function mayUseNow(
   return badge.keyThumbprint === null && !(await requiresProof(context, application));
 }
 
-/** Whether the application requires proofs; that it does is true at most a second ago. */
+/** Whether the application requires proofs; a yes is at most a second old. */
 export async function requiresProof(
   { registry, db, now }: Pick<Context, "registry" | "db" | "now">,
   application: Application,

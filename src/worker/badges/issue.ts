@@ -13,7 +13,7 @@ import { type BadgeRequest, type IssuedBadge, isMereLogin, respondWithExisting, 
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
  * What a copy of D1 near the caller finds may be enough for a login; all else is decided at the primary (contract section 16),
- * also that there is no badge yet: by the INSERT of a new one.
+ * even that there is no badge yet, which the INSERT of a new one decides.
  *
  * @throws Refusal
  * @throws Unavailable

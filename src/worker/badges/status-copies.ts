@@ -32,7 +32,7 @@ export class StatusLists {
     this.#lastLists.set(applicationId, { list, askedAt });
   }
 
-  /** Whether a list did not exist a moment ago. Every door asks for the list after the last, at every turn. */
+  /** Whether a list did not exist a moment ago. Every door asks for the list after the last, at every refresh. */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastLists.get(applicationId);
     return last !== undefined && list > last.list && Math.abs(now - last.askedAt) < DENIAL_CACHE_MILLISECONDS;

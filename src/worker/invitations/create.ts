@@ -140,7 +140,7 @@ async function reserveOrEnd(
     if (!request.isRepeatable) {
       context.defer(
         revokePending(context, request.invitation).catch((fault) => {
-          log("warn", { event: "untold-invitation-left", application: applicationId, error: fault });
+          log("warn", { event: "unreported-invitation-left", application: applicationId, error: fault });
         }),
       );
     }

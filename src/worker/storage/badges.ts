@@ -55,7 +55,7 @@ const pageQuery = (ofUser?: SQL): (() => Query) =>
 export const selectPage = pageQuery();
 const selectUserPage = pageQuery(eq(badge.userId, sql.placeholder("userId")));
 
-/** Badges that have not ended, after a position, oldest first; of one user when `userId` is issued. One round trip. */
+/** Badges that have not ended, after a position, oldest first; of one user when `userId` is given. One round trip. */
 export async function listBadges(
   db: Database,
   page: { applicationId: ApplicationId; userId: string | null; after: number; limit: number },

@@ -10,8 +10,8 @@ import { retryPlatform, withDeadline } from "../platform.ts";
 export type { Orm };
 
 /**
- * D1 for one request, one message or one sweep. Counts round trips and retries transient failures, so every write must be
- * repeatable: it finds its work already done, or does all of it in one transaction.
+ * One home's D1, for one request, one batch of messages or one sweep. Counts round trips and retries transient failures, so
+ * every write must be repeatable: it finds its work already done, or does all of it in one transaction.
  *
  * All calls go to the primary, except `nearRows`. Those of the badge calls go through sessions (D1: Sessions API), whose
  * bookmarks let the device's next call be served by a copy (contract section 16).
@@ -43,7 +43,7 @@ export class Database {
     return this.#bookmark;
   }
 
-  /** @param bookmark of a session that the allocator had; undefined: it is of a release that does not tell */
+  /** @param bookmark of a session that the allocator had; undefined: the object is of an earlier release, which reports none */
   noteBookmark(bookmark: string | null | undefined): void {
     this.#bookmark = bookmark ?? null;
   }
@@ -77,7 +77,8 @@ export class Database {
       const ask = () => bound(session, query, values).all();
       // Without retries: asking the primary is one.
       const { results, meta } = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
-      // D1 says so of every session's response (D1: Sessions API); only the local one has no copies and does not.
+      // D1 reports this with every response of a session (D1: Sessions API); only the local D1, which has no copies,
+      // does not.
       const isPrimary = meta.served_by_primary !== false;
       if (!isPrimary) this.#nearTrips++;
       this.#bookmark = session.getBookmark();
@@ -100,7 +101,7 @@ export class Database {
       session = this.d1.withSession("first-primary");
       return query(session);
     });
-    // Here, where no call that came too late gets.
+    // Here, because a try that finishes after the deadline never gets this far.
     this.#bookmark = session?.getBookmark() ?? null;
     return result;
   }

@@ -59,7 +59,7 @@ export type Authority =
   | "primary"
   /** From a copy that is as new as the caller's bookmark and recent: a badge may be accepted, if nothing is to be written. */
   | "recent-copy"
-  /** From a copy of which neither is known: the primary decides. */
+  /** From a copy that may be too old: the primary decides. */
   | "hint";
 
 /** A user device's badge, in any state. Times are milliseconds, or null. */
@@ -138,7 +138,10 @@ export async function lookForBadge(
   return { badge: found?.badge, authority: authorityOf(isPrimary, found?.tickedAt, now) };
 }
 
-/** @param tickedAt undefined: there is no row to read it from; null: the row is without, because the caller sent no bookmark */
+/**
+ * @param tickedAt undefined: there is no row to read it from; null: the caller sent no bookmark, or the clock row was never
+ * written
+ */
 function authorityOf(isPrimary: boolean, tickedAt: number | null | undefined, now: number): Authority {
   if (isPrimary) return "primary";
   return tickedAt !== undefined && isRecent(tickedAt, now) ? "recent-copy" : "hint";

@@ -175,7 +175,7 @@ function toOwnBadge(
   return { number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil };
 }
 
-/** The invitation that reserves a number, or did before the number was claimed. One round trip. */
+/** The invitation that reserves a number, or reserved it until it was claimed itself. One round trip. */
 export function findInvitationOfNumber(
   db: Database,
   applicationId: ApplicationId,

@@ -45,7 +45,7 @@ export const inactiveRow = z.tuple([z.object({ ended: offsets, paused: offsets, 
 
 /**
  * @param range positions from `first` up to `end`, which is not in it
- * @param now milliseconds: badges whose end is past have expired, whether or not that was noted
+ * @param now milliseconds: badges whose end is past have expired, whether or not that is recorded yet
  */
 export async function findInactive(
   db: Database,

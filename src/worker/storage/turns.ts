@@ -5,7 +5,7 @@
  * index, and, if it has nothing, `badge_user_device`, which finds the only badge, with turn 1. Both have a device's unbound
  * badges before its bound ones (contract section 15), so each part looks in both places.
  *
- * Two badges can share a turn if an earlier version wrote them in one transaction. Their requests were concurrent, so either may
+ * Two badges can share a turn if an earlier release wrote them in one transaction. Their requests were concurrent, so either may
  * be the current one, until the next login decides.
  */
 
