@@ -1,38 +1,34 @@
 /** What one operation takes from the platform: all of it is billed, but for round trips. */
-export interface Cost {
+export const NOTHING = {
   /** Starts of the Worker: by a request, by a batch of the queue, or by the clock. */
-  invocations: number;
-  /** Calls to D1, of the Worker and of the object. */
-  d1RoundTrips: number;
-  d1RowsRead: number;
-  d1RowsWritten: number;
-  /** Calls of the object, and alarms of it. */
-  objectCalls: number;
-  /** In the object's own SQLite. */
-  objectRowsRead: number;
-  objectRowsWritten: number;
-  /** A message costs three: written by whoever sends it, read and deleted by the consumer. */
-  queueOperations: number;
+  invocations: 0,
   /** Lines in Workers Logs. */
-  logLines: number;
-}
+  logLines: 0,
+  /** Calls to D1, of the Worker and of the object. */
+  d1RoundTrips: 0,
+  d1RowsRead: 0,
+  d1RowsWritten: 0,
+  /** Calls of the object, and alarms of it. */
+  objectCalls: 0,
+  /** In the object's own SQLite. */
+  objectRowsRead: 0,
+  objectRowsWritten: 0,
+  /** A message costs three: written by whoever sends it, read and deleted by the consumer. */
+  queueOperations: 0,
+};
 
-/** One row of the table below: the calls, rows read and rows written of D1, and of the object. */
+export type Cost = typeof NOTHING;
+
+/** One row of the table below. */
 function cost(
-  start: { invocations: number; logLines: number },
+  [invocations, logLines]: readonly [number, number],
   [d1RoundTrips, d1RowsRead, d1RowsWritten]: readonly [number, number, number],
   [objectCalls, objectRowsRead, objectRowsWritten]: readonly [number, number, number] = [0, 0, 0],
   queueOperations = 0,
 ): Cost {
   const d1 = { d1RoundTrips, d1RowsRead, d1RowsWritten };
-  return { ...start, ...d1, objectCalls, objectRowsRead, objectRowsWritten, queueOperations };
+  return { invocations, logLines, ...d1, objectCalls, objectRowsRead, objectRowsWritten, queueOperations };
 }
-
-const NO_START = { invocations: 0, logLines: 0 };
-const CLOCK = { invocations: 1, logLines: 0 };
-const REQUEST = { invocations: 1, logLines: 1 };
-
-export const NOTHING: Cost = cost(NO_START, [0, 0, 0]);
 
 /** Events in one batch of the queue, and invitations that end in one sweep, where many are counted at once. */
 export const MANY = 20;
@@ -40,29 +36,30 @@ export const MANY = 20;
 /**
  * Every operation, counted in a warm isolate that knows the application: test/storage/costs.test.ts asserts each of
  * these integers on a real D1, a real object and its storage. docs/scale.md and the model multiply them; nothing is estimated.
+ * Each has [starts, log lines], [calls of D1, rows read, rows written], the same of the object, and queue operations.
  */
 export const COSTS = {
-  newBadgeWithWebhook: cost(REQUEST, [2, 21, 7], [1, 24, 4], 1),
-  newBadge: cost(REQUEST, [2, 19, 5], [1, 24, 4]),
-  existingBadge: cost(REQUEST, [1, 7, 0]),
-  newerMetadata: cost(REQUEST, [2, 9, 2]),
-  signature: cost(REQUEST, [1, 5, 0]),
-  pageOf100: cost(REQUEST, [1, 101, 0]),
-  createInvitation: cost(REQUEST, [1, 6, 5], [1, 24, 4]),
+  newBadgeWithWebhook: cost([1, 1], [2, 21, 7], [1, 24, 4], 1),
+  newBadge: cost([1, 1], [2, 19, 5], [1, 24, 4]),
+  existingBadge: cost([1, 1], [1, 7, 0]),
+  newerMetadata: cost([1, 1], [2, 9, 2]),
+  signature: cost([1, 1], [1, 5, 0]),
+  pageOf100: cost([1, 1], [1, 101, 0]),
+  createInvitation: cost([1, 1], [1, 6, 5], [1, 24, 4]),
   /** By an application with a webhook URL. */
-  claimInvitation: cost(REQUEST, [2, 30, 8], [1, 3, 2], 1),
-  revokeInvitation: cost(REQUEST, [4, 15, 4], [1, 2, 4]),
+  claimInvitation: cost([1, 1], [2, 30, 8], [1, 3, 2], 1),
+  revokeInvitation: cost([1, 1], [4, 15, 4], [1, 2, 4]),
   /** One batch of one message, and one batch of `MANY`. */
-  delivery: cost(REQUEST, [2, 20, 2], [0, 0, 0], 2),
-  manyDeliveries: cost({ invocations: 1, logLines: 20 }, [2, 286, 40], [0, 0, 0], 40),
+  delivery: cost([1, 1], [2, 20, 2], [0, 0, 0], 2),
+  manyDeliveries: cost([1, 20], [2, 286, 40], [0, 0, 0], 40),
   /** The first failed attempt of an endpoint that was well; it sends the wake-up of the next one. */
-  failedAttempt: cost(REQUEST, [2, 24, 4], [0, 0, 0], 3),
-  manyFailedAttempts: cost({ invocations: 1, logLines: 20 }, [2, 290, 61], [0, 0, 0], 60),
+  failedAttempt: cost([1, 1], [2, 24, 4], [0, 0, 0], 3),
+  manyFailedAttempts: cost([1, 20], [2, 290, 61], [0, 0, 0], 60),
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
-  idleSweep: cost(CLOCK, [11, 34, 1], [2, 0, 0]),
-  idleSweepOfApplication: cost(NO_START, [0, 10, 0]),
+  idleSweep: cost([1, 0], [11, 34, 1], [2, 0, 0]),
+  idleSweepOfApplication: cost([0, 0], [0, 10, 0]),
   /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
-  manyExpiries: cost({ invocations: 0, logLines: 1 }, [2, 363, 80], [1, 40, 80]),
+  manyExpiries: cost([0, 1], [2, 363, 80], [1, 40, 80]),
   /** The object's alarm, an hour after it was set, with `MANY` leases that came meanwhile. */
-  alarm: cost(NO_START, [0, 0, 0], [1, 46, 1]),
+  alarm: cost([0, 0], [0, 0, 0], [1, 46, 1]),
 } satisfies Record<string, Cost>;

@@ -3,18 +3,12 @@
  * take for themselves is left out: some milliseconds, which are the same everywhere.
  */
 
-/** The trips that a call makes one after the other; test/badges/near-trips.test.ts counts them. */
-export interface Call {
-  name: string;
-  /** When every query went to the primary, and the application's object was on one of the two sides. */
-  before: number;
-  /** Beside a copy of D1: to that copy, and to the primary or the object, which is beside it. */
-  nearCopy: { copy: number; far: number };
-  /** Where the primary is nearer than any copy. */
-  nearPrimary: number;
-}
-
-export const CALLS: readonly Call[] = [
+/**
+ * The trips that a call makes one after the other. `before`: when every query went to the primary, and the application's
+ * object was on one of the two sides. `nearCopy`: beside a copy of D1, to that copy, and to the primary or the object, which
+ * is beside it; test/badges/near-trips.test.ts counts these. `nearPrimary`: where the primary is nearer than any copy.
+ */
+export const CALLS = [
   { name: "login, with a bookmark", before: 1, nearCopy: { copy: 1, far: 0 }, nearPrimary: 1 },
   { name: "signature, with a bookmark", before: 1, nearCopy: { copy: 1, far: 0 }, nearPrimary: 1 },
   { name: "login, without", before: 1, nearCopy: { copy: 1, far: 1 }, nearPrimary: 1 },
@@ -28,17 +22,12 @@ export const CALLS: readonly Call[] = [
 /** From a phone to the edge and back. */
 const EDGE_MILLISECONDS = 5;
 
-/** From the edge there and back, in milliseconds: assumed. D1 has copies in North America, Europe, Asia-Pacific and Oceania. */
-interface Place {
-  name: string;
-  primary: number;
-  /** Null: the primary is nearer. */
-  copy: number | null;
-}
-
-/** Of applications whose home is in western Europe. */
-const PLACES: readonly Place[] = [
-  { name: "Paris", primary: 10, copy: null },
+/**
+ * From the edge to the primary and to the next copy and back, in milliseconds, of applications whose home is in western
+ * Europe: assumed. D1 has copies in North America, Europe, Asia-Pacific and Oceania. No copy: the primary is nearer.
+ */
+const PLACES: { name: string; primary: number; copy?: number }[] = [
+  { name: "Paris", primary: 10 },
   { name: "New York", primary: 85, copy: 10 },
   { name: "Singapore", primary: 160, copy: 10 },
   { name: "Sydney", primary: 270, copy: 10 },
@@ -46,18 +35,18 @@ const PLACES: readonly Place[] = [
   { name: "São Paulo", primary: 200, copy: 110 },
 ];
 
-const millisecondsBefore = ({ before }: Call, { primary }: Place): number => EDGE_MILLISECONDS + before * primary;
-
-function millisecondsNow({ nearCopy, nearPrimary }: Call, { primary, copy }: Place): number {
-  if (copy === null) return EDGE_MILLISECONDS + nearPrimary * primary;
-  return EDGE_MILLISECONDS + nearCopy.copy * copy + nearCopy.far * primary;
-}
-
 /** A table in Markdown: a row for each call, a column for each place, before → now. */
 export function latencyTable(): string {
-  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
-  const rows = CALLS.map((call) =>
-    row([call.name, ...PLACES.map((place) => `${millisecondsBefore(call, place)} → ${millisecondsNow(call, place)}`)]),
-  );
-  return [row(["ms", ...PLACES.map(({ name }) => name)]), row(["---", ...PLACES.map(() => "---:")]), ...rows].join("");
+  const rows = CALLS.map(({ name, before, nearCopy, nearPrimary }) => [
+    name,
+    ...PLACES.map(({ primary, copy }) => {
+      const now = copy === undefined ? nearPrimary * primary : nearCopy.copy * copy + nearCopy.far * primary;
+      return `${EDGE_MILLISECONDS + before * primary} → ${EDGE_MILLISECONDS + now}`;
+    }),
+  ]);
+  const head = [
+    ["ms", ...PLACES.map(({ name }) => name)],
+    ["---", ...PLACES.map(() => "---:")],
+  ];
+  return [...head, ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
 }

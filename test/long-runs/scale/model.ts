@@ -35,39 +35,39 @@ interface Kind extends Partial<Record<"near" | "reads" | "writes" | "messages", 
 
 /** Webhooks are counted one a batch, and writes one a transaction: batches and group commit make it less. */
 function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth, nearShare }: Parameters): Kind[] {
-  const device = { near: Math.ceil(nearShare), reads: 1 - nearShare };
+  const near = Math.ceil(nearShare);
+  const reads = 1 - nearShare;
   return [
-    { cost: COSTS.newBadgeWithWebhook, perDevice: newShare, near: device.near, writes: 1, messages: 1 },
+    { cost: COSTS.newBadgeWithWebhook, perDevice: newShare, near, writes: 1, messages: 1 },
     { cost: COSTS.delivery, perDevice: newShare + invitationsPerMonth, writes: 2 },
-    { cost: COSTS.existingBadge, perDevice: loginsPerDay * WORKING_DAYS, ...device },
-    { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, ...device },
+    { cost: COSTS.existingBadge, perDevice: loginsPerDay * WORKING_DAYS, near, reads },
+    { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
     // An application reads its whole list once a day.
     { cost: COSTS.pageOf100, perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
     { cost: COSTS.createInvitation, perDevice: invitationsPerMonth, writes: 1 },
-    { cost: COSTS.claimInvitation, perDevice: invitationsPerMonth, near: device.near, writes: 1, messages: 1 },
+    { cost: COSTS.claimInvitation, perDevice: invitationsPerMonth, near, writes: 1, messages: 1 },
   ];
 }
 
 /** What so many devices ask for in their busiest second, and what is stored for them. */
 export function loadOf(devices: number, parameters: Parameters) {
   const { peakShare, burst, newShare, invitationsPerMonth, years } = parameters;
-  const load = { requests: 0, near: 0, reads: 0, writes: 0, objectCalls: 0, messages: 0 };
-  for (const { cost, perDevice, near = 0, reads = 0, writes = 0, messages = 0 } of kindsOf(parameters)) {
-    const perSecond = (((devices * perDevice) / WORKING_DAYS) * peakShare * burst) / 3600;
-    if (cost !== COSTS.delivery) load.requests += perSecond;
-    load.near += perSecond * near;
-    load.reads += perSecond * reads;
-    load.writes += perSecond * writes;
-    load.objectCalls += perSecond * cost.objectCalls;
-    load.messages += perSecond * messages;
-  }
+  const perSecond = ((devices / WORKING_DAYS) * peakShare * burst) / 3600;
+  const kinds = kindsOf(parameters);
+  const sum = (amountOf: (kind: Kind) => number) =>
+    kinds.reduce((all, kind) => all + perSecond * kind.perDevice * amountOf(kind), 0);
   // A month of roll-out is the first: its badges are those of the devices, and so are its events.
   const isRollOut = newShare >= 1;
   const invitations = devices * invitationsPerMonth * (isRollOut ? 1 : 12 * years);
   const badges = devices * (isRollOut ? newShare : 1 + newShare * 12 * years) + invitations;
   const events = (devices * (newShare + invitationsPerMonth) * EVENT_RETENTION_DAYS) / DAYS_A_MONTH;
   return {
-    ...load,
+    requests: sum(({ cost }) => (cost === COSTS.delivery ? 0 : 1)),
+    near: sum(({ near = 0 }) => near),
+    reads: sum(({ reads = 0 }) => reads),
+    writes: sum(({ writes = 0 }) => writes),
+    messages: sum(({ messages = 0 }) => messages),
+    objectCalls: sum(({ cost }) => cost.objectCalls),
     badges,
     d1Gigabytes: (badges * BYTES.badge + events * BYTES.event + invitations * BYTES.invitation) / 1e9,
     objectGigabytes: (badges * BYTES.lease) / 1e9,
@@ -108,34 +108,34 @@ export function zipf({ devices, applications, skew }: Parameters): number[] {
  * that no home holds are divided into equal parts.
  */
 export function model(parameters: Parameters) {
+  const { devices, applications, newShare, invitationsPerMonth, fill } = parameters;
   const sizes = zipf(parameters);
-  const [{ name: limit, devices }] = limitsOf(parameters);
-  const capacity = devices * parameters.fill;
+  const [first] = limitsOf(parameters);
+  const capacity = first.devices * fill;
   const tooLarge = sizes.filter((size) => size > capacity);
-  const homes = Math.ceil(parameters.devices / capacity);
-  const all = loadOf(parameters.devices, parameters);
+  const homes = Math.ceil(devices / capacity);
+  const largest = sizes[0] ?? 0;
+  const all = loadOf(devices, parameters);
+  const bill = prices.billOf(
+    [
+      ...kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const),
+      // The sweep of each home, and the alarm of the object that looks at each lease.
+      [COSTS.idleSweep, MINUTES_A_MONTH * homes],
+      [COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
+      [COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
+    ],
+    true,
+  );
   return {
     all,
     capacity,
-    limit,
+    limit: first.name,
     homes,
-    largest: { devices: sizes[0] ?? 0, ...loadOf(Math.min(sizes[0] ?? 0, capacity), parameters) },
+    largest: { devices: largest, ...loadOf(Math.min(largest, capacity), parameters) },
     divided: tooLarge.length,
     parts: tooLarge.reduce((sum, size) => sum + Math.ceil(size / capacity), 0),
     beyondDefaultRange: sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE).length,
-    bill: monthlyBill(parameters, homes),
+    bill,
     storageDollars: prices.storageDollars(all),
   };
-}
-
-function monthlyBill(parameters: Parameters, homes: number): prices.Bill {
-  const { devices, applications, newShare, invitationsPerMonth } = parameters;
-  const operations = kindsOf(parameters).map(({ cost, perDevice }): [Cost, number] => [cost, devices * perDevice]);
-  // The sweep of each home, and the alarm of the object that looks at each lease.
-  const others: [Cost, number][] = [
-    [COSTS.idleSweep, MINUTES_A_MONTH * homes],
-    [COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
-    [COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
-  ];
-  return prices.billOf([...operations, ...others], true);
 }

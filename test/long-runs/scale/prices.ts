@@ -5,25 +5,6 @@ import type { Cost } from "./cost.ts";
  * under https://developers.cloudflare.com named beside them. What is our assumption and not published says so.
  */
 
-/** `dollars` for a million; `included`: in the plan each month, in millions. */
-const PRICES = {
-  /** /workers/platform/pricing */
-  invocations: { dollars: 0.3, included: 10 },
-  cpuMilliseconds: { dollars: 0.02, included: 30 },
-  /** /workers/platform/pricing, Workers Logs; from December 2026 /observability/pricing. */
-  logLines: { dollars: 0.6, included: 20 },
-  /** /d1/platform/pricing */
-  d1RowsRead: { dollars: 0.001, included: 25_000 },
-  d1RowsWritten: { dollars: 1, included: 50 },
-  /** /durable-objects/platform/pricing */
-  objectCalls: { dollars: 0.15, included: 1 },
-  objectGigabyteSeconds: { dollars: 12.5, included: 0.4 },
-  objectRowsRead: { dollars: 0.001, included: 25_000 },
-  objectRowsWritten: { dollars: 1, included: 50 },
-  /** /queues/platform/pricing */
-  queueOperations: { dollars: 0.4, included: 1 },
-};
-
 /** A month. */
 export const PLAN_DOLLARS = 5;
 
@@ -46,36 +27,40 @@ const CPU_MILLISECONDS = 2;
 const OBJECT_SECONDS = 0.02;
 /** /durable-objects/platform/pricing: billed whatever it uses. */
 const OBJECT_GIGABYTES_OF_MEMORY = 0.128;
+const GIGABYTE_SECONDS = OBJECT_SECONDS * OBJECT_GIGABYTES_OF_MEMORY;
+
+type Part = "worker" | "d1" | "object" | "queue" | "logs";
 
 /** Dollars, by what is billed. */
-export interface Bill {
-  worker: number;
-  d1: number;
-  object: number;
-  queue: number;
-  logs: number;
-}
+export type Bill = Record<Part, number>;
 
-export const total = (bill: Bill): number => Object.values(bill).reduce((all: number, dollars) => all + dollars, 0);
+/** `dollars` for a million of what `of` counts; `included`: in the plan each month, in millions. */
+const PRICES: { part: Part; dollars: number; included: number; of: (cost: Cost) => number }[] = [
+  // /workers/platform/pricing: requests, and milliseconds of CPU.
+  { part: "worker", dollars: 0.3, included: 10, of: ({ invocations }) => invocations },
+  { part: "worker", dollars: 0.02, included: 30, of: ({ invocations }) => invocations * CPU_MILLISECONDS },
+  // /workers/platform/pricing, Workers Logs; from December 2026 /observability/pricing.
+  { part: "logs", dollars: 0.6, included: 20, of: ({ logLines }) => logLines },
+  // /d1/platform/pricing
+  { part: "d1", dollars: 0.001, included: 25_000, of: ({ d1RowsRead }) => d1RowsRead },
+  { part: "d1", dollars: 1, included: 50, of: ({ d1RowsWritten }) => d1RowsWritten },
+  // /durable-objects/platform/pricing: calls, gigabyte-seconds and rows.
+  { part: "object", dollars: 0.15, included: 1, of: ({ objectCalls }) => objectCalls },
+  { part: "object", dollars: 12.5, included: 0.4, of: ({ objectCalls }) => objectCalls * GIGABYTE_SECONDS },
+  { part: "object", dollars: 0.001, included: 25_000, of: ({ objectRowsRead }) => objectRowsRead },
+  { part: "object", dollars: 1, included: 50, of: ({ objectRowsWritten }) => objectRowsWritten },
+  // /queues/platform/pricing
+  { part: "queue", dollars: 0.4, included: 1, of: ({ queueOperations }) => queueOperations },
+];
+
+export const total = (bill: Bill): number => Object.values(bill).reduce((all, dollars) => all + dollars, 0);
 
 /** What so many of these operations cost together. @param isPlanUsed whether what the plan includes is taken off */
 export function billOf(operations: readonly (readonly [cost: Cost, count: number])[], isPlanUsed: boolean): Bill {
-  const amountOf = (thing: keyof typeof PRICES, cost: Cost): number => {
-    if (thing === "cpuMilliseconds") return cost.invocations * CPU_MILLISECONDS;
-    if (thing === "objectGigabyteSeconds") return cost.objectCalls * OBJECT_SECONDS * OBJECT_GIGABYTES_OF_MEMORY;
-    return cost[thing];
-  };
-  const dollarsOf = (...things: (keyof typeof PRICES)[]) =>
-    things.reduce((sum, thing) => {
-      const { dollars, included } = PRICES[thing];
-      const amount = operations.reduce((all, [cost, count]) => all + count * amountOf(thing, cost), 0);
-      return sum + Math.max(0, amount / 1e6 - (isPlanUsed ? included : 0)) * dollars;
-    }, 0);
-  return {
-    worker: dollarsOf("invocations", "cpuMilliseconds"),
-    d1: dollarsOf("d1RowsRead", "d1RowsWritten"),
-    object: dollarsOf("objectCalls", "objectGigabyteSeconds", "objectRowsRead", "objectRowsWritten"),
-    queue: dollarsOf("queueOperations"),
-    logs: dollarsOf("logLines"),
-  };
+  const bill: Bill = { worker: 0, d1: 0, object: 0, queue: 0, logs: 0 };
+  for (const { part, dollars, included, of } of PRICES) {
+    const millions = operations.reduce((sum, [cost, count]) => sum + count * of(cost), 0) / 1e6;
+    bill[part] += Math.max(0, millions - (isPlanUsed ? included : 0)) * dollars;
+  }
+  return bill;
 }
