@@ -44,8 +44,8 @@ describe("the model", () => {
     years: 3,
     fill: 0.7,
   };
-  const limit = (name: string, more: Partial<Parameters>) =>
-    limitsOf({ ...parameters, ...more }).find((one) => one.name === name)?.devices ?? 0;
+  const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters>) =>
+    limitsOf({ ...parameters, ...more })[name];
 
   it("gives every device an application, and the second largest half of the largest", () => {
     const [first = 0, second = 0, ...others] = zipf(parameters);
@@ -69,7 +69,7 @@ describe("the model", () => {
 
   it("fills homes only so far, and divides an application that no home holds", () => {
     const { homes, capacity, divided, parts } = model({ ...parameters, applications: 1, devices: 10_000_000 });
-    expect(capacity).toBeCloseTo(0.7 * limitsOf(parameters)[0].devices);
+    expect(capacity).toBeCloseTo(0.7 * Math.min(...Object.values(limitsOf(parameters))));
     expect([homes, divided, parts]).toEqual([5, 1, 5]);
     expect(model({ ...parameters, applications: 1000, devices: 1_000_000 })).toMatchObject({
       homes: 1,

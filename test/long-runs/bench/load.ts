@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request } from "node:http";
 import { performance } from "node:perf_hooks";
 import { setTimeout as wait } from "node:timers/promises";
-import { parentPort, Worker } from "node:worker_threads";
 import { z } from "zod";
 
 /** One HTTP call, ready to be sent. */
@@ -46,112 +45,76 @@ export interface Exchange extends Expectation {
   milliseconds: number;
 }
 
-interface BurstResult {
-  /** In the order of the calls. */
-  answers: Pick<Exchange, "response" | "milliseconds">[];
-  seconds: number;
-  /** Share of the time in which the generator was busy: near 1 it would be the bottleneck itself. */
-  utilization: number;
-}
-
-const noResponse = (why: string): HttpResponse => ({ status: 0, body: why, retryAfter: null });
-
 /**
  * How long a call waits for a connection. Short, so that what is sent is young: calls whose clients leave at once would keep
  * the service busy for nobody, and that would be the generator's doing.
  */
 const CONNECTION_PATIENCE_MILLISECONDS = 1000;
 
-/** The load generator: sends one burst at a time from a thread of its own, so that nothing else of the run delays it. */
-export class LoadGenerator {
-  readonly #thread = new Worker(new URL(import.meta.url));
-  /** The largest share of a burst's time in which the generator itself was busy, from 0 to 1. */
-  highestUtilization = 0;
-
-  async send(pace: Pace, expectations: readonly Expectation[]) {
-    this.#thread.postMessage({ pace, calls: expectations.map(({ call }) => call) });
-    const [result]: BurstResult[] = await once(this.#thread, "message");
-    if (!result) throw new Error("the load generator gave no result");
-    const { answers, seconds, utilization } = result;
-    this.highestUtilization = Math.max(this.highestUtilization, utilization);
-    const exchanges = expectations.flatMap((expectation, place): Exchange[] => {
-      const answer = answers[place];
-      return answer ? [{ ...expectation, ...answer }] : [];
-    });
-    return { exchanges, seconds, utilization };
-  }
-
-  async close(): Promise<void> {
-    await this.#thread.terminate();
-  }
-}
-
-// In the thread.
-parentPort?.on("message", async (burst: { pace: Pace; calls: Call[] }) =>
-  parentPort?.postMessage(await run(burst.pace, burst.calls)),
-);
-
-/** Connections to the server of the last burst, for the next one if that is to the same. */
-let connections: { key: string; agent: Agent } | undefined;
-
-async function run({ port, clients, rate, timeoutMilliseconds }: Pace, calls: readonly Call[]): Promise<BurstResult> {
-  const key = `${port} ${clients}`;
-  if (connections?.key !== key) {
-    connections?.agent.destroy();
-    connections = { key, agent: new Agent({ keepAlive: true, maxSockets: clients, scheduling: "fifo" }) };
-  }
-  const { agent } = connections;
-  const answers: BurstResult["answers"] = [];
+/** The load generator. @returns `busy`: the share of the time in which it was busy; near 1 it is the bottleneck itself */
+export async function send(
+  { port, clients, rate, timeoutMilliseconds }: Pace,
+  expectations: readonly Expectation[],
+): Promise<{ exchanges: Exchange[]; seconds: number; busy: number }> {
+  const exchanges: Exchange[] = [];
   const loop = performance.eventLoopUtilization();
   const startedAt = performance.now();
-  const queue = calls.entries();
+  const queue = expectations.entries();
   const client = async () => {
-    for (const [place, call] of queue) {
+    for (const [place, expectation] of queue) {
       const dueAt = rate === undefined ? performance.now() : startedAt + (place * 1000) / rate;
       const lateness = performance.now() - dueAt;
       if (lateness < 0) await wait(-lateness);
       const response =
         lateness > CONNECTION_PATIENCE_MILLISECONDS
           ? noResponse("no connection was free in time")
-          : await send(agent, port, call, timeoutMilliseconds);
-      answers[place] = { response, milliseconds: performance.now() - dueAt };
+          : await sendCall(port, expectation.call, timeoutMilliseconds);
+      exchanges.push({ ...expectation, response, milliseconds: performance.now() - dueAt });
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
   const seconds = (performance.now() - startedAt) / 1000;
-  return { answers, seconds, utilization: performance.eventLoopUtilization(loop).utilization };
+  return { exchanges, seconds, busy: performance.eventLoopUtilization(loop).utilization };
 }
 
+/** Each client has a connection, which it keeps for its next burst. */
+const agent = new Agent({ keepAlive: true, maxFreeSockets: 1024, scheduling: "fifo" });
+
+const noResponse = (why: string): HttpResponse => ({ status: 0, body: why, retryAfter: null });
+
 /** @param timeoutMilliseconds after which the client gives up */
-export async function send(
-  agent: Agent,
-  port: number,
-  call: Call,
-  timeoutMilliseconds?: number,
-): Promise<HttpResponse> {
-  const { method, path, headers, body } = call;
-  const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
-  const signal = timeoutMilliseconds === undefined ? undefined : AbortSignal.timeout(timeoutMilliseconds);
-  const options = { agent, host: "127.0.0.1", port, method, path, headers: { ...headers, ...length } };
-  const sent = request(signal ? { ...options, signal } : options);
+async function sendCall(port: number, call: Call, timeoutMilliseconds = 60_000): Promise<HttpResponse> {
+  const signal = AbortSignal.timeout(timeoutMilliseconds);
+  const sent = request({ agent, host: "127.0.0.1", port, signal, ...call });
   try {
-    sent.end(body);
+    sent.end(call.body);
     const [response]: IncomingMessage[] = await once(sent, "response");
     if (!response) throw new Error("no response");
-    const text = Buffer.concat(await response.toArray()).toString();
-    return { status: response.statusCode ?? 0, body: text, retryAfter: response.headers["retry-after"] ?? null };
+    const body = Buffer.concat(await response.toArray()).toString();
+    return { status: response.statusCode ?? 0, body, retryAfter: response.headers["retry-after"] ?? null };
   } catch (error) {
-    if (signal?.aborted) return noResponse("no response in time");
+    if (signal.aborted) return noResponse("no response in time");
     // workerd closed the idle connection at the moment it was used again (Node: `request.reusedSocket`).
     const isUnsent = error instanceof Error && "code" in error && error.code === "ECONNRESET" && sent.reusedSocket;
-    return isUnsent ? send(agent, port, call, timeoutMilliseconds) : noResponse(String(error));
+    return isUnsent ? sendCall(port, call, timeoutMilliseconds) : noResponse(String(error));
   }
+}
+
+/** @returns what is wrong with the responses, in words */
+export async function faultsOf(exchanges: readonly Exchange[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { call, check, response } of exchanges) {
+    try {
+      await check(response);
+    } catch (error) {
+      faults.push(`${call.path}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  return faults;
 }
 
 /** The peer's events have no ID. */
 const badgeEvent = z.object({ id: z.string().default(""), data: z.object({ id: z.string() }) });
-
-export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 /** An application server that takes webhooks. @param refuses whether an event is answered with 500, by its ID */
 export async function startReceiver(refuses: (eventId: string) => boolean = () => false) {

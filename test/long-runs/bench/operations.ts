@@ -1,249 +1,179 @@
+import assert from "node:assert/strict";
 import { createPublicKey } from "node:crypto";
-import { compactVerify } from "jose";
+import { jwtVerify } from "jose";
 import { z } from "zod";
-import type { Call, Exchange, Expectation, HttpResponse } from "./load.ts";
-import type { BenchApplication } from "./sides.ts";
+import type { Call, Expectation } from "./load.ts";
+import type { BenchApplication, SideName } from "./sides.ts";
 
-/** The applications of one side. */
-export interface Applications {
-  withWebhook: BenchApplication[];
-  withoutWebhook: BenchApplication[];
-  /** Without a webhook, every other one in home 2 (contract section 17). */
-  inTwoHomes: BenchApplication[];
-}
-
-/** Of a device. */
-interface Badge {
-  udid: string;
-  userId: string;
-  badgeId: string;
-  /** SPKI DER, base64. */
-  publicKey: string;
-}
+/** `inTwoHomes`: without a webhook, every other one in home 2 (contract section 17). */
+export type Applications = Record<"withWebhook" | "withoutWebhook" | "inTwoHomes", BenchApplication[]>;
 
 /** What the clients of one side know: they remember what they were answered, and hold the side to it. */
-export interface Clients {
-  applications: Applications;
-  /** Devices of the first application whose badge is active. */
-  devices: Badge[];
-  /** Those of them whose badge is suspended. */
-  suspended: Badge[];
-  /** Unclaimed invitations of the first application. */
-  invitations: { id: string; badgeId: string }[];
-  /** Every badge number that was ever answered as new. */
-  badgeIds: Set<string>;
-  /** Counts what must be different each time. */
-  counter: number;
+export class Clients {
+  readonly applications: Partial<Applications>;
+  /** Of the first application. Public keys are SPKI DER, base64. */
+  readonly devices: { udid: string; userId: string; badgeId: string; publicKey: string }[] = [];
+  /** Unclaimed, of the first application. */
+  readonly invitations: { id: string; badgeId: string }[] = [];
+  /** Webhooks that the calls have made. */
+  webhooks = 0;
+  /** What must be different each time. */
+  counter = 0;
+  readonly #badgeIds = new Set<string>();
+
+  constructor(applications: Partial<Applications>) {
+    this.applications = applications;
+  }
+
+  get first(): BenchApplication {
+    return oneOf(this.applications.withWebhook, 0);
+  }
+
+  noteNew(badgeId: string): void {
+    assert.match(badgeId, /^[1-9]\d*$/);
+    assert(!this.#badgeIds.has(badgeId), `badge number ${badgeId} was given out twice`);
+    this.#badgeIds.add(badgeId);
+  }
 }
 
-export function newClients(applications: Applications): Clients {
-  return { applications, devices: [], suspended: [], invitations: [], badgeIds: new Set(), counter: 0 };
+function oneOf<T>(items: readonly T[] = [], place: number): T {
+  const item = items[place % items.length];
+  assert(item !== undefined, "there is none of what a call needs");
+  return item;
 }
 
 export interface Operation {
   name: string;
-  /** Whether each call makes a webhook. */
-  sendsWebhooks?: true;
-  /** Whether only the service knows such calls: then no other side is measured. */
-  isServiceOnly?: true;
+  sides: readonly SideName[];
+  /** Makes the invitations that this one uses up. */
+  needs?: Operation;
   /** The next call of these clients. */
   next(clients: Clients): Expectation;
-  /** An operation whose results, kept in this list of the clients, this one uses up: one a call, or `one` for all calls. */
-  needs?: { operation: Operation; list: "devices" | "suspended" | "invitations"; one?: true };
-}
-
-/** Calls that have to be made before `count` calls of an operation. */
-export function neededCalls({ needs }: Operation, clients: Clients, count: number): Expectation[] {
-  if (!needs) return [];
-  return nextCalls(needs.operation, clients, (needs.one ? 1 : count) - clients[needs.list].length);
 }
 
 /** The next calls, made together. */
 export const nextCalls = ({ next }: Operation, clients: Clients, count: number): Expectation[] =>
   Array.from({ length: Math.max(0, count) }, () => next(clients));
 
-/** @returns what is wrong with the responses, in words */
-export async function faultsOf(exchanges: readonly Exchange[]): Promise<string[]> {
-  const faults: string[] = [];
-  for (const { call, check, response } of exchanges) {
-    try {
-      await check(response);
-    } catch (error) {
-      faults.push(`${call.path}: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
-  return faults;
+/** Of all responses; a member that is missing is not the one that is expected. */
+const responseBody = z.object({
+  id: z.string().default(""),
+  badgeId: z.string().default(""),
+  publicKey: z.string().default(""),
+  signature: z.string().default(""),
+  badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })).default([]),
+  changes: z.array(z.object({ id: z.string() })).default([]),
+});
+
+/** A call that gets this status, and a body that is then looked at. */
+function granted(
+  status: number,
+  call: Call,
+  look: (body: z.infer<typeof responseBody>) => void | Promise<void>,
+): Expectation {
+  return {
+    call,
+    check({ status: actual, body }) {
+      assert.equal(actual, status, `${actual} instead of ${status}: ${body.slice(0, 200)}`);
+      return look(responseBody.parse(JSON.parse(body)));
+    },
+  };
+}
+
+function post(path: string, { id }: BenchApplication, udid: string, content: object): Call {
+  const body = JSON.stringify(content);
+  const headers = { applicationid: id, udid, "content-length": String(Buffer.byteLength(body)) };
+  return { method: "POST", path, headers, body };
 }
 
 const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "3.2.1" };
 const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
 const EXPIRES_IN_MILLISECONDS = 24 * 3600 * 1000;
 
-const createdBadge = z.object({ badgeId: z.string().regex(/^[1-9]\d*$/), publicKey: z.string().min(1) });
-const existingBadge = z.object({ badgeId: z.string() });
-const signature = z.object({ signature: z.string() });
-const signedClaims = z.object({ sub: z.string() });
-const invitation = z.object({ id: z.string(), badgeId: z.string(), expiresAt: z.string() });
-const page = z.object({ badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })) });
-const stepped = z.object({ id: z.string(), state: z.enum(["active", "suspended"]) });
-const changesPage = z.object({ changes: z.array(z.object({ id: z.string() })), more: z.boolean() });
-
-/** A response with this status and a body of this form, which is then looked at. */
-const granted =
-  <Schema extends z.ZodType>(status: number, schema: Schema, look: (body: z.infer<Schema>) => void | Promise<void>) =>
-  ({ status: actual, body }: HttpResponse) => {
-    if (actual !== status) throw new Error(`${actual} instead of ${status}: ${body.slice(0, 200)}`);
-    return look(schema.parse(JSON.parse(body)));
-  };
-
-function expectSame(what: string, actual: string | number, expected: string | number): void {
-  if (actual !== expected) throw new Error(`${what}: ${actual} instead of ${expected}`);
-}
-
-const post = (path: string, { id }: BenchApplication, udid: string, body: unknown): Call => {
-  return { method: "POST", path, headers: { applicationid: id, udid }, body: JSON.stringify(body) };
-};
-
-function serverCall(method: Call["method"], path: string, clients: Clients): Call {
-  const { id, secret } = first(clients);
-  return { method, path, headers: { applicationid: id, applicationsecret: secret } };
-}
-
-function first({ applications: { withWebhook } }: Clients): BenchApplication {
-  const [application] = withWebhook;
-  if (!application) throw new Error("a side has applications");
-  return application;
-}
-
-function noteNew({ badgeIds }: Clients, badgeId: string): void {
-  if (badgeIds.has(badgeId)) throw new Error(`badge number ${badgeId} was given out twice`);
-  badgeIds.add(badgeId);
-}
+const SERVICE_ONLY = ["service"] as const;
+const COMPARED = ["service", "floor", "twin"] as const;
+/** The peer serves the calls in which its design differs. */
+const WITH_PEER = [...COMPARED, "peer"] as const;
 
 /** @param most applications that the devices belong to, in turn */
-function newBadge(name: string, kind: keyof Applications, most: number): Operation {
-  return {
-    name,
-    ...(kind === "withWebhook" && { sendsWebhooks: true }),
-    ...(kind === "inTwoHomes" && { isServiceOnly: true }),
-    next(clients) {
-      const applications = clients.applications[kind].slice(0, most);
-      const application = applications[clients.counter % applications.length] ?? first(clients);
-      const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
-      return {
-        call: post("/v1/badge", application, udid, { userId, metadata: METADATA }),
-        check: granted(201, createdBadge, ({ badgeId, publicKey }) => {
-          noteNew(clients, badgeId);
-          if (application === first(clients)) clients.devices.push({ udid, userId, badgeId, publicKey });
-        }),
-      };
-    },
-  };
-}
+const newBadge = (name: string, kind: keyof Applications, most: number): Operation => ({
+  name,
+  sides: kind === "inTwoHomes" ? SERVICE_ONLY : WITH_PEER,
+  next(clients) {
+    const application = oneOf(clients.applications[kind]?.slice(0, most), clients.counter);
+    const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
+    const call = post("/v1/badge", application, udid, { userId, metadata: METADATA });
+    return granted(201, call, ({ badgeId, publicKey }) => {
+      clients.noteNew(badgeId);
+      if (kind === "withWebhook") clients.webhooks++;
+      if (application === clients.first) clients.devices.push({ udid, userId, badgeId, publicKey });
+    });
+  },
+});
 
 export const newBadgeOne = newBadge("new badge", "withWebhook", 1);
 
-function nextDevice(clients: Clients): Badge {
-  const device = clients.devices[clients.counter++ % clients.devices.length];
-  if (!device) throw new Error("no device has a badge");
-  return device;
-}
-
 export const existing: Operation = {
   name: "existing badge",
-  needs: { operation: newBadgeOne, list: "devices", one: true },
+  sides: WITH_PEER,
   next(clients) {
-    const { udid, userId, badgeId } = nextDevice(clients);
-    return {
-      call: post("/v1/badge", first(clients), udid, { userId, metadata: METADATA }),
-      check: granted(200, existingBadge, (body) => expectSame("a device's badge", body.badgeId, badgeId)),
-    };
+    const { udid, userId, badgeId } = oneOf(clients.devices, clients.counter++);
+    const call = post("/v1/badge", clients.first, udid, { userId, metadata: METADATA });
+    return granted(200, call, (body) => assert.equal(body.badgeId, badgeId));
   },
 };
 
 export const sign: Operation = {
   name: "sign",
-  needs: { operation: newBadgeOne, list: "devices", one: true },
+  sides: COMPARED,
   next(clients) {
-    const { udid, badgeId, publicKey } = nextDevice(clients);
-    return {
-      call: post("/v1/badge/sign", first(clients), udid, { base64: CLIENT_SIGNATURE }),
-      check: granted(200, signature, async (body) => {
-        const key = createPublicKey({ key: Buffer.from(publicKey, "base64"), format: "der", type: "spki" });
-        const { payload } = await compactVerify(body.signature, key);
-        expectSame("a signature's badge", signedClaims.parse(JSON.parse(Buffer.from(payload).toString())).sub, badgeId);
-      }),
-    };
+    const { udid, badgeId, publicKey } = oneOf(clients.devices, clients.counter++);
+    const call = post("/v1/badge/sign", clients.first, udid, { base64: CLIENT_SIGNATURE });
+    return granted(200, call, async ({ signature }) => {
+      const key = createPublicKey({ key: Buffer.from(publicKey, "base64"), format: "der", type: "spki" });
+      assert.equal((await jwtVerify(signature, key)).payload.sub, badgeId);
+    });
   },
 };
 
-export const pageOf = (size: number): Operation => ({
-  name: `page of ${size.toLocaleString("en-US")}`,
-  next: (clients) => ({
-    call: serverCall("GET", `/v1/badges?per_page=${size}`, clients),
-    check: granted(200, page, ({ badges }) => expectSame("badges of a page", new Set(badges.map(idOf)).size, size)),
-  }),
+const pageOf = (name: string, list: "badges" | "changes", size: number): Operation => ({
+  name,
+  sides: list === "changes" ? SERVICE_ONLY : COMPARED,
+  next({ first: { id, secret } }) {
+    const headers = { applicationid: id, applicationsecret: secret };
+    const call = { method: "GET", path: `/v1/${list}?per_page=${size}`, headers } as const;
+    return granted(200, call, (body) => assert.equal(new Set(body[list].map(({ id }) => id)).size, size));
+  },
 });
 
-const idOf = ({ id }: { id: string }): string => id;
+export const pageOf100 = pageOf("page of 100", "badges", 100);
 
 const invite: Operation = {
   name: "create an invitation",
+  sides: COMPARED,
   next(clients) {
     const expiresAt = new Date(Date.now() + EXPIRES_IN_MILLISECONDS).toISOString();
-    return {
-      call: post("/v1/invitation", first(clients), `server-${clients.counter++}`, { expiresAt }),
-      check: granted(201, invitation, ({ id, badgeId }) => {
-        noteNew(clients, badgeId);
-        clients.invitations.push({ id, badgeId });
-      }),
-    };
+    const call = post("/v1/invitation", clients.first, `server-${clients.counter++}`, { expiresAt });
+    return granted(201, call, ({ id, badgeId }) => {
+      clients.noteNew(badgeId);
+      clients.invitations.push({ id, badgeId });
+    });
   },
 };
 
 const claim: Operation = {
   name: "claim an invitation",
-  sendsWebhooks: true,
-  needs: { operation: invite, list: "invitations" },
+  sides: COMPARED,
+  needs: invite,
   next(clients) {
-    const { id: invitationToken, badgeId } = clients.invitations.shift() ?? { id: "none is left", badgeId: "" };
+    const { id: invitationToken, badgeId } = oneOf(clients.invitations.splice(0, 1), 0);
     const userId = `guest-${clients.counter++}`;
-    return {
-      call: post("/v1/badge", first(clients), userId, { userId, metadata: METADATA, invitationToken }),
-      check: granted(201, createdBadge, (body) => expectSame("a reserved number", body.badgeId, badgeId)),
-    };
+    const call = post("/v1/badge", clients.first, userId, { userId, metadata: METADATA, invitationToken });
+    return granted(201, call, (body) => {
+      assert.equal(body.badgeId, badgeId);
+      clients.webhooks++;
+    });
   },
-};
-
-/** Moves badges from one list of the clients to the other, so that only active ones sign. */
-const step = (name: "suspend" | "resume", needs: NonNullable<Operation["needs"]>): Operation => ({
-  name: `${name} a badge`,
-  isServiceOnly: true,
-  needs,
-  next(clients) {
-    const { devices, suspended } = clients;
-    const [from, to, state] = name === "suspend" ? [devices, suspended, "suspended"] : [suspended, devices, "active"];
-    const badge: Badge = from.shift() ?? { udid: "", userId: "", badgeId: "none is left", publicKey: "" };
-    return {
-      call: serverCall("PATCH", `/v1/badges/${badge.badgeId}/${name}`, clients),
-      check: granted(200, stepped, (body) => {
-        expectSame(name, `${body.id} ${body.state}`, `${badge.badgeId} ${state}`);
-        to.push(badge);
-      }),
-    };
-  },
-});
-
-const suspend = step("suspend", { operation: newBadgeOne, list: "devices" });
-const resume = step("resume", { operation: suspend, list: "suspended" });
-
-const changes: Operation = {
-  name: "changes, page of 100",
-  isServiceOnly: true,
-  next: (clients) => ({
-    call: serverCall("GET", "/v1/changes?per_page=100", clients),
-    check: granted(200, changesPage, (body) => expectSame("changes", new Set(body.changes.map(idOf)).size, 100)),
-  }),
 };
 
 /** In the order in which they are measured and shown. */
@@ -255,11 +185,9 @@ export const OPERATIONS: readonly Operation[] = [
   newBadge("the same, in two homes", "inTwoHomes", 10),
   existing,
   sign,
-  pageOf(100),
-  pageOf(1000),
+  pageOf100,
+  pageOf("page of 1,000", "badges", 1000),
   invite,
   claim,
-  suspend,
-  resume,
-  changes,
+  pageOf("changes, page of 100", "changes", 100),
 ];

@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { z } from "zod";
 import type { Side } from "./sides.ts";
 
-const message = z.object({ id: z.number().optional(), result: z.unknown().optional() });
-const stopped = z.object({ profile: z.unknown() });
+const response = z.object({ result: z.object({ profile: z.unknown() }) });
 
 const SAMPLING_MICROSECONDS = 200;
 
@@ -16,21 +15,17 @@ const SAMPLING_MICROSECONDS = 200;
 export async function profile(side: Side, work: () => Promise<unknown>): Promise<string> {
   const socket = new WebSocket(`${(await side.inspectorUrl()).origin}/core:user:${side.name}`);
   await once(socket, "open");
-  let lastId = 0;
-  const ask = (method: string, params = {}) =>
-    new Promise<unknown>((resolve) => {
-      const asked = ++lastId;
-      socket.addEventListener("message", ({ data }) => {
-        const { id, result } = message.parse(JSON.parse(String(data)));
-        if (id === asked) resolve(result);
-      });
-      socket.send(JSON.stringify({ id: asked, method, params }));
-    });
+  // One request at a time, and nothing enabled that tells events: the next message is the response.
+  const ask = async (method: string, params = {}): Promise<unknown> => {
+    socket.send(JSON.stringify({ id: 1, method, params }));
+    const [{ data }] = await once(socket, "message");
+    return JSON.parse(String(data));
+  };
   await ask("Profiler.enable");
   await ask("Profiler.setSamplingInterval", { interval: SAMPLING_MICROSECONDS });
   await ask("Profiler.start");
   await work();
-  const recorded = stopped.parse(await ask("Profiler.stop"));
+  const { result } = response.parse(await ask("Profiler.stop"));
   socket.close();
-  return JSON.stringify(recorded.profile);
+  return JSON.stringify(result.profile);
 }

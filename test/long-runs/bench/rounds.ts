@@ -1,172 +1,157 @@
-import { setTimeout as wait } from "node:timers/promises";
-import { note } from "../command-line.ts";
-import type { Expectation, LoadGenerator, Receiver } from "./load.ts";
-import {
-  type Clients,
-  faultsOf,
-  neededCalls,
-  newClients,
-  nextCalls,
-  OPERATIONS,
-  type Operation,
-} from "./operations.ts";
-import { percentile } from "./results.ts";
-import type { Side, SideName } from "./sides.ts";
+import { note, table } from "../command-line.ts";
+import { type Expectation, faultsOf, send } from "./load.ts";
+import { type Applications, Clients, type Operation } from "./operations.ts";
+import { makeApplication, type Side, type SideName } from "./sides.ts";
 
 /** A side, and the clients that call it. */
-export interface Contestant {
-  side: Side;
+export interface Contestant extends Side {
   clients: Clients;
-  /** Webhooks that its calls have made so far. */
-  webhooks: number;
 }
 
-/** @param applications with a webhook URL, and as many without */
-export async function newContestant(side: Side, applications: number, webhookUrl: string | null): Promise<Contestant> {
-  const clients = newClients({ withWebhook: [], withoutWebhook: [], inTwoHomes: [] });
-  for (let count = 0; count < applications; count++) {
-    clients.applications.withWebhook.push(await side.makeApplication(webhookUrl));
-    clients.applications.withoutWebhook.push(await side.makeApplication(null));
-    const home = side.name === "service" && count % 2 === 1 ? 2 : 1;
-    clients.applications.inTwoHomes.push(await side.makeApplication(null, home));
+/** @param count applications of each kind */
+export async function newContestant(side: Side, count: number, webhookUrl: string | null): Promise<Contestant> {
+  const applications: Applications = { withWebhook: [], withoutWebhook: [], inTwoHomes: [] };
+  for (let place = 0; place < count; place++) {
+    applications.withWebhook.push(await makeApplication(side, webhookUrl));
+    applications.withoutWebhook.push(await makeApplication(side, null));
+    const home = side.name === "service" && place % 2 === 1 ? 2 : 1;
+    applications.inTwoHomes.push(await makeApplication(side, null, home));
   }
-  return { side, clients, webhooks: 0 };
+  return { ...side, clients: new Clients(applications) };
 }
 
-/** What is measured once a round, on each of its contestants. */
-interface Row<Figures> {
-  operation: string;
-  contestants: readonly Contestant[];
-  measure(contestant: Contestant): Promise<Figures>;
+/** Lets so many clients make these calls. @throws Error that names the side that gave a wrong response or none */
+export async function callSide({ name, port }: Side, clients: number, expectations: readonly Expectation[]) {
+  const burst = await send({ port, clients }, expectations);
+  const [fault] = await faultsOf(burst.exchanges);
+  if (fault !== undefined) throw new Error(`${name}: ${fault}`);
+  return burst;
 }
 
-/** One measurement: one side, one operation, one round. */
+export interface Plan {
+  /** Rounds before those that count: they warm up, and the last tells how many calls fill the time. */
+  trials: number;
+  trialCalls: number;
+  rounds: number;
+  /** No further round is begun that would end after this; one is always run. */
+  limitSeconds: number;
+  /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
+  seconds: number;
+  leastCalls: number;
+}
+
+/** These figures of one side, one operation, one round. */
 export type Measurement<Figures> = Figures & { operation: string; side: SideName; round: number };
 
 /**
- * Measures each row once a round. Within a round the sides follow each other directly, and who is first rotates: what
- * disturbs the machine for a while disturbs all of them.
+ * Measures each operation once a round, on each side that serves it. Within a round the sides follow each other directly,
+ * and who is first rotates: what disturbs the machine for a while disturbs all of them.
  *
- * @param plan no further round is begun that would end after the limit; one is always run
+ * @param rateOf calls a second
  */
 export async function inRounds<Figures>(
-  { rounds, limitSeconds }: Pick<Plan, "rounds" | "limitSeconds">,
-  rows: readonly Row<Figures>[],
+  plan: Plan,
+  operations: readonly Operation[],
+  all: readonly Contestant[],
+  measure: (operation: Operation, contestant: Contestant, calls: number) => Promise<Figures>,
+  rateOf: (figures: Figures) => number,
 ): Promise<Measurement<Figures>[]> {
   const measurements: Measurement<Figures>[] = [];
+  const rates = new Map<string, number>();
   const startedAt = performance.now();
-  const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
-  let longestRound = 0;
-  for (let round = 0; round < rounds; round++) {
-    const roundStart = elapsedSeconds();
-    if (round > 0 && roundStart + longestRound > limitSeconds) break;
-    if (round % Math.ceil(rounds / 15) === 0) note(`round ${round + 1} of ${rounds}`);
-    for (const [place, { operation, contestants, measure }] of rows.entries()) {
-      const start = (round + place) % contestants.length;
-      for (const contestant of [...contestants.slice(start), ...contestants.slice(0, start)]) {
-        measurements.push({ operation, side: contestant.side.name, round, ...(await measure(contestant)) });
+  for (let round = -plan.trials; round < plan.rounds; round++) {
+    const elapsedSeconds = (performance.now() - startedAt) / 1000;
+    if (round > 0 && elapsedSeconds * (1 + 1 / (round + plan.trials)) > plan.limitSeconds) break;
+    if (round % Math.ceil(plan.rounds / 15) === 0) note(`round ${round + 1} of ${plan.rounds}`);
+    for (const [place, operation] of operations.entries()) {
+      const { name, sides } = operation;
+      const contestants = all.filter((contestant) => sides.includes(contestant.name));
+      const filling = Math.max(plan.leastCalls, Math.round((rates.get(name) ?? 0) * plan.seconds));
+      for (let turn = 0; turn < contestants.length; turn++) {
+        const contestant = contestants[(plan.trials + round + place + turn) % contestants.length];
+        if (!contestant) continue;
+        const figures = await measure(operation, contestant, round < 0 ? plan.trialCalls : filling);
+        if (round >= 0) measurements.push({ operation: name, side: contestant.name, round, ...figures });
+        else if (contestant.name === "floor" || sides.length === 1) rates.set(name, rateOf(figures));
       }
     }
-    longestRound = Math.max(longestRound, elapsedSeconds() - roundStart);
   }
   return measurements;
 }
 
-export interface Plan {
-  /** Clients that call at once. */
-  connections: number;
-  /** Calls that each client makes before a measurement. */
-  unmeasuredCallsAClient: number;
-  rounds: number;
-  /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
-  seconds: number;
-  limitSeconds: number;
+const inOrder = (values: readonly number[]): number[] => values.toSorted((one, other) => one - other);
+
+/** @param share from 0 to 1: the value that this share of the values does not exceed (nearest rank) */
+export function percentile(values: readonly number[], share: number): number {
+  return inOrder(values)[Math.max(0, Math.ceil(share * values.length) - 1)] ?? Number.NaN;
 }
 
-/** What clients notice of a measurement, and what it costs. */
-export interface LoadFigures {
-  calls: number;
-  rps: number;
-  p50Ms: number;
-  p99Ms: number;
-  /** CPU time of workerd for one call and its webhook, or null where that cannot be told. */
-  cpuMs: number | null;
+/** One side's figure as a multiple of another's, by rounds. */
+interface Ratio {
+  median: number;
+  /** 95 % confidence interval of the median. */
+  interval: [least: number, most: number];
+  /** Smallest and largest of a single round. */
+  spread: [least: number, most: number];
+  /** Whether the interval overlaps that of the floor against itself: then the two cannot be told apart. */
+  isTie: boolean;
 }
 
-/** Calls of the first burst, which warms up and tells how many calls fill the time. */
-const TRIAL_CALLS = 128;
-/** Fewer calls than this a client say nothing about the slowest in a hundred. */
-const LEAST_CALLS_A_CLIENT = 3;
-/** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
-const WEBHOOKS_SECONDS = 20;
-
-/** Runs operations against the sides and checks every response. */
-export async function runBench(
-  load: LoadGenerator,
-  receiver: Receiver,
-  all: readonly Contestant[],
-  plan: Plan,
-): Promise<Measurement<LoadFigures>[]> {
-  const { connections, seconds } = plan;
-  const unmeasured = connections * plan.unmeasuredCallsAClient;
-
-  /**
-   * The side has not worked while the others did: what it remembered of applications is too old, its code is cold, its
-   * connections are closed. So each client makes some calls that are not measured first.
-   */
-  async function measure(operation: Operation, contestant: Contestant, calls: number): Promise<LoadFigures> {
-    const { side, clients } = contestant;
-    const needed = neededCalls(operation, clients, unmeasured + calls);
-    if (needed.length > 0) await send(needed, operation.needs?.operation, contestant);
-    await send(nextCalls(operation, clients, unmeasured), operation, contestant);
-    await awaitWebhooks(receiver, contestant);
-    const cpuBefore = side.cpuMilliseconds();
-    const { exchanges, seconds } = await send(nextCalls(operation, clients, calls), operation, contestant);
-    await awaitWebhooks(receiver, contestant);
-    const cpuAfter = side.cpuMilliseconds();
-    const cpuMs = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / calls;
-    const times = exchanges.map(({ milliseconds }) => milliseconds);
-    const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(times, 0.5), percentile(times, 0.99)];
-    const figures = `${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
-    note(`  ${operation.name.padEnd(30)} ${side.name.padEnd(8)} ${figures}`);
-    return { calls, rps, p50Ms, p99Ms, cpuMs };
-  }
-
-  /** @throws Error that names the side that gave a wrong response or none */
-  async function send(expectations: readonly Expectation[], operation: Operation | undefined, contestant: Contestant) {
-    const { side } = contestant;
-    const result = await load.send({ port: side.port, clients: connections }, expectations);
-    if (operation?.sendsWebhooks) contestant.webhooks += expectations.length;
-    const [fault] = await faultsOf(result.exchanges);
-    if (fault !== undefined) throw new Error(`${side.name}: ${fault}`);
-    return result;
-  }
-
-  const rows: Row<LoadFigures>[] = [];
-  for (const operation of OPERATIONS) {
-    const contestants = all.filter(({ side }) => side.name === "service" || !operation.isServiceOnly);
-    let calls = connections * LEAST_CALLS_A_CLIENT;
-    for (const contestant of contestants) {
-      const { rps } = await measure(operation, contestant, TRIAL_CALLS);
-      const fills = operation.isServiceOnly ? "service" : "floor";
-      if (contestant.side.name === fills) calls = Math.max(calls, Math.ceil(rps * seconds));
-    }
-    rows.push({
-      operation: operation.name,
-      contestants,
-      measure: (contestant) => measure(operation, contestant, calls),
-    });
-  }
-  return inRounds(plan, rows);
+/**
+ * Round by round, because what disturbs the machine disturbs both sides of a round. The 95 % confidence interval of their
+ * median makes no assumption about the distribution: it is two of the ratios, chosen by their ranks (normal approximation
+ * of the binomial distribution). Of fewer than eight it is all of them.
+ *
+ * @param ours a figure of each round, as many as `theirs`
+ */
+function compare(ours: readonly number[], theirs: readonly number[], noise?: Ratio): Ratio {
+  const ratios = inOrder(ours.map((own, round) => own / (theirs[round] ?? Number.NaN)));
+  const { length } = ratios;
+  const at = (place: number) => ratios[place] ?? Number.NaN;
+  const below = Math.max(0, Math.floor(length / 2 - (1.96 * Math.sqrt(length)) / 2));
+  const interval: Ratio["interval"] = [at(below), at(length - 1 - below)];
+  const [least, most] = noise?.interval ?? [1, 1];
+  const isTie = interval[0] <= most && least <= interval[1];
+  return { median: percentile(ratios, 0.5), interval, spread: [at(0), at(length - 1)], isTie };
 }
 
-/** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
-async function awaitWebhooks(receiver: Receiver, contestant: Contestant): Promise<void> {
-  const { name } = contestant.side;
-  const deadline = performance.now() + WEBHOOKS_SECONDS * 1000;
-  const missing = () => contestant.webhooks - receiver.arrivals(name).size;
-  while (missing() > 0 && performance.now() < deadline) await wait(5);
-  if (missing() <= 0) return;
-  note(`${name}: ${missing()} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
-  contestant.webhooks -= missing();
+/**
+ * One figure of an operation on each side, and the ratios; what the floor's second instance differs from its first is
+ * noise. NaN is what a side does not serve.
+ *
+ * @param share the percentile of the rounds that is a side's figure
+ */
+export function summarize<Figure extends string>(
+  measurements: readonly Measurement<Record<Figure, number>>[],
+  operation: string,
+  figure: Figure,
+  share = 0.5,
+) {
+  const all = (side: SideName) =>
+    measurements.filter((one) => one.operation === operation && one.side === side).map((one) => one[figure]);
+  const of = (side: SideName) => percentile(all(side), share);
+  const noise = compare(all("twin"), all("floor"));
+  return {
+    ...{ service: of("service"), floor: of("floor"), twin: of("twin"), peer: of("peer"), noise },
+    toFloor: compare(all("service"), all("floor"), noise),
+    toPeer: compare(all("service"), all("peer"), noise),
+  };
 }
+
+const shown = ({ median, interval, isTie }: Ratio): string =>
+  `${isTie ? "= " : ""}${median.toFixed(2)} (${interval.map((bound) => bound.toFixed(2)).join("-")})`;
+
+export function summaryTable(
+  title: string,
+  rows: readonly { name: string; summary: ReturnType<typeof summarize> }[],
+): string {
+  const head = [title, "service", "floor", "peer", "service/floor", "floor/floor", "service/peer"];
+  const cells = rows.map(({ name, summary: { service, floor, peer, toFloor, noise, toPeer } }) => [
+    ...[name, ...[service, floor, peer].map((figure) => figure.toFixed(1))],
+    ...[toFloor, noise, toPeer].map(shown),
+  ]);
+  return table(head, cells).replaceAll(/NaN( \(NaN-NaN\))?/g, (text) => "-".padStart(text.length));
+}
+
+export const LEGEND = `Ratios of the rounds: median, its 95 % interval in brackets; =: a tie, not to be told from
+the floor measured against a second instance of itself.`;

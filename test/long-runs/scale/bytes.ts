@@ -35,8 +35,11 @@ const INSERTS: Record<keyof Bytes, string> = {
 
 /** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows. */
 export function measureBytes(rows: number): Bytes {
-  const d1 = databaseOf(migrationFiles().map((file) => readFileSync(file, "utf8")));
-  const object = databaseOf([ledgerTables()]);
+  const [d1, object] = [new DatabaseSync(":memory:"), new DatabaseSync(":memory:")];
+  for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
+  // The object makes its tables itself, in one script.
+  const path = join(import.meta.dirname, "../../../src/worker/allocator/ledger-tables.ts");
+  object.exec(/CREATE TABLE IF NOT EXISTS permutation_key[^`]*/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
   const bytesOf = (kind: keyof Bytes, db: DatabaseSync): number => {
     const before = sizeOf(db);
     const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows})`;
@@ -47,21 +50,7 @@ export function measureBytes(rows: number): Bytes {
   return { badge, event, invitation, lease: bytesOf("lease", object) };
 }
 
-function databaseOf(scripts: readonly string[]): DatabaseSync {
-  const db = new DatabaseSync(":memory:");
-  for (const script of scripts) db.exec(script);
-  return db;
-}
-
-/** The object makes its tables itself. */
-function ledgerTables(): string {
-  const path = join(import.meta.dirname, "../../../src/worker/allocator/ledger-tables.ts");
-  const script = /CREATE TABLE IF NOT EXISTS permutation_key[^`]*/.exec(readFileSync(path, "utf8"));
-  if (!script) throw new Error("src/worker/allocator/ledger-tables.ts no longer makes its tables in one script");
-  return script[0];
-}
-
 function sizeOf(db: DatabaseSync): number {
-  const pragma = (name: string) => Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
-  return pragma("page_count") * pragma("page_size");
+  const sizes = db.prepare("SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size").get();
+  return Number(sizes?.bytes);
 }

@@ -53,9 +53,8 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
 export function loadOf(devices: number, parameters: Parameters) {
   const { peakShare, burst, newShare, invitationsPerMonth, years } = parameters;
   const perSecond = ((devices / WORKING_DAYS) * peakShare * burst) / 3600;
-  const kinds = kindsOf(parameters);
   const sum = (amountOf: (kind: Kind) => number) =>
-    kinds.reduce((all, kind) => all + perSecond * kind.perDevice * amountOf(kind), 0);
+    kindsOf(parameters).reduce((all, kind) => all + perSecond * kind.perDevice * amountOf(kind), 0);
   // A month of roll-out is the first: its badges are those of the devices, and so are its events.
   const isRollOut = newShare >= 1;
   const invitations = devices * invitationsPerMonth * (isRollOut ? 1 : 12 * years);
@@ -74,26 +73,19 @@ export function loadOf(devices: number, parameters: Parameters) {
   };
 }
 
-interface Limit {
-  name: string;
-  devices: number;
-}
-
-/** How many devices each limit of a home would allow, the lowest first. All grow with the devices, so one load tells. */
-export function limitsOf(parameters: Parameters): [Limit, ...Limit[]] {
+/** How many devices each limit of a home would allow. All grow with the devices, so one load tells. */
+export function limitsOf(parameters: Parameters) {
   const devices = 1e6;
   const { near, reads, writes, d1Gigabytes } = loadOf(devices, parameters);
   // Every copy executes all writes as well.
   const secondsOf = (queries: number) =>
     (queries * prices.D1_READ_MILLISECONDS + writes * prices.D1_WRITE_MILLISECONDS) / 1000;
-  const limits: [Limit, ...Limit[]] = [
-    { name: "primary's time", devices: devices / secondsOf(reads) },
-    { name: "a copy's time", devices: devices / secondsOf(near / parameters.places) },
-    { name: "writes alone", devices: devices / secondsOf(0) },
-    { name: "storage", devices: (devices * prices.GIGABYTES) / d1Gigabytes },
-  ];
-  limits.sort((one, other) => one.devices - other.devices);
-  return limits;
+  return {
+    "primary's time": devices / secondsOf(reads),
+    "a copy's time": devices / secondsOf(near / parameters.places),
+    "writes alone": devices / secondsOf(0),
+    storage: (devices * prices.GIGABYTES) / d1Gigabytes,
+  };
 }
 
 /** Devices of each application, the largest first. */
@@ -110,32 +102,29 @@ export function zipf({ devices, applications, skew }: Parameters): number[] {
 export function model(parameters: Parameters) {
   const { devices, applications, newShare, invitationsPerMonth, fill } = parameters;
   const sizes = zipf(parameters);
-  const [first] = limitsOf(parameters);
-  const capacity = first.devices * fill;
+  const largest = sizes[0] ?? 0;
+  const limits = Object.entries(limitsOf(parameters)).sort(([, one], [, other]) => one - other);
+  const [limit, allowed] = limits[0] ?? ["", 0];
+  const capacity = allowed * fill;
   const tooLarge = sizes.filter((size) => size > capacity);
   const homes = Math.ceil(devices / capacity);
-  const largest = sizes[0] ?? 0;
-  const all = loadOf(devices, parameters);
-  const bill = prices.billOf(
-    [
-      ...kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const),
-      // The sweep of each home, and the alarm of the object that looks at each lease.
-      [COSTS.idleSweep, MINUTES_A_MONTH * homes],
-      [COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
-      [COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
-    ],
-    true,
-  );
+  const operations = kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const);
+  // The sweep of each home, and the alarm of the object that looks at each lease.
+  const others = [
+    [COSTS.idleSweep, MINUTES_A_MONTH * homes],
+    [COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
+    [COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
+  ] as const;
   return {
-    all,
+    ...loadOf(devices, parameters),
     capacity,
-    limit: first.name,
+    limit,
     homes,
-    largest: { devices: largest, ...loadOf(Math.min(largest, capacity), parameters) },
+    largest,
+    largestPart: loadOf(Math.min(largest, capacity), parameters),
     divided: tooLarge.length,
     parts: tooLarge.reduce((sum, size) => sum + Math.ceil(size / capacity), 0),
     beyondDefaultRange: sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE).length,
-    bill,
-    storageDollars: prices.storageDollars(all),
+    bill: prices.billOf([...operations, ...others], true),
   };
 }

@@ -2,7 +2,7 @@ import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost, MANY } from "./cost.ts";
 import { limitsOf, model, type Parameters } from "./model.ts";
-import { billOf, GIGABYTES, PLAN_DOLLARS, total } from "./prices.ts";
+import { billOf, GIGABYTES, PLAN_DOLLARS, storageDollars, total } from "./prices.ts";
 
 /** `operations`: how many of them the cost is of. */
 const PRICED: readonly [name: string, cost: Cost, operations?: number][] = [
@@ -29,7 +29,8 @@ const STORED: readonly [name: string, bytes: number][] = [
   ["lease, in the object", BYTES.lease],
 ];
 
-const whole = (count: number): string => Math.round(count).toLocaleString("en-US");
+const whole = (...counts: number[]): string =>
+  counts.map((count) => Math.round(count).toLocaleString("en-US")).join(", ");
 
 /** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */
 export function report(parameters: Parameters): string {
@@ -43,8 +44,8 @@ export function report(parameters: Parameters): string {
   });
   // A usual month, and one in which every device gets its badge.
   const months: readonly Parameters[] = [parameters, { ...parameters, newShare: 1 }];
-  const limit = (name: string, more: Partial<Parameters> = {}) =>
-    months.map((month) => whole(limitsOf({ ...month, ...more }).find((one) => one.name === name)?.devices ?? 0));
+  const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters> = {}) =>
+    months.map((month) => whole(limitsOf({ ...month, ...more })[name]));
   const models = months.map(model);
   const row = (name: string, tell: (month: ReturnType<typeof model>) => string) => [name, ...models.map(tell)];
   const { devices, applications, skew, nearShare, places, fill } = parameters;
@@ -67,25 +68,25 @@ signatures near, callers in ${places} places; homes filled to ${fill} of a limit
     table(
       ["", "usual month", "roll-out month"],
       [
-        row("requests/s", ({ all }) => whole(all.requests)),
-        row("reads/s: copies, primaries", ({ all }) => `${whole(all.near)}, ${whole(all.reads)}`),
-        row("writes/s, object calls/s", ({ all }) => `${whole(all.writes)}, ${whole(all.objectCalls)}`),
-        row("queue messages/s", ({ all }) => whole(all.messages)),
-        row("D1 GB, object GB", ({ all }) => `${whole(all.d1Gigabytes)}, ${whole(all.objectGigabytes)}`),
+        row("requests/s", ({ requests }) => whole(requests)),
+        row("reads/s: copies, primaries", ({ near, reads }) => whole(near, reads)),
+        row("writes/s, object calls/s", ({ writes, objectCalls }) => whole(writes, objectCalls)),
+        row("queue messages/s", ({ messages }) => whole(messages)),
+        row("D1 GB, object GB", ({ d1Gigabytes, objectGigabytes }) => whole(d1Gigabytes, objectGigabytes)),
         row("devices in a home", ({ capacity }) => whole(capacity)),
         row("  and what ends it", ({ limit }) => limit),
         row("homes", ({ homes }) => whole(homes)),
-        row("largest application, devices", ({ largest }) => whole(largest.devices)),
-        row("  object of a part: calls/s, GB", ({ largest }) => {
-          return `${whole(largest.objectCalls)}, ${whole(largest.objectGigabytes)}`;
-        }),
+        row("largest application, devices", ({ largest }) => whole(largest)),
+        row("  object of a part: calls/s, GB", ({ largestPart: { objectCalls, objectGigabytes } }) =>
+          whole(objectCalls, objectGigabytes),
+        ),
         row("applications to divide", ({ divided, parts }) => (divided === 0 ? "0" : `${divided} into ${parts}`)),
         row("applications past a default range", ({ beyondDefaultRange }) => whole(beyondDefaultRange)),
-        row("dollars a month", ({ bill, storageDollars }) => whole(PLAN_DOLLARS + total(bill) + storageDollars)),
+        row("dollars a month", (month) => whole(PLAN_DOLLARS + total(month.bill) + storageDollars(month))),
         row("  logs (one line in ten)", ({ bill }) => `${whole(bill.logs)} (${whole(bill.logs / 10)})`),
         row("  requests and CPU", ({ bill }) => whole(bill.worker)),
-        row("  D1 and object rows", ({ bill }) => `${whole(bill.d1)}, ${whole(bill.object)}`),
-        row("  storage", ({ storageDollars }) => whole(storageDollars)),
+        row("  D1 and object rows", ({ bill }) => whole(bill.d1, bill.object)),
+        row("  storage", (month) => whole(storageDollars(month))),
         row("  queues, plan", ({ bill }) => whole(bill.queue + PLAN_DOLLARS)),
       ],
     ),

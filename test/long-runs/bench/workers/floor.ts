@@ -1,11 +1,9 @@
-import { parseApplicationId } from "../../../../src/shared/identifiers.ts";
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
  * the same crypto, by the service's own SQL and allocator object. No router, no validation, no error responses, no headers,
  * no log line, no query builder: what the service costs more than this is the code of its Worker. It serves the benchmark's
  * requests and no others.
  */
-
 import { env as bindings } from "cloudflare:workers";
 import {
   base64Url,
@@ -15,6 +13,7 @@ import {
   invitationDigestOf,
   newEventId,
   newInvitationToken,
+  parseApplicationId,
 } from "../../../../src/shared/identifiers.ts";
 import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
@@ -30,7 +29,7 @@ import { badgeCreatedPayload } from "../../../../src/worker/webhooks/event.ts";
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
-interface Application extends Registered {
+export interface Application extends Registered {
   hmacKey: CryptoKey;
   signingKey: SigningKey;
   privateKey: CryptoKey;
@@ -69,7 +68,7 @@ export default {
     consumeWakeUps(() => createContext(bindings, (work) => execution.waitUntil(work), firstHome(bindings)), batch),
 };
 
-async function findApplication(env: Env, id: string): Promise<Application> {
+export async function findApplication(env: Env, id: string): Promise<Application> {
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
   const { registry, db, custody } = createContext(env, () => {}, firstHome(env));

@@ -1,5 +1,4 @@
 import { standIn } from "../../stand-in.ts";
-import { DRIVE_PATH, type Drive } from "../drive.ts";
 
 /** As a local D1 has it after its first query. */
 const BOOKMARK = `00000000-00000001-00000000-${"0".repeat(32)}`;
@@ -7,41 +6,41 @@ const BOOKMARK = `00000000-00000001-00000000-${"0".repeat(32)}`;
 type Fetch = (request: Request, env: Env, execution: ExecutionContext) => Promise<Response> | Response;
 
 /**
- * A Worker that calls another one in its own isolate, so that nothing of the runtime's is between the calls: no
- * connection, no D1, no object. Every other request goes to that Worker as it comes, with the real bindings.
+ * A Worker that calls another one in its own isolate, as often as the header `repeat` says, so that nothing of the runtime's
+ * is between the calls: no connection, no D1, no object. A request without it goes to that Worker as it comes, with the
+ * real bindings.
  */
 export function driverOf(fetch: Fetch): { fetch: Fetch } {
   // Made once an isolate, as the platform's own bindings are: statements are kept by them.
   let bindings: Env | undefined;
   return {
     async fetch(request, env, execution) {
-      const { pathname, origin } = new URL(request.url);
-      if (pathname !== DRIVE_PATH) return fetch(request, env, execution);
-      bindings ??= memoised(env);
+      const { host: _, connection: __, repeat, ...headers } = Object.fromEntries(request.headers);
+      if (repeat === undefined) return fetch(request, env, execution);
+      const body = await request.text();
+      const call = { method: request.method, headers, ...(body !== "" && { body }) };
+      const known = bindings ?? memoised(env);
+      bindings = known;
       // Making a log line is the Worker's work; writing it is the platform's.
       console.log = () => {};
-      return run(await request.json(), origin, (each) => fetch(each, bindings ?? env, execution));
+      return run(Number(repeat), () => fetch(new Request(request.url, call), known, execution));
     },
   };
 }
 
 /** @returns the last response; all before it had its status and its length */
-async function run(
-  { call: { path, ...call }, times }: Drive,
-  origin: string,
-  fetch: (request: Request) => Promise<Response> | Response,
-): Promise<Response> {
+async function run(times: number, act: () => Promise<Response> | Response): Promise<Response> {
   let first: { status: number; bytes: number } | undefined;
   let last = new ArrayBuffer(0);
   for (let count = 0; count < times; count++) {
-    const response = await fetch(new Request(origin + path, call));
+    const response = await act();
     last = await response.arrayBuffer();
     first ??= { status: response.status, bytes: last.byteLength };
     if (response.status !== first.status || last.byteLength !== first.bytes) {
       throw new Error(`call ${count} was answered ${response.status}, the first one ${first.status}`);
     }
   }
-  return Response.json({ status: first?.status ?? 0, body: new TextDecoder().decode(last) });
+  return new Response(last, { status: first?.status ?? 500 });
 }
 
 /** Bindings that ask the platform once and then give the same result again. */

@@ -1,0 +1,104 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { note } from "../command-line.ts";
+import { startReceiver } from "./load.ts";
+import { nextCalls, OPERATIONS, type Operation } from "./operations.ts";
+import {
+  type Contestant,
+  callSide,
+  inRounds,
+  newContestant,
+  type Plan,
+  percentile,
+  summarize,
+  summaryTable,
+} from "./rounds.ts";
+import type { Side } from "./sides.ts";
+
+/** Applications of each kind. */
+const APPLICATIONS = 10;
+/** Clients that call at once. */
+const CLIENTS = 64;
+/** Fewer than three calls a client say nothing about the slowest in a hundred. */
+const CALLS = { trials: 1, trialCalls: 2 * CLIENTS, leastCalls: 3 * CLIENTS };
+export const FULL = { ...CALLS, unmeasuredCalls: 2 * CLIENTS, rounds: 15, seconds: 1, limitSeconds: 1260 };
+export const QUICK = { ...CALLS, unmeasuredCalls: CLIENTS, rounds: 3, seconds: 0.4, limitSeconds: 110 };
+/** A load generator busier than this has a share in the latencies it measures. */
+const BUSY_GENERATOR = 0.7;
+/** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
+const WEBHOOKS_SECONDS = 20;
+
+/** Runs all operations against the sides and checks every response. */
+export async function measureThroughput(sides: readonly Side[], plan: Plan & { unmeasuredCalls: number }) {
+  const { unmeasuredCalls } = plan;
+  const receiver = await startReceiver();
+
+  /**
+   * The side has not worked while the others did: what it remembered of applications is too old, its code is cold, its
+   * connections are closed. So each client makes some calls that are not measured first.
+   */
+  async function measure(operation: Operation, contestant: Contestant, calls: number) {
+    const { name, clients } = contestant;
+    const { needs } = operation;
+    const make = (count: number, made = operation) => callSide(contestant, CLIENTS, nextCalls(made, clients, count));
+    if (needs) await make(unmeasuredCalls + calls - clients.invitations.length, needs);
+    await make(unmeasuredCalls);
+    await awaitWebhooks(contestant);
+    const cpuBefore = contestant.cpuMilliseconds();
+    const { exchanges, seconds, busy } = await make(calls);
+    await awaitWebhooks(contestant);
+    // Of workerd, for one call and its webhook; NaN where that cannot be told.
+    const cpuMs = (contestant.cpuMilliseconds() - cpuBefore) / calls;
+    const times = exchanges.map(({ milliseconds }) => milliseconds);
+    const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(times, 0.5), percentile(times, 0.99)];
+    const figures = `${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
+    note(`  ${operation.name.padEnd(30)} ${name.padEnd(8)} ${figures}`);
+    return { calls, rps, p50Ms, p99Ms, cpuMs, generatorBusy: busy };
+  }
+
+  /** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
+  async function awaitWebhooks({ name, clients }: Contestant): Promise<void> {
+    const deadline = performance.now() + WEBHOOKS_SECONDS * 1000;
+    const missing = () => clients.webhooks - receiver.arrivals(name).size;
+    while (missing() > 0 && performance.now() < deadline) await wait(5);
+    if (missing() <= 0) return;
+    note(`${name}: ${missing()} webhooks did not come within ${WEBHOOKS_SECONDS} s`);
+    clients.webhooks -= missing();
+  }
+
+  const joined = sides.map((side) => newContestant(side, APPLICATIONS, receiver.url(side.name)));
+  try {
+    return await inRounds(plan, OPERATIONS, await Promise.all(joined), measure, ({ rps }) => rps);
+  } finally {
+    receiver.close();
+  }
+}
+
+/** Medians of each side, and the ratios of the rounds. */
+export function reportThroughput(measurements: Awaited<ReturnType<typeof measureThroughput>>) {
+  const operations = OPERATIONS.map(({ name }) => {
+    const of = (figure: "rps" | "p50Ms" | "p99Ms" | "cpuMs") => summarize(measurements, name, figure);
+    return { name, rps: of("rps"), p50Ms: of("p50Ms"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
+  });
+  const tables = [
+    summaryTable(
+      "requests a second",
+      operations.map(({ name, rps: summary }) => ({ name, summary })),
+    ),
+    summaryTable(
+      "p50, milliseconds",
+      operations.map(({ name, p50Ms: summary }) => ({ name, summary })),
+    ),
+    summaryTable(
+      "p99, milliseconds",
+      operations.map(({ name, p99Ms: summary }) => ({ name, summary })),
+    ),
+    summaryTable(
+      "CPU milliseconds a call",
+      operations.map(({ name, cpuMs: summary }) => ({ name, summary })),
+    ),
+  ];
+  const busy = Math.max(...measurements.map(({ generatorBusy }) => generatorBusy));
+  const warning = busy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
+  const generator = `The load generator was busy ${Math.round(busy * 100)}% of a measurement at most${warning}`;
+  return { text: [...tables, generator].join("\n\n"), operations };
+}
