@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
+import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
 import { createApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
@@ -102,8 +102,10 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
     (await homeDatabase().prepare("SELECT id FROM application").all()).results.length;
 
   const idleSweep = async (): Promise<Cost> => ({
-    ...COSTS.idleSweep,
-    d1RowsRead: COSTS.idleSweep.d1RowsRead + COSTS.idleSweepOfApplication.d1RowsRead * (await countApplications()),
+    ...BACKGROUND_COSTS.idleSweep,
+    d1RowsRead:
+      BACKGROUND_COSTS.idleSweep.d1RowsRead +
+      BACKGROUND_COSTS.idleSweepOfApplication.d1RowsRead * (await countApplications()),
   });
 
   it("a sweep that finds nothing reads a few rows, and a few of each application", async () => {
@@ -120,12 +122,12 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
     const cost = await measure(() => meter.sweep());
     const idle = await idleSweep();
     expect(cost).toEqual({
-      ...COSTS.manyExpiries,
+      ...COSTS["invitation expired, 20 at once"],
       invocations: idle.invocations,
-      d1RoundTrips: idle.d1RoundTrips + COSTS.manyExpiries.d1RoundTrips,
-      d1RowsRead: idle.d1RowsRead + COSTS.manyExpiries.d1RowsRead,
-      d1RowsWritten: idle.d1RowsWritten + COSTS.manyExpiries.d1RowsWritten,
-      objectCalls: idle.objectCalls + COSTS.manyExpiries.objectCalls,
+      d1RoundTrips: idle.d1RoundTrips + COSTS["invitation expired, 20 at once"].d1RoundTrips,
+      d1RowsRead: idle.d1RowsRead + COSTS["invitation expired, 20 at once"].d1RowsRead,
+      d1RowsWritten: idle.d1RowsWritten + COSTS["invitation expired, 20 at once"].d1RowsWritten,
+      objectCalls: idle.objectCalls + COSTS["invitation expired, 20 at once"].objectCalls,
     });
   });
 
@@ -135,30 +137,30 @@ describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => 
     await measure(() => meter.ring());
     await measure(() => times(MANY, (place) => badge(`device-${place}`)));
     vi.setSystemTime(Date.now() + 3_600_001);
-    expect(await measure(() => meter.ring())).toEqual(COSTS.alarm);
+    expect(await measure(() => meter.ring())).toEqual(BACKGROUND_COSTS.alarm);
   });
 });
 
 describe("what a request costs (contract sections 2 to 5)", () => {
   it("a badge: new, requested again, with new metadata, signing, listed", async () => {
     const { badge, sign, page, measure } = await open(WITH_WEBHOOK);
-    expect(await measure(() => badge("new"))).toEqual(COSTS.newBadgeWithWebhook);
-    expect(await measure(() => badge("new"))).toEqual(COSTS.existingBadge);
+    expect(await measure(() => badge("new"))).toEqual(COSTS["new badge, webhook URL set"]);
+    expect(await measure(() => badge("new"))).toEqual(COSTS["login (existing badge)"]);
     expect(await measure(() => badge("new", { userId: "alice", metadata: { os: "iOS" } }))).toEqual(
-      COSTS.newerMetadata,
+      COSTS["login with newer metadata"],
     );
     expect(await measure(() => sign("new"))).toEqual(COSTS.signature);
-    expect(await measure(() => page())).toEqual(COSTS.pageOf100);
+    expect(await measure(() => page())).toEqual(COSTS["page of 100"]);
   });
 
   it("a new badge of an application that does not subscribe to events", async () => {
     const { badge, measure } = await open();
-    expect(await measure(() => badge("new"))).toEqual(COSTS.newBadge);
+    expect(await measure(() => badge("new"))).toEqual(COSTS["new badge, none set"]);
   });
 
   it("badges issued together write as many D1 rows each, and fewer rows of the object", async () => {
     const { badge, measure } = await open();
-    const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS.newBadge;
+    const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS["new badge, none set"];
     const together = await measure(() => times(MANY, (place) => badge(`device-${place}`)));
     expect(together).toMatchObject({ d1RowsWritten: MANY * d1RowsWritten, objectCalls: MANY * objectCalls });
     // The highest numbers seen are one row a group, however many badges it has.
@@ -172,18 +174,18 @@ describe("what a request costs (contract sections 2 to 5)", () => {
     const create = async () => {
       id = await invite();
     };
-    expect(await measure(create)).toEqual(COSTS.createInvitation);
+    expect(await measure(create)).toEqual(COSTS["invitation created"]);
     const claim = () => badge("guest", { userId: "guest", invitationToken: id });
-    expect(await measure(claim)).toEqual(COSTS.claimInvitation);
+    expect(await measure(claim)).toEqual(COSTS["invitation claimed"]);
     await measure(create);
-    expect(await measure(() => revoke(id))).toEqual(COSTS.revokeInvitation);
+    expect(await measure(() => revoke(id))).toEqual(COSTS["invitation revoked"]);
   });
 });
 
 describe("what a webhook costs (contract section 8)", () => {
   it.each([
-    { status: 204, one: COSTS.delivery, many: COSTS.manyDeliveries },
-    { status: 500, one: COSTS.failedAttempt, many: COSTS.manyFailedAttempts },
+    { status: 204, one: COSTS["delivery, alone in its batch"], many: COSTS["delivery, 20 a batch"] },
+    { status: 500, one: COSTS["failed attempt, alone"], many: COSTS["failed attempt, 20 a batch"] },
   ])("answered with $status: one in a batch, and some in a batch", async ({ status, one, many }) => {
     for (const [count, cost] of [[1, one] as const, [MANY, many] as const]) {
       const { badge, meter, measure } = await open(WITH_WEBHOOK);

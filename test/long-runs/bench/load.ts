@@ -6,7 +6,7 @@ import { z } from "zod";
 
 /** One HTTP call, ready to be sent. */
 export interface Call {
-  method: "GET" | "POST" | "PATCH";
+  method: "GET" | "POST";
   path: string;
   headers: Record<string, string>;
   body?: string;
@@ -34,7 +34,7 @@ export interface Pace {
   clients: number;
   /** Calls that become due in a second, whatever the server does; if not given, each is due when a connection is free. */
   rate?: number;
-  /** How long a client waits for a response. */
+  /** After which a client gives up. */
   timeoutMilliseconds?: number;
 }
 
@@ -82,7 +82,6 @@ const agent = new Agent({ keepAlive: true, maxFreeSockets: 1024, scheduling: "fi
 
 const noResponse = (why: string): HttpResponse => ({ status: 0, body: why, retryAfter: null });
 
-/** @param timeoutMilliseconds after which the client gives up */
 async function sendCall(port: number, call: Call, timeoutMilliseconds = 60_000): Promise<HttpResponse> {
   const signal = AbortSignal.timeout(timeoutMilliseconds);
   const sent = request({ agent, host: "127.0.0.1", port, signal, ...call });
@@ -102,15 +101,10 @@ async function sendCall(port: number, call: Call, timeoutMilliseconds = 60_000):
 
 /** @returns what is wrong with the responses, in words */
 export async function faultsOf(exchanges: readonly Exchange[]): Promise<string[]> {
-  const faults: string[] = [];
-  for (const { call, check, response } of exchanges) {
-    try {
-      await check(response);
-    } catch (error) {
-      faults.push(`${call.path}: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
-  return faults;
+  const checks = await Promise.allSettled(exchanges.map(async ({ check, response }) => check(response)));
+  return checks.flatMap((result, place) =>
+    result.status === "rejected" ? [`${exchanges[place]?.call.path}: ${result.reason}`] : [],
+  );
 }
 
 /** The peer's events have no ID. */

@@ -7,22 +7,14 @@ import { LEGEND } from "./rounds.ts";
 import { withSides } from "./sides.ts";
 import { FULL, measureThroughput, QUICK, reportThroughput } from "./throughput.ts";
 
-const DESCRIPTION = `Measures what the service's own code costs, and what its design gains.
+const DESCRIPTION = `Measures the service beside the floor, the smallest hand-written Worker that makes
+the same platform calls by the same SQL; the floor once more (the twin: what it
+differs is noise); and a peer, the design most people would write for new badges
+and logins: Hono and D1, a counter row, webhooks sent after the response.
 
-Workers run on the same runtime, each in a process of its own with a D1 of its
-own on disk, built alike, and serve the same calls of 64 clients:
-
-  service  src/worker/index.ts, built as for a deployment
-  floor    the smallest hand-written Worker that makes the same platform calls
-           by the same SQL; its allocator and deliveries are the service's
-  twin     the floor once more: floor against floor is what noise looks like
-  peer     the design most people would write, new badges and logins alone:
-           Hono and D1, a counter row, webhooks sent after the response
-
-Every round measures every operation on every side. With --own-cost, service and
-floor are called in their own isolates, with D1 and rate limits memoised and log
-lines discarded: what is left is the CPU time of the Worker's code, of WebCrypto
-and of the runtime's requests and responses.
+All are built alike, run in processes of their own and serve the same calls of 64
+clients. With --own-cost, service and floor are called in their own isolates, with
+D1 and rate limits memoised and log lines discarded.
 
 docs/performance.md says how to read the figures, and what --json writes.`;
 

@@ -44,7 +44,10 @@ function oneOf<T>(items: readonly T[] = [], place: number): T {
 
 export interface Operation {
   name: string;
-  sides: readonly SideName[];
+  /** If others serve it than service, floor and twin. */
+  sides?: readonly SideName[];
+  /** Of one measurement, if not as many as of others. */
+  calls?: number;
   /** Makes the invitations that this one uses up. */
   needs?: Operation;
   /** The next call of these clients. */
@@ -91,7 +94,7 @@ const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
 const EXPIRES_IN_MILLISECONDS = 24 * 3600 * 1000;
 
 const SERVICE_ONLY = ["service"] as const;
-const COMPARED = ["service", "floor", "twin"] as const;
+export const COMPARED: readonly SideName[] = ["service", "floor", "twin"];
 /** The peer serves the calls in which its design differs. */
 const WITH_PEER = [...COMPARED, "peer"] as const;
 
@@ -125,7 +128,6 @@ export const existing: Operation = {
 
 export const sign: Operation = {
   name: "sign",
-  sides: COMPARED,
   next(clients) {
     const { udid, badgeId, publicKey } = oneOf(clients.devices, clients.counter++);
     const call = post("/v1/badge/sign", clients.first, udid, { base64: CLIENT_SIGNATURE });
@@ -150,7 +152,6 @@ export const pageOf100 = pageOf("page of 100", "badges", 100);
 
 const invite: Operation = {
   name: "create an invitation",
-  sides: COMPARED,
   next(clients) {
     const expiresAt = new Date(Date.now() + EXPIRES_IN_MILLISECONDS).toISOString();
     const call = post("/v1/invitation", clients.first, `server-${clients.counter++}`, { expiresAt });
@@ -163,7 +164,6 @@ const invite: Operation = {
 
 const claim: Operation = {
   name: "claim an invitation",
-  sides: COMPARED,
   needs: invite,
   next(clients) {
     const { id: invitationToken, badgeId } = oneOf(clients.invitations.splice(0, 1), 0);

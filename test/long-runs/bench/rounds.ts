@@ -1,6 +1,6 @@
 import { note, table } from "../command-line.ts";
 import { type Expectation, faultsOf, send } from "./load.ts";
-import { type Applications, Clients, type Operation } from "./operations.ts";
+import { type Applications, Clients, COMPARED, type Operation } from "./operations.ts";
 import { makeApplication, type Side, type SideName } from "./sides.ts";
 
 /** A side, and the clients that call it. */
@@ -29,15 +29,13 @@ export async function callSide({ name, port }: Side, clients: number, expectatio
 }
 
 export interface Plan {
-  /** Rounds before those that count: they warm up, and the last tells how many calls fill the time. */
-  trials: number;
-  trialCalls: number;
   rounds: number;
-  /** No further round is begun that would end after this; one is always run. */
+  /** No further round is begun that would end after this; one is always run, and the warm-up is not counted. */
   limitSeconds: number;
-  /** About how long the floor is given calls in one measurement; the other sides get as many calls. */
-  seconds: number;
-  leastCalls: number;
+  /** Of each side before the first round: the runtime's compiler has seen each call often enough by then. */
+  warmUpCalls: number;
+  /** Of a measurement, for operations that name no number of their own. */
+  calls: number;
 }
 
 /** These figures of one side, one operation, one round. */
@@ -46,33 +44,27 @@ export type Measurement<Figures> = Figures & { operation: string; side: SideName
 /**
  * Measures each operation once a round, on each side that serves it. Within a round the sides follow each other directly,
  * and who is first rotates: what disturbs the machine for a while disturbs all of them.
- *
- * @param rateOf calls a second
  */
 export async function inRounds<Figures>(
   plan: Plan,
   operations: readonly Operation[],
   all: readonly Contestant[],
   measure: (operation: Operation, contestant: Contestant, calls: number) => Promise<Figures>,
-  rateOf: (figures: Figures) => number,
 ): Promise<Measurement<Figures>[]> {
   const measurements: Measurement<Figures>[] = [];
-  const rates = new Map<string, number>();
-  const startedAt = performance.now();
-  for (let round = -plan.trials; round < plan.rounds; round++) {
+  let startedAt = 0;
+  for (let round = -1; round < plan.rounds; round++) {
+    if (round === 0) startedAt = performance.now();
     const elapsedSeconds = (performance.now() - startedAt) / 1000;
-    if (round > 0 && elapsedSeconds * (1 + 1 / (round + plan.trials)) > plan.limitSeconds) break;
+    if (round > 0 && elapsedSeconds * (1 + 1 / round) > plan.limitSeconds) break;
     if (round % Math.ceil(plan.rounds / 15) === 0) note(`round ${round + 1} of ${plan.rounds}`);
     for (const [place, operation] of operations.entries()) {
-      const { name, sides } = operation;
+      const { name, sides = COMPARED, calls = plan.calls } = operation;
       const contestants = all.filter((contestant) => sides.includes(contestant.name));
-      const filling = Math.max(plan.leastCalls, Math.round((rates.get(name) ?? 0) * plan.seconds));
-      for (let turn = 0; turn < contestants.length; turn++) {
-        const contestant = contestants[(plan.trials + round + place + turn) % contestants.length];
-        if (!contestant) continue;
-        const figures = await measure(operation, contestant, round < 0 ? plan.trialCalls : filling);
+      const start = (1 + round + place) % contestants.length;
+      for (const contestant of [...contestants.slice(start), ...contestants.slice(0, start)]) {
+        const figures = await measure(operation, contestant, round < 0 ? plan.warmUpCalls : calls);
         if (round >= 0) measurements.push({ operation: name, side: contestant.name, round, ...figures });
-        else if (contestant.name === "floor" || sides.length === 1) rates.set(name, rateOf(figures));
       }
     }
   }
@@ -86,32 +78,22 @@ export function percentile(values: readonly number[], share: number): number {
   return inOrder(values)[Math.max(0, Math.ceil(share * values.length) - 1)] ?? Number.NaN;
 }
 
-/** One side's figure as a multiple of another's, by rounds. */
-interface Ratio {
-  median: number;
-  /** 95 % confidence interval of the median. */
-  interval: [least: number, most: number];
-  /** Smallest and largest of a single round. */
-  spread: [least: number, most: number];
-  /** Whether the interval overlaps that of the floor against itself: then the two cannot be told apart. */
-  isTie: boolean;
-}
+type Ratio = ReturnType<typeof compare>;
 
 /**
- * Round by round, because what disturbs the machine disturbs both sides of a round. The 95 % confidence interval of their
- * median makes no assumption about the distribution: it is two of the ratios, chosen by their ranks (normal approximation
- * of the binomial distribution). Of fewer than eight it is all of them.
+ * One side's figure as a multiple of another's, round by round, because what disturbs the machine disturbs both sides of a
+ * round. The 95 % confidence interval of the median makes no assumption about the distribution: it is two of the ratios,
+ * chosen by their ranks (normal approximation of the binomial distribution). Of fewer than eight it is all of them.
  *
- * @param ours a figure of each round, as many as `theirs`
+ * @param noise interval of the floor against itself: if both overlap, the sides cannot be told apart
  */
-function compare(ours: readonly number[], theirs: readonly number[], noise?: Ratio): Ratio {
+function compare(ours: readonly number[], theirs: readonly number[], noise: readonly number[] = [1]) {
   const ratios = inOrder(ours.map((own, round) => own / (theirs[round] ?? Number.NaN)));
   const { length } = ratios;
   const at = (place: number) => ratios[place] ?? Number.NaN;
   const below = Math.max(0, Math.floor(length / 2 - (1.96 * Math.sqrt(length)) / 2));
-  const interval: Ratio["interval"] = [at(below), at(length - 1 - below)];
-  const [least, most] = noise?.interval ?? [1, 1];
-  const isTie = interval[0] <= most && least <= interval[1];
+  const interval = [at(below), at(length - 1 - below)];
+  const isTie = at(below) <= Math.max(...noise) && Math.min(...noise) <= at(length - 1 - below);
   return { median: percentile(ratios, 0.5), interval, spread: [at(0), at(length - 1)], isTie };
 }
 
@@ -133,23 +115,21 @@ export function summarize<Figure extends string>(
   const noise = compare(all("twin"), all("floor"));
   return {
     ...{ service: of("service"), floor: of("floor"), twin: of("twin"), peer: of("peer"), noise },
-    toFloor: compare(all("service"), all("floor"), noise),
-    toPeer: compare(all("service"), all("peer"), noise),
+    toFloor: compare(all("service"), all("floor"), noise.interval),
+    toPeer: compare(all("service"), all("peer"), noise.interval),
   };
 }
 
 const shown = ({ median, interval, isTie }: Ratio): string =>
   `${isTie ? "= " : ""}${median.toFixed(2)} (${interval.map((bound) => bound.toFixed(2)).join("-")})`;
 
-export function summaryTable(
-  title: string,
-  rows: readonly { name: string; summary: ReturnType<typeof summarize> }[],
-): string {
+type Row = readonly [name: string, summary: ReturnType<typeof summarize>];
+
+export function summaryTable(title: string, rows: readonly Row[]): string {
   const head = [title, "service", "floor", "peer", "service/floor", "floor/floor", "service/peer"];
-  const cells = rows.map(({ name, summary: { service, floor, peer, toFloor, noise, toPeer } }) => [
-    ...[name, ...[service, floor, peer].map((figure) => figure.toFixed(1))],
-    ...[toFloor, noise, toPeer].map(shown),
-  ]);
+  const cells = rows.map(([name, { service, floor, peer, toFloor, noise, toPeer }]) => {
+    return [name, ...[service, floor, peer].map((figure) => figure.toFixed(1)), ...[toFloor, noise, toPeer].map(shown)];
+  });
   return table(head, cells).replaceAll(/NaN( \(NaN-NaN\))?/g, (text) => "-".padStart(text.length));
 }
 

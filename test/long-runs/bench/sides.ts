@@ -15,15 +15,15 @@ import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { note } from "../command-line.ts";
 
-const WORKERS = "test/long-runs/bench/workers";
+const WORKERS = join(PROJECT, "test/long-runs/bench/workers");
 
-/** Where the Worker of each side is, and the same Worker with a driver that calls it in its own isolate. */
+/** Where the Worker of each side is. */
 const ENTRIES = {
-  service: { alone: "src/worker/index.ts", driven: `${WORKERS}/own-cost-service.ts` },
-  floor: { alone: `${WORKERS}/floor.ts`, driven: `${WORKERS}/own-cost-floor.ts` },
+  service: join(PROJECT, "src/worker/index.ts"),
+  floor: join(WORKERS, "floor.ts"),
   /** The floor a second time: what it differs from the floor is noise. */
-  twin: { alone: `${WORKERS}/floor.ts`, driven: `${WORKERS}/own-cost-floor.ts` },
-  peer: { alone: `${WORKERS}/peer.ts`, driven: null },
+  twin: join(WORKERS, "floor.ts"),
+  peer: join(WORKERS, "peer.ts"),
 };
 
 export type SideName = keyof typeof ENTRIES;
@@ -35,6 +35,7 @@ const UNREACHED_LIMIT = 1_000_000_000;
 export type Side = Awaited<ReturnType<typeof start>>;
 
 interface Running {
+  /** Whether a driver calls it in its own isolate (workers/own-cost-driver.ts). */
   isDriven?: boolean;
   /** With an inspector, which makes it slower. */
   inspects?: boolean;
@@ -69,9 +70,13 @@ export async function withSides(
 
 /** Builds a side's Worker as the service is deployed, and starts it with the bindings of wrangler.toml and with its tables. */
 async function start(name: SideName, directory: string, running: Running, started: Miniflare[]) {
-  const entry = (running.isDriven && ENTRIES[name].driven) || ENTRIES[name].alone;
   // wrangler insists on the folder of static assets, whether it has files or not.
   for (const folder of [join(PROJECT, "dist/assets"), directory]) mkdirSync(folder, { recursive: true });
+  const driven = join(directory, "driven.ts");
+  const [worker, driver] = [ENTRIES[name], join(WORKERS, "own-cost-driver.ts")].map((path) => JSON.stringify(path));
+  const imports = `import worker from ${worker};\nimport { driverOf } from ${driver};\n`;
+  writeFileSync(driven, `${imports}export * from ${worker};\nexport default driverOf(worker.fetch);\n`);
+  const entry = running.isDriven ? driven : ENTRIES[name];
   const rootPath = join(directory, "worker");
   await runWrangler(["deploy", entry, "--dry-run", "--outdir", rootPath, "--config", WRANGLER_CONFIG, "--env", ""]);
 
@@ -107,7 +112,7 @@ async function start(name: SideName, directory: string, running: Running, starte
     { number: 1, place: null, database: new Database(await miniflare.getD1Database("DB")) },
     { number: 2, place: null, database: new Database(await miniflare.getD1Database("DB_2")) },
   ]);
-  const peerTables = wrangler.unstable_splitSqlQuery(readFileSync(join(PROJECT, WORKERS, "peer.sql"), "utf8"));
+  const peerTables = wrangler.unstable_splitSqlQuery(readFileSync(join(WORKERS, "peer.sql"), "utf8"));
   await homes.everywhere(({ database }) =>
     database.run(async (orm, d1) => {
       await migrateLocally(d1, wrangler);

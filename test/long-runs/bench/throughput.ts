@@ -19,9 +19,8 @@ const APPLICATIONS = 10;
 /** Clients that call at once. */
 const CLIENTS = 64;
 /** Fewer than three calls a client say nothing about the slowest in a hundred. */
-const CALLS = { trials: 1, trialCalls: 2 * CLIENTS, leastCalls: 3 * CLIENTS };
-export const FULL = { ...CALLS, unmeasuredCalls: 2 * CLIENTS, rounds: 15, seconds: 1, limitSeconds: 1260 };
-export const QUICK = { ...CALLS, unmeasuredCalls: CLIENTS, rounds: 3, seconds: 0.4, limitSeconds: 110 };
+export const FULL = { rounds: 15, limitSeconds: 1200, warmUpCalls: 128, calls: 512, unmeasuredCalls: 128 };
+export const QUICK = { rounds: 3, limitSeconds: 80, warmUpCalls: 128, calls: 192, unmeasuredCalls: 64 };
 /** A load generator busier than this has a share in the latencies it measures. */
 const BUSY_GENERATOR = 0.7;
 /** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
@@ -67,36 +66,24 @@ export async function measureThroughput(sides: readonly Side[], plan: Plan & { u
 
   const joined = sides.map((side) => newContestant(side, APPLICATIONS, receiver.url(side.name)));
   try {
-    return await inRounds(plan, OPERATIONS, await Promise.all(joined), measure, ({ rps }) => rps);
+    return await inRounds(plan, OPERATIONS, await Promise.all(joined), measure);
   } finally {
     receiver.close();
   }
 }
 
+const FIGURES = ["rps", "p50Ms", "p99Ms", "cpuMs"] as const;
+
 /** Medians of each side, and the ratios of the rounds. */
 export function reportThroughput(measurements: Awaited<ReturnType<typeof measureThroughput>>) {
   const operations = OPERATIONS.map(({ name }) => {
-    const of = (figure: "rps" | "p50Ms" | "p99Ms" | "cpuMs") => summarize(measurements, name, figure);
+    const of = (figure: (typeof FIGURES)[number]) => summarize(measurements, name, figure);
     return { name, rps: of("rps"), p50Ms: of("p50Ms"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
   });
-  const tables = [
-    summaryTable(
-      "requests a second",
-      operations.map(({ name, rps: summary }) => ({ name, summary })),
-    ),
-    summaryTable(
-      "p50, milliseconds",
-      operations.map(({ name, p50Ms: summary }) => ({ name, summary })),
-    ),
-    summaryTable(
-      "p99, milliseconds",
-      operations.map(({ name, p99Ms: summary }) => ({ name, summary })),
-    ),
-    summaryTable(
-      "CPU milliseconds a call",
-      operations.map(({ name, cpuMs: summary }) => ({ name, summary })),
-    ),
-  ];
+  const tables = FIGURES.map((figure) => {
+    const rows = operations.map((operation) => [operation.name, operation[figure]] as const);
+    return summaryTable(figure, rows);
+  });
   const busy = Math.max(...measurements.map(({ generatorBusy }) => generatorBusy));
   const warning = busy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
   const generator = `The load generator was busy ${Math.round(busy * 100)}% of a measurement at most${warning}`;

@@ -34,32 +34,35 @@ function cost(
 export const MANY = 20;
 
 /**
- * Every operation, counted in a warm isolate that knows the application: test/storage/costs.test.ts asserts each of
- * these integers on a real D1, a real object and its storage. docs/scale.md and the model multiply them; nothing is estimated.
+ * What somebody's call causes, by the names that docs/scale.md has, counted in a warm isolate that knows the application:
+ * test/storage/costs.test.ts asserts each of these integers on a real D1, a real object and its storage. Nothing is estimated.
  * Each has [starts, log lines], [calls of D1, rows read, rows written], the same of the object, and queue operations.
  */
 export const COSTS = {
-  newBadgeWithWebhook: cost([1, 1], [2, 21, 7], [1, 24, 4], 1),
-  newBadge: cost([1, 1], [2, 19, 5], [1, 24, 4]),
-  existingBadge: cost([1, 1], [1, 7, 0]),
-  newerMetadata: cost([1, 1], [2, 9, 2]),
+  "new badge, webhook URL set": cost([1, 1], [2, 21, 7], [1, 24, 4], 1),
+  "new badge, none set": cost([1, 1], [2, 19, 5], [1, 24, 4]),
+  "login (existing badge)": cost([1, 1], [1, 7, 0]),
+  "login with newer metadata": cost([1, 1], [2, 9, 2]),
   signature: cost([1, 1], [1, 5, 0]),
-  pageOf100: cost([1, 1], [1, 101, 0]),
-  createInvitation: cost([1, 1], [1, 6, 5], [1, 24, 4]),
+  "page of 100": cost([1, 1], [1, 101, 0]),
+  "invitation created": cost([1, 1], [1, 6, 5], [1, 24, 4]),
   /** By an application with a webhook URL. */
-  claimInvitation: cost([1, 1], [2, 30, 8], [1, 3, 2], 1),
-  revokeInvitation: cost([1, 1], [4, 15, 4], [1, 2, 4]),
-  /** One batch of one message, and one batch of `MANY`. */
-  delivery: cost([1, 1], [2, 20, 2], [0, 0, 0], 2),
-  manyDeliveries: cost([1, 20], [2, 286, 40], [0, 0, 0], 40),
+  "invitation claimed": cost([1, 1], [2, 30, 8], [1, 3, 2], 1),
+  "invitation revoked": cost([1, 1], [4, 15, 4], [1, 2, 4]),
+  /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
+  "invitation expired, 20 at once": cost([0, 1], [2, 363, 80], [1, 40, 80]),
+  "delivery, alone in its batch": cost([1, 1], [2, 20, 2], [0, 0, 0], 2),
+  "delivery, 20 a batch": cost([1, 20], [2, 286, 40], [0, 0, 0], 40),
   /** The first failed attempt of an endpoint that was well; it sends the wake-up of the next one. */
-  failedAttempt: cost([1, 1], [2, 24, 4], [0, 0, 0], 3),
-  manyFailedAttempts: cost([1, 20], [2, 290, 61], [0, 0, 0], 60),
+  "failed attempt, alone": cost([1, 1], [2, 24, 4], [0, 0, 0], 3),
+  "failed attempt, 20 a batch": cost([1, 20], [2, 290, 61], [0, 0, 0], 60),
+};
+
+/** What nobody's call causes. */
+export const BACKGROUND_COSTS = {
   /** A sweep that finds nothing to do: so much, and for each application so much more. */
   idleSweep: cost([1, 0], [11, 34, 1], [2, 0, 0]),
   idleSweepOfApplication: cost([0, 0], [0, 10, 0]),
-  /** What `MANY` invitations of one application that ended add to a sweep: expired, and their numbers given back. */
-  manyExpiries: cost([0, 1], [2, 363, 80], [1, 40, 80]),
   /** The object's alarm, an hour after it was set, with `MANY` leases that came meanwhile. */
   alarm: cost([0, 0], [0, 0, 0], [1, 46, 1]),
-} satisfies Record<string, Cost>;
+};

@@ -4,9 +4,9 @@
  */
 
 /**
- * The trips that a call makes one after the other. `before`: when every query went to the primary, and the application's
- * object was on one of the two sides. `nearCopy`: beside a copy of D1, to that copy, and to the primary or the object, which
- * is beside it; test/badges/near-trips.test.ts counts these. `nearPrimary`: where the primary is nearer than any copy.
+ * Trips that a call makes one after the other. `before`: when every query went to the primary, and the application's object
+ * was on one of the two sides. `nearCopy`: to a copy of D1 beside the phone, and to the primary or the object beside it, as
+ * test/badges/near-trips.test.ts counts them. `nearPrimary`: where the primary is nearer than any copy.
  */
 export const CALLS = [
   { name: "login, with a bookmark", before: 1, nearCopy: { copy: 1, far: 0 }, nearPrimary: 1 },
@@ -37,16 +37,13 @@ const PLACES: { name: string; primary: number; copy?: number }[] = [
 
 /** A table in Markdown: a row for each call, a column for each place, before → now. */
 export function latencyTable(): string {
-  const rows = CALLS.map(({ name, before, nearCopy, nearPrimary }) => [
-    name,
-    ...PLACES.map(({ primary, copy }) => {
+  const head = `| ms | ${PLACES.map(({ name }) => name).join(" | ")} |\n| --- |${" ---: |".repeat(PLACES.length)}\n`;
+  const rows = CALLS.map(({ name, before, nearCopy, nearPrimary }) => {
+    const cells = PLACES.map(({ primary, copy }) => {
       const now = copy === undefined ? nearPrimary * primary : nearCopy.copy * copy + nearCopy.far * primary;
       return `${EDGE_MILLISECONDS + before * primary} → ${EDGE_MILLISECONDS + now}`;
-    }),
-  ]);
-  const head = [
-    ["ms", ...PLACES.map(({ name }) => name)],
-    ["---", ...PLACES.map(() => "---:")],
-  ];
-  return [...head, ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+    });
+    return `| ${name} | ${cells.join(" | ")} |\n`;
+  });
+  return head + rows.join("");
 }

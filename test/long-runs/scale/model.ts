@@ -1,6 +1,6 @@
 import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS } from "../../../src/shared/limits.ts";
 import { BYTES } from "./bytes.ts";
-import { COSTS, type Cost, MANY } from "./cost.ts";
+import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "./cost.ts";
 import * as prices from "./prices.ts";
 
 /** What the model can be asked, each with its default and its description. */
@@ -38,14 +38,14 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
   const near = Math.ceil(nearShare);
   const reads = 1 - nearShare;
   return [
-    { cost: COSTS.newBadgeWithWebhook, perDevice: newShare, near, writes: 1, messages: 1 },
-    { cost: COSTS.delivery, perDevice: newShare + invitationsPerMonth, writes: 2 },
-    { cost: COSTS.existingBadge, perDevice: loginsPerDay * WORKING_DAYS, near, reads },
+    { cost: COSTS["new badge, webhook URL set"], perDevice: newShare, near, writes: 1, messages: 1 },
+    { cost: COSTS["delivery, alone in its batch"], perDevice: newShare + invitationsPerMonth, writes: 2 },
+    { cost: COSTS["login (existing badge)"], perDevice: loginsPerDay * WORKING_DAYS, near, reads },
     { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
     // An application reads its whole list once a day.
-    { cost: COSTS.pageOf100, perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
-    { cost: COSTS.createInvitation, perDevice: invitationsPerMonth, writes: 1 },
-    { cost: COSTS.claimInvitation, perDevice: invitationsPerMonth, near, writes: 1, messages: 1 },
+    { cost: COSTS["page of 100"], perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
+    { cost: COSTS["invitation created"], perDevice: invitationsPerMonth, writes: 1 },
+    { cost: COSTS["invitation claimed"], perDevice: invitationsPerMonth, near, writes: 1, messages: 1 },
   ];
 }
 
@@ -61,7 +61,7 @@ export function loadOf(devices: number, parameters: Parameters) {
   const badges = devices * (isRollOut ? newShare : 1 + newShare * 12 * years) + invitations;
   const events = (devices * (newShare + invitationsPerMonth) * EVENT_RETENTION_DAYS) / DAYS_A_MONTH;
   return {
-    requests: sum(({ cost }) => (cost === COSTS.delivery ? 0 : 1)),
+    requests: sum(({ cost }) => (cost === COSTS["delivery, alone in its batch"] ? 0 : 1)),
     near: sum(({ near = 0 }) => near),
     reads: sum(({ reads = 0 }) => reads),
     writes: sum(({ writes = 0 }) => writes),
@@ -111,9 +111,9 @@ export function model(parameters: Parameters) {
   const operations = kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const);
   // The sweep of each home, and the alarm of the object that looks at each lease.
   const others = [
-    [COSTS.idleSweep, MINUTES_A_MONTH * homes],
-    [COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
-    [COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
+    [BACKGROUND_COSTS.idleSweep, MINUTES_A_MONTH * homes],
+    [BACKGROUND_COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
+    [BACKGROUND_COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
   ] as const;
   return {
     ...loadOf(devices, parameters),

@@ -1,26 +1,8 @@
 import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
-import { COSTS, type Cost, MANY } from "./cost.ts";
+import { COSTS, MANY } from "./cost.ts";
 import { limitsOf, model, type Parameters } from "./model.ts";
 import { billOf, GIGABYTES, PLAN_DOLLARS, storageDollars, total } from "./prices.ts";
-
-/** `operations`: how many of them the cost is of. */
-const PRICED: readonly [name: string, cost: Cost, operations?: number][] = [
-  ["new badge, webhook URL set", COSTS.newBadgeWithWebhook],
-  ["new badge, none set", COSTS.newBadge],
-  ["login (existing badge)", COSTS.existingBadge],
-  ["login with newer metadata", COSTS.newerMetadata],
-  ["signature", COSTS.signature],
-  ["page of 100", COSTS.pageOf100],
-  ["invitation created", COSTS.createInvitation],
-  ["invitation claimed", COSTS.claimInvitation],
-  ["invitation revoked", COSTS.revokeInvitation],
-  [`invitation expired, ${MANY} at once`, COSTS.manyExpiries, MANY],
-  ["delivery, alone in its batch", COSTS.delivery],
-  [`delivery, ${MANY} a batch`, COSTS.manyDeliveries, MANY],
-  ["failed attempt, alone", COSTS.failedAttempt],
-  [`failed attempt, ${MANY} a batch`, COSTS.manyFailedAttempts, MANY],
-];
 
 const STORED: readonly [name: string, bytes: number][] = [
   ["badge", BYTES.badge],
@@ -34,8 +16,8 @@ const whole = (...counts: number[]): string =>
 
 /** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */
 export function report(parameters: Parameters): string {
-  const priced = PRICED.map(([name, cost, operations = 1]) => {
-    const bill = billOf([[cost, 1e6 / operations]], false);
+  const priced = Object.entries(COSTS).map(([name, cost]) => {
+    const bill = billOf([[cost, 1e6 / (name.includes(`, ${MANY} a`) ? MANY : 1)]], false);
     const { worker, d1, object, queue, logs } = bill;
     return [name, ...[worker, d1, object, queue, logs, total(bill)].map((part) => part.toFixed(2))];
   });

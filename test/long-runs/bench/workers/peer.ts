@@ -6,61 +6,55 @@
  * It promises less: numbers in sequence, secrets as plain text, a webhook that is lost with its request.
  */
 import { Hono } from "hono";
-import { type Application, findApplication } from "./floor.ts";
+import { findApplication } from "./floor.ts";
 
 /** Nobody calls it: it is in the configuration by which all sides are built. */
 export { Allocator } from "./floor.ts";
 
-interface PeerRow {
+interface Issued {
+  number: number;
   secret: string;
-  webhook_url: string | null;
+  url: string | null;
 }
-
-const rows = new WeakMap<Application, PeerRow>();
 
 const COUNT = "UPDATE peer_application SET next = next + 1 WHERE id = ?";
 const ISSUE = `INSERT INTO peer_badge (number, application_id, udid, user_id, metadata, created_at)
-  SELECT next - 1, ?1, ?2, ?3, ?4, ?5 FROM peer_application WHERE id = ?1 RETURNING number`;
+  SELECT next - 1, ?1, ?2, ?3, ?4, ?5 FROM peer_application WHERE id = ?1
+  RETURNING number, (SELECT secret FROM peer_application WHERE id = ?1) AS secret,
+    (SELECT webhook_url FROM peer_application WHERE id = ?1) AS url`;
 
 const app = new Hono<{ Bindings: Env }>();
 
 app.post("/v1/badge", async (c) => {
   const { DB, DEVICE_LIMIT, CLIENT_IP_LIMIT } = c.env;
-  const application = await findApplication(c.env, c.req.header("applicationid") ?? "");
-  const { id, signingKey } = application;
-  const select = DB.prepare("SELECT secret, webhook_url FROM peer_application WHERE id = ?").bind(id);
-  const known = rows.get(application) ?? (await select.first<PeerRow>());
+  const { id, signingKey } = await findApplication(c.env, c.req.header("applicationid") ?? "");
   const udid = c.req.header("udid");
-  if (!known || !udid) return c.json({ error: "INVALID_CREDENTIALS" }, 401);
-  rows.set(application, known);
   const limits = await Promise.all([
     DEVICE_LIMIT.limit({ key: `${id}:${udid}` }),
     CLIENT_IP_LIMIT.limit({ key: `${id}:${c.req.header("cf-connecting-ip")}` }),
   ]);
   if (limits.some(({ success }) => !success)) return c.json({ error: "RATE_LIMITED" }, 429);
   const { userId, metadata } = await c.req.json<{ userId?: string; metadata?: object }>();
-  if (!userId) return c.json({ error: "UNDEFINED_USERID" }, 422);
+  if (!udid || !userId) return c.json({ error: "UNDEFINED_USERID" }, 422);
   const lookUp = "SELECT number FROM peer_badge WHERE application_id = ? AND udid = ? AND user_id = ?";
-  const existing = await DB.prepare(lookUp).bind(id, udid, userId).first<{ number: number }>();
-  if (existing) return c.json({ badgeId: String(existing.number) }, 200);
+  const existing = await DB.prepare(lookUp).bind(id, udid, userId).first("number");
+  if (existing) return c.json({ badgeId: String(existing) }, 200);
   const values = [id, udid, userId, metadata ? JSON.stringify(metadata) : null, Date.now()];
-  const [, issued] = await DB.batch<{ number: number }>([
-    DB.prepare(COUNT).bind(id),
-    DB.prepare(ISSUE).bind(...values),
-  ]);
-  const badgeId = String(issued?.results[0]?.number);
-  c.executionCtx.waitUntil(sendWebhook(known, { id: badgeId, userId, metadata }));
+  const [, issued] = await DB.batch<Issued>([DB.prepare(COUNT).bind(id), DB.prepare(ISSUE).bind(...values)]);
+  const [badge] = issued?.results ?? [];
+  if (!badge) return c.json({ error: "UNKNOWN_APPLICATION" }, 404);
+  const badgeId = String(badge.number);
+  c.executionCtx.waitUntil(sendWebhook(badge, { id: badgeId, userId, metadata }));
   return c.json({ badgeId, publicKey: signingKey.publicKey }, 201);
 });
 
-async function sendWebhook({ secret, webhook_url: url }: PeerRow, data: object): Promise<void> {
+async function sendWebhook({ secret, url }: Issued, data: object): Promise<void> {
   if (url === null) return;
   const body = JSON.stringify({ event: "badge:created", data });
   const algorithm = { name: "HMAC", hash: "SHA-1" };
   const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, ["sign"]);
   const mac = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(body));
-  const signature = btoa(String.fromCharCode(...new Uint8Array(mac)));
-  const headers = { "Content-Type": "application/json", Signature: signature };
+  const headers = { "content-type": "application/json", signature: btoa(String.fromCharCode(...new Uint8Array(mac))) };
   const response = await fetch(url, { method: "POST", headers, body });
   await response.body?.cancel();
 }
