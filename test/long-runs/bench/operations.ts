@@ -54,10 +54,6 @@ export interface Operation {
   next(clients: Clients): Expectation;
 }
 
-/** The next calls, made together. */
-export const nextCalls = ({ next }: Operation, clients: Clients, count: number): Expectation[] =>
-  Array.from({ length: Math.max(0, count) }, () => next(clients));
-
 /** Of all responses; a member that is missing is not the one that is expected. */
 const responseBody = z.object({
   id: z.string().default(""),

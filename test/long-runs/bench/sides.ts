@@ -17,7 +17,6 @@ import { note } from "../command-line.ts";
 
 const WORKERS = join(PROJECT, "test/long-runs/bench/workers");
 
-/** Where the Worker of each side is. */
 const ENTRIES = {
   service: join(PROJECT, "src/worker/index.ts"),
   floor: join(WORKERS, "floor.ts"),
@@ -72,11 +71,7 @@ export async function withSides(
 async function start(name: SideName, directory: string, running: Running, started: Miniflare[]) {
   // wrangler insists on the folder of static assets, whether it has files or not.
   for (const folder of [join(PROJECT, "dist/assets"), directory]) mkdirSync(folder, { recursive: true });
-  const driven = join(directory, "driven.ts");
-  const [worker, driver] = [ENTRIES[name], join(WORKERS, "own-cost-driver.ts")].map((path) => JSON.stringify(path));
-  const imports = `import worker from ${worker};\nimport { driverOf } from ${driver};\n`;
-  writeFileSync(driven, `${imports}export * from ${worker};\nexport default driverOf(worker.fetch);\n`);
-  const entry = running.isDriven ? driven : ENTRIES[name];
+  const entry = running.isDriven ? writeDriven(ENTRIES[name], join(directory, "driven.ts")) : ENTRIES[name];
   const rootPath = join(directory, "worker");
   await runWrangler(["deploy", entry, "--dry-run", "--outdir", rootPath, "--config", WRANGLER_CONFIG, "--env", ""]);
 
@@ -129,6 +124,14 @@ async function start(name: SideName, directory: string, running: Running, starte
     /** Where its runtime can be inspected; only of a side that was started with an inspector. */
     inspectorUrl: () => miniflare.getInspectorURL(),
   };
+}
+
+/** A Worker that a driver calls in its own isolate. @returns the path of the file */
+function writeDriven(worker: string, path: string): string {
+  const [from, driver] = [worker, join(WORKERS, "own-cost-driver.ts")].map((module) => JSON.stringify(module));
+  const imports = `import worker from ${from};\nimport { driverOf } from ${driver};\n`;
+  writeFileSync(path, `${imports}export * from ${from};\nexport default driverOf(worker.fetch);\n`);
+  return path;
 }
 
 /** An application as its clients know it. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { note } from "../command-line.ts";
 import { startReceiver } from "./load.ts";
-import { nextCalls, OPERATIONS, type Operation } from "./operations.ts";
+import { OPERATIONS, type Operation } from "./operations.ts";
 import {
   type Contestant,
   callSide,
@@ -38,7 +38,12 @@ export async function measureThroughput(sides: readonly Side[], plan: Plan & { u
   async function measure(operation: Operation, contestant: Contestant, calls: number) {
     const { name, clients } = contestant;
     const { needs } = operation;
-    const make = (count: number, made = operation) => callSide(contestant, CLIENTS, nextCalls(made, clients, count));
+    const make = (count: number, { next } = operation) =>
+      callSide(
+        contestant,
+        CLIENTS,
+        Array.from({ length: Math.max(0, count) }, () => next(clients)),
+      );
     if (needs) await make(unmeasuredCalls + calls - clients.invitations.length, needs);
     await make(unmeasuredCalls);
     await awaitWebhooks(contestant);

@@ -7,8 +7,8 @@ type Fetch = (request: Request, env: Env, execution: ExecutionContext) => Promis
 
 /**
  * A Worker that calls another one in its own isolate, as often as the header `repeat` says, so that nothing of the runtime's
- * is between the calls: no connection, no D1, no object. A request without it goes to that Worker as it comes, with the
- * real bindings.
+ * is between the calls: no connection, no D1, no object. It gives the last response; all before it had its status and its
+ * length. A request without the header goes to that Worker as it comes, with the real bindings.
  */
 export function driverOf(fetch: Fetch): { fetch: Fetch } {
   // Made once an isolate, as the platform's own bindings are: statements are kept by them.
@@ -17,30 +17,23 @@ export function driverOf(fetch: Fetch): { fetch: Fetch } {
     async fetch(request, env, execution) {
       const { host: _, connection: __, repeat, ...headers } = Object.fromEntries(request.headers);
       if (repeat === undefined) return fetch(request, env, execution);
-      const body = await request.text();
-      const call = { method: request.method, headers, ...(body !== "" && { body }) };
-      const known = bindings ?? memoised(env);
-      bindings = known;
+      const text = await request.text();
+      const call = { method: request.method, headers, ...(text !== "" && { body: text }) };
+      bindings ??= memoised(env);
       // Making a log line is the Worker's work; writing it is the platform's.
       console.log = () => {};
-      return run(Number(repeat), () => fetch(new Request(request.url, call), known, execution));
+      let [status, body] = [0, new ArrayBuffer(0)];
+      for (let count = 0; count < Number(repeat); count++) {
+        const response = await fetch(new Request(request.url, call), bindings, execution);
+        const length = body.byteLength;
+        body = await response.arrayBuffer();
+        const isSame = response.status === status && body.byteLength === length;
+        if (count > 0 && !isSame) throw new Error(`call ${count} was answered ${response.status}, others ${status}`);
+        status = response.status;
+      }
+      return new Response(body, { status });
     },
   };
-}
-
-/** @returns the last response; all before it had its status and its length */
-async function run(times: number, act: () => Promise<Response> | Response): Promise<Response> {
-  let first: { status: number; bytes: number } | undefined;
-  let last = new ArrayBuffer(0);
-  for (let count = 0; count < times; count++) {
-    const response = await act();
-    last = await response.arrayBuffer();
-    first ??= { status: response.status, bytes: last.byteLength };
-    if (response.status !== first.status || last.byteLength !== first.bytes) {
-      throw new Error(`call ${count} was answered ${response.status}, the first one ${first.status}`);
-    }
-  }
-  return new Response(last, { status: first?.status ?? 500 });
 }
 
 /** Bindings that ask the platform once and then give the same result again. */
