@@ -12,7 +12,7 @@ export interface Call {
   body?: string;
 }
 
-export interface HttpResponse {
+interface HttpResponse {
   /** 0: there was none, and `body` says why. */
   status: number;
   body: string;
@@ -103,7 +103,7 @@ async function sendCall(port: number, call: Call, timeoutMilliseconds = 60_000):
 export async function faultsOf(exchanges: readonly Exchange[]): Promise<string[]> {
   const checks = await Promise.allSettled(exchanges.map(async ({ check, response }) => check(response)));
   return checks.flatMap((result, place) =>
-    result.status === "rejected" ? [`${exchanges[place]?.call.path}: ${result.reason}`] : [],
+    result.status === "rejected" ? [`${exchanges[place]?.call.path}: ${result.reason}`.replaceAll(/\s+/g, " ")] : [],
   );
 }
 

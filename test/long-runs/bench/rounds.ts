@@ -39,7 +39,7 @@ export interface Plan {
 }
 
 /** These figures of one side, one operation, one round. */
-export type Measurement<Figures> = Figures & { operation: string; side: SideName; round: number };
+type Measurement<Figures> = Figures & { operation: string; side: SideName; round: number };
 
 /**
  * Measures each operation once a round, on each side that serves it. Within a round the sides follow each other directly,
