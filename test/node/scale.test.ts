@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
-import { limitsOf, model, type Parameters, zipf } from "../long-runs/scale/model.ts";
+import { limitsOf, month, type Parameters, whole, zipf } from "../long-runs/scale/model.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -68,14 +68,13 @@ describe("the model", () => {
   });
 
   it("fills homes only so far, and divides an application that no home holds", () => {
-    const { homes, capacity, divided, parts } = model({ ...parameters, applications: 1, devices: 10_000_000 });
-    expect(capacity).toBeCloseTo(0.7 * Math.min(...Object.values(limitsOf(parameters))));
-    expect([homes, divided, parts]).toEqual([5, 1, 5]);
-    expect(model({ ...parameters, applications: 1000, devices: 1_000_000 })).toMatchObject({
-      homes: 1,
-      divided: 0,
-      parts: 0,
-    });
+    const capacity = whole(0.7 * Math.min(...Object.values(limitsOf(parameters))));
+    const tell = (applications: number, devices: number) => {
+      const told = month({ ...parameters, applications, devices });
+      return ["devices in a home", "homes", "applications to divide"].map((line) => told.get(line));
+    };
+    expect(tell(1, 10_000_000)).toEqual([capacity, "5", "1 into 5"]);
+    expect(tell(1000, 1_000_000)).toEqual([capacity, "1", "0"]);
   });
 
   it("accepts other numbers", () => {

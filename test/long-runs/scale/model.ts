@@ -95,11 +95,16 @@ export function zipf({ devices, applications, skew }: Parameters): number[] {
   return weights.map((weight) => (devices * weight) / whole);
 }
 
+export const whole = (...counts: number[]): string =>
+  counts.map((count) => Math.round(count).toLocaleString("en-US")).join(", ");
+
 /**
  * A month of all applications, in as many homes as it takes: small applications fill what the large ones leave. Applications
  * that no home holds are divided into equal parts.
+ *
+ * @returns what docs/scale.md says of it, line by line
  */
-export function model(parameters: Parameters) {
+export function month(parameters: Parameters): Map<string, string> {
   const { devices, applications, newShare, invitationsPerMonth, fill } = parameters;
   const sizes = zipf(parameters);
   const largest = sizes[0] ?? 0;
@@ -107,7 +112,10 @@ export function model(parameters: Parameters) {
   const [limit, allowed] = limits[0] ?? ["", 0];
   const capacity = allowed * fill;
   const tooLarge = sizes.filter((size) => size > capacity);
+  const parts = tooLarge.reduce((sum, size) => sum + Math.ceil(size / capacity), 0);
   const homes = Math.ceil(devices / capacity);
+  const all = loadOf(devices, parameters);
+  const part = loadOf(Math.min(largest, capacity), parameters);
   const operations = kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const);
   // The sweep of each home, and the alarm of the object that looks at each lease.
   const others = [
@@ -115,16 +123,27 @@ export function model(parameters: Parameters) {
     [BACKGROUND_COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
     [BACKGROUND_COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
   ] as const;
-  return {
-    ...loadOf(devices, parameters),
-    capacity,
-    limit,
-    homes,
-    largest,
-    largestPart: loadOf(Math.min(largest, capacity), parameters),
-    divided: tooLarge.length,
-    parts: tooLarge.reduce((sum, size) => sum + Math.ceil(size / capacity), 0),
-    beyondDefaultRange: sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE).length,
-    bill: prices.billOf([...operations, ...others], true),
-  };
+  const bill = prices.billOf([...operations, ...others], true);
+  const storage = prices.storageDollars(all);
+  const beyondDefaultRange = sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE);
+  return new Map([
+    ["requests/s", whole(all.requests)],
+    ["reads/s: copies, primaries", whole(all.near, all.reads)],
+    ["writes/s, object calls/s", whole(all.writes, all.objectCalls)],
+    ["queue messages/s", whole(all.messages)],
+    ["D1 GB, object GB", whole(all.d1Gigabytes, all.objectGigabytes)],
+    ["devices in a home", whole(capacity)],
+    ["  and what ends it", limit],
+    ["homes", whole(homes)],
+    ["largest application, devices", whole(largest)],
+    ["  object of a part: calls/s, GB", whole(part.objectCalls, part.objectGigabytes)],
+    ["applications to divide", tooLarge.length === 0 ? "0" : `${tooLarge.length} into ${parts}`],
+    ["applications past a default range", whole(beyondDefaultRange.length)],
+    ["dollars a month", whole(prices.PLAN_DOLLARS + prices.total(bill) + storage)],
+    ["  logs (one line in ten)", `${whole(bill.logs)} (${whole(bill.logs / 10)})`],
+    ["  requests and CPU", whole(bill.worker)],
+    ["  D1 and object rows", whole(bill.d1, bill.object)],
+    ["  storage", whole(storage)],
+    ["  queues, plan", whole(bill.queue + prices.PLAN_DOLLARS)],
+  ]);
 }
