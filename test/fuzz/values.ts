@@ -1,12 +1,22 @@
+import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
 import fc, { type Arbitrary } from "fast-check";
-import type { Json, Schema } from "../../src/docs-page/openapi/types.ts";
+import type { OpenApiDocument, Schema } from "../../src/docs-page/openapi/types.ts";
 
-/** Values for one place of a request, as a schema of the document has them. */
-export interface Values {
+export type Schemas = OpenApiDocument["components"]["schemas"];
+
+/** Values for one place of a request. */
+export interface Values<Value = unknown> {
   /** The document allows these. */
-  sound: Arbitrary<Json>;
+  sound: Arbitrary<Value>;
   /** At the edges of what is allowed, or outside: nothing is said of which. */
-  odd: Arbitrary<Json>;
+  odd: Arbitrary<Value>;
+}
+
+/** What a schema needs to be understood, and what means something to the service as it is now. */
+export interface Knowledge {
+  schemas: Schemas;
+  /** By name of a parameter or of a field. */
+  values: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Longest text that is made where the document sets no limit. */
@@ -25,116 +35,97 @@ export const anyText = fc.oneof(
   fc.constantFrom(...TRAPS),
   fc.string({ unit: "binary", maxLength: 30 }),
   fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 10 }).map((units) => String.fromCharCode(...units)),
-  { weight: 1, arbitrary: fc.integer({ min: 257, max: 9000 }).map((length) => "x".repeat(length)) },
+  fc.integer({ min: 257, max: 9000 }).map((length) => "x".repeat(length)),
 );
+
+/** One of them breaks a text that is otherwise right. */
+const hostileCharacter = fc.constantFrom(..."\0\n\u001f\u007f\u0085\u202e\ufeff\ud800");
 
 const blank = fc.constantFrom("", " ", "\t", " \t\n", "\u00a0", "\u2003");
 
-const wrongKind: Arbitrary<Json> = fc.oneof(
-  fc.constantFrom<Json>(null, 0, -0, 1.5, -1, 2 ** 53, 1e300, true, false, [], {}, [[]], [null], ["text"]),
-  fc.constantFrom<Json>({ toString: 1 }, { length: 5 }, { valueOf: null }),
+const wrongKind = fc.oneof(
+  fc.constantFrom<unknown>(null, 0, -0, 1.5, -1, 2 ** 53, true, [], {}, ["text"], { toString: 1 }, { valueOf: null }),
+  fc.jsonValue({ maxDepth: 2 }),
 );
 
-/** @param known values that mean something to the service as it is now, by the name of the place */
-export function valuesOf(
-  schema: Schema,
-  schemas: Record<string, Schema>,
-  known: (name: string) => readonly string[],
-  name = "",
-): Values {
-  const { $ref, type, anyOf } = schema;
-  if ($ref !== undefined) return valuesOf(schemaNamed($ref, schemas), schemas, known, name);
-  const [one, none] = anyOf ?? [];
-  if (typeof one === "object" && typeof none === "object" && none.type === "null") {
-    const { sound, odd } = valuesOf(one, schemas, known, name);
-    return { sound: fc.oneof({ weight: 4, arbitrary: sound }, { weight: 1, arbitrary: fc.constant(null) }), odd };
+const validators = new Map<Schema, Validator>();
+
+export function validatorOf(schema: Schema, schemas: Schemas): Validator {
+  const whole = (): JsonSchema => JSON.parse(JSON.stringify({ ...schema, components: { schemas } }));
+  const validator = validators.get(schema) ?? new Validator(whole(), "2020-12");
+  validators.set(schema, validator);
+  return validator;
+}
+
+export function valuesOf(schema: Schema, knowledge: Knowledge, name = ""): Values {
+  const { $ref, type, anyOf: [one] = [] } = schema;
+  if ($ref) return valuesOf(knowledge.schemas[$ref.replace("#/components/schemas/", "")] ?? {}, knowledge, name);
+  // Or null.
+  if (typeof one === "object") {
+    const { sound, odd } = valuesOf(one, knowledge, name);
+    return { sound: fc.option(sound), odd };
   }
-  if (type === "object") return objectsOf(schema, schemas, known);
-  if (type === "string") return textsOf(schema, known(name));
+  if (type === "object") return objectsOf(schema, knowledge);
+  if (type === "string") return textsOf(schema, knowledge, name);
   if (type === "integer") return integersOf(schema);
   throw new Error(`no values are made for ${JSON.stringify(schema)}`);
 }
 
-export function schemaNamed(reference: string, schemas: Record<string, Schema>): Schema {
-  const schema = schemas[reference.replace("#/components/schemas/", "")];
-  if (schema === undefined) throw new Error(`the document has no ${reference}`);
-  return schema;
-}
-
-function objectsOf(schema: Schema, schemas: Record<string, Schema>, known: (name: string) => readonly string[]) {
-  const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
-    if (typeof property === "boolean") throw new Error("a field has a schema");
-    return { name, isRequired: schema.required?.includes(name) === true, ...valuesOf(property, schemas, known, name) };
-  });
-  const requiredKeys = fields.filter(({ isRequired }) => isRequired).map(({ name }) => name);
-  const unknown = fc.dictionary(anyText.filter(isNone(fields)), fc.oneof(wrongKind, anyText), { maxKeys: 2 });
-  const sound = fc
-    .tuple(
-      fc.record(Object.fromEntries(fields.map(({ name, sound }) => [name, sound])), { requiredKeys }),
-      fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: unknown }),
-    )
-    .map(([own, others]): Json => ({ ...others, ...own }));
-  // One field is odd, the others are as they may be.
-  const oneOdd = fields.map(({ name, odd }) =>
-    fc.tuple(sound, fc.option(odd, { nil: undefined })).map(([value, oddValue]) => withField(value, name, oddValue)),
+function objectsOf({ properties = {}, required = [] }: Schema, knowledge: Knowledge): Values {
+  const fields = Object.entries(properties).flatMap(([name, property]) =>
+    typeof property === "object" ? { name, ...valuesOf(property, knowledge, name) } : [],
   );
-  return { sound, odd: fc.oneof(wrongKind, anyText, ...oneOdd.map((arbitrary) => ({ weight: 4, arbitrary }))) };
+  const unknownName = anyText.filter((text) => !Object.hasOwn(properties, text));
+  const unknown = fc.dictionary(unknownName, fc.oneof(wrongKind, anyText), { maxKeys: 2 });
+  const own = fc.record(Object.fromEntries(fields.map(({ name, sound }) => [name, sound])), { requiredKeys: required });
+  const others = fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: unknown });
+  const sound = fc.tuple(others, own).map((both) => Object.assign({}, ...both));
+  // One field is odd or left out, the others are as they may be.
+  const oneOdd = fields.map(({ name, odd }) => ({
+    weight: 4,
+    arbitrary: fc.tuple(sound, fc.option(odd, { nil: undefined })).map(([whole, one]) => ({ ...whole, [name]: one })),
+  }));
+  return { sound, odd: fc.oneof(wrongKind, anyText, ...oneOdd) };
 }
 
-const isNone = (fields: readonly { name: string }[]) => (text: string) => !fields.some(({ name }) => name === text);
-
-/** @param value undefined leaves the field out */
-function withField(object: Json, name: string, value: Json | undefined): Json {
-  if (typeof object !== "object" || object === null || Array.isArray(object)) return object;
-  const { [name]: _, ...others } = object;
-  return value === undefined ? others : { ...others, [name]: value };
-}
-
-function textsOf(schema: Schema, known: readonly string[]): Values {
-  const { minLength: least = 0, maxLength: most = UNLIMITED_CHARACTERS } = schema;
-  const listed = (schema.enum ?? []).filter((value) => typeof value === "string");
-  if (listed.length > 0) return textsOf({ type: "string" }, listed);
-  const sound =
-    known.length > 0 && schema.maxLength === undefined && schema.format === undefined
-      ? fc.constantFrom(...known)
-      : fc.oneof(...(known.length > 0 ? [fc.constantFrom(...known)] : []), formedTexts(schema, least, most));
-  const long = fc.constantFrom(most, most + 1, most + 1000).map((length) => "x".repeat(length));
-  const wide = fc.constantFrom(most, most + 1).map((length) => "\u{1f600}".repeat(length));
+function textsOf(schema: Schema, { schemas, values }: Knowledge, name: string): Values {
+  const { maxLength: most = UNLIMITED_CHARACTERS, format, not } = schema;
+  const known = (schema.enum ?? values[name] ?? []).map(String);
+  const validator = validatorOf(schema, schemas);
+  // The service takes blanks for nothing.
+  const formed = formedTexts(schema, most).filter((text) => text.trim() !== "" && validator.validate(text).valid);
+  const meant = known.length > 0 ? fc.constantFrom(...known) : formed;
+  const sound = schema.maxLength === undefined && format === undefined ? meant : fc.oneof(formed, meant);
+  const long = fc
+    .tuple(fc.constantFrom("x", "\u{1f600}"), fc.constantFrom(most, most + 1, most + 1000))
+    .map(([character, length]) => character.repeat(length));
   // A value that is right but for one character more, less or different.
-  const near = fc
-    .tuple(sound, fc.nat(), anyText)
-    .map(
-      ([text, at, junk]) =>
-        `${text.slice(0, at % (text.length + 1))}${junk}${text.slice((at % (text.length + 1)) + 1)}`,
-    );
-  const odd = fc.oneof(
-    ...[wrongKind, blank, anyText, long, wide, near],
-    near.map((text) => text.toUpperCase()),
+  const near = fc.tuple(sound, fc.nat(), fc.oneof(anyText, hostileCharacter)).map(([text, place, junk]) => {
+    const at = place % (text.length + 1);
+    return `${text.slice(0, at)}${junk}${text.slice(at + 1)}`;
+  });
+  const odd = [wrongKind, blank, anyText, long, near, near.map((text) => text.toUpperCase())];
+  if (typeof not === "object") odd.push(fc.constantFrom(...(not.enum ?? [])));
+  if (format === "date-time") odd.push(oddTimes);
+  return { sound, odd: fc.oneof(...odd) };
+}
+
+function formedTexts({ format, contentEncoding }: Schema, most: number): Arbitrary<string> {
+  if (format === "date-time") return timesAhead;
+  if (contentEncoding === "base64") {
+    // The longest texts without padding would have more bytes than are allowed.
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: (most / 4) * 3 - 2, size: "max" });
+    return bytes.map((each) => btoa(String.fromCharCode(...each)));
+  }
+  return fc.oneof(
+    fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: most, size: "medium" }),
+    fc.string({ unit: "binary", minLength: 1, maxLength: most }),
+    fc.constantFrom("x", "\u{1f600}").map((character) => character.repeat(most)),
   );
-  return { sound, odd: schema.format === "date-time" ? fc.oneof(odd, oddTimes) : odd };
 }
 
 const MINUTE_MILLISECONDS = 60_000;
 const MOST_MINUTES_AHEAD = 364 * 24 * 60;
-
-function formedTexts(schema: Schema, least: number, most: number): Arbitrary<string> {
-  if (schema.format === "date-time") return timesAhead;
-  if (schema.contentEncoding === "base64")
-    return fc.oneof(base64OfBytes(1, 200), base64OfBytes((most / 4) * 3 - 8, (most / 4) * 3 - 2));
-  const lengths = { minLength: Math.max(1, least), maxLength: most };
-  const texts = fc.oneof(
-    fc.string({ unit: "grapheme-ascii", ...lengths, size: "medium" }),
-    fc.string({ unit: "binary", ...lengths }),
-    fc.constantFrom("x", "\u{1f600}").map((character) => character.repeat(most)),
-  );
-  const pattern = schema.pattern === undefined ? null : new RegExp(schema.pattern, "u");
-  const { not } = schema;
-  const excluded = typeof not === "object" ? (not.enum ?? []) : [];
-  // The service takes blanks for nothing.
-  return texts.filter(
-    (text) => text.trim() !== "" && pattern?.test(text) !== false && !excluded.some((value) => value === text),
-  );
-}
 
 const timeIn = (minutes: number): string => new Date(Date.now() + minutes * MINUTE_MILLISECONDS).toISOString();
 
@@ -147,32 +138,14 @@ const timesAhead = fc
   )
   .map(([minutes, [zone, offset], fraction]) => timeIn(minutes + offset).replace(/\..*/, `${fraction}${zone}`));
 
-/** Ways to write a time that only some readers of ISO 8601 take, or none. */
-const EDITS: readonly (readonly [part: string | RegExp, text: string])[] = [
-  ...([
-    ["Z", ""],
-    [/:\d\d\.\d+/, ""],
-    ["T", " "],
-    ["Z", "z"],
-  ] as const),
-  ...([
-    [/-\d\dT/, "-31T"],
-    [/T\d\d/, "T24"],
-    ["Z", "+24:00"],
-    ["Z", "000000000000000000Z"],
-  ] as const),
-];
-
-/** Times that are over or too far ahead, and times that are written oddly. */
+/** Times that are over or too far ahead, and times that are written in a way that only some readers of ISO 8601 take. */
 const oddTimes = fc
   .tuple(
     fc.constantFrom(-10 * MOST_MINUTES_AHEAD, -60, -1, 0, MOST_MINUTES_AHEAD, 366 * 24 * 60, 5000 * MOST_MINUTES_AHEAD),
-    fc.subarray([...EDITS], { maxLength: 2 }),
+    fc.constantFrom("Z", "Z", "Z", "", "z", "+24:00", "000000000000000000Z"),
+    fc.constantFrom<[RegExp, string]>([/^/, ""], [/T/, " "], [/T\d\d/, "T24"], [/-\d\dT/, "-31T"], [/:\d\d\.\d+/, ""]),
   )
-  .map(([minutes, edits]) => edits.reduce((text, [part, other]) => text.replace(part, other), timeIn(minutes)));
-
-const base64OfBytes = (minLength: number, maxLength: number): Arbitrary<string> =>
-  fc.uint8Array({ minLength, maxLength, size: "max" }).map((bytes) => btoa(String.fromCharCode(...bytes)));
+  .map(([minutes, zone, [part, other]]) => timeIn(minutes).replace("Z", zone).replace(part, other));
 
 function integersOf({ minimum = 0 }: Schema): Values {
   return {
@@ -181,8 +154,8 @@ function integersOf({ minimum = 0 }: Schema): Values {
       fc.constantFrom(100, 999, 1000, 1001, 2 ** 31, 2 ** 53),
     ),
     odd: fc.oneof(
-      fc.constantFrom<Json>(minimum, minimum - 1, -minimum, 1.5, "1e3", "0x10", "+5", "5 ", "０", "", "0".repeat(300)),
-      fc.constantFrom<Json>("9".repeat(400), `${"0".repeat(50)}7`, "NaN", "Infinity", "null", "5,6", "[5]"),
+      fc.constantFrom(minimum, minimum - 1, -minimum, 1.5, "1e3", "0x10", "+5", "5 ", "０", "", "0".repeat(300)),
+      fc.constantFrom("9".repeat(400), `${"0".repeat(50)}7`, "NaN", "Infinity", "null", "5,6", "[5]"),
       anyText,
     ),
   };

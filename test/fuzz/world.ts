@@ -10,21 +10,11 @@ import {
 import { issue } from "../http/support/pages.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
-import type { Known } from "./requests.ts";
+import { call, serverHeaders } from "../support/http.ts";
+import type { Known, Route } from "./requests.ts";
 
-/** Some applications that have something to lose. */
-export interface World {
-  applications: readonly TestApplication[];
-  /** What a generator of requests to an operation should know. */
-  knownTo(operationId: string): Known;
-}
-
-/** More numbers than any run asks for: none is refused for want of numbers. */
-const SIZE = 1_000_000;
-/** Events are recorded and held: nothing is sent. */
-const HELD = { size: SIZE, webhookUrl: "https://hooks.example/", webhookHeldAt: 1 };
-const USERS = ["alice", "a/b ?&#%", "\u{1f600} \u00e9", "../badges"];
+/** Events are recorded and held: nothing is sent. And no request is refused for want of numbers. */
+const HELD = { size: 1_000_000, webhookUrl: "https://hooks.example/", webhookHeldAt: 1 };
 const UDIDS = [
   "phone",
   "tablet",
@@ -32,73 +22,54 @@ const UDIDS = [
   ...Array.from({ length: 20 }, (_, place) => `device-${place}`),
 ];
 
-export async function createWorld(): Promise<World> {
+/** Some applications that have something to lose. */
+export async function createWorld() {
   const main = await createApplication({ ...HELD, signatureLifetimeSeconds: 300, statusList: true });
   const other = await createApplication(HELD);
   const strict = await createApplication({ ...HELD, requireSecret: true });
   const disabled = await createApplication({ ...HELD, disabledAt: Date.now() });
   const applications = [main, other, strict, disabled];
-  for (const userId of USERS) expect((await requestBadge(main, "phone", { userId })).status).toBe(201);
-  const tokens = await invitationsOf(main, other);
+  const invitationToken = await invitationsOf(main, other);
   // Those that are claimed can be revoked no more.
   const tokensToRevoke = await invitationsOf(main, other);
-  // Each step has badges of its own: one that has ended takes no other.
-  const badgesOf = (operationId: string) =>
-    Promise.all(Array.from({ length: 5 }, (_, place) => issue(main, "phone", `${operationId} ${place}`)));
-  const toRead = await badgesOf("getBadge");
-  const events = eventIds.parse(
-    (await homeDatabase().prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(main.id).all())
-      .results,
-  );
-  const shared = {
-    userId: [...USERS, "bob"],
-    invitationToken: tokens,
-    applicationId: [main.id, disabled.id],
-    // The first status list.
-    n: ["0"],
-  };
-  const ids: Record<string, readonly string[]> = {
-    listUserBadges: [...USERS, "nobody"],
-    getUser: [...USERS, "nobody"],
-    blockUser: await usersOf("blockUser", badgesOf),
-    unblockUser: await usersOf("unblockUser", badgesOf),
-    revokeInvitation: tokensToRevoke,
-    getBadge: toRead,
-    setBadgeEnd: await badgesOf("setBadgeEnd"),
-    suspendBadge: await badgesOf("suspendBadge"),
-    resumeBadge: await badgesOf("resumeBadge"),
-    revokeBadge: await badgesOf("revokeBadge"),
-    rebindBadge: await badgesOf("rebindBadge"),
-    replayEvent: events.map(({ id }) => id),
-  };
-  const cursors: Record<string, string> = {
-    listBadges: await cursorOf(main, "/v1/badges"),
-    listUserBadges: await cursorOf(main, "/v1/badges"),
-    listChanges: await cursorOf(main, "/v1/changes"),
-    listInvitations: await cursorOf(main, "/v1/invitations"),
-    listEvents: await cursorOf(main, "/v1/events"),
-  };
-  return {
-    applications,
-    knownTo: (operationId) => ({
-      credentials: [
-        ...applications.map((application) => serverHeaders(application)),
-        { applicationid: main.id, applicationsecret: other.secret },
-        { applicationid: "app_unknown", applicationsecret: main.secret },
-      ],
+  const credentials = [
+    ...applications.map((application) => serverHeaders(application)),
+    { applicationid: main.id, applicationsecret: other.secret },
+    { applicationid: "app_unknown", applicationsecret: main.secret },
+  ];
+
+  /** What a generator of requests to an operation should know. Each has badges of its own: one that ended takes no step. */
+  async function knownTo({ template, operation: { operationId } }: Route): Promise<Omit<Known, "schemas">> {
+    const userId = ["alice", "a/b ?&#%", "\u{1f600} \u00e9", "../badges"].map((user) => `${operationId} ${user}`);
+    const badgeId = await Promise.all(userId.map((user) => issue(main, operationId, user)));
+    const [, collection = ""] = /^\/v1\/(\w+)\/\{id\}/.exec(template) ?? [];
+    const ids: Record<string, string[]> = {
+      badges: badgeId,
+      users: [...userId, "nobody"],
+      invitation: tokensToRevoke,
+      events: await eventsOf(main),
+    };
+    // The pages of a user are those of all badges.
+    const cursor = operationId.startsWith("list") ? [await cursorOf(main, template.replace("/users/{id}", ""))] : [];
+    // Of the status lists, the first.
+    const values = { userId, badgeId, invitationToken, cursor, id: ids[collection] ?? [], n: ["0"] };
+    return {
+      credentials,
       // Half of the revocations that name no secret are the creator's.
-      udids: operationId === "revokeInvitation" ? [...UDIDS, ...UDIDS.map(() => CREATOR)] : UDIDS,
-      values: { ...shared, id: ids[operationId] ?? [], cursor: [cursors[operationId] ?? ""] },
-    }),
-  };
+      udids: operationId === "revokeInvitation" ? [...UDIDS, ...UDIDS.map(() => CREATOR)] : [operationId, ...UDIDS],
+      values: { ...values, applicationId: [main.id, disabled.id] },
+    };
+  }
+
+  return { applications, knownTo };
 }
 
-const eventIds = z.array(z.object({ id: z.string() }));
-
-/** Users with a badge each. */
-async function usersOf(name: string, badgesOf: (name: string) => Promise<string[]>): Promise<string[]> {
-  const { length } = await badgesOf(name);
-  return Array.from({ length }, (_, place) => `${name} ${place}`);
+async function eventsOf({ id }: TestApplication): Promise<string[]> {
+  const query = homeDatabase().prepare("SELECT id FROM webhook_event WHERE application_id = ?1 LIMIT 5").bind(id);
+  return z
+    .array(z.object({ id: z.string() }))
+    .parse((await query.all()).results)
+    .map((event) => event.id);
 }
 
 /** Where the second page of a list starts. */
