@@ -12,13 +12,12 @@ export interface Mutant {
   replacement: string;
 }
 
-type Change = Pick<Mutant, "start" | "end" | "replacement">;
+type Place = Pick<Mutant, "start" | "end">;
+type Change = Place & Pick<Mutant, "replacement">;
 
 /** A node of the syntax tree (ESTree with TypeScript's additions), with its place in the text. */
-interface Node {
+interface Node extends Place {
   type: string;
-  start: number;
-  end: number;
   [field: string]: unknown;
 }
 
@@ -26,69 +25,39 @@ function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }
 
-/** A field that holds a node. */
-function child(node: Node, field: string): Node | null {
-  const value = node[field];
-  return isNode(value) ? value : null;
-}
-
 /** Only there for the compiler and the reader: no mutant of it differs from the original. */
 const NEVER_RUN = /^(TS(?!As|NonNull|Satisfies)|Import|ExportAll)/;
-
-/** @param visit gets each node with all that it is part of, the nearest first */
-function walk(node: Node, visit: (node: Node, ancestors: readonly Node[]) => void, ancestors: readonly Node[] = []) {
-  if (NEVER_RUN.test(node.type)) return;
-  visit(node, ancestors);
-  for (const value of Object.values(node).flat()) if (isNode(value)) walk(value, visit, [node, ...ancestors]);
-}
-
-/** Replacements of an operator; those of comparisons as Stryker has them: the bound, and the opposite. */
-const OPERATORS: Readonly<Record<string, readonly string[]>> = {
-  "<": ["<=", ">="],
-  "<=": ["<", ">"],
-  ">": [">=", "<="],
-  ">=": [">", "<"],
-  "===": ["!=="],
-  "!==": ["==="],
-  "==": ["!="],
-  "!=": ["=="],
-  "+": ["-"],
-  "-": ["+"],
-  "*": ["/"],
-  "/": ["*"],
-  "%": ["*"],
-  "&&": ["||"],
-  "||": ["&&"],
-  "??": ["&&"],
-  "+=": ["-="],
-  "-=": ["+="],
-  "??=": ["="],
-};
-
-/** One quantifier or bound for the other. */
-const METHODS = new Map([
-  ["min", "max"],
-  ["max", "min"],
-  ["some", "every"],
-  ["every", "some"],
-  ["floor", "ceil"],
-]);
 
 /** Calls and functions that only say something to a person. */
 const TELLS = /^((log|noteLost|leftToSweep)\(|new \w*Error\(|function describe)/;
 const TELLING = ["CallExpression", "NewExpression", "FunctionDeclaration"];
 
+/** Each is replaced by the other; comparisons, as Stryker has them, by the one with the other bound and by the opposite. */
+const EXCHANGED = [
+  ...["< <=", "< >=", "> >=", "> <=", "=== !==", "== !=", "+ -", "* /", "&& ||", "+= -=", "++ --"],
+  ...["min max", "some every", "floor ceil"],
+].map((pair) => pair.split(" "));
+
+const REPLACED = ["% *", "?? &&", "??= =", "! "].map((pair) => pair.split(" "));
+
+const replacementsOf = (word: string): string[] =>
+  [...EXCHANGED, ...EXCHANGED.map((pair) => pair.toReversed()), ...REPLACED].flatMap(([one, other]) =>
+    one === word && other !== undefined ? other : [],
+  );
+
 /** All mutants of a file, in the order of its text. The parser is the one that comes with vitest. */
 export function mutantsOf(file: string, text: string): Mutant[] {
+  const changesOf = /(^|\/)limits\.ts$/.test(file) ? limitChanges : codeChanges;
+  const changes: Change[] = [];
+  const walk = (node: Node, parent?: Node): void => {
+    const tells = TELLING.includes(node.type) && TELLS.test(textOf(node, text));
+    if (tells || NEVER_RUN.test(node.type)) return;
+    changes.push(...changesOf(node, parent, text));
+    for (const value of Object.values(node).flat()) if (isNode(value)) walk(value, node);
+  };
   const tree: unknown = parseAst(text, { lang: "ts" });
   if (!isNode(tree)) throw new TypeError("the parser returned no tree");
-  const changes: Change[] = [];
-  const isLimits = /(^|\/)limits\.ts$/.test(file);
-  walk(tree, (node, ancestors) => {
-    const tells = [node, ...ancestors].some((one) => TELLING.includes(one.type) && TELLS.test(textOf(one, text)));
-    if (isLimits) changes.push(...limitChanges(node));
-    else if (!tells) changes.push(...changesOf(node, ancestors[0], text));
-  });
+  walk(tree);
   return changes
     .map((change) => ({
       file,
@@ -99,10 +68,10 @@ export function mutantsOf(file: string, text: string): Mutant[] {
     .sort((one, other) => one.start - other.start || one.end - other.end);
 }
 
-const textOf = ({ start, end }: { start: number; end: number }, text: string): string => text.slice(start, end);
+const textOf = ({ start, end }: Place, text: string): string => text.slice(start, end);
 
 /** @param replacements one mutant each */
-const instead = ({ start, end }: { start: number; end: number }, ...replacements: string[]): Change[] =>
+const instead = ({ start, end }: Place, ...replacements: string[]): Change[] =>
   replacements.map((replacement) => ({ start, end, replacement }));
 
 /** Nobody must notice one more or less of a limit of the design; but ten times as much or as little. */
@@ -112,53 +81,42 @@ function limitChanges(node: Node): Change[] {
   return instead(node, `(${10 * value})`, `(${Math.max(1, Math.floor(value / 10))})`);
 }
 
-function changesOf(node: Node, parent: Node | undefined, text: string): Change[] {
+function codeChanges(node: Node, parent: Node | undefined, text: string): Change[] {
+  const { start, operator, left, test, callee, argument } = node;
   switch (node.type) {
     case "BinaryExpression":
     case "LogicalExpression":
     case "AssignmentExpression":
     case "UpdateExpression":
-      return operatorChanges(node, text);
     case "UnaryExpression": {
-      const operand = child(node, "argument");
-      return node.operator === "!" && operand ? instead({ start: node.start, end: operand.start }, "") : [];
+      if (typeof operator !== "string") return [];
+      const at = text.indexOf(operator, isNode(left) ? left.end : start);
+      return instead({ start: at, end: at + operator.length }, ...replacementsOf(operator));
     }
     case "IfStatement":
     case "ConditionalExpression":
-    case "WhileStatement": {
-      const test = child(node, "test");
+      return isNode(test) ? instead(test, "true", "false") : [];
+    case "WhileStatement":
       // An endless loop would only cost the time limit.
-      const values = node.type === "WhileStatement" ? ["false"] : ["true", "false"];
-      return test ? instead(test, ...values) : [];
-    }
+      return isNode(test) ? instead(test, "false") : [];
     case "Literal":
       return literalChanges(node, parent, text);
     case "TemplateLiteral":
-      if (SQL_START.test(text.slice(node.start + 1, node.end))) return sqlChanges(node, text);
+      if (SQL_START.test(text.slice(start + 1, node.end))) return sqlChanges(node, text);
       return parent?.type === "TaggedTemplateExpression" ? [] : instead(node, "``");
     case "ExpressionStatement":
     case "ContinueStatement":
     case "BreakStatement":
       return instead(node, ";");
     case "ReturnStatement":
-      return isNode(node.argument) ? [] : instead(node, ";");
+      return isNode(argument) ? [] : instead(node, ";");
     case "CallExpression": {
-      const property = child(child(node, "callee") ?? node, "property");
-      const other = property && METHODS.get(textOf(property, text));
-      return property && other ? instead(property, other) : [];
+      const property = isNode(callee) && callee.property;
+      return isNode(property) ? instead(property, ...replacementsOf(textOf(property, text))) : [];
     }
     default:
       return [];
   }
-}
-
-function operatorChanges(node: Node, text: string): Change[] {
-  const { operator } = node;
-  if (typeof operator !== "string") return [];
-  const start = text.indexOf(operator, child(node, "left")?.end ?? node.start);
-  const place = { start, end: start + operator.length };
-  if (node.type === "UpdateExpression") return instead(place, operator === "++" ? "--" : "++");
-  return instead(place, ...(OPERATORS[operator] ?? []));
 }
 
 function literalChanges(node: Node, parent: Node | undefined, text: string): Change[] {
@@ -188,10 +146,7 @@ const SQL_RULES: readonly (readonly [find: RegExp, replacement: string])[] = [
   [/\bNOT EXISTS\b/g, "EXISTS"],
   [/\bmax\(/g, "min("],
   [/\bmin\(/g, "max("],
-  [/ DESC\b/g, ""],
-  [/\bON CONFLICT DO NOTHING\b/g, ""],
-  [/\bOR IGNORE\b/g, ""],
-  [/(?<=[ (])1 \+ /g, ""],
+  [/ DESC\b|\bON CONFLICT DO NOTHING\b|\bOR IGNORE\b|(?<=[ (])1 \+ /g, ""],
 ];
 
 /** Changes of the text that the database reads. */
