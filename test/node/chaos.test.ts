@@ -7,7 +7,7 @@ const TRIES = 3;
 
 /** badge-copy.test.ts kills the service once in every run of the suite. */
 describe.skipIf(byEffort(true, false))("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
-  it("keeps in both homes every number and state it returned, one event a badge, and an exact copy by the feed, and no number is in both, with SIGKILL under traffic", async () => {
+  it("keeps in both homes every number it returned, one event a badge, and an exact copy by the feed, and no number is in both, with SIGKILL under traffic", async () => {
     const kills = 10;
     const run = async (seed: number) => {
       const said: string[] = [];
@@ -25,14 +25,10 @@ describe.skipIf(byEffort(true, false))("a service that is killed (contract secti
     expect(Math.min(...result.badgesAtKills), what).toBeGreaterThan(0);
     expect(hasLost(), what).toBe(true);
     expect(result.homes).toHaveLength(2);
-    for (const { badges, listed, mirrored, events } of result.homes) {
+    for (const { badges, listed, events } of result.homes) {
       expect(badges, what).toBeGreaterThan(10);
-      // Revoked badges are not listed, but the copy has them.
-      expect(mirrored).toBeGreaterThanOrEqual(badges);
-      expect(events).toBe(mirrored);
-      expect(mirrored).toBeGreaterThanOrEqual(listed);
+      expect(listed, what).toBeGreaterThanOrEqual(badges);
+      expect(events, what).toBe(listed);
     }
-    // Some were revoked: they are in the copy and not in the list.
-    expect(result.homes.some(({ mirrored, listed }) => mirrored > listed)).toBe(true);
   }, 600_000);
 });

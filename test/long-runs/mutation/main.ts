@@ -28,15 +28,8 @@ const options = new Command("npm run mutate --")
   .parse()
   .opts<{ sample?: number; seed: number; only?: string[]; minutes: number; list?: boolean }>();
 
-interface Fate {
-  mutant: Mutant;
-  isKilled: boolean;
-}
-
 if (options.list) {
-  const mutants = chosen();
-  for (const mutant of mutants) say(describe(mutant));
-  say(`${mutants.length} mutants`);
+  for (const mutant of chosen()) say(describe(mutant));
 } else {
   // Mutants never come near the working tree.
   const copy = mkdtempSync(join(tmpdir(), "mutation-"));
@@ -74,17 +67,18 @@ function copyProject(copy: string): void {
 /** @returns the exit code */
 async function tryAll(mutants: readonly Mutant[], copy: string): Promise<number> {
   const maxSeconds = await expectGreen(mutants, copy);
-  const fates: Fate[] = [];
+  const fates: { folder: string; isKilled: boolean }[] = [];
+  const share = (some: typeof fates) => `${some.filter(({ isKilled }) => isKilled).length} of ${some.length} killed`;
   const endsAt = performance.now() + options.minutes * 60_000;
   for (const mutant of mutants) {
     if (performance.now() > endsAt) break;
     const isKilled = await tryMutant(mutant, copy, maxSeconds);
-    fates.push({ mutant, isKilled });
+    fates.push({ folder: dirname(mutant.file), isKilled });
     say(`${fates.length} of ${mutants.length} ${isKilled ? "killed" : "SURVIVED"}: ${describe(mutant)}`);
   }
-  for (const [folder, own] of Map.groupBy(fates, ({ mutant }) => dirname(mutant.file))) say(`${folder}: ${share(own)}`);
+  for (const [folder, own] of Map.groupBy(fates, ({ folder }) => folder)) say(`${folder}: ${share(own)}`);
   say(`all: ${share(fates)}`);
-  return killedOf(fates) >= WANTED_SHARE * fates.length ? 0 : 1;
+  return fates.filter(({ isKilled }) => isKilled).length >= WANTED_SHARE * fates.length ? 0 : 1;
 }
 
 /** What may notice a mutant of a file, the cheaper first: parameters of Node. */
@@ -105,10 +99,8 @@ async function expectGreen(mutants: readonly Mutant[], copy: string): Promise<nu
   const runs = new Map(mutants.flatMap(({ file }) => runsOf(file)).map((run) => [run.join(" "), run]));
   let slowest = 0;
   for (const [name, run] of runs) {
-    const startedAt = performance.now();
-    const { isGreen, output } = await runNode(run, copy, 900);
+    const { isGreen, output, seconds } = await runNode(run, copy, 900);
     if (!isGreen) throw new Error(`red without a mutant: ${name}\n${output.slice(-4000)}`);
-    const seconds = (performance.now() - startedAt) / 1000;
     say(`green in ${seconds.toFixed(1)} s: ${run.filter((word) => /^test\//.test(word)).join(" ")}`);
     slowest = Math.max(slowest, seconds);
   }
@@ -128,6 +120,7 @@ async function tryMutant({ file, start, end, replacement }: Mutant, copy: string
 }
 
 async function runNode(parameters: readonly string[], cwd: string, maxSeconds: number) {
+  const startedAt = performance.now();
   const env = { ...process.env, NO_COLOR: "1", CI: "1" };
   const child = spawn(process.execPath, parameters, { cwd, stdio: ["ignore", "pipe", "pipe"], env });
   let output = "";
@@ -135,15 +128,10 @@ async function runNode(parameters: readonly string[], cwd: string, maxSeconds: n
   const timer = setTimeout(() => child.pid !== undefined && killTree(child.pid), maxSeconds * 1000);
   const [code]: unknown[] = await once(child, "close");
   clearTimeout(timer);
-  return { isGreen: code === 0, output };
+  return { isGreen: code === 0, output, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 function describe({ file, line, original, replacement }: Mutant): string {
   const short = (text: string) => text.replaceAll(/\s+/g, " ").slice(0, 60) || "(nothing)";
   return `${file}:${line} ${short(original)} -> ${short(replacement)}`;
 }
-
-const killedOf = (fates: readonly Fate[]): number => fates.filter(({ isKilled }) => isKilled).length;
-
-const share = (fates: readonly Fate[]): string =>
-  `${killedOf(fates)} of ${fates.length} killed, ${((100 * killedOf(fates)) / fates.length).toFixed(0)} %`;

@@ -4,8 +4,6 @@ const LIFE = "badges/states badges/life badges/users badges/changes badges/feed-
 const INVITATIONS = "invitations/claim invitations/invitations invitations/release invitations/races";
 const RESTORED = "badges/restored invitations/restored";
 const DOOR = "http/authorization http/errors http/pages http/unavailable";
-const OPENAPI = "http/openapi";
-const VERIFY = "verify/ node/verify.";
 
 /** The tests that may notice a mutant of a file, by its folder; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
@@ -18,15 +16,13 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/keys\/derivation/, "proofs/nonce invitations/idempotency"],
   [/worker\/proofs\//, "proofs/"],
   [/worker\/(applications|keys)\//, "applications/", DOOR, RESTORED],
-  [/worker\/http\//, DOOR, OPENAPI, "bound/"],
-  [/worker\/bounded-cache/, "bounded-cache"],
-  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep"],
+  [/worker\/http\//, DOOR, "http/openapi", "bound/"],
+  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep bounded-cache"],
   [/shared\/(badge-life|storage)\//, LIFE, BADGES],
-  [/shared\/card-formats/, VERIFY],
-  [/shared\//, "applications/", DOOR, OPENAPI, "webhooks/", "node/admin-"],
-  [/docs-page\//, OPENAPI, "node/docs."],
+  [/verify\/|shared\/card-formats/, "verify/ node/verify."],
+  [/shared\//, "applications/", DOOR, "http/openapi", "webhooks/", "node/admin-"],
+  [/docs-page\//, "http/openapi node/docs."],
   [/client\//, "client/"],
-  [/verify\//, VERIFY],
   [/console\//, "node/console"],
   [/admin\//, "node/output", "node/admin-"],
   [/examples\//, "node/door node/receiver"],
@@ -37,13 +33,13 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
 const NOT_MUTATED =
   /\.d\.ts$|^src\/shared\/schema\.ts$|^src\/dev\/(verify-vectors|make-\w+-vectors|demo\/|openapi-lint|docs-assets)/;
 
-const SIMULATED =
-  /^src\/worker\/(allocator|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/;
-
 export const isMutated = (file: string): boolean => !NOT_MUTATED.test(file);
 
 /** Whether the file runs in the simulation. */
-export const isSimulated = (file: string): boolean => SIMULATED.test(file);
+export const isSimulated = (file: string): boolean =>
+  /^src\/worker\/(allocator|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
+    file,
+  );
 
 /** @returns parts of the paths of the tests that may notice a mutant of this file */
 export function testsOf(file: string): string[] {
