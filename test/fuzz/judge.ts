@@ -7,12 +7,15 @@ import { type Known, validatorOf } from "./values.ts";
 /** No request of a sound form gets one of these. */
 const FAULTS_OF_FORM = [400, 401, 405, 413, 422, 429];
 
+/** A request, and its response. */
+export type FuzzExchange = Exchange & { sent: FuzzRequest };
+
 /** @returns what is wrong with a response; nothing when all is well */
-export function faultsOf(request: FuzzRequest, exchange: Exchange, route: Route, known: Known): string[] {
-  const { method, path, status, headers, body } = exchange;
+export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): string[] {
+  const { sent, method, path, status, headers, body } = exchange;
   const faults: string[] = [];
   if (status >= 500) faults.push("a fault of the service's own");
-  if (request.isSound && (FAULTS_OF_FORM.includes(status) || body === '{"error":"NOT_FOUND"}')) {
+  if (sent.isSound && (FAULTS_OF_FORM.includes(status) || body === '{"error":"NOT_FOUND"}')) {
     faults.push("a sound request is refused for its form");
   }
   // The document says it of its own paths only.
@@ -21,7 +24,7 @@ export function faultsOf(request: FuzzRequest, exchange: Exchange, route: Route,
   const isGranted = status < 300 && method === route.method && ofTemplate.test(path);
   try {
     expectDocumented(exchange);
-    if (isGranted) faults.push(...faultsOfGranted(request, route.operation, known));
+    if (isGranted) faults.push(...faultsOfGranted(sent, route.operation, known));
   } catch (error) {
     faults.push(String(error));
   }

@@ -27,10 +27,9 @@ const UNLIMITED_CHARACTERS = 300;
 
 /** Names that objects inherit, and texts that mean something to one interpreter or another. */
 const TRAPS = [
-  ...["__proto__", "constructor", "toString", "then", "undefined", "null", "NaN", "-0", "0x10", "1e999", "true"],
-  ...["' OR 1=1 --", '"; DROP TABLE badge', "../../etc/passwd", "%00", "%2e%2e%2f", "{{7*7}}", "<script>", "$ne", "*"],
-  ...[".", "..", "a\u007fb", "line\nbreak", "aGVsbG9=", "AB==", "prototype", "hasOwnProperty", "valueOf", "length"],
-  ...["Infinity", "[object Object]", "..\\..", "%252F", "%u0041"],
+  ...["__proto__", "constructor", "toString", "then", "undefined", "null", "NaN", "-0", "0x10", "1e999", "true", "*"],
+  ...["' OR 1=1 --", '"; DROP TABLE badge', "../../etc/passwd", "%00", "%2e%2e%2f", "{{7*7}}", "<script>", "$ne"],
+  ...[".", "..", "..\\..", "line\nbreak", "aGVsbG9=", "AB==", "length", "[object Object]", "%252F", "%u0041"],
 ];
 
 /** Text of any characters, also such as no text should have: NUL, halves of surrogate pairs, marks of direction. */
@@ -43,8 +42,6 @@ export const anyText = fc.oneof(
 
 /** One of them breaks a text that is otherwise right. */
 const hostileCharacter = fc.constantFrom(..."\0\n\u001f\u007f\u0085\u202e\ufeff\ud800");
-
-const blank = fc.constantFrom("", " ", "\t", " \t\n", "\u00a0", "\u2003");
 
 const wrongKind = fc.oneof(
   fc.constantFrom<unknown>(null, 0, -0, 1.5, -1, 2 ** 53, true, [], {}, ["text"], { toString: 1 }, { valueOf: null }),
@@ -107,6 +104,7 @@ function textsOf(schema: Schema, { schemas, values }: Known, name: string): Valu
     const at = place % (text.length + 1);
     return `${text.slice(0, at)}${junk}${text.slice(at + 1)}`;
   });
+  const blank = fc.constantFrom("", " ", " \t\n", "\u00a0", "\u2003");
   const odd = [wrongKind, blank, anyText, long, near, near.map((text) => text.toUpperCase())];
   if (typeof not === "object") odd.push(fc.constantFrom(...(not.enum ?? [])));
   if (format === "date-time") odd.push(oddTimes);
@@ -148,15 +146,9 @@ const oddTimes = fc
   .map(([days, zone, [part, other]]) => timeIn(days).replace("Z", zone).replace(part, other));
 
 function integersOf({ minimum = 0 }: Schema): Values {
+  const wrong = ["", "5 ", "0".repeat(300), ..."1.5 1e3 0x10 +5 \uff10 NaN Infinity 5,6 [5] null".split(" ")];
   return {
-    sound: fc.oneof(
-      fc.integer({ min: minimum, max: minimum + 20 }),
-      fc.constantFrom(100, 999, 1000, 1001, 2 ** 31, 2 ** 53),
-    ),
-    odd: fc.oneof(
-      fc.constantFrom(minimum, minimum - 1, -minimum, 1.5, "1e3", "0x10", "+5", "5 ", "０", "", "0".repeat(300)),
-      fc.constantFrom("9".repeat(400), `${"0".repeat(50)}7`, "NaN", "Infinity", "null", "5,6", "[5]"),
-      anyText,
-    ),
+    sound: fc.oneof(fc.integer({ min: minimum, max: minimum + 20 }), fc.constantFrom(1000, 1001, 2 ** 31, 2 ** 53)),
+    odd: fc.oneof(anyText, fc.constantFrom<unknown>(minimum - 1, -minimum, "9".repeat(400), ...wrong)),
   };
 }

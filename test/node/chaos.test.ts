@@ -7,12 +7,11 @@ const TRIES = 3;
 
 /** badge-copy.test.ts kills the service once in every run of the suite. */
 describe.skipIf(byEffort(true, false))("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
-  it("keeps in both homes every number it returned, one event a badge, and an exact copy by the feed, and no number is in both, with SIGKILL under traffic", async () => {
+  it("keeps in both homes every number it returned, and one event a badge, and no number is in both, with SIGKILL under traffic", async () => {
     const kills = 10;
     const run = async (seed: number) => {
       const said: string[] = [];
-      const options = { kills, seed, clients: 2, maxLifeMilliseconds: 1500 };
-      const result = await runChaos({ ...options, say: (line) => said.push(line) });
+      const result = await runChaos(kills, seed, 2, (line) => said.push(line));
       return { ...result, what: `seed ${seed}: ${said.join("; ")}` };
     };
     let result = await run(SEED);
@@ -27,8 +26,8 @@ describe.skipIf(byEffort(true, false))("a service that is killed (contract secti
     expect(result.homes).toHaveLength(2);
     for (const { badges, listed, events } of result.homes) {
       expect(badges, what).toBeGreaterThan(10);
-      expect(listed, what).toBeGreaterThanOrEqual(badges);
-      expect(events, what).toBe(listed);
+      expect(listed.size, what).toBeGreaterThanOrEqual(badges);
+      expect(events, what).toBe(listed.size);
     }
   }, 600_000);
 });

@@ -12,11 +12,8 @@ export class Traffic {
   /** What the service answered, and must still say: number by user device, `udid/userId`. */
   readonly badges = new Map<string, string>();
   readonly counts = { answered: 0, lost: 0 };
-  /** A copy of the badges, kept by the feed: state by number. */
-  readonly mirror = new Map<string, string>();
   /** Tokens that nobody presented yet. */
   readonly #pending = new Set<string>();
-  #feed: { cursor: string | null; change: number } = { cursor: null, change: 0 };
   readonly #options: Options;
   readonly #server: ServerClient;
   readonly #clients: (() => Promise<unknown>)[];
@@ -38,60 +35,39 @@ export class Traffic {
     const ended = end.finally(() => {
       isOver = true;
     });
-    const follow = () =>
-      this.#follow()
-        .catch(requireLost)
-        .then(() => wait(50));
-    await Promise.all([ended, ...[follow, ...this.#clients].map(repeat)]);
+    await Promise.all([ended, ...this.#clients.map(repeat)]);
   }
 
   /**
-   * Holds everything that was answered against the list and the feed, and waits for the webhooks.
+   * Holds everything that was answered against the list, and waits for the webhooks.
    *
    * @param arrivals number of webhooks by badge
    * @throws Error that says which promise was broken
    */
   async check(arrivals: ReadonlyMap<string, number>) {
-    await this.#follow();
-    const listed = new Map<string, string>();
-    for await (const { id, state = "active" } of this.#server.listBadges({ perPage: 1000 }).badges()) {
+    const listed = new Set<string>();
+    for await (const { id } of this.#server.listBadges({ perPage: 1000 }).badges()) {
       if (listed.has(id)) throw new Error(`number ${id} is listed twice`);
-      listed.set(id, state);
+      listed.add(id);
     }
-    const isExact =
-      this.mirror.size === listed.size && [...this.mirror].every(([id, state]) => listed.get(id) === state);
-    if (!isExact)
-      throw new Error(`the copy has ${this.mirror.size} badges, ${listed.size} are listed, or states differ`);
     if (new Set(this.badges.values()).size !== this.badges.size) throw new Error("two user devices have one number");
     for (const [key, number] of this.badges) {
       if (!listed.has(number)) throw new Error(`${key} was answered ${number}, which is not listed`);
     }
-    const events = await this.#drain(arrivals);
+    const events = await this.#drain(listed, arrivals);
     if (events !== listed.size) throw new Error(`${listed.size} badges were issued, but there are ${events} events`);
     const deliveries = [...arrivals.values()].reduce((sum, times) => sum + times, 0);
-    return { badges: this.badges.size, listed: listed.size, events, deliveries, counts: this.counts };
+    return { badges: this.badges.size, listed, events, deliveries, counts: this.counts };
   }
 
   /** Waits until every badge has reached the receiver and no event is pending. @returns how many events there are */
-  async #drain(arrivals: ReadonlyMap<string, number>): Promise<number> {
+  async #drain(listed: ReadonlySet<string>, arrivals: ReadonlyMap<string, number>): Promise<number> {
     for (const deadline = Date.now() + DRAIN_MILLISECONDS; ; await wait(1000)) {
-      const missing = [...this.mirror.keys()].filter((number) => !arrivals.has(number));
+      const missing = [...listed].filter((number) => !arrivals.has(number));
       const states: string[] = [];
       for await (const { state } of this.#server.listEvents({ perPage: 1000 }).events()) states.push(state);
       if (missing.length === 0 && !states.includes("pending")) return states.length;
       if (Date.now() > deadline) throw new Error(`events are still pending; none came for: ${missing.join(", ")}`);
-    }
-  }
-
-  /** Reads the feed from where the last page ended. */
-  async #follow(): Promise<void> {
-    for await (const { changes, cursor } of this.#server.changes({ cursor: this.#feed.cursor, perPage: 50 })) {
-      for (const { id, state, change } of changes) {
-        if (change <= this.#feed.change) throw new Error(`change ${change} comes after ${this.#feed.change}`);
-        this.#feed.change = change;
-        this.mirror.set(id, state);
-      }
-      this.#feed.cursor = cursor;
     }
   }
 

@@ -82,23 +82,17 @@ function limitChanges(node: Node): Change[] {
 }
 
 function codeChanges(node: Node, parent: Node | undefined, text: string): Change[] {
-  const { start, operator, left, test, callee, argument } = node;
-  switch (node.type) {
-    case "BinaryExpression":
-    case "LogicalExpression":
-    case "AssignmentExpression":
-    case "UpdateExpression":
-    case "UnaryExpression": {
-      if (typeof operator !== "string") return [];
-      const at = text.indexOf(operator, isNode(left) ? left.end : start);
-      return instead({ start: at, end: at + operator.length }, ...replacementsOf(operator));
-    }
+  const { type, start, operator, left, test, callee, argument } = node;
+  if (typeof operator === "string") {
+    const at = text.indexOf(operator, isNode(left) ? left.end : start);
+    return instead({ start: at, end: at + operator.length }, ...replacementsOf(operator));
+  }
+  switch (type) {
     case "IfStatement":
     case "ConditionalExpression":
-      return isNode(test) ? instead(test, "true", "false") : [];
     case "WhileStatement":
       // An endless loop would only cost the time limit.
-      return isNode(test) ? instead(test, "false") : [];
+      return isNode(test) ? instead(test, ...(type === "WhileStatement" ? [] : ["true"]), "false") : [];
     case "Literal":
       return literalChanges(node, parent, text);
     case "TemplateLiteral":
@@ -164,12 +158,11 @@ function sqlChanges(node: Node, text: string): Change[] {
 
 /**
  * Draws mutants evenly over the files, so that a short file counts as much as a long one: one of each in turn, until there
- * are enough. A run that is stopped early has an even draw, too. The same seed draws the same ones of a file, whatever the
- * other files are.
+ * are enough. The same seed draws the same ones of a file, whatever the other files are.
  */
 export function draw(mutants: readonly Mutant[], count: number, seed: number): Mutant[] {
   const piles = [...Map.groupBy(mutants, ({ file }) => file).values()].map((pile) => new Dice(seed).shuffled(pile));
-  const rounds = Math.max(0, ...piles.map(({ length }) => length));
-  const all = Array.from({ length: rounds }, (_, round) => piles.flatMap((pile) => pile.slice(round, round + 1)));
-  return all.flat().slice(0, count);
+  const inTurn = piles.flatMap((pile) => pile.map((mutant, round) => ({ mutant, round })));
+  const drawn = inTurn.toSorted((one, other) => one.round - other.round).slice(0, count);
+  return drawn.map(({ mutant }) => mutant);
 }
