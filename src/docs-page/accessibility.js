@@ -19,18 +19,50 @@ const REPAIRS = {
   ".cm-content[contenteditable=false]:not([aria-label])": (text) => text.setAttribute("aria-label", "Response body"),
   '[role=dialog] section[aria-label^="Notifications"]:not([aria-label$="request"])': (section) =>
     section.setAttribute("aria-label", "Notifications of the request"),
-  // The dialog stays when it is closed. Only one of it and the page behind it is in use, so there is one main landmark.
-  "body:has(.scalar-client--open) main.references-rendered:not([inert])": (main) => main.setAttribute("inert", ""),
-  "body:not(:has(.scalar-client--open)) main.references-rendered[inert]": (main) => main.removeAttribute("inert"),
 };
+
+const ANY = Object.keys(REPAIRS).join();
+
+/** What the selectors are about. The style, which changes with every step of scrolling, is not. */
+const ATTRIBUTES = [
+  "aria-controls",
+  "aria-expanded",
+  "aria-label",
+  "class",
+  "contenteditable",
+  "inert",
+  "role",
+  "tabindex",
+];
 
 function makeFocusable(element) {
   element.setAttribute("tabindex", "0");
 }
 
-function repairAll() {
-  for (const [selector, repair] of Object.entries(REPAIRS)) document.querySelectorAll(selector).forEach(repair);
+/** The page has tens of thousands of elements: only what has changed is looked through. */
+function repairIn(root) {
+  for (const element of [root, ...root.querySelectorAll(ANY)]) {
+    for (const [selector, repair] of Object.entries(REPAIRS)) if (element.matches(selector)) repair(element);
+  }
+}
+
+const openDialogs = document.getElementsByClassName("scalar-client--open");
+
+/** The dialog stays when it is closed. Only one of it and the page behind it is in use, so there is one main landmark. */
+function setAsideWhatIsBehind() {
+  document.querySelector("main.references-rendered")?.toggleAttribute("inert", openDialogs.length > 0);
+}
+
+function repairChanged(changes) {
+  const roots = changes.flatMap(({ type, target, addedNodes }) => (type === "attributes" ? [target] : [...addedNodes]));
+  for (const root of new Set(roots)) if (root instanceof Element && root.isConnected) repairIn(root);
+  setAsideWhatIsBehind();
 }
 
 // At once, not with the next frame: a dialog that closes gives the focus back to a button of the page.
-new MutationObserver(repairAll).observe(document.body, { childList: true, subtree: true, attributes: true });
+new MutationObserver(repairChanged).observe(document.body, {
+  childList: true,
+  subtree: true,
+  attributeFilter: ATTRIBUTES,
+});
+repairIn(document.body);
