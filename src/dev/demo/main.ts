@@ -1,13 +1,7 @@
+import "../../admin/platform/quick-loading.ts";
 import { parseArgs } from "node:util";
 import { oneLine } from "../../admin/errors.ts";
-import { assemble } from "./cast.ts";
-import type { Door } from "./door.ts";
 import { DemoFailure, Narrator } from "./narrator.ts";
-import { hearOfBadges, inviteVisitor, pageBadges, runOutOfNumbers, takeNumberBack } from "./scenes-at-the-server.ts";
-import { doorLearns, doorWithoutNetwork, revoke, suspendAndResume, visitForSeconds } from "./scenes-of-a-life.ts";
-import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
-import { WebhookReceiver } from "./webhook-receiver.ts";
-import { liveThroughAWeek } from "./week.ts";
 
 /** `npm run demo`: the whole story on the terminal, against a running service. */
 
@@ -68,50 +62,9 @@ async function demonstrate(): Promise<void> {
   const { help, origin } = readCommandLine();
   if (help) return void process.stdout.write(HELP);
   await assertRunning(origin);
+  // Not a static import: Node resolves those before quick-loading.ts has run, and help needs none of it.
+  const { tellStory } = await import("./story.ts");
   await tellStory(new Narrator((line) => process.stdout.write(`${line}\n`)), origin);
-}
-
-/** Tells the story, from a new application to a number that is handed out again. @throws DemoFailure */
-async function tellStory(narrator: Narrator, origin: string): Promise<void> {
-  narrator.say(`The story of a badge, at ${origin} (> sent, < came back)`);
-  const receiver = new WebhookReceiver();
-  let door: Door | undefined;
-  try {
-    const cast = await assemble(narrator, origin, receiver);
-    door = cast.door;
-    const phone = cast.device("phone");
-    const alice = await getBadge(cast, phone);
-    await askAgain(cast, phone, alice);
-    const presentation = await getSignature(cast, phone, alice);
-    await openDoor(cast, presentation);
-    const bob = await shareThePhone(cast, phone, alice);
-    await pageBadges(cast, [alice, bob]);
-    await suspendAndResume(cast, phone, bob);
-    const bobs = await revoke(cast, phone, bob);
-    const revokedAt = performance.now();
-    const visit = await visitForSeconds(cast, phone, bob);
-    await doorLearns(cast, bobs, revokedAt);
-    await doorWithoutNetwork(cast, presentation, bobs);
-    const visitor = await inviteVisitor(cast);
-    await hearOfBadges(cast, [alice, bob, visit, visitor]);
-    const { invitation, latecomer } = await runOutOfNumbers(cast);
-    const carol = await takeNumberBack(cast, invitation, latecomer);
-    const week = await liveThroughAWeek(narrator, origin);
-    narrator.say("");
-    narrator.say(
-      `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
-        "back and handed out again; a door opened offline, and closed for badges that had ended, also without the network; " +
-        "every webhook genuine. " +
-        "All as the contract says.",
-    );
-    narrator.say("");
-    narrator.say(`Now look at it in a browser: ${origin}/console`);
-    narrator.say(`  Application ID  ${week.applicationId}`);
-    narrator.say(`  Secret          ${week.secret}`);
-  } finally {
-    receiver.close();
-    await door?.remove();
-  }
 }
 
 // A reader at the other end of a pipe may stop early.

@@ -1,10 +1,12 @@
-import "../../admin/platform/quick-loading.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { inArray } from "drizzle-orm";
+import { createApplication } from "../../admin/application-create.ts";
+import { addConsoleSecret } from "../../admin/console-secret.ts";
+import { openHomes } from "../../admin/session.ts";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
 import { badge } from "../../shared/schema.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
@@ -67,10 +69,6 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
   if (!receiver.listening) await once(receiver, "listening");
   const address = receiver.address();
   if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
-  // Not static imports: Node resolves those before quick-loading.ts has run.
-  const { openHomes } = await import("../../admin/session.ts");
-  const { createApplication } = await import("../../admin/application-create.ts");
-  const { addConsoleSecret } = await import("../../admin/console-secret.ts");
   const { homes, database, close } = await openHomes(undefined);
   try {
     const { applicationId, applicationSecret } = await createApplication(homes, {
