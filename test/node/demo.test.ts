@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ServerClient } from "../../src/client/index.ts";
+import { processesOf, untilGone } from "./support/process-tree.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -126,6 +127,16 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told.stdout).toMatch(/inv_[\w-]{4}…/);
     expect(told.stdout).not.toMatch(/inv_[\w-]{5}/);
     expect(told.stdout).not.toMatch(/eyJ[\w-]+\./);
+  });
+
+  // Here, where a service that has worked is no longer needed.
+  it("leaves a service behind that ends on Ctrl-C with everything it started, quickly and with success", async () => {
+    const { below } = processesOf(service);
+    expect(below.filter(({ command }) => command.includes("workerd")).length).toBeGreaterThan(0);
+    const startedAt = Date.now();
+    expect(await service.stop()).toBe(0);
+    await untilGone(below);
+    expect(Date.now() - startedAt).toBeLessThan(5000);
   });
 });
 
