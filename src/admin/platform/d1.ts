@@ -6,6 +6,7 @@ import { UserError } from "../errors.ts";
 import { ADMIN } from "../shell.ts";
 import { Database, retryDatabase } from "./database.ts";
 import { type Home, Homes } from "./homes.ts";
+import { inOneRequest } from "./local-d1.ts";
 import { migrateLocally } from "./migrations.ts";
 import type { LocalState } from "./paths.ts";
 import { type BoundHome, hasDatabase, type Target } from "./target.ts";
@@ -78,8 +79,9 @@ async function openHomes(
     };
     const d1s: D1Database[] = [];
     const open = ({ number, place, database: { binding } }: BoundHome): Home => {
-      const d1 = proxy.env[binding];
-      if (d1 === undefined) throw new Error(`wrangler did not open ${binding}`);
+      const bound = proxy.env[binding];
+      if (bound === undefined) throw new Error(`wrangler did not open ${binding}`);
+      const d1 = remote ? bound : inOneRequest(bound);
       d1s.push(d1);
       return { number, place, database: new Database(d1) };
     };
