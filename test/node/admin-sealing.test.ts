@@ -21,6 +21,9 @@ import { watchResealing } from "../../src/admin/sealing-key-reseal.ts";
 import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usage.ts";
 import { openHomes } from "../../src/admin/session.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
+import { shareSealingKeys } from "./support/sealing-keys.ts";
+
+shareSealingKeys();
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 process.env.BADGE_STATE_DIR = join(folder, "database");

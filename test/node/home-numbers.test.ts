@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import "../../src/admin/platform/quick-loading.ts";
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -335,6 +335,9 @@ describe("one home that was restored alone (contract section 17)", () => {
 describe("local data of a release with one home (contract section 17)", () => {
   it("is kept: its applications are registered, and it gets a second home", async () => {
     const state = localState(join(folder, "older"));
+    // A key of its own takes up to a second to make.
+    mkdirSync(dirname(state.sealingKeys));
+    copyFileSync(localState().sealingKeys, state.sealingKeys);
     const wrangler = loadWrangler();
     const target = readTarget(wrangler, undefined);
     const older = await openLocalHomes(wrangler, { ...target, homes: [target.homes[0]] }, state);

@@ -15,6 +15,9 @@ import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usa
 import { openHomes } from "../../src/admin/session.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { clearHomes, FIRST_STEP, killIn, rememberHome } from "./support/homes.ts";
+import { shareSealingKeys } from "./support/sealing-keys.ts";
+
+shareSealingKeys();
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 process.env.BADGE_STATE_DIR = folder;

@@ -7,6 +7,7 @@ import { createTestHarness } from "wrangler";
 import { createApplication } from "../../src/admin/application-create.ts";
 import { Database } from "../../src/admin/platform/database.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
+import { inOneRequest } from "../../src/admin/platform/local-d1.ts";
 import { sealingKey } from "../../src/shared/schema.ts";
 import { generateSealingKey } from "../../src/shared/sealing.ts";
 
@@ -33,7 +34,7 @@ beforeAll(async () => {
   ({ url: origin } = await service.listen());
   const worker = service.getWorker<{ DB: D1Database; DB_2: D1Database }>();
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
-  database = new Database((await worker.getEnv()).DB);
+  database = new Database(inOneRequest((await worker.getEnv()).DB));
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
 });
 
