@@ -181,7 +181,10 @@ describe("GET /v1/changes (contract section 13)", () => {
     const followers = [new Follower(application, 1), new Follower(application, 3), new Follower(application)];
     let isWriting = true;
     const reading = followers.map(async (follower) => {
-      for (let page = 0; isWriting && page < 500; page++) await follower.read();
+      for (let page = 0; isWriting && page < 500; page++) {
+        const { changes } = (await follower.read()) ?? { changes: [] };
+        if (changes.length === 0) await scheduler.wait(5);
+      }
     });
     const number = (place: number) => numbers[place % 8] ?? "";
     const sent = await inParallel(60, async (place) => {

@@ -251,6 +251,6 @@ describe("any history of badges and restorations (contract section 13)", () => {
         await follower.expectExact();
       }
     });
-    await fc.assert(property, { seed: 15, numRuns: byEffort(8, 300) });
+    await fc.assert(property, { seed: 15, numRuns: byEffort(4, 300) });
   }, 400_000);
 });

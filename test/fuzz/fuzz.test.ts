@@ -16,7 +16,7 @@ import { type FuzzRequest, type Route, requestsTo } from "./requests.ts";
 import { createWorld } from "./world.ts";
 
 /** The long form, or a failure once more: `FUZZ_REQUESTS=1000 FUZZ_SEED=… npx vitest run --project workers test/fuzz`. */
-const REQUESTS = Number(env.TEST_FUZZ.requests || byEffort(150, 2000));
+const REQUESTS = Number(env.TEST_FUZZ.requests || byEffort(100, 2000));
 const SEED = Number(env.TEST_FUZZ.seed || Math.floor(Math.random() * 2 ** 31));
 const REPEATED = `FUZZ_SEED=${SEED} FUZZ_REQUESTS=${REQUESTS}`;
 /** Storage is compared before and after so many requests. */

@@ -3,7 +3,7 @@ import { byEffort } from "../support/effort.ts";
 import { type EventRow, Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
 
-const SEEDS = Array.from({ length: byEffort(2, 30) }, (_, place) => place + 1);
+const SEEDS = Array.from({ length: byEffort(1, 30) }, (_, place) => place + 1);
 const receiver = useReceivers();
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
