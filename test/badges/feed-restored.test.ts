@@ -251,6 +251,7 @@ describe("any history of badges and restorations (contract section 13)", () => {
         await follower.expectExact();
       }
     });
-    await fc.assert(property, { seed: 15, numRuns: byEffort(4, 300) });
+    // Four histories of this seed are enough to notice cursors that never expire.
+    await fc.assert(property, { seed: 4, numRuns: byEffort(4, 300) });
   }, 400_000);
 });
