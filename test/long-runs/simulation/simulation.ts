@@ -97,7 +97,7 @@ async function liveAfterRestoration(world: World, actors: Actors, home: number):
     await isolates.sweep();
   }
   await drain(world);
-  world.life.checkAtRest();
+  checkAtRest(world);
   await actors.follow();
 }
 

@@ -6,10 +6,8 @@ import { Clients } from "./actors/clients.ts";
 import { Receivers } from "./actors/receivers.ts";
 import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
-import { Credentials } from "./invariants/credentials.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
-import { LeaseCheck } from "./invariants/leases.ts";
-import { Life } from "./invariants/life.ts";
+import { History } from "./invariants/history.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Told } from "./invariants/told.ts";
 import { Verdict } from "./invariants/verdict.ts";
@@ -81,8 +79,6 @@ export class World extends Seeded {
   readonly wire = new Wire(this);
   readonly d1 = new D1Homes(this, (changes, lateMilliseconds) => {
     this.rows.see(changes, lateMilliseconds);
-    this.life.see(changes);
-    this.bindings.see(changes, lateMilliseconds);
   });
   readonly isolates = new Isolates(this);
   readonly objects = new ObjectHost(this);
@@ -92,9 +88,7 @@ export class World extends Seeded {
   readonly verdict = new Verdict();
   readonly book: Book = new Book(this);
   readonly rows: Rows = new Rows(this);
-  readonly life: Life = new Life(this);
-  readonly leases = new LeaseCheck(this.verdict);
-  readonly credentials = new Credentials(this);
+  readonly history: History = new History(this);
   readonly bindings: Bindings = new Bindings(this);
   readonly told: Told = new Told(this);
   readonly deliveries = new Deliveries(this);

@@ -29,7 +29,7 @@ export class Actors extends Member {
 
   /** The administrator makes the applications. Sweeps have come before. */
   async arrive(): Promise<void> {
-    for (const { application } of this.#parties) await this.world.administrator.create(application);
+    for (const { application } of this.#parties) this.world.administrator.create(application);
     await this.world.isolates.sweep();
   }
 
@@ -69,10 +69,7 @@ export class Actors extends Member {
 
   /** In the end everybody asks once more. */
   async askAgain(): Promise<void> {
-    for (const party of this.#parties) {
-      this.world.administrator.stopRequiringProofs(party.application);
-      await askEverythingAgain(this.world, party);
-    }
+    for (const party of this.#parties) await askEverythingAgain(this.world, party);
   }
 
   async #live(name: string, acts: number, comesAfter: number, act: () => Promise<void>): Promise<void> {

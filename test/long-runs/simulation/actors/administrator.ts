@@ -1,8 +1,7 @@
-import { digestOf } from "../../../../src/shared/identifiers.ts";
-import type { ProofSettings } from "../invariants/bindings.ts";
-import { deviceKeyOf } from "../invariants/rows.ts";
+import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
+import type { Credentials } from "../service/door.ts";
 import { signingPair } from "../service/isolates.ts";
 
 const HOUR = 3_600_000;
@@ -15,138 +14,103 @@ export class Administrator extends Member {
   #keys = 0;
   #secrets = 0;
 
-  async create(application: ApplicationPlan): Promise<void> {
-    const { d1, timeline, credentials } = this.world;
+  create(application: ApplicationPlan): void {
     const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds } = application;
+    const { now } = this.world.timeline;
     const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
-      sealing_version, webhook_url, events, created_at) VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?)`;
-    const parameters = [
-      id,
-      firstNumber,
-      lastNumber,
-      reuseAfterSeconds,
-      deviceKeyOf(id),
-      webhookUrl,
-      events.join(),
-      timeline.now,
-    ];
-    d1.of(id).execute([{ sql, parameters }]);
-    this.#rotateKey(application);
-    const secret = await this.#insertSecret(application, "current");
-    credentials.promoted(secret);
+      sealing_version, webhook_url, events, require_proof, bind_until, created_at)
+      VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)`;
+    const requireProof = this.#dice.chance(0.1);
+    const bindUntil = this.#dice.chance(0.3) ? now + 4 * HOUR : null;
+    const numbers = [firstNumber, lastNumber, reuseAfterSeconds];
+    const settings = [deviceKeyOf(id), webhookUrl, events.join(), requireProof, bindUntil, now];
+    this.#write(application, "makes an application", [sql, id, ...numbers, ...settings]);
+    this.#addKey(application);
+    this.#addSecret(application, "current");
     // Some are in the middle of a rotation when the seed begins.
-    for (let steps = this.#dice.below(3); steps > 0; steps--) await this.#rotateSecret(application);
-    const bindUntil = this.#dice.chance(0.3) ? timeline.now + 4 * HOUR : null;
-    this.#set(application, { requireProof: this.#dice.chance(0.1), bindUntil });
+    for (let steps = this.#dice.below(3); steps > 0; steps--) this.#rotateSecret(application);
   }
 
-  /** The secret that the application's server uses. */
-  secretOf({ id }: ApplicationPlan): string {
-    const [row] = this.world.d1.look(
-      "SELECT sealed FROM application_secret WHERE application_id = ? AND role = 'current'",
-      id,
-    );
-    return String(row?.sealed);
+  /** Of the application's server, with the current secret. */
+  credentialsOf({ id }: ApplicationPlan): Credentials {
+    const sql = "SELECT sealed FROM application_secret WHERE application_id = ? AND role = 'current'";
+    return { applicationId: id, secret: String(this.world.d1.look(sql, id)[0]?.sealed) };
   }
 
   async act(application: ApplicationPlan): Promise<void> {
-    switch (this.#dice.below(6)) {
-      case 0:
-        return this.#rotateKey(application);
-      case 1:
-        return this.#rotateSecret(application);
-      case 2:
-        return this.setUrl(application);
-      case 3:
-        return this.#growRange(application);
-      case 4:
-        return this.#set(application, { requireProof: this.#dice.chance(0.4) });
-      case 5:
-        return this.#set(application, { bindUntil: this.#someTime() });
-    }
+    const { timeline, plan } = this.world;
+    const soon = timeline.now + this.#dice.below(4 * plan.thinkMilliseconds);
+    const ends = [null, timeline.now - 1, soon, timeline.now + 4 * HOUR] as const;
+    const acts = [
+      () => this.#addKey(application),
+      () => this.#rotateSecret(application),
+      () => this.setUrl(application),
+      () => this.#growRange(application),
+      () => this.set(application, "require_proof", this.#dice.chance(0.4)),
+      () => this.set(application, "bind_until", this.#dice.oneOf(ends)),
+    ] as const;
+    this.#dice.oneOf(acts)();
   }
 
   /** Sets the URL anew, as it is: what was held is sent again. */
-  setUrl({ id }: ApplicationPlan): void {
-    this.world.trace.add("administrator", "sets the webhook URL");
+  setUrl(application: ApplicationPlan): void {
     const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
       WHERE id = ? AND webhook_url IS NOT NULL`;
-    this.world.d1.of(id).execute([{ sql, parameters: [id] }]);
+    this.#write(application, "sets the webhook URL", [sql, application.id]);
   }
 
-  /** So that everybody gets a number in the end. */
-  stopRequiringProofs(application: ApplicationPlan): void {
-    this.#set(application, { requireProof: false });
+  set(application: ApplicationPlan, column: "last_number" | "require_proof" | "bind_until", value: unknown): void {
+    const sql = `UPDATE application SET ${column} = ? WHERE id = ?`;
+    this.#write(application, `sets ${column} to ${value}`, [sql, value, application.id]);
   }
 
-  #someTime(): number | null {
-    const { timeline, plan } = this.world;
-    const moments = [null, timeline.now - 1, timeline.now + this.#dice.below(4 * plan.thinkMilliseconds)] as const;
-    return this.#dice.oneOf([...moments, timeline.now + 4 * HOUR]);
+  #growRange(application: ApplicationPlan): void {
+    application.lastNumber += GROWTH;
+    this.set(application, "last_number", application.lastNumber);
   }
 
-  /** `--require-proof`, `--bind-until` */
-  #set({ id }: ApplicationPlan, changed: Partial<ProofSettings>): void {
-    const { d1, trace, bindings } = this.world;
-    const settings = bindings.set(id, changed);
-    trace.add("administrator", `sets ${JSON.stringify(settings)}`);
-    const sql = "UPDATE application SET require_proof = ?, bind_until = ? WHERE id = ?";
-    d1.of(id).execute([{ sql, parameters: [settings.requireProof, settings.bindUntil, id] }]);
-  }
-
-  #rotateKey({ id }: ApplicationPlan): void {
-    const { d1, timeline, trace } = this.world;
-    trace.add("administrator", "adds a signing key");
+  #addKey(application: ApplicationPlan): void {
     const place = this.#keys++;
+    const { publicKey } = signingPair(place);
     const sql = `INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at)
       VALUES (?, ?, ?, ?, 1, ?)`;
-    const { publicKey } = signingPair(place);
-    d1.of(id).execute([{ sql, parameters: [id, `key-${place}`, publicKey, String(place), timeline.now] }]);
+    const key = [`key-${place}`, publicKey, String(place), this.world.timeline.now];
+    this.#write(application, "adds a signing key", [sql, application.id, ...key]);
   }
 
   /** The next of three steps: add, promote, retire. */
-  async #rotateSecret(application: ApplicationPlan): Promise<void> {
-    const { d1, trace, credentials } = this.world;
+  #rotateSecret(application: ApplicationPlan): void {
     const { id } = application;
-    const secrets = d1.look("SELECT role, sealed FROM application_secret WHERE application_id = ?", id);
-    const inRole = (role: string) => secrets.find((secret) => secret.role === role)?.sealed;
-    const [added, previous] = [inRole("added"), inRole("previous")];
-    if (added !== undefined) {
-      trace.add("administrator", "promotes the added secret");
+    const secrets = this.world.d1.look("SELECT role FROM application_secret WHERE application_id = ?", id);
+    const has = (role: string) => secrets.some((secret) => secret.role === role);
+    if (has("added")) {
       const sql = "UPDATE application_secret SET role = ? WHERE application_id = ? AND role = ?";
-      d1.of(id).execute([
-        { sql, parameters: ["previous", id, "current"] },
-        { sql, parameters: ["current", id, "added"] },
-      ]);
-      return credentials.promoted(String(added));
-    }
-    if (previous !== undefined) {
-      trace.add("administrator", "retires the previous secret");
+      const [first, second] = [[sql, "previous", id, "current"] as const, [sql, "current", id, "added"] as const];
+      this.#write(application, "promotes the added secret", first, second);
+    } else if (has("previous")) {
       const sql = "DELETE FROM application_secret WHERE application_id = ? AND role = 'previous'";
-      d1.of(id).execute([{ sql, parameters: [id] }]);
-      return credentials.retired(String(previous));
+      this.#write(application, "retires the previous secret", [sql, id]);
+    } else {
+      this.#addSecret(application, "added");
     }
-    trace.add("administrator", "adds a secret");
-    await this.#insertSecret(application, "added");
   }
 
-  /** @returns the secret */
-  async #insertSecret({ id }: ApplicationPlan, role: "current" | "added"): Promise<string> {
-    const { d1, timeline, credentials } = this.world;
+  #addSecret(application: ApplicationPlan, role: "current" | "added"): void {
     const place = this.#secrets++;
     const secret = `bdss_simulated-${place}`;
     const sql = `INSERT INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
       VALUES (?, ?, ?, ?, ?, 1, ?)`;
-    const digest = await digestOf(secret);
-    d1.of(id).execute([{ sql, parameters: [`sec_${place}`, id, role, digest, secret, timeline.now] }]);
-    credentials.added(id, secret);
-    return secret;
+    const row = [`sec_${place}`, application.id, role, digestOf(secret), secret, this.world.timeline.now];
+    this.#write(application, `adds the ${role} secret`, [sql, ...row]);
   }
 
-  #growRange(application: ApplicationPlan): void {
-    this.world.trace.add("administrator", "lets the range grow");
-    application.lastNumber += GROWTH;
-    const sql = "UPDATE application SET last_number = ? WHERE id = ?";
-    this.world.d1.of(application.id).execute([{ sql, parameters: [application.lastNumber, application.id] }]);
+  /** One transaction. */
+  #write(
+    { id }: ApplicationPlan,
+    what: string,
+    ...statements: (readonly [sql: string, ...parameters: unknown[]])[]
+  ): void {
+    this.world.trace.add("administrator", what);
+    this.world.d1.of(id).execute(statements.map(([sql, ...parameters]) => ({ sql, parameters })));
   }
 }

@@ -1,5 +1,6 @@
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import type { Dice } from "../../dice.ts";
-import { isUntold } from "../invariants/book.ts";
+import { isUntold, userDeviceOf } from "../invariants/book.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import { attack } from "./attacker.ts";
@@ -32,7 +33,7 @@ export async function liveOn(world: World): Promise<void> {
 async function passMinutes(world: World, dice: Dice): Promise<void> {
   const { timeline, isolates, trace, plan, book, clients, administrator } = world;
   for (const application of plan.applications) {
-    const credentials = { applicationId: application.id, secret: administrator.secretOf(application) };
+    const credentials = administrator.credentialsOf(application);
     const steps = book.numbersOf(application.id).map((number) => ({ number, step: { kind: "suspend" } as const }));
     await Promise.all(steps.map((step) => clients.call("step", { ...credentials, ...step })));
   }
@@ -40,9 +41,7 @@ async function passMinutes(world: World, dice: Dice): Promise<void> {
     await timeline.sleep(dice.between(MINUTE / 3, MINUTE));
     trace.add("cron", "goes off");
     void isolates.sweep();
-    const attacked = plan.applications.flatMap((application) =>
-      Array.from({ length: ATTACKS_AT_ONCE }, () => application),
-    );
+    const attacked = Array.from({ length: ATTACKS_AT_ONCE }, () => plan.applications).flat();
     await Promise.all(attacked.map((application) => attack(world, dice, application)));
   }
 }
@@ -51,50 +50,44 @@ async function repeatAtAlarms(world: World, dice: Dice): Promise<void> {
   await Promise.all(
     world.plan.applications.map(async (application) => {
       await askWhileD1Leaves(world, dice, application);
-      for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application);
+      for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application.id);
     }),
   );
 }
 
 /** New users ask, and D1 goes away between the lease of a number and the write of its badge. */
 async function askWhileD1Leaves(
-  world: World,
+  { timeline, faults, clients }: World,
   dice: Dice,
   { id: applicationId, devices }: ApplicationPlan,
 ): Promise<void> {
-  const { timeline, faults, clients } = world;
   const requests = devices.flatMap(({ udid, key }) =>
-    NEW_USERS.map((userId) => {
-      const request = { applicationId, udid, userId, token: null, metadata: null, key, bookmark: null };
-      return clients.call("badge", request);
-    }),
+    NEW_USERS.map((userId) => ({ applicationId, udid, userId, token: null, metadata: null, key, bookmark: null })),
   );
+  const calls = requests.map((request) => clients.call("badge", request));
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
   faults.setAway("d1", true);
   await timeline.sleep(OUTAGE_MILLISECONDS);
   faults.setAway("d1", false);
-  await Promise.all(requests);
+  await Promise.all(calls);
 }
 
 async function repeatAtAlarm(
   { timeline, objects, book, clients }: World,
   dice: Dice,
-  { id }: ApplicationPlan,
+  applicationId: ApplicationId,
 ): Promise<void> {
-  const alarm = objects.get(id)?.alarm ?? null;
+  const alarm = objects.get(applicationId)?.alarm ?? null;
   if (alarm === null) return;
   await timeline.sleep(alarm - timeline.now - AROUND_ALARM_MILLISECONDS);
-  const unanswered = [...book.badgeAttempts.values()].flatMap((attempts) => {
-    const last = attempts.at(-1);
-    return last && attempts.every(isUntold) ? [last.request] : [];
-  });
+  const unanswered = book
+    .of("badge", { applicationId })
+    .filter((attempt) => book.of("badge", userDeviceOf(attempt.request)).every(isUntold));
   await Promise.all(
-    unanswered
-      .filter(({ applicationId }) => applicationId === id)
-      .map(async (request) => {
-        await timeline.sleep(dice.below(2 * AROUND_ALARM_MILLISECONDS));
-        await clients.call("badge", request);
-      }),
+    unanswered.map(async ({ request }) => {
+      await timeline.sleep(dice.below(2 * AROUND_ALARM_MILLISECONDS));
+      await clients.call("badge", request);
+    }),
   );
   await timeline.sleep(2 * AROUND_ALARM_MILLISECONDS);
 }

@@ -1,5 +1,4 @@
 import type { Dice } from "../../dice.ts";
-import { grantedNumber } from "../invariants/book.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 
@@ -15,7 +14,7 @@ const FORGED_BOOKMARKS = [
   `2.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`,
   `2.00000001-00000000-00000000-${"0".repeat(32)}`,
   "1.first-unconstrained",
-];
+] as const;
 
 /**
  * Somebody who knows every udid, user ID, token, badge number, signature and bookmark of an application, but holds no
@@ -28,25 +27,21 @@ export async function attack({ book, clients }: World, dice: Dice, application: 
   const phone = dice.pick(application.devices);
   if (!phone) return;
   const { udid } = phone;
-  const told = book.attemptsOfApplication(applicationId).filter((attempt) => grantedNumber(attempt) !== null);
-  const replayed = dice.pick(told)?.outcome;
-  const bookmark = dice.chance(0.2)
-    ? (dice.pick(FORGED_BOOKMARKS) ?? null)
-    : replayed?.kind === "granted" && dice.chance(0.8)
-      ? replayed.bookmark
-      : null;
+  const told = book.granted("badge", { applicationId });
+  const replayed = dice.chance(0.8) ? dice.pick(told)?.outcome.bookmark : undefined;
+  const bookmark = dice.chance(0.2) ? dice.oneOf(FORGED_BOOKMARKS) : (replayed ?? null);
   const ofPhone = told.filter(({ request }) => request.udid === udid && request.key !== ATTACKERS_KEY);
   const known = dice.chance(0.5) ? ofPhone.at(-1) : dice.pick(ofPhone);
-  const proof = { key: dice.chance(0.5) ? null : ATTACKERS_KEY, bookmark };
+  const key = dice.chance(0.5) ? null : ATTACKERS_KEY;
   const what = dice.below(5);
   if (!known || what === 0) {
-    const request = { applicationId, udid, userId: ATTACKERS_USER, token: null, metadata: null, ...proof, key: null };
-    await clients.call("badge", request);
+    const badge = { userId: ATTACKERS_USER, token: null, metadata: null };
+    await clients.call("badge", { applicationId, udid, ...badge, key: null, bookmark });
   } else if (what < 3) {
-    const token = dice.chance(0.5) ? (dice.pick([...book.tokens].slice(-NEWEST_TOKENS)) ?? null) : null;
-    await clients.call("badge", { ...known.request, token, metadata: null, ...proof });
+    const token = dice.chance(0.5) ? (dice.pick(book.tokens.slice(-NEWEST_TOKENS)) ?? null) : null;
+    await clients.call("badge", { ...known.request, token, metadata: null, key, bookmark });
   } else {
-    const badgeNumber = dice.chance(0.5) ? grantedNumber(known) : null;
-    await clients.call("sign", { applicationId, udid, base64: "c3RvbGVu", badgeNumber, ...proof });
+    const badgeNumber = dice.chance(0.5) ? known.outcome.granted.number : null;
+    await clients.call("sign", { applicationId, udid, base64: "c3RvbGVu", badgeNumber, key, bookmark });
   }
 }

@@ -1,25 +1,14 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Context } from "../../../../src/worker/context.ts";
-import { type Attempt, isUntold, type Outcome, withoutKeys } from "../invariants/book.ts";
+import { type Attempt, isUntold, type Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
 import { type CallName, type CallResult, carryOut, type GrantedBy, type RequestOf } from "../service/door.ts";
 
 /** How long a client waits for a response, in milliseconds. */
 const PATIENCE_MILLISECONDS = 120_000;
 
-/** A call in words, for the trace; and its result, where JSON has bytes that no seed decides. */
-const WORDS: { [Name in CallName]: (request: RequestOf<Name>) => string } = {
-  badge: ({ udid, userId, token }) => `badge of ${udid} ${userId}${token === null ? "" : ` with ${token}`}`,
-  sign: ({ udid }) => `signature of ${udid}`,
-  invite: () => "invitation",
-  revoke: ({ token }) => `revocation of ${token}`,
-  page: () => "page",
-  changes: () => "changes",
-  step: ({ number, step }) => `${JSON.stringify(step)} of ${number}`,
-  rebind: ({ number }) => `rebinding of ${number}`,
-  block: ({ userId }) => `block of ${userId}`,
-  unblock: ({ userId }) => `unblock of ${userId}`,
-};
+/** What the trace does not show of calls: what is in all of them, and bytes that no seed decides. */
+const UNSHOWN = ["applicationId", "secret", "bookmark", "publicKey", "cursor"];
 
 /** Every call of every client goes through here: it is noted, carried out, and held against the promises. */
 export class Clients extends Member {
@@ -30,7 +19,7 @@ export class Clients extends Member {
       ...{ from: timeline.now, to: Number.POSITIVE_INFINITY },
     };
     book.begin(attempt);
-    const what = WORDS[name](request);
+    const what = `${name} ${inWords(request)}`;
     trace.add("client", `asks for ${what}`);
     const outcome = await this.#ask<GrantedBy<Name>>((contextOf) =>
       carryOut(contextOf(homeOf(request.applicationId)), name, request),
@@ -60,10 +49,8 @@ export class Clients extends Member {
   }
 }
 
-function inWords(outcome: Outcome<unknown>): string {
-  if (outcome.kind !== "granted") return outcome.kind === "lost" ? "lost" : outcome.reason;
-  const { granted } = outcome;
-  // Signatures and the feed's cursors have bytes that no seed decides.
-  if (typeof granted === "string") return "signed";
-  return withoutKeys(JSON.stringify(granted, (key, value) => (key === "cursor" ? undefined : value)));
-}
+const inWords = (call: unknown): string =>
+  JSON.stringify(call, (key, value) => {
+    const isSignature = key === "granted" && typeof value === "string";
+    return isSignature || UNSHOWN.includes(key) ? undefined : value;
+  });

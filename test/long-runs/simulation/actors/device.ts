@@ -9,8 +9,6 @@ import type { World } from "../world.ts";
 const MAX_REPEATS = 3;
 /** Older invitations are mostly over. */
 const NEWEST_TOKENS = 3;
-/** Invitations that are opened at once, at most. */
-const TOKENS_AT_ONCE = 3;
 /** How often it takes another key before it acts. */
 const NEW_KEY_CHANCE = 0.12;
 const OLD_KEY_CHANCE = 0.15;
@@ -28,8 +26,6 @@ export class Device extends Member {
   /** Of the last response; old clients send none. */
   #bookmark: string | null = null;
   readonly #keepsBookmarks: boolean;
-  /** Badge numbers. */
-  readonly #told: number[] = [];
   #metadata = 0;
 
   constructor(world: World, application: ApplicationPlan, { udid, userIds, key }: DevicePlan) {
@@ -53,26 +49,25 @@ export class Device extends Member {
     if (what < 2) return this.sign();
     if (what < 4) return this.presentAll();
     const request = this.#badgeRequest();
+    const first = this.#ask(request);
     if (what < 6) {
       // The user taps twice, or opens an invitation, or another user logs in while the first request is under way.
       const other = this.#badgeRequest();
-      const second = this.#dice.oneOf([request, other, { ...other, userId: request.userId }]);
-      await Promise.all([this.#ask(request), this.#ask(second)]);
-    } else {
-      await this.#ask(request);
+      await this.#ask(this.#dice.oneOf([request, other, { ...other, userId: request.userId }]));
     }
+    await first;
   }
 
   /** The user opens all invitations at once: claims that meet in one group of the allocator. */
   async presentAll(): Promise<void> {
     const request = this.#badgeRequest();
-    const tokens = [null, ...this.#tokens.slice(-TOKENS_AT_ONCE)];
+    const tokens = [null, ...this.#tokens.slice(-NEWEST_TOKENS)];
     await Promise.all(tokens.map((token) => this.#ask({ ...request, token })));
   }
 
   /** A request of a user whom nobody saw before. */
-  async requestAs(userId: string): Promise<Outcome<unknown>> {
-    return this.#call("badge", { ...this.#badgeRequest(), userId, token: null });
+  async requestAs(userId: string): Promise<void> {
+    await this.#call("badge", { ...this.#badgeRequest(), userId, token: null });
   }
 
   #badgeRequest(): RequestOf<"badge"> {
@@ -105,7 +100,6 @@ export class Device extends Member {
   async #ask(request: RequestOf<"badge">): Promise<void> {
     for (let repeat = 0; repeat <= MAX_REPEATS; repeat++) {
       const outcome = await this.#call("badge", { ...request, bookmark: this.#bookmark });
-      if (outcome.kind === "granted") this.#told.push(outcome.granted.number);
       if (isAnswered(outcome) || this.#dice.chance(0.3)) return;
       await this.world.timeline.sleep(this.#dice.below(3000));
     }
@@ -114,7 +108,8 @@ export class Device extends Member {
   async sign(): Promise<void> {
     const base64 = Buffer.from(`signature ${this.#dice.below(1000)}`).toString("base64");
     const request = { applicationId: this.#application.id, udid: this.udid, base64, ...this.#proof() };
-    const badgeNumber = this.#dice.chance(0.3) ? (this.#dice.pick(this.#told) ?? null) : null;
-    await this.#call("sign", { ...request, badgeNumber });
+    const told = this.world.book.granted("badge", { applicationId: this.#application.id, udid: this.udid });
+    const badge = this.#dice.chance(0.3) ? this.#dice.pick(told) : undefined;
+    await this.#call("sign", { ...request, badgeNumber: badge?.outcome.granted.number ?? null });
   }
 }

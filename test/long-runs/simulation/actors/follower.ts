@@ -1,10 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import type { ChangePage } from "../../../../src/worker/badges/changes.ts";
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { Row } from "../platform/sqlite.ts";
-import type { Credentials } from "../service/door.ts";
 import type { World } from "../world.ts";
 
 type Change = ChangePage["changes"][number];
@@ -12,21 +12,23 @@ type Change = ChangePage["changes"][number];
 /** A copy of an application's badges, kept by GET /v1/changes and a cursor that may be old (contract section 13). */
 export class Follower extends Member {
   readonly #dice: Dice;
-  readonly applicationId: ApplicationId;
+  readonly #application: ApplicationPlan;
   readonly #name: string;
-  readonly #credentials: () => Credentials;
   readonly #copy = new Map<string, Change>();
   #cursor: string | null = null;
   #lastChange = 0;
   /** Whether the cursor is one that must have expired. */
   #isOutdated = false;
 
-  constructor(world: World, { id }: ApplicationPlan, name: string, credentials: () => Credentials) {
+  constructor(world: World, application: ApplicationPlan, name: string) {
     super(world);
-    this.#dice = world.dice.of(`${name} follower of ${id}`);
-    this.applicationId = id;
+    this.#dice = world.dice.of(`${name} follower of ${application.id}`);
+    this.#application = application;
     this.#name = name;
-    this.#credentials = credentials;
+  }
+
+  get applicationId(): ApplicationId {
+    return this.#application.id;
   }
 
   /** D1 was restored, and forgot what the cursor is about: two minutes later it has expired. */
@@ -34,22 +36,19 @@ export class Follower extends Member {
     this.#isOutdated = this.#cursor !== null;
   }
 
-  /** Reads one page. @returns whether more follow; null when the page could not be had */
-  async read(): Promise<boolean | null> {
-    const { clients, verdict, trace } = this.world;
+  /** Reads one page. @returns whether more follow */
+  async read(): Promise<boolean> {
+    const { clients, verdict, administrator } = this.world;
     const cursor = this.#cursor;
-    const outcome = await clients.call("changes", {
-      ...this.#credentials(),
-      ...{ cursor, perPage: this.#dice.between(1, 4) },
-    });
+    const credentials = administrator.credentialsOf(this.#application);
+    const outcome = await clients.call("changes", { ...credentials, cursor, perPage: this.#dice.between(1, 4) });
     if (outcome.kind === "refused" && outcome.reason === "EXPIRED_CURSOR") {
-      trace.add("server", `the ${this.#name} follower starts again`);
       this.#copy.clear();
       [this.#cursor, this.#lastChange, this.#isOutdated] = [null, 0, false];
       return true;
     }
     // Another read of the same follower was faster.
-    if (outcome.kind !== "granted" || this.#cursor !== cursor) return null;
+    if (outcome.kind !== "granted" || this.#cursor !== cursor) return false;
     for (const change of outcome.granted.changes) {
       const isNext = change.change > this.#lastChange;
       verdict.expect(isNext, "changes come in order, and none twice", change, this.#lastChange);
@@ -72,30 +71,35 @@ export class Follower extends Member {
     await this.read();
     verdict.expect(!wasOutdated || !this.#isOutdated, "cursors expire after a restoration", this.#name);
     await this.follow();
-    const sql = "SELECT * FROM badge WHERE application_id = ? AND position IS NOT NULL ORDER BY number";
-    const rows = d1.look(sql, this.applicationId).map((row) => seen(row, timeline.now));
-    const copied = [...this.#copy.values()].sort((one, other) => Number(one.id) - Number(other.id)).map(inOrder);
-    const isExact = copied.join("\n") === rows.join("\n");
-    verdict.expect(isExact, "the feed ends as an exact copy of the badges", this.#name, copied, "instead of", rows);
+    const sql = "SELECT * FROM badge WHERE application_id = ? AND position IS NOT NULL";
+    const badges = new Map(
+      d1.look(sql, this.applicationId).map((row) => [String(row.number), seen(row, timeline.now)]),
+    );
+    const isExact = isDeepStrictEqual(this.#copy, badges);
+    verdict.expect(
+      isExact,
+      "the feed ends as an exact copy of the badges",
+      this.#name,
+      ...this.#copy,
+      "not",
+      ...badges,
+    );
   }
 }
 
-const inOrder = ({ id, userId, state, metadata, expiresAt, keyThumbprint, change, changedAt }: Change): string =>
-  JSON.stringify({ id, userId, state, metadata, expiresAt, keyThumbprint, change, changedAt });
-
 /** What the feed must say of a row. */
-function seen(row: Row, now: number): string {
+function seen(row: Row, now: number): object {
+  const { metadata, expires_at: end, key_thumbprint: keyThumbprint } = row;
   const isFinal = row.state === "revoked" || row.state === "replaced";
-  const isExpired = !isFinal && row.expires_at !== null && Number(row.expires_at) <= now;
-  const date = (time: Row[string]) => (time === null ? undefined : new Date(Number(time)).toISOString());
-  return JSON.stringify({
+  const isExpired = !isFinal && end !== null && Number(end) <= now;
+  return {
     id: String(row.number),
     userId: row.user_id,
     state: isExpired ? "expired" : row.state,
-    metadata: row.metadata === null ? undefined : JSON.parse(String(row.metadata)),
-    expiresAt: date(row.expires_at ?? null),
-    keyThumbprint: row.key_thumbprint ?? undefined,
+    ...(metadata !== null && { metadata: JSON.parse(String(metadata)) }),
+    ...(end !== null && { expiresAt: new Date(Number(end)).toISOString() }),
+    ...(keyThumbprint !== null && { keyThumbprint }),
     change: row.change,
-    changedAt: date(row.changed_at ?? null),
-  });
+    changedAt: new Date(Number(row.changed_at)).toISOString(),
+  };
 }

@@ -1,101 +1,68 @@
-import { grantedNumber } from "../invariants/book.ts";
+import { isGranted } from "../invariants/book.ts";
 import type { World } from "../world.ts";
 import type { Party } from "./actors.ts";
 import { attack } from "./attacker.ts";
-import type { Device } from "./device.ts";
 
-/** Ranges up to this are used up in the end, to count their numbers. */
-const SMALL_RANGE_NUMBERS = 20;
-/** Not for every seed: it takes as long as all the rest. */
-const USE_UP_CHANCE = 0.4;
 const DAY = 24 * 3_600_000;
 const DAY_LATER_CHANCE = 0.3;
 const LATE_ATTACKS = 4;
+/** Ranges up to this are used up in the end. */
+const SMALL_RANGE_NUMBERS = 20;
+/** Not for every seed: it takes as long as all the rest. */
+const USE_UP_CHANCE = 0.4;
 
 /**
  * When all is quiet, everybody asks once more and gets what they were told before: each user device its number, the
  * server its list, and every number of a small range is still there for somebody.
  */
 export async function askEverythingAgain(world: World, party: Party): Promise<void> {
+  const { application, devices, server } = party;
+  const dice = world.dice.of(`reunion of ${application.id}`);
+  world.administrator.set(application, "require_proof", false);
   await world.timeline.sleep(60_000);
-  await tryKeysADayLater(world, party);
-  const granted = await askForBadges(world, party);
-  await readList(world, party, granted);
-  await party.server.trySecrets();
-  await useUpRange(world, party);
-}
-
-/** By then no badge can be bound to another key any more, unless somebody lets it. */
-async function tryKeysADayLater(world: World, { application, attackersDice }: Party): Promise<void> {
-  const dice = world.dice.of(`day after ${application.id}`);
-  if (!dice.chance(DAY_LATER_CHANCE)) return;
-  await world.timeline.sleep(DAY);
-  for (let tries = 0; tries < LATE_ATTACKS; tries++) await attack(world, attackersDice, application);
-}
-
-/** @returns the numbers that were answered, as text */
-async function askForBadges({ book, clients, verdict }: World, { application, devices }: Party): Promise<Set<string>> {
-  const granted = new Set<string>();
-  for (const attempts of book.badgeAttempts.values()) {
-    const request = (attempts.findLast((attempt) => grantedNumber(attempt) !== null) ?? attempts[0])?.request;
-    if (!request || request.applicationId !== application.id) continue;
-    const isTold = attempts.some((attempt) => grantedNumber(attempt) !== null);
-    const outcome = await clients.call("badge", { ...request, token: null, metadata: JSON.stringify({ os: "last" }) });
-    const isExisting = outcome.kind === "granted" && outcome.granted.kind === "existing";
-    // For which state `life.ts` has checked, for which key `bindings.ts`.
-    const isRefused = outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$|^INVALID_PROOF$/.test(outcome.reason);
-    if (isExisting) granted.add(String(outcome.granted.number));
-    verdict.expect(
-      isExisting || isRefused || !isTold,
-      "whoever was answered a badge is answered it again",
-      request,
-      outcome,
-    );
+  if (dice.chance(DAY_LATER_CHANCE)) {
+    // By then no badge can be bound to another key any more, unless somebody lets it.
+    await world.timeline.sleep(DAY);
+    for (let tries = 0; tries < LATE_ATTACKS; tries++) await attack(world, party.attackersDice, application);
   }
-  const [device] = devices;
-  await device?.sign();
-  return granted;
+  await askForBadges(world, party);
+  await server.walk(null);
+  await server.trySecrets();
+  for (const device of devices) await device.sign();
+  const isSmall = application.numbersAtFirst <= SMALL_RANGE_NUMBERS;
+  if (isSmall && dice.chance(USE_UP_CHANCE)) await useUpRange(world, party);
 }
 
-async function readList(
-  { rows, verdict, timeline }: World,
-  { application, server }: Party,
-  granted: ReadonlySet<string>,
-): Promise<void> {
-  await timeline.sleep(1);
-  const listed = await server.walk(null);
-  const live = rows.liveDuring(application.id, timeline.now, timeline.now, "some");
-  verdict.expect(listed?.length === live.length, "pages give exactly the live badges", listed, live);
-  const old = listed?.filter(({ id, metadata }) => metadata?.os !== "last" && granted.has(id)) ?? [];
-  verdict.expect(old.length === 0, "the newest metadata is listed", old);
-}
-
-async function useUpRange(world: World, { application, devices }: Party): Promise<void> {
-  const { rows, verdict, timeline } = world;
-  const { firstNumber, lastNumber, numbersAtFirst, reuseAfterSeconds } = application;
-  const [device] = devices;
-  if (!device) return;
-  if (numbersAtFirst > SMALL_RANGE_NUMBERS || !world.dice.of(`end of ${application.id}`).chance(USE_UP_CHANCE)) {
-    await device.requestAs("newcomer");
-    return;
+async function askForBadges({ book, clients, verdict, history }: World, { application }: Party): Promise<void> {
+  const all = book.of("badge", { applicationId: application.id });
+  for (const attempts of Map.groupBy(all, ({ request }) => `${request.udid} ${request.userId}`).values()) {
+    const told = attempts.findLast((attempt) => isGranted(attempt, "badge"));
+    const last = told ?? attempts[0];
+    if (!last) continue;
+    const metadata = JSON.stringify({ os: "last" });
+    const outcome = await clients.call("badge", { ...last.request, token: null, metadata });
+    if (outcome.kind === "granted") {
+      const { number, kind } = outcome.granted;
+      const isStored = history.during("badge", { number, metadata }).length > 0;
+      verdict.expect(isStored, "the newest metadata is stored", last.request, number);
+      verdict.expect(kind === "existing" || !told, "whoever was answered a badge is answered it again", last.request);
+    } else {
+      const isRefused = outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$|^INVALID_PROOF$/.test(outcome.reason);
+      verdict.expect(isRefused || !told, "whoever was answered a badge is answered it again", last.request, outcome);
+    }
   }
-  const size = lastNumber - firstNumber + 1;
-  // First before the freed numbers have rested, then once more when all have, and alarms have reclaimed old leases.
-  await useUp(device, "hasty", size);
+}
+
+/** New users come until one gets no number: by then every number of the range is somebody's. */
+async function useUpRange(world: World, { application, devices: [device] }: Party): Promise<void> {
+  const { rows, history, verdict, timeline } = world;
+  const { firstNumber, lastNumber, reuseAfterSeconds } = application;
+  // Freed numbers have rested by then, and alarms have reclaimed old leases.
   await timeline.sleep(reuseAfterSeconds * 1000 + 1000);
   await timeline.rest();
-  const isUsedUp = await useUp(device, "patient", size);
-  verdict.expect(isUsedUp, "a range has no more numbers than it has", size);
-  const issued = [...rows.issued.keys()].filter((number) => number >= firstNumber && number <= lastNumber);
-  const known = new Set([...issued, ...rows.mayBeLost(application)]);
-  verdict.expect(known.size === size, "no number is ever lost", `${issued.length} of ${size} were issued`);
-}
-
-/** New users come until one gets no number. @returns whether one got none */
-async function useUp(device: Device, name: string, size: number): Promise<boolean> {
-  for (let newcomer = 0; newcomer <= size; newcomer++) {
-    const outcome = await device.requestAs(`${name}-${newcomer}`);
-    if (outcome.kind !== "granted") return true;
+  for (let number = firstNumber; number <= lastNumber; number++) await device?.requestAs(`newcomer ${number}`);
+  for (let number = firstNumber; number <= lastNumber; number++) {
+    const isKnown = history.issuedAt(number) < Infinity || rows.writtenLate.has(number);
+    verdict.expect(isKnown, "no number is ever lost", number);
   }
-  return false;
 }

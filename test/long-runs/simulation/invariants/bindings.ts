@@ -1,47 +1,24 @@
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
-import type { Attempt } from "./book.ts";
-import { STALE_MILLISECONDS } from "./credentials.ts";
-import { deviceOf, type IssuedRow, type Span, spansDuring } from "./rows.ts";
+import { type Attempt, type Granted, isOf } from "./book.ts";
+import { deviceOf, type Span } from "./history.ts";
 
-/** How long `rebind` lets another key take a badge (contract section 15). */
-export const REBIND_MILLISECONDS = 24 * 3_600_000;
+/** How old settings and secrets may be that a call is accepted by, in milliseconds (contract section 9, and clocks differ). */
+export const STALE_MILLISECONDS = 31_000;
 /** How old the settings may be that a device is refused by, in milliseconds. */
 const STALE_REFUSAL_MILLISECONDS = 1000;
+/** How long `rebind` lets another key take a badge (contract section 15). */
+const REBIND_MILLISECONDS = 24 * 3_600_000;
 /** A write is decided so long before D1 gets it, at most, in milliseconds: D1 calls are tried again for so long. */
 const TRYING_MILLISECONDS = 10_000;
-
-/** What an application demands of devices; times are milliseconds. */
-export interface ProofSettings {
-  requireProof: boolean;
-  bindUntil: number | null;
-}
 
 /** Clocks differ: what may be thought is later than what must be. */
 const isAhead = (until: unknown, time: number): boolean => until !== null && Number(until) > time;
 
-interface Ended {
-  from: number;
-  to: number;
-}
-
 /** Which key may use which badge, and when a badge may be bound (contract section 15). */
 export class Bindings extends Member {
-  /** By application, oldest first. */
-  readonly #settings = new Map<string, (ProofSettings & Ended)[]>();
   readonly #clockError = this.world.plan.clockErrorMilliseconds;
-
-  /** An administrator changes settings. @returns all of them */
-  set(applicationId: string, changed: Partial<ProofSettings>): ProofSettings {
-    const { now } = this.world.timeline;
-    const known = this.#settings.get(applicationId) ?? [];
-    const last = known.at(-1);
-    if (last) last.to = now;
-    const { requireProof = false, bindUntil = null } = { ...last, ...changed };
-    this.#settings.set(applicationId, [...known, { requireProof, bindUntil, from: now, to: Infinity }]);
-    return { requireProof, bindUntil };
-  }
 
   /** Looks at a transaction of D1. */
   see(changes: readonly Change[], lateMilliseconds: number): void {
@@ -54,60 +31,64 @@ export class Bindings extends Member {
     }
   }
 
-  /** A login that was granted; `isNew`: with 201. */
-  checkLogin(attempt: Attempt<"badge">, row: IssuedRow, isNew: boolean): void {
+  /** @param spans of the badge that the login was granted */
+  checkLogin(attempt: Granted<"badge">, spans: readonly Span[]): void {
     const { verdict } = this.world;
-    const { request, from, to } = attempt;
-    const isUsed = isNew ? row.spans[0]?.key === request.key : this.#isUsable(row, attempt);
+    const { request, outcome, from, to } = attempt;
+    const isNew = outcome.granted.kind === "created";
+    const isUsed = isNew ? spans[0]?.row.key_thumbprint === request.key : this.#isUsable(attempt, spans);
     verdict.expect(
       isUsed,
       "nobody gets a bound badge without its key, nor an unbound one where keys are required",
-      row,
+      request,
+      spans,
     );
-    const settings = this.#during(row.applicationId, from - STALE_MILLISECONDS, to);
-    const binds = request.key !== null && settings.every(({ bindUntil }) => isAhead(bindUntil, to + this.#clockError));
-    const isBound = spansDuring(row, from, to).some(({ key }) => key !== null);
-    verdict.expect(!binds || isBound, "while first proofs bind, a login with one binds its badge", request, row);
+    const settings = this.#settings(request.applicationId, from - STALE_MILLISECONDS, to);
+    const binds =
+      request.key !== null && settings.every(({ bind_until: until }) => isAhead(until, to + this.#clockError));
+    const isBound = spans.some((span) => span.to >= from && span.row.key_thumbprint !== null);
+    verdict.expect(!binds || isBound, "while first proofs bind, a login with one binds its badge", request, spans);
   }
 
   /**
    * A signature that was granted. A door that challenges lets in whoever holds the key that the signature names, and others
    * see every signature.
    *
+   * @param spans of the badge that signs
    * @param named by the signature; null: none
    */
-  checkSignature(attempt: Attempt<"sign">, row: IssuedRow, named: string | null): void {
-    const { request, to } = attempt;
-    const isBound = spansDuring(row, this.world.book.acceptedSince(attempt), to).some(({ key }) => key === named);
+  checkSignature(attempt: Granted<"sign">, spans: readonly Span[], named: string | null): void {
+    const { verdict } = this.world;
+    const { request } = attempt;
+    const isBound = spans.some(({ row }) => row.key_thumbprint === named);
     const invariant = "a signature names the key of its badge, and nobody else passes a door that challenges";
-    this.world.verdict.expect(isBound && (named === null || named === request.key), invariant, request, row, named);
-    const isUsable = this.#isUsable(row, attempt);
+    verdict.expect(isBound && (named === null || named === request.key), invariant, request, spans, named);
     const usable = "nobody signs with a bound badge without its key, nor with an unbound one where keys are required";
-    this.world.verdict.expect(isUsable, usable, request, row);
+    verdict.expect(this.#isUsable(attempt, spans), usable, request, spans);
   }
 
-  /** @param rows of the badges that the device asked for */
-  checkRefusal({ name, request, outcome, from, to }: Attempt<"badge" | "sign">, rows: readonly IssuedRow[]): void {
-    if (outcome?.kind !== "refused" || outcome.reason !== "INVALID_PROOF") return;
-    const settings = this.#during(request.applicationId, from - STALE_REFUSAL_MILLISECONDS, to);
-    const isRequired = settings.some(({ requireProof }) => requireProof);
-    const mayBind = ({ rebindUntil }: Span) =>
-      name === "badge" && request.key !== null && isAhead(rebindUntil, to + this.#clockError);
-    const isNamed = "badgeNumber" in request && request.badgeNumber !== null;
-    const isLocked = rows
-      .flatMap((row) => spansDuring(row, from, to))
-      .filter((span) => (isNamed || !span.isRetired) && !mayBind(span))
-      .some(({ key }) => (key === null ? isRequired : key !== request.key));
-    const isWithout = isRequired && request.key === null;
-    this.world.verdict.expect(isLocked || isWithout, "whoever has a badge's key may use it", request, rows);
-  }
-
-  #isUsable(row: IssuedRow, attempt: Attempt<"badge" | "sign">): boolean {
+  /** Whether INVALID_PROOF is true. */
+  mayRefuse(attempt: Attempt<"badge"> | Attempt<"sign">): boolean {
+    const { history } = this.world;
     const { request, from, to } = attempt;
-    const settings = this.#during(row.applicationId, from - STALE_MILLISECONDS, to);
-    const mayBeUnbound = settings.some(({ requireProof }) => !requireProof);
-    const spans = spansDuring(row, this.world.book.acceptedSince(attempt), to);
-    return spans.some(({ key }) => (key === null ? mayBeUnbound : key === request.key));
+    const { applicationId, key } = request;
+    const settings = this.#settings(applicationId, from - STALE_REFUSAL_MILLISECONDS, to);
+    const isRequired = settings.some((row) => row.require_proof === 1);
+    const named = "badgeNumber" in request ? request.badgeNumber : null;
+    const isChosen = isOf(attempt, "sign") && key !== null && named === null && history.hasBadgeOf(request, from, to);
+    const mayBind = ({ row }: Span) =>
+      isOf(attempt, "badge") && key !== null && isAhead(row.rebind_until, to + this.#clockError);
+    const isLocked = history
+      .ofDevice(request, from, to)
+      .filter(({ row }) => (named === null ? row.retired_at === null : row.number === named))
+      .filter((span) => !mayBind(span))
+      .some(({ row }) => (row.key_thumbprint === null ? isRequired : row.key_thumbprint !== key));
+    return (isRequired && key === null) || (isLocked && !isChosen);
+  }
+
+  #isUsable({ request, from, to }: Attempt<"badge"> | Attempt<"sign">, spans: readonly Span[]): boolean {
+    const mayBeUnbound = this.#mayBeUnbound(request.applicationId, from, to);
+    return spans.some(({ row: { key_thumbprint: key } }) => (key === null ? mayBeUnbound : key === request.key));
   }
 
   /** A badge is issued: bound to the key of a call that asks for it; in place of a bound one by its key or by the server. */
@@ -115,10 +96,8 @@ export class Bindings extends Member {
     const { verdict, d1, timeline } = this.world;
     const askers = this.#askers(badge);
     const isUnbound = badge.key_thumbprint === null;
-    const mayBeUnbound = askers.some(({ from }) =>
-      this.#during(String(badge.application_id), from - STALE_MILLISECONDS, timeline.now).some(
-        (set) => !set.requireProof,
-      ),
+    const mayBeUnbound = askers.some(({ request, from }) =>
+      this.#mayBeUnbound(request.applicationId, from, timeline.now),
     );
     const isAsked = askers.length > 0 && (!isUnbound || mayBeUnbound);
     verdict.expect(isAsked, "a badge is bound to the key of the call that creates it", badge);
@@ -143,8 +122,8 @@ export class Bindings extends Member {
     const askers = this.#askers(after);
     const asked = Math.min(...askers.map(({ from }) => from));
     const since = Math.max(asked, timeline.now - lateMilliseconds - TRYING_MILLISECONDS) - this.#clockError;
-    const settings = this.#during(String(after.application_id), since - STALE_MILLISECONDS, timeline.now);
-    const isFirst = before.key_thumbprint === null && settings.some(({ bindUntil }) => isAhead(bindUntil, since));
+    const settings = this.#settings(after.application_id, since - STALE_MILLISECONDS, timeline.now);
+    const isFirst = before.key_thumbprint === null && settings.some(({ bind_until }) => isAhead(bind_until, since));
     const isAllowed = isFirst || isAhead(before.rebind_until, since);
     const isAsked = askers.length > 0 && after.key_thumbprint !== null;
     const invariant = "a badge is bound to another key only while it may be, by a login with that key";
@@ -154,24 +133,30 @@ export class Bindings extends Member {
 
   #checkWindow(badge: Row): void {
     const { verdict, timeline, book } = this.world;
-    const isAsked = book.isRebound(Number(badge.number), timeline.now);
+    const isAsked = book
+      .of("rebind", { number: Number(badge.number) })
+      .some(({ from, to }) => from <= timeline.now && to >= timeline.now);
+    const isLive = badge.state === "active" || badge.state === "suspended";
     const latest = timeline.now + REBIND_MILLISECONDS + this.#clockError;
-    const isKept = isAsked && badge.rebind_until !== null && Number(badge.rebind_until) <= latest;
-    verdict.expect(isKept, "a badge may be rebound for 24 hours, when its server asked for it", badge);
+    const isKept = isAsked && isLive && badge.rebind_until !== null && Number(badge.rebind_until) <= latest;
+    verdict.expect(isKept, "a badge that lives may be rebound for 24 hours, when its server asked for it", badge);
   }
 
   /** Calls that are under way for the badge, with its key. */
-  #askers({ application_id: id, device, user_id: userId, key_thumbprint: key }: Row): Attempt<"badge">[] {
+  #askers({ application_id, device, user_id, key_thumbprint: key }: Row): Attempt<"badge">[] {
     const { book, timeline } = this.world;
-    const applicationId = String(id);
     return book
-      .attemptsOfApplication(applicationId)
-      .filter(({ request }) => request.userId === userId && request.key === key)
-      .filter(({ request }) => deviceOf(applicationId, request.udid) === device)
-      .filter(({ from, to }) => from <= timeline.now && to >= timeline.now);
+      .of("badge", { key: key === null ? null : String(key), userId: String(user_id) })
+      .filter(({ from, to }) => from <= timeline.now && to >= timeline.now)
+      .filter(({ request }) => request.applicationId === application_id && deviceOf(request) === device);
   }
 
-  #during(applicationId: string, from: number, to: number): ProofSettings[] {
-    return (this.#settings.get(applicationId) ?? []).filter((set) => set.from <= to && set.to >= from);
+  /** What the application demanded of devices at some moment of a time. */
+  #settings(id: Row[string] | undefined, from: number, to: number): Row[] {
+    return this.world.history.during("application", { id: id ?? null }, from, to).map(({ row }) => row);
+  }
+
+  #mayBeUnbound(applicationId: string, from: number, to: number): boolean {
+    return this.#settings(applicationId, from - STALE_MILLISECONDS, to).some((row) => row.require_proof === 0);
   }
 }

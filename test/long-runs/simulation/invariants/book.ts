@@ -19,6 +19,10 @@ export interface Attempt<Name extends CallName> {
   struckBefore: number;
 }
 
+export type Granted<Name extends CallName> = Attempt<Name> & {
+  outcome: { kind: "granted"; granted: GrantedBy<Name>; bookmark: string | null };
+};
+
 /** How old a copy of D1 may be that accepts a badge, in milliseconds (contract section 16). */
 const MAX_COPY_AGE_MILLISECONDS = 90_000;
 
@@ -29,6 +33,9 @@ export const positionOfHeader = (applicationId: ApplicationId, bookmark: string 
 export const isOf = <Name extends CallName>(attempt: Attempt<CallName>, name: Name): attempt is Attempt<Name> =>
   attempt.name === name;
 
+export const isGranted = <Name extends CallName>(attempt: Attempt<CallName>, name: Name): attempt is Granted<Name> =>
+  attempt.name === name && attempt.outcome?.kind === "granted";
+
 /** Whether a client knows that its request is over. */
 export const isAnswered = (outcome: Outcome<unknown>): boolean =>
   outcome.kind === "granted" || (outcome.kind === "refused" && outcome.reason !== "UNAVAILABLE");
@@ -37,75 +44,52 @@ export const isAnswered = (outcome: Outcome<unknown>): boolean =>
 export const isUntold = ({ outcome }: Attempt<CallName>): boolean =>
   outcome === null || !isAnswered(outcome) || (outcome.kind === "refused" && outcome.reason === "NUMBERS_EXHAUSTED");
 
+export const userDeviceOf = ({ applicationId, udid, userId }: UserDevice): UserDevice => ({
+  applicationId,
+  udid,
+  userId,
+});
+
 /** Everything that the clients ever asked and were answered: what the service is held to. */
 export class Book extends Member {
-  /** By user device. */
-  readonly #badgeAttempts = new Map<string, Attempt<"badge">[]>();
-  /** Invitations that their servers know, by token. */
-  readonly #invitations = new Map<string, { applicationId: string; number: number }>();
-  /** Tokens that somebody asked to be revoked. */
-  readonly revocations = new Set<string>();
-  /** What was asked for with each Idempotency-Key of each caller, as text. */
-  readonly #requestsOfKey = new Map<string, Set<string>>();
-  /** The invitation that was told for it. */
-  readonly #tokenOfKey = new Map<string, string>();
-  readonly #demand = new Map<string, number>();
-  readonly #rebinds: Attempt<"rebind">[] = [];
+  readonly #attempts: Attempt<CallName>[] = [];
 
   begin(attempt: Attempt<CallName>): void {
-    if (isOf(attempt, "rebind")) this.#rebinds.push(attempt);
-    if (isOf(attempt, "revoke")) this.revocations.add(attempt.request.token);
-    if (isOf(attempt, "invite")) {
-      this.#addDemand(attempt.request);
-      this.isIdempotent(attempt);
-    }
-    if (!isOf(attempt, "badge")) return;
-    const { request, from } = attempt;
-    const known = this.attemptsOf(request);
-    this.#badgeAttempts.set(keyOf(request), [...known, attempt]);
-    if (known.length === 0) this.#addDemand(request);
-    // Each call of a blocked user may be leased another number, which goes back and rests.
-    if (this.world.life.wasBlocked(request, { from: 0, to: from })) this.#addDemand(request);
+    this.#attempts.push(attempt);
   }
 
-  #addDemand({ applicationId }: { applicationId: string }): void {
-    this.#demand.set(applicationId, this.demandOf(applicationId) + 1);
+  /** Calls with these values in their requests, oldest first. */
+  of<Name extends CallName>(name: Name, wanted: Partial<RequestOf<Name>> = {}): Attempt<Name>[] {
+    const fields = Object.entries(wanted);
+    return this.#attempts
+      .filter((attempt) => isOf(attempt, name))
+      .filter(({ request }) => fields.every(([field, value]) => Reflect.get(request, field) === value));
+  }
+
+  granted<Name extends CallName>(name: Name, wanted: Partial<RequestOf<Name>> = {}): Granted<Name>[] {
+    return this.of(name, wanted).filter((attempt) => isGranted(attempt, name));
+  }
+
+  /** Invitations that their servers know. */
+  get tokens(): string[] {
+    return this.granted("invite").map(({ outcome }) => outcome.granted.id);
+  }
+
+  /** Badge numbers that clients of an application were told, and those that its invitations reserved. */
+  numbersOf(applicationId: ApplicationId): number[] {
+    const told = [...this.granted("badge", { applicationId }), ...this.granted("invite", { applicationId })];
+    return told.map(({ outcome }) => outcome.granted.number);
   }
 
   /** How often a number was asked for so far, of an application: for user devices and invitations. */
-  demandOf(applicationId: string): number {
-    return this.#demand.get(applicationId) ?? 0;
-  }
-
-  get tokens(): Iterable<string> {
-    return this.#invitations.keys();
-  }
-
-  /** An invitation was told. @returns whether it has the number that it was told with before */
-  noteInvitation(applicationId: string, token: string, number: number): boolean {
-    const known = this.#invitations.get(token);
-    this.#invitations.set(token, known ?? { applicationId, number });
-    return (known?.number ?? number) === number;
-  }
-
-  /**
-   * One key and one request get one invitation (contract section 12).
-   *
-   * @param attempt as it begins, then as it ends
-   * @returns whether its outcome is possible
-   */
-  isIdempotent({ request, outcome }: Attempt<"invite">): boolean {
-    const { applicationId, udid, secret, idempotencyKey, ...body } = request;
-    if (idempotencyKey === null) return true;
-    const key = `${applicationId} ${secret === null ? udid : "server"} ${idempotencyKey}`;
-    const text = JSON.stringify([udid, body]);
-    const requests = this.#requestsOfKey.get(key) ?? new Set();
-    this.#requestsOfKey.set(key, requests.add(text));
-    if (outcome?.kind === "refused" && outcome.reason === "INVALID_IDEMPOTENCYKEY") return requests.size > 1;
-    if (outcome?.kind !== "granted") return true;
-    const told = this.#tokenOfKey.get(`${key} ${text}`) ?? outcome.granted.id;
-    this.#tokenOfKey.set(`${key} ${text}`, told);
-    return told === outcome.granted.id;
+  demandOf(applicationId: ApplicationId): number {
+    const badges = this.of("badge", { applicationId });
+    const userDevices = new Set(badges.map(({ request }) => `${request.udid} ${request.userId}`));
+    // Each call of a blocked user may be leased another number, which goes back and rests.
+    const ofBlocked = badges.filter(({ request, from }) =>
+      this.world.history.wasBlocked(applicationId, request.userId, 0, from),
+    );
+    return userDevices.size + ofBlocked.length + this.of("invite", { applicationId }).length;
   }
 
   /**
@@ -115,41 +99,7 @@ export class Book extends Member {
   acceptedSince({ request, from }: Attempt<"badge" | "sign">): number {
     const position = positionOfHeader(request.applicationId, request.bookmark);
     if (position === null) return from;
-    return Math.min(
-      from,
-      Math.max(from - MAX_COPY_AGE_MILLISECONDS, this.world.d1.of(request.applicationId).copies.since(position)),
-    );
-  }
-
-  /** Whether somebody asks, at a time, that a badge may be bound to another key. */
-  isRebound(number: number, time: number): boolean {
-    return this.#rebinds.some(({ request, from, to }) => request.number === number && from <= time && to >= time);
-  }
-
-  get badgeAttempts(): ReadonlyMap<string, readonly Attempt<"badge">[]> {
-    return this.#badgeAttempts;
-  }
-
-  attemptsOf(userDevice: UserDevice): readonly Attempt<"badge">[] {
-    return this.#badgeAttempts.get(keyOf(userDevice)) ?? [];
-  }
-
-  attemptsOfApplication(applicationId: string): Attempt<"badge">[] {
-    return [...this.#badgeAttempts.values()].flat().filter(({ request }) => request.applicationId === applicationId);
-  }
-
-  /** Badge numbers that clients of an application were told, and those that its invitations reserved. */
-  numbersOf(applicationId: string): number[] {
-    const told = this.attemptsOfApplication(applicationId).flatMap((attempt) => grantedNumber(attempt) ?? []);
-    const invitations = [...this.#invitations.values()].filter((one) => one.applicationId === applicationId);
-    return [...told, ...invitations.map(({ number }) => number)];
+    const { copies } = this.world.d1.of(request.applicationId);
+    return Math.min(from, Math.max(from - MAX_COPY_AGE_MILLISECONDS, copies.since(position)));
   }
 }
-
-const keyOf = ({ applicationId, udid, userId }: UserDevice): string => `${applicationId} ${udid} ${userId}`;
-
-export const grantedNumber = ({ outcome }: Attempt<"badge">): number | null =>
-  outcome?.kind === "granted" ? outcome.granted.number : null;
-
-/** Public keys differ between two runs of one seed. */
-export const withoutKeys = (text: string): string => text.replace(/"publicKey":"[^"]*"/, '"publicKey":"…"');

@@ -28,7 +28,9 @@ const databases = HOMES.map(() => {
   const sqlite = new Sqlite(SCHEMA);
   sqlite.exec("ATTACH ':memory:' AS copy");
   for (const table of RESTORED_TABLES) sqlite.exec(`CREATE TABLE copy.${table} AS SELECT * FROM main.${table}`);
-  for (const table of ["badge", "invitation", "webhook_event", "blocked_user"]) watch(sqlite, table);
+  for (const table of ["badge", "invitation", "webhook_event", "blocked_user", "application", "application_secret"]) {
+    watch(sqlite, table);
+  }
   sqlite.define("changed", (table, before, after) => {
     changes.push({ table: String(table), before: readRow(before), after: readRow(after) });
     return null;

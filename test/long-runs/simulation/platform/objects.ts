@@ -34,11 +34,7 @@ export class ObjectHost extends Member {
         reject(Object.assign(error, { retryable: this.#dice.chance(0.8) }));
       });
       const result = process.run(async () => Reflect.apply(Reflect.get(allocator, method), allocator, parameters));
-      const observed = result.then((returned) => {
-        this.world.leases.observe(this.get(name), { method, parameters, returned });
-        return returned;
-      });
-      observed.then(resolve, reject).finally(forget);
+      result.then(resolve, reject).finally(forget);
     });
   }
 

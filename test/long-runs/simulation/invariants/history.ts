@@ -1,0 +1,165 @@
+import { createHash, createHmac } from "node:crypto";
+import * as z from "zod";
+import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
+import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
+import { STORED_STATES } from "../../../../src/shared/schema.ts";
+import { Member } from "../member.ts";
+import type { Change } from "../platform/d1.ts";
+import type { Row } from "../platform/sqlite.ts";
+import type { UserDevice } from "../service/door.ts";
+
+/** What a row of D1 was from one transaction that changed it to the next. Times are milliseconds; Infinity: it still is. */
+export interface Span {
+  from: number;
+  to: number;
+  row: Row;
+}
+
+/** When a call was under way, and since when what it read may have been true. */
+interface Period {
+  from: number;
+  to: number;
+  readFrom?: number;
+}
+
+/** What names a row. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  badge: ["number"],
+  blocked_user: ["application_id", "user_id"],
+  webhook_event: ["id"],
+  application: ["id"],
+  application_secret: ["id"],
+};
+/** Of these, a restoration brings back what was. */
+const RESTORED_TABLES = ["badge", "blocked_user", "webhook_event"];
+
+const storedState = z.enum(STORED_STATES);
+
+/** How storage names an invitation's token. */
+export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
+
+export const deviceKeyOf = (applicationId: string): string => `device key of ${applicationId}`;
+
+/** How storage names a device (contract section 9). */
+export function deviceOf({ applicationId, udid }: { applicationId: string; udid: string }): string {
+  const mac = createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest();
+  return base64Url(mac.subarray(0, 16));
+}
+
+export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: UserDevice): boolean =>
+  state === "claimed" && claim_user_id === request.userId && claim_device === deviceOf(request);
+
+/** Everything that D1 had, and when: what responses are held against. A reserved number is no badge yet. */
+export class History extends Member {
+  readonly #spans = new Map<string, Span[]>();
+
+  see({ table, before, after }: Change): void {
+    const { now } = this.world.timeline;
+    const key = KEYS[table];
+    const known = after ?? before;
+    if (!key || !known) return;
+    const spans = this.#spans.get(table) ?? [];
+    const last = spans.findLast(({ row }) => key.every((column) => row[column] === known[column]));
+    if (last && last.to > now) last.to = now;
+    if (after !== null && after.position !== null) spans.push({ from: now, to: Number.POSITIVE_INFINITY, row: after });
+    this.#spans.set(table, spans);
+  }
+
+  /** A home's D1 was restored: what is there now is what there was, and no more. */
+  restored(home: number): void {
+    for (const table of RESTORED_TABLES) {
+      const spans = this.#spans.get(table) ?? [];
+      const isElsewhere = ({ row }: Span) => !this.world.isRestored(applicationId.parse(row.application_id));
+      this.#spans.set(table, spans.filter(isElsewhere));
+      for (const after of this.world.d1.at(home).look(`SELECT * FROM ${table}`)) {
+        this.see({ table, before: null, after });
+      }
+    }
+  }
+
+  /** What the rows with these values were at some moment of a time. */
+  during(table: string, values: Row, from = 0, to = Number.POSITIVE_INFINITY): Span[] {
+    const columns = Object.keys(values);
+    return (this.#spans.get(table) ?? []).filter(
+      (span) => span.from <= to && span.to >= from && columns.every((column) => span.row[column] === values[column]),
+    );
+  }
+
+  /** When the badge was issued; Infinity: it was not. */
+  issuedAt(number: Row[string] | undefined): number {
+    return this.during("badge", { number: number ?? null })[0]?.from ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Badges of a device, or of one of its users. */
+  ofDevice(request: Omit<UserDevice, "userId"> & Partial<UserDevice>, from?: number, to?: number): Span[] {
+    const { applicationId, userId } = request;
+    const values = { application_id: applicationId, device: deviceOf(request) };
+    return this.during("badge", userId === undefined ? values : { ...values, user_id: userId }, from, to);
+  }
+
+  /** Whether a device has badges that are bound to the key of its request, and were all the time. */
+  hasBadgeOf(request: Omit<UserDevice, "userId"> & { key: string | null }, from: number, to: number): boolean {
+    const { applicationId, udid, key } = request;
+    const badges = Map.groupBy(this.ofDevice({ applicationId, udid }, from, to), ({ row }) => row.number);
+    return [...badges.values()].some(
+      (spans) =>
+        spans.some((span) => span.from < from) &&
+        spans.every(({ row }) => row.key_thumbprint === key && row.retired_at === null),
+    );
+  }
+
+  wasBlocked(applicationId: ApplicationId, userId: string, from: number, to: number): boolean {
+    return this.during("blocked_user", { application_id: applicationId, user_id: userId }, from, to).length > 0;
+  }
+
+  /** As it is now: it ends once. */
+  invitation(applicationId: ApplicationId, token: string): Row | undefined {
+    const sql = "SELECT * FROM invitation WHERE digest = ? AND application_id = ?";
+    return this.world.d1.look(sql, digestOf(token), applicationId)[0];
+  }
+
+  /**
+   * States that callers may have seen of a badge. Expiry goes by clocks, which differ.
+   *
+   * @param decidedFrom since when it may have been decided whether it has expired; if not given, once it was read
+   */
+  statesOf(number: number, { from, to, readFrom = from }: Period, decidedFrom?: number): BadgeState[] {
+    const error = this.world.plan.clockErrorMilliseconds;
+    return this.during("badge", { number }, readFrom, to).flatMap((span): BadgeState[] => {
+      const state = storedState.parse(span.row.state);
+      const { expires_at: end } = span.row;
+      if (state === "revoked" || state === "replaced" || end === null) return [state];
+      const isExpired: BadgeState[] = Number(end) <= to + error ? ["expired"] : [];
+      return Number(end) > (decidedFrom ?? Math.max(from, span.from)) - error ? [state, ...isExpired] : isExpired;
+    });
+  }
+
+  /**
+   * Whether a badge was its device's current one at some moment of a time: the one with the highest turn.
+   *
+   * @param key of the device's badges, only those count that are bound to the same key as this one; null: all
+   */
+  wasCurrent(
+    { number = null, application_id = null, device = null }: Row,
+    from: number,
+    to: number,
+    key: string | null = null,
+  ): boolean {
+    const ofDevice = this.during("badge", { application_id, device });
+    const changes = ofDevice.map((span) => span.from).filter((time) => time > from && time <= to);
+    return [from, ...changes].some((time) => {
+      const there = Map.groupBy(
+        ofDevice.filter((span) => span.from <= time && span.to >= time),
+        ({ row }) => row.number,
+      );
+      const own = there.get(number) ?? [];
+      const isRival = ({ row }: Span) =>
+        row.retired_at === null && (key === null || own.some((span) => span.row.key_thumbprint === row.key_thumbprint));
+      const turnsOf = (spans: Span[]) => spans.map((span) => (isRival(span) ? Number(span.row.turn) : 0));
+      // Of badges that come in one transaction each was the current one.
+      const isBehind = (spans: Span[]) =>
+        spans.every((span) => span.from === time) || Math.min(...turnsOf(spans)) <= Math.max(...turnsOf(own));
+      return own.length > 0 && [...there.values()].every(isBehind);
+    });
+  }
+}

@@ -1,0 +1,151 @@
+import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
+import type { ErrorCode } from "../../../../src/shared/error-table.ts";
+import type { CallName } from "../service/door.ts";
+import type { World } from "../world.ts";
+import { type Attempt, isOf, userDeviceOf } from "./book.ts";
+import { isClaimOf } from "./history.ts";
+
+/** A request that lost so many races against others of its user device is told to come back. */
+const MAX_LOST_RACES = 5;
+
+type IsTrue = (world: World, attempt: Attempt<CallName>) => boolean;
+
+const STATE = "a device is refused for a state that its badge has";
+const INVITATION = "an invitation is refused for a reason that is true";
+const END = "an end is refused when it is over";
+
+/** When a refusal is true, and the promise that is broken if it is not. Nobody is refused for another reason. */
+const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTrue: IsTrue] } = {
+  UNAVAILABLE: ["503 only where the platform failed", hasMetFault],
+  NUMBERS_EXHAUSTED: ["numbers run out only when all were asked for", mayBeExhausted],
+  // Only after a restoration of its own D1 does a reader of the feed have to start again.
+  EXPIRED_CURSOR: ["cursors expire after a restoration only", isOfRestored],
+  INVALID_CREDENTIALS: ["a live secret authenticates", isWithoutSecret],
+  INVALID_PROOF: ["whoever has a badge's key may use it", lacksKey],
+  SUSPENDED_BADGE: [STATE, hasBadgeIn("suspended")],
+  // One that was replaced while the call was under way is told as revoked.
+  REVOKED_BADGE: [STATE, hasBadgeIn("revoked", "replaced")],
+  EXPIRED_BADGE: [STATE, hasBadgeIn("expired")],
+  BLOCKED_USER: ["only a blocked user is told so", isBlocked],
+  ENDED_BADGE: ["only an ended badge refuses a step", hasEnded],
+  UNKNOWN_BADGE: ["an issued badge is known", hasNoBadge],
+  CLAIMED_INVITATION: [INVITATION, hasInvitationIn("claimed")],
+  REVOKED_INVITATION: [INVITATION, hasInvitationIn("revoked")],
+  EXPIRED_INVITATION: [INVITATION, hasInvitationIn("expired")],
+  UNKNOWN_INVITATION: [INVITATION, isNotTheirs],
+  INVALID_EXPIRESAT: [END, isLate("expiresAtTime")],
+  INVALID_BADGEEXPIRESAT: [END, isLate("badgeExpiresAtTime")],
+  INVALID_IDEMPOTENCYKEY: ["one Idempotency-Key and one request have one invitation", hasOtherRequest],
+};
+
+/** Nobody is turned away without need (contract section 6). */
+export function checkRefusal(world: World, attempt: Attempt<CallName>, what: string): void {
+  const { outcome, request } = attempt;
+  if (outcome?.kind !== "refused") return;
+  const [promise, isTrue] = REASONS[outcome.reason] ?? ["a request is refused for a documented reason", () => false];
+  const isKept = isTrue(world, attempt);
+  world.verdict.expect(isKept, promise, what, outcome.reason, request, explain(outcome.fault));
+}
+
+/** Whether no such invitation is there, for this caller. The server creates them all. */
+export function isNotTheirs(world: World, attempt: Attempt<CallName>): boolean {
+  const { request } = attempt;
+  if (!("token" in request) || request.token === null) return false;
+  const isOfAnother = isOf(attempt, "revoke") && attempt.request.secret === null && attempt.request.udid !== "server";
+  return isOfAnother || world.history.invitation(request.applicationId, request.token) === undefined;
+}
+
+function hasMetFault({ faults, book }: World, attempt: Attempt<CallName>): boolean {
+  if (faults.struck > attempt.struckBefore) return true;
+  if (!isOf(attempt, "badge")) return false;
+  const rivals = book.of("badge", userDeviceOf(attempt.request));
+  return rivals.filter((other) => other !== attempt && other.to >= attempt.from).length >= MAX_LOST_RACES;
+}
+
+function mayBeExhausted({ book, plan, isRestored }: World, { request }: Attempt<CallName>): boolean {
+  const { applicationId } = request;
+  // After a restoration the object keeps numbers for those whom D1 has forgotten.
+  if (isRestored(applicationId)) return true;
+  const isReserved = "token" in request && request.token !== null;
+  const application = plan.applications.find(({ id }) => id === applicationId);
+  return !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0);
+}
+
+function isOfRestored({ isRestored }: World, { request }: Attempt<CallName>): boolean {
+  return isRestored(request.applicationId);
+}
+
+function isWithoutSecret({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
+  if (!("secret" in request)) return false;
+  const spans = history.during("application_secret", { sealed: request.secret }, from, to);
+  const isLive = spans.some((span) => span.from < from) && spans.some((span) => span.to > to);
+  return request.secret !== null && !isLive;
+}
+
+function lacksKey({ bindings }: World, attempt: Attempt<CallName>): boolean {
+  return (isOf(attempt, "badge") || isOf(attempt, "sign")) && bindings.mayRefuse(attempt);
+}
+
+function hasBadgeIn(...states: BadgeState[]): IsTrue {
+  return ({ history }, attempt) => {
+    if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
+    const numbers = history.ofDevice(attempt.request).map(({ row }) => Number(row.number));
+    return numbers.flatMap((number) => history.statesOf(number, attempt)).some((state) => states.includes(state));
+  };
+}
+
+function isBlocked({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
+  if (!("userId" in request) || request.userId === null) return false;
+  return history.wasBlocked(request.applicationId, request.userId, from, to);
+}
+
+/** An expired badge refuses steps, but may be rebound: its end may be moved ahead. */
+function hasEnded({ history }: World, attempt: Attempt<CallName>): boolean {
+  if (!isOf(attempt, "step") && !isOf(attempt, "rebind")) return false;
+  const states = history.statesOf(attempt.request.number, attempt);
+  return states.some(
+    (state) => state === "revoked" || state === "replaced" || (state === "expired" && isOf(attempt, "step")),
+  );
+}
+
+function hasNoBadge({ history }: World, attempt: Attempt<CallName>): boolean {
+  const { request, from } = attempt;
+  const isEarlier = (span: { from: number }) => span.from < from;
+  if ("badgeNumber" in request) {
+    const { badgeNumber } = request;
+    const asked = history.ofDevice(request).filter(({ row }) => badgeNumber === null || row.number === badgeNumber);
+    return !asked.some(isEarlier);
+  }
+  if (!("number" in request)) return false;
+  return !history.during("badge", { number: request.number, application_id: request.applicationId }).some(isEarlier);
+}
+
+/** An invitation ends once, and every response tells of that end (contract section 5). */
+function hasInvitationIn(state: string): IsTrue {
+  return (world, attempt) => {
+    const { request } = attempt;
+    if (!("token" in request) || request.token === null) return false;
+    const invitation = world.history.invitation(request.applicationId, request.token);
+    const isOwn = invitation !== undefined && isOf(attempt, "badge") && isClaimOf(invitation, attempt.request);
+    return isOfRestored(world, attempt) || (invitation?.state === state && !isOwn);
+  };
+}
+
+/** By the clock of the isolate that it reaches. */
+function isLate(end: "expiresAtTime" | "badgeExpiresAtTime"): IsTrue {
+  return ({ plan }, { request, to }) =>
+    "expiresAtTime" in request && (request[end] ?? Infinity) <= to + plan.clockErrorMilliseconds;
+}
+
+function hasOtherRequest({ book }: World, { request }: Attempt<CallName>): boolean {
+  if (!("idempotencyKey" in request)) return false;
+  const { applicationId, idempotencyKey, expiresAtTime, badgeExpiresAtTime } = request;
+  const isOther = (other: typeof request) =>
+    other.expiresAtTime !== expiresAtTime || other.badgeExpiresAtTime !== badgeExpiresAtTime;
+  return book.of("invite", { applicationId, idempotencyKey }).some((attempt) => isOther(attempt.request));
+}
+
+function explain(fault: unknown): string {
+  if (!(fault instanceof Error)) return String(fault);
+  return `${fault.stack}${fault.cause === undefined ? "" : ` < ${explain(fault.cause)}`}`;
+}
