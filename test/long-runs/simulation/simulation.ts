@@ -87,7 +87,7 @@ function copySometime({ dice, timeline, plan, d1, trace }: World, home: number):
 /** The D1 of one home is restored to the copy, nobody runs `reconcile`, and everybody goes on while things fail again. */
 async function liveAfterRestoration(world: World, actors: Actors, home: number): Promise<void> {
   const { faults, timeline, isolates, trace } = world;
-  restoreD1(world, home, actors.followers);
+  restoreD1(world, home);
   faults.isOn = true;
   await actors.act();
   trace.add("seed", "from here on nothing fails again");

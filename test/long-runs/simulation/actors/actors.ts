@@ -3,7 +3,6 @@ import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { attack } from "./attacker.ts";
 import { Device } from "./device.ts";
-import type { Follower } from "./follower.ts";
 import { askEverythingAgain } from "./reunion.ts";
 import { Server } from "./server.ts";
 
@@ -35,17 +34,14 @@ export class Actors extends Member {
 
   /** Everybody does what they do, at once. */
   async act(): Promise<void> {
-    const { acts, thinkMilliseconds } = this.world.plan;
+    const { plan, administrator } = this.world;
+    // Devices come a little later, so that some are invited before they have a badge.
+    const later = plan.thinkMilliseconds;
     const lives = this.#parties.flatMap(({ application, devices, server, attackersDice }) => [
-      // Devices come a little later, so that some are invited before they have a badge.
-      ...devices.map((device) =>
-        this.#live(`${device.udid} ${application.id}`, acts, thinkMilliseconds, () => device.act()),
-      ),
-      this.#live(`server of ${application.id}`, 2 * acts, 0, () => server.act()),
-      this.#live(`attacker of ${application.id}`, 2 * acts, thinkMilliseconds, () =>
-        attack(this.world, attackersDice, application),
-      ),
-      this.#live(`administrator of ${application.id}`, acts, 0, () => this.world.administrator.act(application)),
+      ...devices.map((device) => this.#live(`${device.udid} ${application.id}`, 1, later, () => device.act())),
+      this.#live(`server of ${application.id}`, 2, 0, () => server.act()),
+      this.#live(`attacker of ${application.id}`, 2, later, () => attack(this.world, attackersDice, application)),
+      this.#live(`administrator of ${application.id}`, 1, 0, () => administrator.act(application)),
     ]);
     await Promise.all(lives);
   }
@@ -60,11 +56,7 @@ export class Actors extends Member {
 
   /** Every copy of the badges that a server keeps by the feed is brought up to date, and is then exact. */
   async follow(): Promise<void> {
-    for (const follower of this.followers) await follower.followToEnd();
-  }
-
-  get followers(): Follower[] {
-    return this.#parties.flatMap(({ server }) => server.followers);
+    for (const { server } of this.#parties) for (const follower of server.followers) await follower.followToEnd();
   }
 
   /** In the end everybody asks once more. */
@@ -72,34 +64,25 @@ export class Actors extends Member {
     for (const party of this.#parties) await askEverythingAgain(this.world, party);
   }
 
-  async #live(name: string, acts: number, comesAfter: number, act: () => Promise<void>): Promise<void> {
-    const { dice, timeline, plan } = this.world;
-    const own = dice.of(`times of ${name}`);
+  /** @param share how often somebody acts, in acts of a device */
+  async #live(name: string, share: number, comesAfter: number, act: () => Promise<void>): Promise<void> {
+    const { timeline, plan, isolates } = this.world;
+    const dice = this.world.dice.of(`times of ${name}`);
     await timeline.sleep(comesAfter);
-    for (let count = 0; count < acts; count++) {
-      const nap = own.chance(plan.napChance) ? own.below(4 * HOUR) : 0;
-      await timeline.sleep(nap + own.below(plan.thinkMilliseconds));
+    for (let count = 0; count < share * plan.acts; count++) {
+      const nap = dice.chance(plan.napChance) ? dice.below(4 * HOUR) : 0;
+      await timeline.sleep(nap + dice.below(plan.thinkMilliseconds));
       await act();
-      if (own.chance(0.2)) this.#sweepSoon(own);
-      if (own.chance(this.#lossChance)) this.#loseSoon(own);
+      // The cron trigger: it may come late, not at all, or while the sweep before it runs.
+      if (dice.chance(0.2)) timeline.after(dice.below(plan.sweepMilliseconds), () => void isolates.sweep());
+      if (dice.chance(this.#lossChance)) timeline.after(dice.below(50), () => this.#lose(dice));
     }
   }
 
-  /** The cron trigger: it may come late, not at all, or while the sweep before it runs. */
-  #sweepSoon(dice: Dice): void {
-    const { timeline, plan, isolates, trace } = this.world;
-    timeline.after(dice.below(plan.sweepMilliseconds), () => {
-      trace.add("cron", "goes off");
-      void isolates.sweep();
-    });
-  }
-
   /** An isolate or the objects end, without any reason of ours. */
-  #loseSoon(dice: Dice): void {
-    const { timeline, plan, isolates, objects } = this.world;
-    timeline.after(dice.below(50), () => {
-      if (dice.chance(0.5)) return isolates.killOne();
-      for (const { id } of plan.applications) objects.evict(id);
-    });
+  #lose(dice: Dice): void {
+    const { plan, isolates, objects } = this.world;
+    if (dice.chance(0.5)) isolates.killOne();
+    else for (const { id } of plan.applications) objects.evict(id);
   }
 }

@@ -1,4 +1,3 @@
-import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import type { Dice } from "../../dice.ts";
 import { isUntold, userDeviceOf } from "../invariants/book.ts";
 import type { ApplicationPlan } from "../plan.ts";
@@ -19,40 +18,35 @@ const AROUND_ALARM_MILLISECONDS = 25;
 
 /**
  * What goes on after everybody has acted, while things still fail. In some seeds minutes pass, in which webhooks are
- * attempted again, and somebody attacks; in some an hour, after which phones repeat what was never answered just when the objects settle the
- * leases of it.
+ * attempted again, and somebody attacks; in some an hour, after which phones repeat what was never answered just when the
+ * objects settle the leases of it.
  */
 export async function liveOn(world: World): Promise<void> {
   const dice = world.dice.of("aftermath");
   const what = dice.below(4);
   if (what === 0) await passMinutes(world, dice);
-  if (what === 1) await repeatAtAlarms(world, dice);
+  if (what === 1) await Promise.all(world.plan.applications.map((one) => repeatAtAlarms(world, dice, one)));
 }
 
 /** Badges are suspended, of which a copy of D1 may not know for long: the attacker finds out. */
 async function passMinutes(world: World, dice: Dice): Promise<void> {
-  const { timeline, isolates, trace, plan, book, clients, administrator } = world;
+  const { timeline, isolates, plan, book, clients, administrator } = world;
   for (const application of plan.applications) {
-    const credentials = administrator.credentialsOf(application);
-    const steps = book.numbersOf(application.id).map((number) => ({ number, step: { kind: "suspend" } as const }));
-    await Promise.all(steps.map((step) => clients.call("step", { ...credentials, ...step })));
+    const request = { ...administrator.credentialsOf(application), step: { kind: "suspend" } } as const;
+    const numbers = book.numbersOf(application.id);
+    await Promise.all(numbers.map((number) => clients.call("step", { ...request, number })));
   }
   for (let rounds = dice.between(2, 6); rounds > 0; rounds--) {
     await timeline.sleep(dice.between(MINUTE / 3, MINUTE));
-    trace.add("cron", "goes off");
     void isolates.sweep();
     const attacked = Array.from({ length: ATTACKS_AT_ONCE }, () => plan.applications).flat();
     await Promise.all(attacked.map((application) => attack(world, dice, application)));
   }
 }
 
-async function repeatAtAlarms(world: World, dice: Dice): Promise<void> {
-  await Promise.all(
-    world.plan.applications.map(async (application) => {
-      await askWhileD1Leaves(world, dice, application);
-      for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application.id);
-    }),
-  );
+async function repeatAtAlarms(world: World, dice: Dice, application: ApplicationPlan): Promise<void> {
+  await askWhileD1Leaves(world, dice, application);
+  for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application);
 }
 
 /** New users ask, and D1 goes away between the lease of a number and the write of its badge. */
@@ -75,7 +69,7 @@ async function askWhileD1Leaves(
 async function repeatAtAlarm(
   { timeline, objects, book, clients }: World,
   dice: Dice,
-  applicationId: ApplicationId,
+  { id: applicationId }: ApplicationPlan,
 ): Promise<void> {
   const alarm = objects.get(applicationId)?.alarm ?? null;
   if (alarm === null) return;

@@ -9,10 +9,6 @@ import type { World } from "../world.ts";
 const MAX_REPEATS = 3;
 /** Older invitations are mostly over. */
 const NEWEST_TOKENS = 3;
-/** How often it takes another key before it acts. */
-const NEW_KEY_CHANCE = 0.12;
-const OLD_KEY_CHANCE = 0.15;
-const UNKNOWN_TOKEN = "inv_that-nobody-created";
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
 export class Device extends Member {
@@ -44,7 +40,7 @@ export class Device extends Member {
   }
 
   async act(): Promise<void> {
-    if (this.#dice.chance(NEW_KEY_CHANCE)) this.#keys.push(`key ${this.#keys.length} of ${this.udid}`);
+    if (this.#dice.chance(0.12)) this.#keys.push(`key ${this.#keys.length} of ${this.udid}`);
     const what = this.#dice.below(10);
     if (what < 2) return this.sign();
     if (what < 4) return this.presentAll();
@@ -73,14 +69,15 @@ export class Device extends Member {
   #badgeRequest(): RequestOf<"badge"> {
     const { id: applicationId } = this.#application;
     const userId = this.#dice.oneOf(this.#userIds);
-    const token = this.#dice.chance(0.5) ? this.#chooseToken() : null;
+    // Sometimes one that nobody created.
+    const tokens = this.#dice.chance(0.06) ? ["inv_unknown"] : this.#tokens.slice(-NEWEST_TOKENS);
+    const token = this.#dice.chance(0.5) ? this.#dice.pick(tokens) : null;
     const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
-    return { applicationId, udid: this.udid, userId, token, metadata, ...this.#proof() };
+    return { applicationId, udid: this.udid, userId, token: token ?? null, metadata, ...this.#proof() };
   }
 
   #proof(): { key: string | null; bookmark: string | null } {
-    const isOld = this.#dice.chance(OLD_KEY_CHANCE);
-    const key = isOld ? this.#dice.pick(this.#keys) : this.#keys.at(-1);
+    const key = this.#dice.chance(0.15) ? this.#dice.pick(this.#keys) : this.#keys.at(-1);
     return { key: key ?? null, bookmark: this.#bookmark };
   }
 
@@ -90,11 +87,6 @@ export class Device extends Member {
     if (outcome.kind === "lost") this.#bookmark = null;
     if (outcome.kind === "granted" && this.#keepsBookmarks) this.#bookmark = outcome.bookmark;
     return outcome;
-  }
-
-  #chooseToken(): string | null {
-    if (this.#dice.chance(0.03)) return UNKNOWN_TOKEN;
-    return this.#dice.pick(this.#tokens.slice(-NEWEST_TOKENS)) ?? null;
   }
 
   async #ask(request: RequestOf<"badge">): Promise<void> {

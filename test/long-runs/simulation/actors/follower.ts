@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import type { ChangePage } from "../../../../src/worker/badges/changes.ts";
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
@@ -17,23 +16,12 @@ export class Follower extends Member {
   readonly #copy = new Map<string, Change>();
   #cursor: string | null = null;
   #lastChange = 0;
-  /** Whether the cursor is one that must have expired. */
-  #isOutdated = false;
 
   constructor(world: World, application: ApplicationPlan, name: string) {
     super(world);
     this.#dice = world.dice.of(`${name} follower of ${application.id}`);
     this.#application = application;
     this.#name = name;
-  }
-
-  get applicationId(): ApplicationId {
-    return this.#application.id;
-  }
-
-  /** D1 was restored, and forgot what the cursor is about: two minutes later it has expired. */
-  expire(): void {
-    this.#isOutdated = this.#cursor !== null;
   }
 
   /** Reads one page. @returns whether more follow */
@@ -44,7 +32,7 @@ export class Follower extends Member {
     const outcome = await clients.call("changes", { ...credentials, cursor, perPage: this.#dice.between(1, 4) });
     if (outcome.kind === "refused" && outcome.reason === "EXPIRED_CURSOR") {
       this.#copy.clear();
-      [this.#cursor, this.#lastChange, this.#isOutdated] = [null, 0, false];
+      [this.#cursor, this.#lastChange] = [null, 0];
       return true;
     }
     // Another read of the same follower was faster.
@@ -67,13 +55,10 @@ export class Follower extends Member {
   /** The same when nothing fails: then the copy is exact. */
   async followToEnd(): Promise<void> {
     const { d1, timeline, verdict } = this.world;
-    const wasOutdated = this.#isOutdated;
-    await this.read();
-    verdict.expect(!wasOutdated || !this.#isOutdated, "cursors expire after a restoration", this.#name);
     await this.follow();
     const sql = "SELECT * FROM badge WHERE application_id = ? AND position IS NOT NULL";
     const badges = new Map(
-      d1.look(sql, this.applicationId).map((row) => [String(row.number), seen(row, timeline.now)]),
+      d1.look(sql, this.#application.id).map((row) => [String(row.number), seen(row, timeline.now)]),
     );
     const isExact = isDeepStrictEqual(this.#copy, badges);
     verdict.expect(

@@ -1,6 +1,5 @@
 import { IS_UNCONFIRMED } from "../../../../src/worker/allocator/ledger-tables.ts";
 import type { World } from "../world.ts";
-import type { Follower } from "./follower.ts";
 
 /**
  * Puts the D1 of one home back to an older state, while the objects and other homes stay as they are. From then on clients of
@@ -8,26 +7,19 @@ import type { Follower } from "./follower.ts";
  * holds all the same: no number gets a second owner whom its object does not know, positions do not come again, and readers
  * of the feed start again and end with a copy.
  */
-export function restoreD1(world: World, home: number, followers: readonly Follower[]): void {
-  const { rows, history, objects, plan, trace } = world;
+export function restoreD1(world: World, home: number): void {
+  const { rows, history, objects, d1, plan, trace } = world;
   trace.add("seed", `D1 of home ${home} is restored`);
   world.restoredHome = home;
-  const d1 = world.d1.at(home);
-  d1.restore();
+  d1.at(home).restore();
   const numbersOf = (object: string, sql: string) =>
     (objects.get(object)?.sqlite.run(sql).rows ?? []).map(({ value }) => Number(value));
-  const applications = plan.applications.map(({ id }) => id);
   const known = new Set([
-    ...world.d1.look("SELECT number FROM badge WHERE position IS NOT NULL").map(({ number }) => Number(number)),
-    ...applications.flatMap((id) => numbersOf(id, CERTAIN_OWNERS)),
+    ...d1.look("SELECT number FROM badge WHERE position IS NOT NULL").map(({ number }) => Number(number)),
+    ...plan.applications.flatMap(({ id }) => numbersOf(id, CERTAIN_OWNERS)),
   ]);
   history.restored(home);
   rows.restored(known, (id) => Math.max(0, ...numbersOf(id, "SELECT position AS value FROM progress")));
-  // Elsewhere the sweeps before the restoration had failed, and only what is written afterwards can show it.
-  const [clock] = d1.look("SELECT sequence FROM clock");
-  const seen = numbersOf(home === 1 ? "clock" : `clock-${home}`, "SELECT sequence AS value FROM clock_sequence");
-  if (Number(clock?.sequence ?? 0) >= Math.max(0, ...seen)) return;
-  for (const follower of followers) if (world.isRestored(follower.applicationId)) follower.expire();
 }
 
 /** Numbers whose owner an object knows by itself: a device's lease that is confirmed, an invitation's that is claimed. */

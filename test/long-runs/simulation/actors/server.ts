@@ -8,7 +8,6 @@ import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
 import { Follower } from "./follower.ts";
 
-const MAX_PAGE_FAILURES = 4;
 const INVITATIONS_AT_ONCE = 3;
 /** Keys are few, so that one is used for several requests. */
 const IDEMPOTENCY_KEYS = ["visit-1", "visit-2"] as const;
@@ -49,24 +48,21 @@ export class Server extends Member {
     await this.walk(this.#dice.chance(0.3) ? "alice" : null);
   }
 
-  /** Reads all pages of the list: of all badges, or of one user's. */
+  /** Reads all pages of the list, of all badges or of one user's, unless one cannot be had. */
   async walk(userId: string | null): Promise<void> {
     const { told, timeline, clients, administrator } = this.world;
     const from = timeline.now;
     const perPage = this.#dice.between(1, 4);
     const numbers: number[] = [];
     let cursor: string | null = null;
-    for (let failures = 0; failures < MAX_PAGE_FAILURES; ) {
+    do {
       const credentials = administrator.credentialsOf(this.#application);
       const outcome: Outcome<BadgePage> = await clients.call("page", { ...credentials, userId, cursor, perPage });
-      if (outcome.kind !== "granted") {
-        failures++;
-        continue;
-      }
+      if (outcome.kind !== "granted") return;
       numbers.push(...outcome.granted.badges.map(({ id }) => Number(id)));
       cursor = outcome.granted.nextCursor;
-      if (cursor === null) return told.checkWalk(this.#application.id, userId, from, numbers);
-    }
+    } while (cursor !== null);
+    told.checkWalk(this.#application.id, userId, from, numbers);
   }
 
   /** @param devices that get the token */
@@ -131,22 +127,12 @@ export class Server extends Member {
     if (kind === "lost" && this.#dice.chance(0.7)) await this.world.clients.call(name, request);
   }
 
-  /** Tries every secret that there ever was, retired ones too. */
-  async trySecrets(): Promise<void> {
-    const { id: applicationId } = this.#application;
-    const firstBadge = { userId: null, cursor: null, perPage: 1 };
-    for (const secret of this.#secrets) await this.world.clients.call("page", { applicationId, secret, ...firstBadge });
-  }
-
   /** Mostly the current secret; sometimes another, which may not be current yet, or retired by now. */
   #credentials(): Credentials {
-    const current = this.world.administrator.credentialsOf(this.#application);
-    const secret = this.#dice.chance(0.15) ? this.#dice.pick(this.#secrets) : undefined;
-    return secret === undefined ? current : { ...current, secret };
-  }
-
-  get #secrets(): string[] {
-    const spans = this.world.history.during("application_secret", { application_id: this.#application.id });
-    return [...new Set(spans.map(({ row }) => String(row.sealed)))];
+    const { administrator, history } = this.world;
+    const current = administrator.credentialsOf(this.#application);
+    const all = history.during("application_secret", { application_id: this.#application.id });
+    const other = this.#dice.chance(0.15) ? this.#dice.pick(all) : undefined;
+    return other === undefined ? current : { ...current, secret: String(other.row.sealed) };
   }
 }

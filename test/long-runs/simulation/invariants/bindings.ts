@@ -1,8 +1,9 @@
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
+import type { CallName } from "../service/door.ts";
 import { type Attempt, type Granted, isOf } from "./book.ts";
-import { deviceOf, type Span } from "./history.ts";
+import { deviceOf, isIssued, type Span } from "./history.ts";
 
 /** How old settings and secrets may be that a call is accepted by, in milliseconds (contract section 9, and clocks differ). */
 export const STALE_MILLISECONDS = 31_000;
@@ -22,10 +23,9 @@ export class Bindings extends Member {
 
   /** Looks at a transaction of D1. */
   see(changes: readonly Change[], lateMilliseconds: number): void {
-    const issued = (row: Row | null): row is Row => row !== null && row.position !== null;
     for (const { table, before, after } of changes) {
-      if (table !== "badge" || !issued(after)) continue;
-      if (!issued(before)) this.#checkFirstKey(after, changes);
+      if (table !== "badge" || !isIssued(after)) continue;
+      if (!isIssued(before)) this.#checkFirstKey(after, changes);
       else if (before.key_thumbprint !== after.key_thumbprint) this.#checkBinding(before, after, lateMilliseconds);
       else if (before.rebind_until !== after.rebind_until) this.#checkWindow(after);
     }
@@ -37,12 +37,8 @@ export class Bindings extends Member {
     const { request, outcome, from, to } = attempt;
     const isNew = outcome.granted.kind === "created";
     const isUsed = isNew ? spans[0]?.row.key_thumbprint === request.key : this.#isUsable(attempt, spans);
-    verdict.expect(
-      isUsed,
-      "nobody gets a bound badge without its key, nor an unbound one where keys are required",
-      request,
-      spans,
-    );
+    const promise = "nobody gets a bound badge without its key, nor an unbound one where keys are required";
+    verdict.expect(isUsed, promise, request, spans);
     const settings = this.#settings(request.applicationId, from - STALE_MILLISECONDS, to);
     const binds =
       request.key !== null && settings.every(({ bind_until: until }) => isAhead(until, to + this.#clockError));
@@ -68,7 +64,8 @@ export class Bindings extends Member {
   }
 
   /** Whether INVALID_PROOF is true. */
-  mayRefuse(attempt: Attempt<"badge"> | Attempt<"sign">): boolean {
+  mayRefuse(attempt: Attempt<CallName>): boolean {
+    if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
     const { history } = this.world;
     const { request, from, to } = attempt;
     const { applicationId, key } = request;
@@ -101,16 +98,14 @@ export class Bindings extends Member {
     );
     const isAsked = askers.length > 0 && (!isUnbound || mayBeUnbound);
     verdict.expect(isAsked, "a badge is bound to the key of the call that creates it", badge);
-    const isSame = (row: Row | null, column: string) => row?.[column] === badge[column];
     const replaced = changes.find(
       ({ table, before, after }) =>
-        ["application_id", "device", "user_id"].every((column) => isSame(before, column)) &&
         table === "badge" &&
+        ["application_id", "device", "user_id"].every((column) => before?.[column] === badge[column]) &&
         before?.retired_at === null &&
-        after?.retired_at !== null &&
-        before.key_thumbprint !== null,
+        after?.retired_at !== null,
     )?.before;
-    if (!replaced || isSame(replaced, "key_thumbprint")) return;
+    if (!replaced || replaced.key_thumbprint === null || replaced.key_thumbprint === badge.key_thumbprint) return;
     const [invitation] = d1.look("SELECT with_secret FROM invitation WHERE digest = ?", badge.invitation);
     const isOpen = !isUnbound && askers.some(({ from }) => isAhead(replaced.rebind_until, from - this.#clockError));
     const isAllowed = invitation?.with_secret === 1 || isOpen;

@@ -44,11 +44,7 @@ export const isAnswered = (outcome: Outcome<unknown>): boolean =>
 export const isUntold = ({ outcome }: Attempt<CallName>): boolean =>
   outcome === null || !isAnswered(outcome) || (outcome.kind === "refused" && outcome.reason === "NUMBERS_EXHAUSTED");
 
-export const userDeviceOf = ({ applicationId, udid, userId }: UserDevice): UserDevice => ({
-  applicationId,
-  udid,
-  userId,
-});
+export const userDeviceOf = ({ applicationId, udid, userId }: UserDevice) => ({ applicationId, udid, userId });
 
 /** Everything that the clients ever asked and were answered: what the service is held to. */
 export class Book extends Member {

@@ -1,8 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
-import * as z from "zod";
-import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
 import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
-import { STORED_STATES } from "../../../../src/shared/schema.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -15,12 +12,7 @@ export interface Span {
   row: Row;
 }
 
-/** When a call was under way, and since when what it read may have been true. */
-interface Period {
-  from: number;
-  to: number;
-  readFrom?: number;
-}
+type Device = Omit<UserDevice, "userId">;
 
 /** What names a row. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
@@ -33,7 +25,8 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 /** Of these, a restoration brings back what was. */
 const RESTORED_TABLES = ["badge", "blocked_user", "webhook_event"];
 
-const storedState = z.enum(STORED_STATES);
+/** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
+export const isIssued = (row: Row | null): row is Row => row !== null && row.position !== null;
 
 /** How storage names an invitation's token. */
 export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
@@ -41,7 +34,7 @@ export const digestOf = (token: string): string => createHash("sha256").update(t
 export const deviceKeyOf = (applicationId: string): string => `device key of ${applicationId}`;
 
 /** How storage names a device (contract section 9). */
-export function deviceOf({ applicationId, udid }: { applicationId: string; udid: string }): string {
+export function deviceOf({ applicationId, udid }: Device): string {
   const mac = createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest();
   return base64Url(mac.subarray(0, 16));
 }
@@ -49,7 +42,7 @@ export function deviceOf({ applicationId, udid }: { applicationId: string; udid:
 export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: UserDevice): boolean =>
   state === "claimed" && claim_user_id === request.userId && claim_device === deviceOf(request);
 
-/** Everything that D1 had, and when: what responses are held against. A reserved number is no badge yet. */
+/** Everything that D1 had, and when: what responses are held against. */
 export class History extends Member {
   readonly #spans = new Map<string, Span[]>();
 
@@ -61,7 +54,7 @@ export class History extends Member {
     const spans = this.#spans.get(table) ?? [];
     const last = spans.findLast(({ row }) => key.every((column) => row[column] === known[column]));
     if (last && last.to > now) last.to = now;
-    if (after !== null && after.position !== null) spans.push({ from: now, to: Number.POSITIVE_INFINITY, row: after });
+    if (isIssued(after)) spans.push({ from: now, to: Number.POSITIVE_INFINITY, row: after });
     this.#spans.set(table, spans);
   }
 
@@ -91,14 +84,14 @@ export class History extends Member {
   }
 
   /** Badges of a device, or of one of its users. */
-  ofDevice(request: Omit<UserDevice, "userId"> & Partial<UserDevice>, from?: number, to?: number): Span[] {
+  ofDevice(request: Device & Partial<UserDevice>, from?: number, to?: number): Span[] {
     const { applicationId, userId } = request;
     const values = { application_id: applicationId, device: deviceOf(request) };
     return this.during("badge", userId === undefined ? values : { ...values, user_id: userId }, from, to);
   }
 
   /** Whether a device has badges that are bound to the key of its request, and were all the time. */
-  hasBadgeOf(request: Omit<UserDevice, "userId"> & { key: string | null }, from: number, to: number): boolean {
+  hasBadgeOf(request: Device & { key: string | null }, from: number, to: number): boolean {
     const { applicationId, udid, key } = request;
     const badges = Map.groupBy(this.ofDevice({ applicationId, udid }, from, to), ({ row }) => row.number);
     return [...badges.values()].some(
@@ -121,16 +114,15 @@ export class History extends Member {
   /**
    * States that callers may have seen of a badge. Expiry goes by clocks, which differ.
    *
+   * @param spans what it was while a call was under way, from when to when
    * @param decidedFrom since when it may have been decided whether it has expired; if not given, once it was read
    */
-  statesOf(number: number, { from, to, readFrom = from }: Period, decidedFrom?: number): BadgeState[] {
+  statesOf(spans: readonly Span[], { from, to }: { from: number; to: number }, decidedFrom?: number): string[] {
     const error = this.world.plan.clockErrorMilliseconds;
-    return this.during("badge", { number }, readFrom, to).flatMap((span): BadgeState[] => {
-      const state = storedState.parse(span.row.state);
-      const { expires_at: end } = span.row;
-      if (state === "revoked" || state === "replaced" || end === null) return [state];
-      const isExpired: BadgeState[] = Number(end) <= to + error ? ["expired"] : [];
-      return Number(end) > (decidedFrom ?? Math.max(from, span.from)) - error ? [state, ...isExpired] : isExpired;
+    return spans.flatMap(({ row: { state, expires_at: end }, from: since }) => {
+      if (state === "revoked" || state === "replaced" || end === null) return [String(state)];
+      const isExpired = Number(end) <= to + error ? ["expired"] : [];
+      return Number(end) > (decidedFrom ?? Math.max(from, since)) - error ? [String(state), ...isExpired] : isExpired;
     });
   }
 
@@ -139,13 +131,8 @@ export class History extends Member {
    *
    * @param key of the device's badges, only those count that are bound to the same key as this one; null: all
    */
-  wasCurrent(
-    { number = null, application_id = null, device = null }: Row,
-    from: number,
-    to: number,
-    key: string | null = null,
-  ): boolean {
-    const ofDevice = this.during("badge", { application_id, device });
+  wasCurrent({ applicationId, udid }: Device, number: number, from: number, to: number, key: string | null = null) {
+    const ofDevice = this.ofDevice({ applicationId, udid });
     const changes = ofDevice.map((span) => span.from).filter((time) => time > from && time <= to);
     return [from, ...changes].some((time) => {
       const there = Map.groupBy(

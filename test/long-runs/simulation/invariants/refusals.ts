@@ -1,4 +1,4 @@
-import type { BadgeState } from "../../../../src/shared/badge-life/states.ts";
+import { inspect } from "node:util";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { CallName } from "../service/door.ts";
 import type { World } from "../world.ts";
@@ -21,7 +21,7 @@ const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTru
   // Only after a restoration of its own D1 does a reader of the feed have to start again.
   EXPIRED_CURSOR: ["cursors expire after a restoration only", isOfRestored],
   INVALID_CREDENTIALS: ["a live secret authenticates", isWithoutSecret],
-  INVALID_PROOF: ["whoever has a badge's key may use it", lacksKey],
+  INVALID_PROOF: ["whoever has a badge's key may use it", ({ bindings }, attempt) => bindings.mayRefuse(attempt)],
   SUSPENDED_BADGE: [STATE, hasBadgeIn("suspended")],
   // One that was replaced while the call was under way is told as revoked.
   REVOKED_BADGE: [STATE, hasBadgeIn("revoked", "replaced")],
@@ -44,7 +44,7 @@ export function checkRefusal(world: World, attempt: Attempt<CallName>, what: str
   if (outcome?.kind !== "refused") return;
   const [promise, isTrue] = REASONS[outcome.reason] ?? ["a request is refused for a documented reason", () => false];
   const isKept = isTrue(world, attempt);
-  world.verdict.expect(isKept, promise, what, outcome.reason, request, explain(outcome.fault));
+  world.verdict.expect(isKept, promise, what, outcome.reason, request, inspect(outcome.fault));
 }
 
 /** Whether no such invitation is there, for this caller. The server creates them all. */
@@ -82,15 +82,11 @@ function isWithoutSecret({ history }: World, { request, from, to }: Attempt<Call
   return request.secret !== null && !isLive;
 }
 
-function lacksKey({ bindings }: World, attempt: Attempt<CallName>): boolean {
-  return (isOf(attempt, "badge") || isOf(attempt, "sign")) && bindings.mayRefuse(attempt);
-}
-
-function hasBadgeIn(...states: BadgeState[]): IsTrue {
+function hasBadgeIn(...states: string[]): IsTrue {
   return ({ history }, attempt) => {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
-    const numbers = history.ofDevice(attempt.request).map(({ row }) => Number(row.number));
-    return numbers.flatMap((number) => history.statesOf(number, attempt)).some((state) => states.includes(state));
+    const spans = history.ofDevice(attempt.request, attempt.from, attempt.to);
+    return history.statesOf(spans, attempt).some((state) => states.includes(state));
   };
 }
 
@@ -101,11 +97,11 @@ function isBlocked({ history }: World, { request, from, to }: Attempt<CallName>)
 
 /** An expired badge refuses steps, but may be rebound: its end may be moved ahead. */
 function hasEnded({ history }: World, attempt: Attempt<CallName>): boolean {
-  if (!isOf(attempt, "step") && !isOf(attempt, "rebind")) return false;
-  const states = history.statesOf(attempt.request.number, attempt);
-  return states.some(
-    (state) => state === "revoked" || state === "replaced" || (state === "expired" && isOf(attempt, "step")),
-  );
+  const { request, from, to } = attempt;
+  if (!("number" in request)) return false;
+  const ended = isOf(attempt, "step") ? ["revoked", "replaced", "expired"] : ["revoked", "replaced"];
+  const spans = history.during("badge", { number: request.number }, from, to);
+  return history.statesOf(spans, attempt).some((state) => ended.includes(state));
 }
 
 function hasNoBadge({ history }: World, attempt: Attempt<CallName>): boolean {
@@ -143,9 +139,4 @@ function hasOtherRequest({ book }: World, { request }: Attempt<CallName>): boole
   const isOther = (other: typeof request) =>
     other.expiresAtTime !== expiresAtTime || other.badgeExpiresAtTime !== badgeExpiresAtTime;
   return book.of("invite", { applicationId, idempotencyKey }).some((attempt) => isOther(attempt.request));
-}
-
-function explain(fault: unknown): string {
-  if (!(fault instanceof Error)) return String(fault);
-  return `${fault.stack}${fault.cause === undefined ? "" : ` < ${explain(fault.cause)}`}`;
 }

@@ -1,8 +1,7 @@
-import type { EventName } from "../../../../src/shared/schema.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
-import { digestOf } from "./history.ts";
+import { digestOf, isIssued } from "./history.ts";
 
 /** A D1 call that takes effect later than this may find its lease reclaimed, which is settled after 300 s. */
 const LATE_WRITE_MILLISECONDS = 250_000;
@@ -18,24 +17,9 @@ const SEEN_COLUMNS = ["position", "state", "expires_at", "ended_at", "metadata",
 
 /** What may become of a stored state (contract section 12); what is not here is final. */
 const NEXT_STATES: Readonly<Record<string, readonly string[]>> = {
-  active: ["active", "suspended", "revoked", "replaced"],
-  suspended: ["active", "suspended", "revoked"],
-  revoked: ["revoked"],
-  replaced: ["replaced"],
+  active: ["suspended", "revoked", "replaced"],
+  suspended: ["active", "revoked"],
 };
-/** Which event tells of a new state, of a badge or of an invitation (contract section 18). */
-const EVENTS: Readonly<Record<string, Readonly<Record<string, EventName>>>> = {
-  badge: {
-    active: "badge:resumed",
-    suspended: "badge:suspended",
-    revoked: "badge:revoked",
-    expired: "badge:expired",
-    replaced: "badge:replaced",
-  },
-  invitation: { revoked: "invitation:revoked", expired: "invitation:expired" },
-};
-
-const isIssued = (row: Row | null): row is Row => row !== null && row.position !== null;
 
 /** Looks at every transaction of D1: that nothing becomes what it must not (contract sections 5, 8, 12, 13 and 18). */
 export class Rows extends Member {
@@ -88,13 +72,13 @@ export class Rows extends Member {
     const { before, after } = change;
     if (before === null && after !== null) this.#checkRest(change, after);
     if (isIssued(before)) {
-      this.#expect(change, isSame(change, FIXED.badge), "an issued number stays with its user device");
-      const isBack = before.retired_at !== null && !isSame(change, ["retired_at"]);
-      this.#expect(change, !isBack, "a retired badge stays retired");
+      const fixed = before.retired_at === null ? FIXED.badge : [...FIXED.badge, "retired_at"];
+      this.#expect(change, isSame(change, fixed), "an issued number stays with its user device, or retired");
       const isExpired =
         before.expires_at !== null && Number(before.expires_at) <= timeline.now + plan.clockErrorMilliseconds;
       const isPossible =
-        (NEXT_STATES[String(before.state)]?.includes(String(after?.state)) ?? false) ||
+        before.state === after?.state ||
+        NEXT_STATES[String(before.state)]?.includes(String(after?.state)) === true ||
         (before.state === "suspended" && isExpired && after?.state === "replaced");
       this.#expect(change, isPossible, "a badge's state takes only the steps there are");
     }
@@ -170,22 +154,15 @@ export class Rows extends Member {
       const isNumbered = isSeen(change) || isSame(change, ["change"]);
       this.#expect(change, isNumbered, "a change that nobody sees has no number");
     }
-    this.#checkGrowth(
-      changes.filter(({ before }) => !isIssued(before)),
-      "position",
-    );
-    this.#checkGrowth(changes.filter(isSeen), "change");
-  }
-
-  #checkGrowth(changes: readonly Change[], column: "position" | "change"): void {
-    for (const change of changes.toSorted(
-      (one, other) => Number(one.after?.[column]) - Number(other.after?.[column]),
-    )) {
-      const key = `${change.after?.application_id} ${column}`;
-      const highest = this.#highest.get(key) ?? 0;
-      const number = Number(change.after?.[column]);
-      this.#expect(change, number > highest, "positions and change numbers grow with every commit", highest);
-      this.#highest.set(key, Math.max(highest, number));
+    const issues = changes.filter(({ before }) => !isIssued(before));
+    const assigned = [
+      ...issues.map(({ after }) => [`${after?.application_id} position`, Number(after?.position)] as const),
+      ...changes.filter(isSeen).map(({ after }) => [`${after?.application_id} change`, Number(after?.change)] as const),
+    ];
+    for (const [key, number] of assigned.sort(([, one], [, other]) => one - other)) {
+      const isHigher = number > (this.#highest.get(key) ?? 0);
+      this.world.verdict.expect(isHigher, "positions and change numbers grow with every commit", key, number);
+      this.#highest.set(key, number);
     }
   }
 
@@ -210,13 +187,10 @@ export class Rows extends Member {
     if (table === "badge" && !isIssued(before)) {
       return [`badge:created ${after.number} ${after.user_id} ${after.event_id}`];
     }
-    const event = before === null ? undefined : EVENTS[table]?.[is];
+    const event = is === "active" ? "badge:resumed" : `${table}:${is}`;
     const change = table === "badge" ? after.change : null;
-    const isWanted = event !== undefined && application.events.includes(event);
-    return [
-      ...(isWanted ? [[event, after.number, change].join(" ")] : []),
-      ...(event === "badge:replaced" ? [`replacing ${after.number}`] : []),
-    ];
+    const told = application.events.includes(event) ? [[event, after.number, change].join(" ")] : [];
+    return event === "badge:replaced" ? [...told, `replacing ${after.number}`] : told;
   }
 }
 

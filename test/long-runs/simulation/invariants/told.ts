@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
 import type { CallName } from "../service/door.ts";
 import { STALE_MILLISECONDS } from "./bindings.ts";
-import { type Attempt, type Granted, isGranted, positionOfHeader } from "./book.ts";
+import { type Attempt, type Granted, isGranted, positionOfHeader, userDeviceOf } from "./book.ts";
 import { isClaimOf, type Span } from "./history.ts";
 import { checkRefusal, isNotTheirs } from "./refusals.ts";
 
@@ -48,48 +48,33 @@ export class Told extends Member {
   #checkBadge(attempt: Granted<"badge">): void {
     const { book, history, bindings, isRestored } = this.world;
     const { request, outcome, from, to } = attempt;
-    const { number } = outcome.granted;
-    const isNew = outcome.granted.kind === "created";
+    const { kind, number } = outcome.granted;
     const readFrom = book.acceptedSince(attempt);
     const spans = history.ofDevice(request, readFrom, to).filter(({ row }) => row.number === number);
-    const [badge] = spans;
-    this.#expect(badge !== undefined, "a number belongs to the user device that it was issued to", attempt);
-    if (!badge) return;
+    this.#expect(spans.length > 0, "a number belongs to the user device that it was issued to", attempt);
     // A claim is decided before its badge is there, and takes its end from the invitation.
-    const states = history.statesOf(number, { from, to, readFrom }, isNew ? from : undefined);
+    const states = history.statesOf(spans, attempt, kind === "created" ? from : undefined);
     this.#expect(states.includes("active"), "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
     // A claim may have superseded it meanwhile.
     const isSuperseded = spans.some((span) => span.to >= from && span.row.retired_at !== null);
-    const isCurrent = isSuperseded || history.wasCurrent(badge.row, readFrom, to);
+    const isCurrent = isSuperseded || history.wasCurrent(request, number, readFrom, to);
     this.#expect(isCurrent, "a login makes its badge the device's current one", attempt, spans);
     const bookmarkedAt = Math.min(to, this.#checkBookmark(attempt));
-    const isKnown = isSuperseded || history.wasCurrent(badge.row, readFrom, bookmarkedAt);
+    const isKnown = isSuperseded || history.wasCurrent(request, number, readFrom, bookmarkedAt);
     this.#expect(isKnown, "a login's bookmark is as new as what it did", attempt, spans);
+    if (isRestored(request.applicationId)) return;
     const issuedAt = history.issuedAt(number);
-    const others = book
-      .of("badge", { applicationId: request.applicationId, udid: request.udid, userId: request.userId })
-      .filter((other) => other !== attempt);
-    if (outcome.granted.kind === "created") {
-      const isFirst = others.every(
-        (other) =>
-          !isGranted(other, "badge") ||
-          other.outcome.granted.kind !== "created" ||
-          other.outcome.granted.number !== number,
-      );
-      const isOnce = issuedAt >= from && (isFirst || isRestored(request.applicationId));
-      this.#expect(isOnce, "a badge is answered with 201 once, when it is issued", attempt, spans);
-      const isKey = outcome.granted.publicKey === this.#publicKeyOf(number);
-      this.#expect(isKey, "a signature verifies with the badge's public key", attempt, spans);
-    } else {
-      const isAsked = others.some((other) => other.from <= issuedAt && issuedAt <= other.to);
-      this.#expect(
-        isAsked || isRestored(request.applicationId),
-        "a badge is answered with 201 before it is answered with 200",
-        attempt,
-        spans,
-      );
-    }
+    const ofUser = book.of("badge", userDeviceOf(request));
+    const isNews = (other: Attempt<"badge">) =>
+      isGranted(other, "badge") && other.outcome.granted.kind === "created" && other.outcome.granted.number === number;
+    const isTrue =
+      kind === "created"
+        ? issuedAt >= from && ofUser.filter(isNews).length === 1
+        : ofUser.some((other) => other !== attempt && other.from <= issuedAt && issuedAt <= other.to);
+    this.#expect(isTrue, "a badge is answered with 201 once, when it is issued", attempt, spans);
+    const isKey = kind === "existing" || outcome.granted.publicKey === this.#publicKeyOf(number);
+    this.#expect(isKey, "a badge comes with the public key of its signatures", attempt);
   }
 
   #publicKeyOf(number: number): string {
@@ -100,7 +85,7 @@ export class Told extends Member {
   /** A signature is of the device's current badge, and verifies with the key that came with it (contract sections 1, 3). */
   #checkSignature(attempt: Granted<"sign">): void {
     const { book, history, bindings } = this.world;
-    const { request, outcome, from, to } = attempt;
+    const { request, outcome, to } = attempt;
     const { applicationId, badgeNumber, key } = request;
     const readFrom = book.acceptedSince(attempt);
     const claims = this.#verify(outcome.granted);
@@ -108,16 +93,14 @@ export class Told extends Member {
     this.#expect(claims.aud === applicationId, "a signature names its application", attempt, claims);
     this.#checkBookmark(attempt);
     const spans = history.ofDevice(request, readFrom, to).filter(({ row }) => row.number === number);
-    const [badge] = spans;
-    const isTheirs = badge !== undefined && (badgeNumber === null || badgeNumber === number);
+    const isTheirs = spans.length > 0 && (badgeNumber === null || badgeNumber === number);
     this.#expect(isTheirs, "a device signs with a badge of its own, the one that it names", attempt, claims);
-    if (!badge) return;
-    const isActive = history.statesOf(number, { from, to, readFrom }).includes("active");
+    const isActive = history.statesOf(spans, attempt).includes("active");
     this.#expect(isActive, "nothing ended signs", attempt, spans);
     bindings.checkSignature(attempt, spans, claims.cnf?.jwk.x ?? null);
     // With a key, those that are bound to it come first (contract section 15).
     const isFirst = !history.hasBadgeOf(request, readFrom, to) || spans.some(({ row }) => row.key_thumbprint === key);
-    const isCurrent = badgeNumber !== null || (isFirst && history.wasCurrent(badge.row, readFrom, to, key));
+    const isCurrent = badgeNumber !== null || (isFirst && history.wasCurrent(request, number, readFrom, to, key));
     this.#expect(isCurrent, "a device signs with the badge that it was answered last", attempt, spans);
   }
 
@@ -145,12 +128,11 @@ export class Told extends Member {
   }
 
   #checkStep(attempt: Granted<"step"> | Granted<"rebind">): void {
-    const { history } = this.world;
     const { request, outcome, from, to } = attempt;
     const { state, expiresAt } = outcome.granted;
-    const states = history.statesOf(request.number, attempt, from);
-    this.#expect(states.includes(state), "a step is answered with the state that the badge has", attempt, states);
-    const spans = history.during("badge", { number: request.number }, from, to);
+    const spans = this.world.history.during("badge", { number: request.number }, from, to);
+    const states = this.world.history.statesOf(spans, attempt, from);
+    this.#expect(states.includes(state), "a step is answered with the state that the badge has", attempt, spans);
     this.#expect(hasHappened(), "a step that is granted has happened", attempt, spans);
 
     function hasHappened(): boolean {
@@ -163,20 +145,13 @@ export class Told extends Member {
 
   /** Once a block is acknowledged, every badge that was there when it was asked for has ended for good. */
   #checkBlock(attempt: Granted<"block">): void {
-    const { request, outcome, from } = attempt;
-    const spans = this.world.history.during("badge", {
-      application_id: request.applicationId,
-      user_id: request.userId,
-    });
+    const { history, timeline } = this.world;
+    const { applicationId, userId } = attempt.request;
+    const badges = { application_id: applicationId, user_id: userId };
     const isLive = ({ to, row: { number, state } }: Span) =>
-      to === Infinity && (state === "active" || state === "suspended") && this.world.history.issuedAt(number) < from;
-    this.#expect(!spans.some(isLive), "a block leaves no badge of its user", attempt, spans);
-    const revoked = Map.groupBy(
-      spans.filter(({ row }) => row.state === "revoked"),
-      ({ row }) => String(row.number),
-    );
-    const isTrue = outcome.granted.revoked.every((number) => (revoked.get(number)?.[0]?.from ?? 0) >= from);
-    this.#expect(isTrue, "a block tells which badges it revoked", attempt, spans);
+      to > timeline.now && (state === "active" || state === "suspended") && history.issuedAt(number) < attempt.from;
+    const live = history.during("badge", badges, timeline.now).filter(isLive);
+    this.#expect(live.length === 0, "a block leaves no badge of its user", attempt, live);
   }
 
   #checkInvite(attempt: Granted<"invite">): void {
@@ -194,24 +169,20 @@ export class Told extends Member {
   }
 
   #checkClaim(attempt: Granted<"badge">, token: string): void {
-    const { history, plan } = this.world;
     const { request, outcome, from } = attempt;
-    const invitation = history.invitation(request.applicationId, token);
-    this.#expect(invitation !== undefined, "nobody uses an invitation of somebody else", attempt);
-    if (!invitation) return;
     const { kind, number } = outcome.granted;
+    const invitation = this.world.history.invitation(request.applicationId, token);
     // Another invitation that the user device claimed later may have replaced it.
-    const isReserved = invitation.number === number || kind === "existing";
-    const isTheirs = isReserved && isClaimOf(invitation, request);
+    const isReserved = invitation?.number === number || kind === "existing";
+    const isTheirs = invitation !== undefined && isReserved && isClaimOf(invitation, request);
     this.#expect(isTheirs, "a claim is answered with the number that was reserved", attempt, invitation);
     // Two clocks may differ by twice the error of one.
-    const inTime = Number(invitation.expires_at_time) > from - 2 * plan.clockErrorMilliseconds;
+    const inTime = Number(invitation?.expires_at_time) > from - 2 * this.world.plan.clockErrorMilliseconds;
     this.#expect(kind === "existing" || inTime, "nobody claims an invitation past its time", attempt, invitation);
   }
 
   #checkRevoke(attempt: Granted<"revoke">): void {
     const { request, outcome } = attempt;
-    this.#expect(!isNotTheirs(this.world, attempt), "nobody uses an invitation of somebody else", attempt);
     const invitation = this.world.history.invitation(request.applicationId, request.token);
     const { number, expiresAt, revokedAt } = outcome.granted;
     const isSame =
@@ -220,6 +191,7 @@ export class Told extends Member {
       invitation.expires_at === expiresAt &&
       invitation.ended_at === revokedAt;
     this.#expect(isSame, "a revoked invitation is answered as it was created", attempt, invitation);
+    this.#expect(!isNotTheirs(this.world, attempt), "nobody uses an invitation of somebody else", attempt);
   }
 
   /**
