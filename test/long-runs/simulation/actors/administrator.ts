@@ -85,8 +85,8 @@ export class Administrator extends Member {
     const has = (role: string) => secrets.some((secret) => secret.role === role);
     if (has("added")) {
       const sql = "UPDATE application_secret SET role = ? WHERE application_id = ? AND role = ?";
-      const [first, second] = [[sql, "previous", id, "current"] as const, [sql, "current", id, "added"] as const];
-      this.#write(application, "promotes the added secret", first, second);
+      const move = (from: string, to: string) => [sql, to, id, from] as const;
+      this.#write(application, "promotes the added secret", move("current", "previous"), move("added", "current"));
     } else if (has("previous")) {
       const sql = "DELETE FROM application_secret WHERE application_id = ? AND role = 'previous'";
       this.#write(application, "retires the previous secret", [sql, id]);

@@ -33,7 +33,7 @@ export class Receivers extends Member {
       ...MODES[mode]?.(this.#dice),
     };
     const eventId = headers["webhook-id"] ?? "";
-    if (response.status < 300) deliveries.accept(eventId);
+    if (response.status < 300) deliveries.accepted.add(eventId);
     trace.add("receiver", `${mode} ${eventId}: ${response.status}`);
     return response;
   }

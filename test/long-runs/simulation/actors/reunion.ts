@@ -4,12 +4,9 @@ import type { Party } from "./actors.ts";
 import { attack } from "./attacker.ts";
 
 const DAY = 24 * 3_600_000;
-const DAY_LATER_CHANCE = 0.3;
 const LATE_ATTACKS = 4;
 /** Ranges up to this are used up in the end. */
 const SMALL_RANGE_NUMBERS = 20;
-/** Not for every seed: it takes as long as all the rest. */
-const USE_UP_CHANCE = 0.4;
 
 /**
  * When all is quiet, everybody asks once more and gets what they were told before: each user device its number, the
@@ -20,7 +17,7 @@ export async function askEverythingAgain(world: World, party: Party): Promise<vo
   const dice = world.dice.of(`reunion of ${application.id}`);
   world.administrator.set(application, "require_proof", false);
   await world.timeline.sleep(60_000);
-  if (dice.chance(DAY_LATER_CHANCE)) {
+  if (dice.chance(0.3)) {
     // By then no badge can be bound to another key any more, unless somebody lets it.
     await world.timeline.sleep(DAY);
     for (let tries = 0; tries < LATE_ATTACKS; tries++) await attack(world, party.attackersDice, application);
@@ -28,8 +25,8 @@ export async function askEverythingAgain(world: World, party: Party): Promise<vo
   await askForBadges(world, party);
   await server.walk(null);
   for (const device of devices) await device.sign();
-  const isSmall = application.numbersAtFirst <= SMALL_RANGE_NUMBERS;
-  if (isSmall && dice.chance(USE_UP_CHANCE)) await useUpRange(world, party);
+  // Not in every seed: it takes as long as all the rest.
+  if (application.numbersAtFirst <= SMALL_RANGE_NUMBERS && dice.chance(0.4)) await useUpRange(world, party);
 }
 
 async function askForBadges({ book, clients, verdict, history }: World, { application }: Party): Promise<void> {

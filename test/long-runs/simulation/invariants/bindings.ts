@@ -35,8 +35,8 @@ export class Bindings extends Member {
   checkLogin(attempt: Granted<"badge">, spans: readonly Span[]): void {
     const { verdict } = this.world;
     const { request, outcome, from, to } = attempt;
-    const isNew = outcome.granted.kind === "created";
-    const isUsed = isNew ? spans[0]?.row.key_thumbprint === request.key : this.#isUsable(attempt, spans);
+    const isOfKey = spans[0]?.row.key_thumbprint === request.key;
+    const isUsed = outcome.granted.kind === "created" ? isOfKey : this.#isUsable(attempt, spans);
     const promise = "nobody gets a bound badge without its key, nor an unbound one where keys are required";
     verdict.expect(isUsed, promise, request, spans);
     const settings = this.#settings(request.applicationId, from - STALE_MILLISECONDS, to);

@@ -20,7 +20,7 @@ export class Deliveries extends Member {
   /** Each event's last attempt: when it left, in milliseconds, and whether its sender knows its end. */
   readonly #last = new Map<string, { sentAt: number; isOver: boolean }>();
   /** Events that their receivers answered with 2xx. */
-  readonly #accepted = new Set<string>();
+  readonly accepted = new Set<string>();
 
   /** An attempt leaves. @returns to be called when its sender knows its end */
   begin(received: Received): () => void {
@@ -46,15 +46,6 @@ export class Deliveries extends Member {
     return () => {
       attempt.isOver = true;
     };
-  }
-
-  /** A receiver answers an event with 2xx. */
-  accept(eventId: string): void {
-    this.#accepted.add(eventId);
-  }
-
-  isAccepted(eventId: string): boolean {
-    return this.#accepted.has(eventId);
   }
 
   #checkSignatures(application_id: Row[string], { headers, body, sentAt }: Received): void {

@@ -139,7 +139,7 @@ export class Rows extends Member {
     this.#expect(change, isKept, "an event's payload never changes");
     const isAlone = before?.state !== "delivered" || isSame(change, ["state", "due_at"]);
     this.#expect(change, isAlone, "a delivered event is left alone");
-    const isTaken = after?.state !== "delivered" || this.world.deliveries.isAccepted(String(after.id));
+    const isTaken = after?.state !== "delivered" || this.world.deliveries.accepted.has(String(after.id));
     this.#expect(change, isTaken, "a delivered event was taken by its receiver");
   }
 
