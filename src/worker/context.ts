@@ -79,7 +79,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
   };
 }
 
-function createIsolate(env: Env): Isolate {
+export function createIsolate(env: Env): Isolate {
   const sealingKeys = new SealingKeys(env);
   return {
     sealingKeys,

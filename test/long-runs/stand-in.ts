@@ -4,8 +4,7 @@
  * @param name for the error
  */
 export function standIn<Part extends object>(name: string, members: { [Member in keyof Part]?: unknown }): Part {
-  return new Proxy(Object.create(null), {
-    has: (_, member) => Object.hasOwn(members, member),
+  return new Proxy(Object.assign(Object.create(null), members), {
     get(_, member) {
       if (Object.hasOwn(members, member)) return Reflect.get(members, member);
       throw new Error(`${name} has no ${String(member)} here`);

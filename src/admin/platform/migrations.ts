@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { D1Database } from "@cloudflare/workers-types";
 import { retryDatabase } from "./database.ts";
 import { MIGRATIONS } from "./paths.ts";
@@ -12,6 +12,13 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 		applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`;
 
+/** Paths of the SQL files that make D1's tables, in the order in which they are applied. */
+export const migrationFiles = (): string[] =>
+  readdirSync(MIGRATIONS)
+    .filter((name) => name.endsWith(".sql"))
+    .sort()
+    .map((name) => join(MIGRATIONS, name));
+
 /**
  * Brings a local database up to date. Each migration and its record are one transaction; when two processes try it at
  * once, one of them finds it done.
@@ -19,8 +26,8 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
  * @returns the names of the migrations that were applied
  */
 export async function migrateLocally(database: D1Database, wrangler: Wrangler): Promise<string[]> {
-  const files = readdirSync(MIGRATIONS).filter((name) => name.endsWith(".sql"));
-  const missing = await missingFrom(database, files.sort());
+  const names = migrationFiles().map((file) => basename(file));
+  const missing = await missingFrom(database, names);
   for (const name of missing) {
     const statements = wrangler.unstable_splitSqlQuery(readFileSync(join(MIGRATIONS, name), "utf8"));
     await retryDatabase(() => migrate(database, name, statements));

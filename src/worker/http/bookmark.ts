@@ -7,12 +7,16 @@ import type { HttpEnv } from "./environment.ts";
 /** The home, and a bookmark as D1 words it (D1: Sessions API). D1 would take `first-unconstrained` for one, too. */
 const FORM = /^([1-9]\d{0,2})\.([\da-f]{8}-[\da-f]{8}-[\da-f]{8}-[\da-f]{32})$/;
 
-/** The caller's bookmark of the application's home, as D1 words it; null: none, a malformed one or another home's. */
+/** The caller's bookmark of the application's home, as D1 words it; null: it sent none of this home. */
 export function readBookmark(c: HonoContext<HttpEnv>, { id }: Application): string | null {
   const text = header(c, "bookmark");
-  if (text === null) return null;
+  return text === null ? null : parseBookmark(text, homeOf(id));
+}
+
+/** @returns null for a malformed one, or another home's */
+export function parseBookmark(text: string, ofHome: number): string | null {
   const [, home, bookmark] = FORM.exec(text) ?? [];
-  return Number(home) === homeOf(id) && bookmark !== undefined ? bookmark : null;
+  return Number(home) === ofHome && bookmark !== undefined ? bookmark : null;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { migrationFiles } from "../migrations.ts";
+import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
 
 /** Bytes of one row with all its indexes. */
 export type Bytes = Record<"badge" | "event" | "invitation" | "lease", number>;

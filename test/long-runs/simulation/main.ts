@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { registerHooks } from "node:module";
 import { Command } from "commander";
 import { runCommand, say, wholeNumber } from "../command-line.ts";
@@ -15,10 +16,10 @@ const options = new Command("npm run simulate --")
   .parse()
   .opts<{ seeds: number; first: number; seed?: number; trace: number }>();
 
-/** Time between two lines of progress. */
-const PROGRESS_MILLISECONDS = 5000;
-/** Every so many seeds one is run twice. */
-const REPEATED_SEEDS = 50;
+/** Every so many seeds one is run twice, and progress is told. */
+const ROUND_SEEDS = 50;
+
+const digestOf = (history: string[]) => createHash("sha256").update(history.join("\n")).digest("hex").slice(0, 8);
 
 await runCommand(async () => {
   // What only workerd has comes from a file beside this one. Set before anything of the service is loaded.
@@ -33,25 +34,23 @@ await runCommand(async () => {
   installGlobals();
   const { first, seeds } = options.seed === undefined ? options : { first: options.seed, seeds: 1 };
   const startedAt = performance.now();
-  let toldAt = startedAt;
-  let steps = 0;
+  let allSteps = 0;
   for (let seed = first; seed < first + seeds; seed++) {
-    const result = await simulate(seed, options.trace);
-    steps += result.steps;
-    const { digest } = result;
-    const isRepeated = seed % REPEATED_SEEDS !== 0 || (await simulate(seed, 0)).digest === digest;
-    const breach = isRepeated
-      ? result.breach
-      : { invariant: "one seed is one history", detail: "Its second run took other steps." };
+    const { breach, history, steps } = await simulate(seed);
+    allSteps += steps;
+    const digest = digestOf(history);
     if (breach) {
-      for (const line of result.trace) say(line);
+      for (const line of options.trace === 0 ? [] : history.slice(-options.trace)) say(line);
       say(`\nSeed ${seed} broke a promise: ${breach.invariant}.\n${breach.detail}`);
       throw new Error(`To repeat it: npm run simulate -- --seed ${seed}`);
     }
-    if (seeds === 1) say(`seed ${seed}: ${result.steps} steps, digest ${digest}`);
-    if (performance.now() - toldAt < PROGRESS_MILLISECONDS && seed < first + seeds - 1) continue;
-    toldAt = performance.now();
+    if (seeds === 1) say(`seed ${seed}: ${steps} steps, digest ${digest}`);
+    const isRound = seed % ROUND_SEEDS === 0;
+    if (isRound && digestOf((await simulate(seed)).history) !== digest) {
+      throw new Error(`Seed ${seed} had two histories: the second run took other steps.`);
+    }
     const done = seed - first + 1;
-    say(`${done} of ${seeds} seeds, ${(done / ((toldAt - startedAt) / 1000)).toFixed(1)} a second, ${steps} steps`);
+    const rate = (done * 1000) / (performance.now() - startedAt);
+    if (isRound || done === seeds) say(`${done} of ${seeds} seeds, ${rate.toFixed(1)} a second, ${allSteps} steps`);
   }
 });

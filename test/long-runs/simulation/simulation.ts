@@ -2,89 +2,62 @@ import { Actors } from "./actors/actors.ts";
 import { liveOn } from "./actors/aftermath.ts";
 import { restoreD1 } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
-import type { Breach } from "./invariants/verdict.ts";
-import { allSettled } from "./platform/timeline.ts";
 import { World } from "./world.ts";
 
-/** More tasks than any seed needs: whoever comes here goes round in circles. */
-const MAX_STEPS = 200_000;
 /** Rounds in which everything that is due gets done; each has time for one attempt of every event. */
 const MAX_DRAIN_ROUNDS = 60;
 const MINUTE = 60_000;
-
-export interface SeedResult {
-  seed: number;
-  breach: Breach | null;
-  /** The last steps, oldest first. */
-  trace: string[];
-  /** Of all steps: the same for two runs of one seed. */
-  digest: string;
-  steps: number;
-}
 
 /**
  * Runs one seed. First the service is used while everything around it fails; then nothing fails any more, and all that
  * was left undone must come to an end.
  *
- * @param traceLines how many steps of the trace to keep for the result
+ * @returns the promise that was broken, if any was; and everything that happened, the same in two runs of one seed
  */
-export async function simulate(seed: number, traceLines: number): Promise<SeedResult> {
+export async function simulate(seed: number) {
   const world = new World(seed);
-  const { verdict, trace, timeline } = world;
+  const { verdict, timeline } = world;
   const fail = (error: unknown) => {
     verdict.expect(false, "no error is left over", error instanceof Error ? error.stack : String(error));
   };
   process.on("unhandledRejection", fail);
-  try {
-    await untilDone(world, live(world));
-  } catch (error) {
-    fail(error);
-  } finally {
-    process.off("unhandledRejection", fail);
-    world.close();
-  }
-  return { seed, breach: verdict.breach, trace: trace.last(traceLines), digest: trace.digest, steps: timeline.steps };
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+  };
+  live(world).catch(fail).finally(over);
+  await timeline.pass(() => isOver || verdict.breach !== null).catch(fail);
+  process.off("unhandledRejection", fail);
+  return { breach: verdict.breach, history: world.traced, steps: timeline.steps };
 }
 
 /** What happens in a seed's life. */
 async function live(world: World): Promise<void> {
-  const { dice, faults, trace } = world;
+  const { dice, faults, trace, plan } = world;
   const actors = new Actors(world);
   await actors.arrive();
-  trace.add("seed", `faults: ${faults}`);
+  trace.add("seed", `faults: ${JSON.stringify(faults.rates)}`);
   faults.isOn = true;
-  const isCopied = world.plan.restoredHome === null ? null : copySometime(world, world.plan.restoredHome);
   await actors.act();
   await liveOn(world);
   trace.add("seed", "from here on nothing fails");
   faults.isOn = false;
   actors.fixEndpoints();
-  await drain(world);
-  checkAtRest(world);
-  await actors.follow();
-  const { restoredHome } = world.plan;
-  if (restoredHome !== null && isCopied?.()) return liveAfterRestoration(world, actors, restoredHome);
+  await comeToRest(world, actors);
+  if (plan.restoredHome !== null) return liveAfterRestoration(world, actors, plan.restoredHome);
   // What they would be answered follows from what is in D1; that it is so, half of the seeds try.
   if (dice.of("reunion").chance(0.5)) return;
   await actors.askAgain();
+  await comeToRest(world, actors);
+}
+
+async function comeToRest(world: World, actors: Actors): Promise<void> {
   await drain(world);
   checkAtRest(world);
   await actors.follow();
 }
 
-/** @returns tells whether that moment of the seed's life has come */
-function copySometime({ dice, timeline, plan, d1, trace }: World, home: number): () => boolean {
-  let isCopied = false;
-  const own = dice.of("copy");
-  timeline.after(own.below(plan.acts * plan.thinkMilliseconds), () => {
-    trace.add("seed", `D1 of home ${home} is copied`);
-    d1.at(home).copy();
-    isCopied = true;
-  });
-  return () => isCopied;
-}
-
-/** The D1 of one home is restored to the copy, nobody runs `reconcile`, and everybody goes on while things fail again. */
+/** The D1 of one home is restored, nobody runs `reconcile`, and everybody goes on while things fail again. */
 async function liveAfterRestoration(world: World, actors: Actors, home: number): Promise<void> {
   const { faults, timeline, isolates, trace } = world;
   restoreD1(world, home);
@@ -96,25 +69,7 @@ async function liveAfterRestoration(world: World, actors: Actors, home: number):
     await timeline.sleep(MINUTE);
     await isolates.sweep();
   }
-  await drain(world);
-  checkAtRest(world);
-  await actors.follow();
-}
-
-/** Lets time pass until the life is over or a promise is broken. */
-async function untilDone({ timeline, verdict }: World, life: Promise<void>): Promise<void> {
-  let isOver = false;
-  const end = life.finally(() => {
-    isOver = true;
-  });
-  end.catch(() => {});
-  await allSettled();
-  while (!isOver && verdict.breach === null) {
-    if (timeline.steps > MAX_STEPS) throw new Error("it does not come to rest");
-    const isMoving = await timeline.step();
-    if (!isMoving && !isOver) throw new Error("everything waits for something that never comes");
-  }
-  if (isOver) await end;
+  await comeToRest(world, actors);
 }
 
 /** Lets time pass, with its sweeps, until nothing is left to do. */

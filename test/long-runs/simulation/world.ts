@@ -13,48 +13,14 @@ import { Told } from "./invariants/told.ts";
 import { Verdict } from "./invariants/verdict.ts";
 import { makePlan } from "./plan.ts";
 import { D1Homes } from "./platform/d1.ts";
-import { Faults } from "./platform/faults.ts";
 import { Network } from "./platform/network.ts";
 import { ObjectHost } from "./platform/objects.ts";
 import { QueueServer } from "./platform/queue.ts";
 import { Timeline } from "./platform/timeline.ts";
-import { Wire } from "./platform/wire.ts";
+import { Faults, Wire } from "./platform/wire.ts";
 import { env, Isolates } from "./service/isolates.ts";
 
 const STARTS_AT = Date.UTC(2027, 0, 15, 9);
-
-/** Lines that are kept: enough for the last steps of a failure. */
-const KEPT_LINES = 20_000;
-
-/** What happened, in order. Its digest tells whether two runs of one seed were the same. */
-class Trace {
-  readonly #timeline: Timeline;
-  #lines: string[] = [];
-  #digest = 0x811c9dc5;
-
-  constructor(timeline: Timeline) {
-    this.#timeline = timeline;
-  }
-
-  /** @param who which part or actor; @param what what it did, without line breaks */
-  add(who: string, what: string): void {
-    const line = `+${((this.#timeline.now - STARTS_AT) / 1000).toFixed(3)}s ${who}: ${what}`;
-    for (let index = 0; index < line.length; index++) {
-      this.#digest = Math.imul(this.#digest ^ line.charCodeAt(index), 0x01000193);
-    }
-    this.#lines.push(line);
-    if (this.#lines.length > 2 * KEPT_LINES) this.#lines = this.#lines.slice(-KEPT_LINES);
-  }
-
-  /** The last lines, oldest first. */
-  last(lines: number): string[] {
-    return lines === 0 ? [] : this.#lines.slice(-lines);
-  }
-
-  get digest(): string {
-    return (this.#digest >>> 0).toString(16).padStart(8, "0");
-  }
-}
 
 /** Where all that one seed makes begins. */
 class Seeded {
@@ -69,17 +35,22 @@ class Seeded {
 export class World extends Seeded {
   readonly plan = makePlan(this.dice.of("plan"));
   readonly timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
-  readonly trace = new Trace(this.timeline);
+  /** Everything that happened, in order. */
+  readonly traced: string[] = [];
+  readonly trace = {
+    /** @param who which part or actor; @param what what it did, without line breaks */
+    add: (who: string, what: string): void => {
+      this.traced.push(`+${((this.timeline.now - STARTS_AT) / 1000).toFixed(3)}s ${who}: ${what}`);
+    },
+  };
   readonly faults = new Faults(this.dice.of("faults"));
   /** The service's own dice: `Math.random` and `crypto.getRandomValues`. */
   readonly serviceDice = this.dice.of("service");
-  readonly #clockDice = this.dice.of("clocks");
+  readonly clockDice = this.dice.of("clocks");
 
   readonly env = env;
   readonly wire = new Wire(this);
-  readonly d1 = new D1Homes(this, (changes, lateMilliseconds) => {
-    this.rows.see(changes, lateMilliseconds);
-  });
+  readonly d1 = new D1Homes(this);
   readonly isolates = new Isolates(this);
   readonly objects = new ObjectHost(this);
   readonly queue = new QueueServer(this);
@@ -102,14 +73,4 @@ export class World extends Seeded {
 
   /** Whether an application's D1 was restored: then what its clients were told before need not hold any more. */
   readonly isRestored = (applicationId: ApplicationId): boolean => homeOf(applicationId) === this.restoredHome;
-
-  /** Milliseconds by which the next machine's clock is ahead. */
-  drawClockError(): number {
-    const most = this.plan.clockErrorMilliseconds;
-    return this.#clockDice.between(-most, most);
-  }
-
-  close(): void {
-    this.objects.close();
-  }
 }

@@ -1,8 +1,9 @@
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
+import { signingPair } from "../platform/globals.ts";
+import type { Value } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
-import { signingPair } from "../service/isolates.ts";
 
 const HOUR = 3_600_000;
 /** Numbers by which a range grows. */
@@ -59,7 +60,7 @@ export class Administrator extends Member {
     this.#write(application, "sets the webhook URL", [sql, application.id]);
   }
 
-  set(application: ApplicationPlan, column: "last_number" | "require_proof" | "bind_until", value: unknown): void {
+  set(application: ApplicationPlan, column: "last_number" | "require_proof" | "bind_until", value: Value): void {
     const sql = `UPDATE application SET ${column} = ? WHERE id = ?`;
     this.#write(application, `sets ${column} to ${value}`, [sql, value, application.id]);
   }
@@ -108,7 +109,7 @@ export class Administrator extends Member {
   #write(
     { id }: ApplicationPlan,
     what: string,
-    ...statements: (readonly [sql: string, ...parameters: unknown[]])[]
+    ...statements: (readonly [sql: string, ...parameters: Value[]])[]
   ): void {
     this.world.trace.add("administrator", what);
     this.world.d1.of(id).execute(statements.map(([sql, ...parameters]) => ({ sql, parameters })));

@@ -60,9 +60,9 @@ async function askWhileD1Leaves(
   );
   const calls = requests.map((request) => clients.call("badge", request));
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
-  faults.setAway("d1", true);
+  faults.away.add("d1");
   await timeline.sleep(OUTAGE_MILLISECONDS);
-  faults.setAway("d1", false);
+  faults.away.delete("d1");
   await Promise.all(calls);
 }
 

@@ -106,7 +106,7 @@ export class Bindings extends Member {
         after?.retired_at !== null,
     )?.before;
     if (!replaced || replaced.key_thumbprint === null || replaced.key_thumbprint === badge.key_thumbprint) return;
-    const [invitation] = d1.look("SELECT with_secret FROM invitation WHERE digest = ?", badge.invitation);
+    const [invitation] = d1.look("SELECT with_secret FROM invitation WHERE digest = ?", badge.invitation ?? null);
     const isOpen = !isUnbound && askers.some(({ from }) => isAhead(replaced.rebind_until, from - this.#clockError));
     const isAllowed = invitation?.with_secret === 1 || isOpen;
     verdict.expect(isAllowed, "a bound badge is replaced by its key, or by the server", replaced, "by", badge);

@@ -1,7 +1,7 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
-import { positionOf } from "../platform/d1.ts";
+import { positionOf } from "../platform/d1-binding.ts";
 import type { CallName, CallResult, GrantedBy, RequestOf, UserDevice } from "../service/door.ts";
 
 /** What a client was told; `lost`: nothing. */
@@ -95,7 +95,7 @@ export class Book extends Member {
   acceptedSince({ request, from }: Attempt<"badge" | "sign">): number {
     const position = positionOfHeader(request.applicationId, request.bookmark);
     if (position === null) return from;
-    const { copies } = this.world.d1.of(request.applicationId);
-    return Math.min(from, Math.max(from - MAX_COPY_AGE_MILLISECONDS, copies.since(position)));
+    const d1 = this.world.d1.of(request.applicationId);
+    return Math.min(from, Math.max(from - MAX_COPY_AGE_MILLISECONDS, d1.since(position)));
   }
 }

@@ -88,7 +88,7 @@ export class Rows extends Member {
     this.#expect(change, isRetired, "a badge that was replaced is retired");
     if (!isIssued(before)) {
       const sql = "SELECT * FROM blocked_user WHERE application_id = ? AND user_id = ?";
-      const isAllowed = d1.look(sql, application_id, user_id).length === 0;
+      const isAllowed = d1.look(sql, application_id ?? null, user_id ?? null).length === 0;
       this.#expect(change, isAllowed, "no transaction issues a badge to a blocked user");
     }
     const owner = `${device} ${user_id}`;
@@ -101,7 +101,7 @@ export class Rows extends Member {
   #checkRest(change: Change, { number, application_id }: Row): void {
     const { plan, timeline, d1 } = this.world;
     const sql = "SELECT max(ended_at) AS ended FROM invitation WHERE number = ? AND state IN ('revoked', 'expired')";
-    const endedAt = Math.max(...d1.look(sql, number).map(({ ended }) => Number(ended)));
+    const endedAt = Math.max(...d1.look(sql, number ?? null).map(({ ended }) => Number(ended)));
     const { reuseAfterSeconds = 0 } = plan.applications.find(({ id }) => id === application_id) ?? {};
     // An end that lies ahead of the object's clock counts from that clock, and the next object has another one.
     const early = endedAt + reuseAfterSeconds * 1000 - 3 * plan.clockErrorMilliseconds - timeline.now;
@@ -120,7 +120,7 @@ export class Rows extends Member {
     const has = (tokens: string[]) => tokens.some((token) => digestOf(token) === after.digest);
     // What nobody was told of, the service ends itself.
     const isAsked = has(book.of("revoke").map(({ request }) => request.token)) || !has(book.tokens);
-    const [badge] = d1.look("SELECT * FROM badge WHERE number = ?", after.number);
+    const [badge] = d1.look("SELECT * FROM badge WHERE number = ?", after.number ?? null);
     const isIts = badge?.invitation === after.digest;
     const isClaimers = badge?.device === after.claim_device && badge?.user_id === after.claim_user_id;
     const isPossible = {

@@ -118,13 +118,13 @@ export class Told extends Member {
   /** @returns when D1 was at the bookmark of the response, in milliseconds */
   #checkBookmark(attempt: Granted<"badge"> | Granted<"sign">): number {
     const { applicationId, bookmark } = attempt.request;
-    const { copies } = this.world.d1.of(applicationId);
+    const d1 = this.world.d1.of(applicationId);
     const told = positionOfHeader(applicationId, attempt.outcome.bookmark);
     const sent = positionOfHeader(applicationId, bookmark) ?? 0;
-    const isForged = sent > copies.position;
-    const isKept = told !== null && (isForged || (told <= copies.position && told >= sent));
+    const isForged = sent > d1.position;
+    const isKept = told !== null && (isForged || (told <= d1.position && told >= sent));
     this.#expect(isKept, "a badge call is answered with a bookmark, which is not older than its own", attempt);
-    return copies.since(told ?? 0);
+    return d1.since(told ?? 0);
   }
 
   #checkStep(attempt: Granted<"step"> | Granted<"rebind">): void {

@@ -1,14 +1,11 @@
-import type { SQLOutputValue } from "node:sqlite";
+import { readFileSync } from "node:fs";
+import { migrationFiles } from "../../../../src/admin/platform/migrations.ts";
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Dice } from "../../dice.ts";
-import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
-import { HOMES } from "../plan.ts";
 import type { World } from "../world.ts";
-import { Copies, SCHEMA } from "./copies.ts";
-import { requireProcess } from "./process.ts";
-import { type Row, Sqlite } from "./sqlite.ts";
+import { type Row, Sqlite, type Value } from "./sqlite.ts";
 
 /** A row that a transaction changed; null where there was none before, or is none after. */
 export interface Change {
@@ -17,68 +14,68 @@ export interface Change {
   after: Row | null;
 }
 
-const RESTORED_TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock", "application"] as const;
+export interface Statement {
+  sql: string;
+  parameters?: readonly Value[];
+}
+
+/** What the service reads of D1's results. */
+export type Result = ReturnType<typeof run>[number];
+
+/** What the service writes, and what the administrator does. Settings are not restored: that does not matter to the service. */
+const SERVICE_TABLES = ["badge", "invitation", "webhook_event", "blocked_user"];
+const WATCHED_TABLES = [...SERVICE_TABLES, "application", "application_secret"];
+const RESTORED_TABLES = [...SERVICE_TABLES, "clock"];
+
+/** How often a read that a copy may respond to goes to one. */
+const COPY_CHANCE = 0.8;
+const OTHER_COPY_CHANCE = 0.1;
+const MINUTE = 60_000;
 
 /** Of the transaction that runs. */
 let changes: Change[] = [];
 let dice = new Dice(0);
 
-/** A database of each home for all seeds, made from the migrations; emptied for each. */
-const databases = HOMES.map(() => {
-  const sqlite = new Sqlite(SCHEMA);
-  sqlite.exec("ATTACH ':memory:' AS copy");
-  for (const table of RESTORED_TABLES) sqlite.exec(`CREATE TABLE copy.${table} AS SELECT * FROM main.${table}`);
-  for (const table of ["badge", "invitation", "webhook_event", "blocked_user", "application", "application_secret"]) {
-    watch(sqlite, table);
-  }
-  sqlite.define("changed", (table, before, after) => {
-    changes.push({ table: String(table), before: readRow(before), after: readRow(after) });
-    return null;
-  });
-  sqlite.define("randomblob", (bytes) => Uint8Array.from({ length: Number(bytes) }, () => dice.below(256)));
-  return sqlite;
-});
+/** The databases of two homes for all seeds, emptied for each. */
+const homes = [makeHome(), makeHome()];
+
+function makeHome() {
+  const schema = migrationFiles().map((file) => readFileSync(file, "utf8"));
+  const [primary, copy] = [new Sqlite(schema.join("\n")), new Sqlite(schema.join("\n"))];
+  for (const table of WATCHED_TABLES) watch(primary, table);
+  primary.db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => dice.below(256)));
+  return { primary, copy };
+}
 
 /** SQLite itself tells of every changed row, whoever changed it. */
-function watch(sqlite: Sqlite, table: string): void {
-  const columns = sqlite.columnsOf(`SELECT * FROM ${table}`);
-  const json = (row: string) => `json_object(${columns.map((column) => `'${column}', ${row}.${column}`).join(", ")})`;
+function watch({ db }: Sqlite, table: string): void {
+  const columns = db.prepare(`SELECT * FROM ${table}`).columns();
+  const json = (row: string) => `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(", ")})`;
+  db.function(`changed_${table}`, (before, after) => {
+    changes.push({ table, before: JSON.parse(String(before)), after: JSON.parse(String(after)) });
+    return null;
+  });
   for (const [event, before, after] of [
-    ["INSERT", "NULL", json("NEW")],
+    ["INSERT", "'null'", json("NEW")],
     ["UPDATE", json("OLD"), json("NEW")],
-    ["DELETE", json("OLD"), "NULL"],
+    ["DELETE", json("OLD"), "'null'"],
   ]) {
-    sqlite.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table}
-      BEGIN SELECT changed('${table}', ${before}, ${after}); END`);
+    db.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table}
+      BEGIN SELECT changed_${table}(${before}, ${after}); END`);
   }
 }
-
-function readRow(json: SQLOutputValue | undefined): Row | null {
-  return typeof json === "string" ? JSON.parse(json) : null;
-}
-
-/** How often a read that a copy may respond to goes to one. */
-const COPY_CHANCE = 0.8;
-
-export interface Statement {
-  sql: string;
-  parameters: readonly unknown[];
-}
-
-/** Is told of every transaction that changed something, and how long after it was sent it did. */
-type Watcher = (changes: readonly Change[], lateMilliseconds: number) => void;
 
 /** The D1s of all homes. */
 export class D1Homes {
-  readonly #homes: ReadonlyMap<number, D1Server>;
+  readonly #servers: readonly D1Server[];
 
-  constructor(world: World, watcher: Watcher) {
-    const servers = databases.map((sqlite, index) => new D1Server(world, index + 1, sqlite, watcher));
-    this.#homes = new Map(servers.map((server, index) => [index + 1, server]));
+  constructor(world: World) {
+    this.#servers = homes.map((databases, index) => new D1Server(world, index + 1, databases));
+    dice = world.dice.of("d1");
   }
 
   at(home: number): D1Server {
-    const server = this.#homes.get(home);
+    const server = this.#servers[home - 1];
     if (server === undefined) throw new Error(`there is no home ${home}`);
     return server;
   }
@@ -88,44 +85,56 @@ export class D1Homes {
   }
 
   /** For whoever looks on: the rows of every home. */
-  look(sql: string, ...parameters: unknown[]): Row[] {
-    return [...this.#homes.values()].flatMap((server) => server.look(sql, ...parameters));
+  look(sql: string, ...parameters: Value[]): Row[] {
+    return this.#servers.flatMap((server) => server.look(sql, ...parameters));
   }
 }
 
 /** One D1's side: one transaction at a time, in the order in which they arrive; and its read copies. */
-export class D1Server extends Member {
-  readonly copies: Copies;
-  readonly #sqlite: Sqlite;
+class D1Server extends Member {
   readonly #dice: Dice;
-  readonly #watcher: Watcher;
+  readonly #primary: Sqlite;
+  /** What each transaction changed, in SQLite's own format, and when, in milliseconds. */
+  readonly #commits: { changeset: Uint8Array; at: number }[] = [];
+  readonly #copy: Sqlite;
+  /** Commits that it has. */
+  #copied = 0;
+  #lagMilliseconds = 0;
+  /** Commits before the last restoration, which are not to be had any more. */
+  #oldest = 0;
 
-  constructor(world: World, home: number, sqlite: Sqlite, watcher: Watcher) {
+  constructor(world: World, home: number, { primary, copy }: (typeof homes)[number]) {
     super(world);
-    this.copies = new Copies(world, home);
-    this.#sqlite = sqlite;
     this.#dice = world.dice.of(`sessions of home ${home}`);
-    dice = world.dice.of("d1");
-    this.#watcher = watcher;
-    sqlite.clear();
-    changes = [];
+    this.#primary = primary;
+    this.#copy = copy;
+    this.#primary.clear();
+    this.#startCopyAgain();
   }
 
-  /** One transaction. @throws Error as D1 words it; then nothing was changed */
-  execute(statements: readonly Statement[], lateMilliseconds = 0): D1Result[] {
-    try {
-      const results: D1Result[] = [];
-      const sqlite = this.#sqlite;
-      const work = () => sqlite.transaction(() => results.push(...run(sqlite, statements, true)));
-      if (statements.every(isRead)) work();
-      else this.copies.add(sqlite.record(work));
-      if (changes.length > 0) this.#watcher(changes, lateMilliseconds);
-      return results;
-    } catch (error) {
-      throw new Error(`D1_ERROR: ${error instanceof Error ? error.message : "unknown"}`, { cause: error });
-    } finally {
-      changes = [];
-    }
+  /** Commits so far. A bookmark stands for this number. */
+  get position(): number {
+    return this.#commits.length;
+  }
+
+  /** Since when the primary is at a position, in milliseconds; Infinity: it is not there yet. */
+  since(position: number): number {
+    const at = position === 0 ? 0 : (this.#commits[position - 1]?.at ?? Infinity);
+    // What was before it counts no more, unless there was another commit at the same time.
+    return this.#commits[position]?.at === at ? at : at + 0.5;
+  }
+
+  /** For whoever looks on: reads without being part of the service. */
+  look(sql: string, ...parameters: Value[]): Row[] {
+    return this.#primary.run(sql, parameters).rows;
+  }
+
+  /** One transaction. @throws Error when a statement fails; then nothing was changed */
+  execute(statements: readonly Statement[], lateMilliseconds = 0): Result[] {
+    changes = [];
+    const results = this.#commit(() => run(this.#primary, statements, true));
+    this.world.rows.see(changes, lateMilliseconds);
+    return results;
   }
 
   /**
@@ -133,146 +142,66 @@ export class D1Server extends Member {
    *
    * @param bookmark a position; null: only the primary may respond
    */
-  async executeNear(
-    statements: readonly Statement[],
-    bookmark: number | null,
-    lateMilliseconds: number,
-  ): Promise<{ results: D1Result[]; bookmark: number }> {
-    if (bookmark !== null && statements.every(isRead) && this.#dice.chance(COPY_CHANCE)) {
-      const copy = await this.copies.find(bookmark);
-      return { results: run(copy.sqlite, statements, false), bookmark: copy.position };
+  executeNear(statements: readonly Statement[], bookmark: number | null, lateMilliseconds: number) {
+    const isRead = statements.every(({ sql }) => /^\s*SELECT/i.test(sql));
+    if (bookmark !== null && isRead && this.#dice.chance(COPY_CHANCE)) {
+      this.#follow(bookmark);
+      return { results: run(this.#copy, statements, false), bookmark: this.#copied };
     }
-    return { results: this.execute(statements, lateMilliseconds), bookmark: this.copies.position };
+    const results = isRead ? run(this.#primary, statements, true) : this.execute(statements, lateMilliseconds);
+    return { results, bookmark: this.position };
   }
 
-  /** For whoever looks on: reads without being part of the service. */
-  look(sql: string, ...parameters: unknown[]): Row[] {
-    return this.#sqlite.run(sql, parameters).rows;
-  }
-
-  /** Keeps all that the service writes, as D1 would for a restoration. */
-  copy(): void {
-    for (const table of RESTORED_TABLES) {
-      this.#sqlite.exec(`DELETE FROM copy.${table}; INSERT INTO copy.${table} SELECT * FROM main.${table}`);
+  /**
+   * The copy is D1 as it was a while ago, though not before a bookmark, for which a real one waits. How long ago changes now and
+   * then; only then it goes back, as if another copy responded.
+   */
+  #follow(bookmark: number): void {
+    const { timeline, faults, plan } = this.world;
+    if (bookmark > this.position) throw new Error("D1_ERROR: the copy did not become as new as the bookmark.");
+    const isOther = this.#dice.chance(OTHER_COPY_CHANCE);
+    if (isOther) {
+      this.#lagMilliseconds = this.#dice.below(this.#dice.oneOf([50, 50, 5 * MINUTE, 4 * plan.thinkMilliseconds]));
     }
+    const until = timeline.now - (faults.isOn ? this.#lagMilliseconds : 0);
+    const reached = Math.max(bookmark, this.#oldest, this.#commits.findLastIndex(({ at }) => at <= until) + 1);
+    if (isOther && reached < this.#copied) this.#startCopyAgain();
+    const position = Math.max(reached, this.#copied);
+    this.#replay(this.#copy, this.#copied, position);
+    this.#copied = position;
   }
 
-  /** Time Travel. The service's own rows go back; what only the administrator writes does not matter to it, and stays. */
+  #startCopyAgain(): void {
+    this.#copy.clear();
+    this.#copied = 0;
+  }
+
+  /** Time Travel to what it was after some commit. Of applications nothing goes back. */
   restore(): void {
-    const sqlite = this.#sqlite;
-    const changeset = sqlite.record(() => {
-      for (const table of RESTORED_TABLES.filter((name) => name !== "application")) {
-        sqlite.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`);
-      }
-      sqlite.exec(`UPDATE main.application
-        SET feed_epoch = (SELECT feed_epoch FROM copy.application AS copied WHERE copied.id = application.id)`);
+    const position = this.#dice.below(this.position);
+    this.#commit(() => {
+      for (const table of RESTORED_TABLES) this.#primary.run(`DELETE FROM ${table}`);
+      this.#replay(this.#primary, 0, position, (table) => RESTORED_TABLES.includes(table));
     });
-    this.copies.add(changeset);
-    this.copies.restored();
-    changes = [];
+    this.#oldest = this.position;
+  }
+
+  #commit<T>(work: () => T): T {
+    const { result, changeset } = this.#primary.transaction(work);
+    if (changeset.length > 0) this.#commits.push({ changeset, at: this.world.timeline.now });
+    return result;
+  }
+
+  #replay({ db }: Sqlite, from: number, to: number, filter: (table: string) => boolean = () => true): void {
+    for (const { changeset } of this.#commits.slice(from, to)) {
+      if (!db.applyChangeset(changeset, { filter })) throw new Error("a copy is not what it was made from");
+    }
   }
 }
 
-const isRead = ({ sql }: Statement): boolean => /^\s*SELECT/i.test(sql);
-
-function run(database: Sqlite, statements: readonly Statement[], isPrimary: boolean): D1Result[] {
-  const zeroes = { duration: 0, size_after: 0, rows_read: 0, rows_written: 0, last_row_id: 0 };
+function run(database: Sqlite, statements: readonly Statement[], isPrimary: boolean) {
   return statements.map(({ sql, parameters }) => {
     const { rows, changes: changed } = database.run(sql, parameters);
-    const meta = { ...zeroes, changed_db: changed > 0, changes: changed, served_by_primary: isPrimary };
-    return { success: true, results: rows, meta };
+    return { results: rows, meta: { changes: changed, served_by_primary: isPrimary } };
   });
-}
-
-const unbound = new WeakMap<D1PreparedStatement, Statement>();
-
-type Send = (statements: readonly Statement[]) => Promise<D1Result[]>;
-
-function makeStatement(statement: Statement, send: Send): D1PreparedStatement {
-  const execute = async () => {
-    const [result] = await send([statement]);
-    if (!result) throw new Error("D1 gives one result for each statement");
-    return result;
-  };
-  const made = standIn<D1PreparedStatement>("a D1 statement", {
-    bind: (...parameters: unknown[]) => makeStatement({ ...statement, parameters }, send),
-    all: execute,
-    run: execute,
-    raw: async () => (await execute()).results.map((row) => Object.values(row ?? {})),
-  });
-  unbound.set(made, statement);
-  return made;
-}
-
-const statementsBy = (send: Send) => ({
-  prepare: (sql: string) => makeStatement({ sql, parameters: [] }, send),
-  batch: (batch: D1PreparedStatement[]) => {
-    const statements = batch.map((made) => unbound.get(made)).filter((statement) => statement !== undefined);
-    if (statements.length === 0) throw new Error("D1_ERROR: No SQL statements detected.");
-    return send(statements);
-  },
-});
-
-/** A home's D1 as the service sees it, in whatever process the service runs: outside of sessions, the primary. */
-export const d1Binding = (home: number): D1Database =>
-  standIn<D1Database>("D1", {
-    ...statementsBy(async (statements) => (await send(home, statements, null)).results),
-    withSession: (first: string) => openSession(home, first === "first-primary" ? null : requirePosition(first)),
-  });
-
-/** Its first query goes to the primary if `bookmark` is null; each later one goes to what is as new as the one before it. */
-function openSession(home: number, bookmark: number | null): D1DatabaseSession {
-  let latest = bookmark;
-  const statements = statementsBy(async (sent) => {
-    const { results, bookmark: reached } = await send(home, sent, latest);
-    latest = Math.max(latest ?? 0, reached);
-    return results;
-  });
-  return standIn<D1DatabaseSession>("a D1 session", {
-    ...statements,
-    getBookmark: () => (latest === null ? null : bookmarkOf(latest)),
-  });
-}
-
-export const bookmarkOf = (position: number): string =>
-  `${position.toString(16).padStart(8, "0")}-00000000-00000000-${"0".repeat(32)}`;
-
-/** @returns null for what D1 does not take as a bookmark */
-export function positionOf(bookmark: string): number | null {
-  const [, position] = /^([0-9a-f]{8})-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$/.exec(bookmark) ?? [];
-  return position === undefined ? null : Number.parseInt(position, 16);
-}
-
-function requirePosition(first: string): number {
-  const position = first === "first-unconstrained" ? 0 : positionOf(first);
-  if (position === null) throw new Error(`D1_ERROR: ${first} is no bookmark`);
-  return position;
-}
-
-/** What D1 says when a call fails; the last one must not be tried again at once. */
-const ERRORS = [
-  "Network connection lost.",
-  "D1_ERROR: Network connection lost.",
-  "D1 DB storage caused object to be reset.",
-  "D1_ERROR: Cannot resolve D1 DB due to transient issue on remote node.",
-  "D1_ERROR: D1 DB is overloaded. Requests queued for too long.",
-] as const;
-
-function send(home: number, statements: readonly Statement[], bookmark: number | null) {
-  const process = requireProcess();
-  const { wire, d1, serviceDice, timeline } = process.world;
-  const sentAt = timeline.now;
-  return wire.call(process, {
-    part: "d1",
-    what: `D1 of home ${home}: ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
-    effect: () => d1.at(home).executeNear(statements, bookmark, timeline.now - sentAt),
-    error: () => new Error(serviceDice.oneOf(ERRORS)),
-  });
-}
-
-/** Verb and table, for the trace. */
-function nameOf(sql: string): string {
-  const [, verb = "?"] = /^\s*(\w+)/.exec(sql) ?? [];
-  const [, table = "?"] = /(?:INTO|UPDATE|FROM)\s+"?(\w+)/i.exec(sql) ?? [];
-  return `${verb.toLowerCase()} ${table}`;
 }

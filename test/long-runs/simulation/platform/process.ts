@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { Member } from "../member.ts";
 import type { World } from "../world.ts";
 
 const running = new AsyncLocalStorage<Process>();
@@ -7,18 +8,18 @@ const running = new AsyncLocalStorage<Process>();
  * A process of the service: an isolate of the Worker, or an object. It can die between any two calls; what it waits for
  * then never comes, and what it sent may still arrive.
  */
-export class Process {
+export class Process extends Member {
   readonly name: string;
-  readonly world: World;
   /** How far its clock is ahead. */
   readonly #clockErrorMilliseconds: number;
-  readonly #mourners = new Set<() => void>();
+  readonly #death = Promise.withResolvers<void>();
   isAlive = true;
 
   constructor(name: string, world: World) {
+    super(world);
     this.name = name;
-    this.world = world;
-    this.#clockErrorMilliseconds = world.drawClockError();
+    const most = world.plan.clockErrorMilliseconds;
+    this.#clockErrorMilliseconds = world.clockDice.between(-most, most);
   }
 
   /** Milliseconds, by its own clock. */
@@ -30,6 +31,16 @@ export class Process {
   run<T>(work: () => T): T {
     return running.run(this, work);
   }
+
+  /** What comes of some work inside; when the process dies before, what comes of `death`. */
+  outcome<Result, Lost>(work: () => Promise<Result>, death: () => Lost): Promise<Result | Lost> {
+    return Promise.race([this.run(work), this.#death.promise.then(death)]);
+  }
+
+  /** Work that nobody waits for: only the trace tells that it failed. */
+  readonly defer = (work: Promise<unknown>): void => {
+    work.catch((error) => this.world.trace.add(this.name, `deferred work failed: ${error}`));
+  };
 
   /** Waits in virtual time, as long as it lives. */
   sleep(milliseconds: number): Promise<void> {
@@ -45,27 +56,18 @@ export class Process {
     });
   }
 
-  /** @returns forgets the wish */
-  onDeath(mourner: () => void): () => void {
-    this.#mourners.add(mourner);
-    return () => this.#mourners.delete(mourner);
-  }
-
   die(): void {
     if (!this.isAlive) return;
     this.isAlive = false;
     this.world.trace.add(this.name, "dies");
     this.world.faults.struck++;
-    for (const mourner of this.#mourners) mourner();
+    this.#death.resolve();
   }
 }
 
-/** The process whose code is running, if any is: the actors of a simulation belong to none. */
-export const runningProcess = (): Process | undefined => running.getStore();
-
-/** @throws Error outside every process */
+/** The process whose code is running. @throws Error if none is: the actors of a simulation belong to none */
 export function requireProcess(): Process {
-  const process = runningProcess();
+  const process = running.getStore();
   if (!process) throw new Error("only the service calls this");
   return process;
 }

@@ -1,11 +1,13 @@
 import type { Dice } from "../../dice.ts";
 
+/** More tasks than any seed needs: whoever comes here goes round in circles. */
+const MAX_STEPS = 200_000;
+
 interface Task {
   at: number;
   /** Decides between tasks of one moment. */
   lot: number;
   run(): void;
-  isCancelled: boolean;
 }
 
 /**
@@ -15,8 +17,7 @@ interface Task {
 export class Timeline {
   readonly #dice: Dice;
   /** The next one last. */
-  readonly #tasks: Task[] = [];
-  readonly #resting: (() => void)[] = [];
+  #tasks: Task[] = [];
   /** Milliseconds since 1970-01-01 UTC. */
   now: number;
   /** Tasks run so far. */
@@ -29,12 +30,11 @@ export class Timeline {
 
   /** @returns cancels the task: time does not even jump to it */
   after(milliseconds: number, run: () => void): () => void {
-    const at = this.now + Math.max(0, Math.round(milliseconds));
-    const task = { at, lot: this.#dice.next(), run, isCancelled: false };
-    const isLater = (other: Task) => other.at > task.at || (other.at === task.at && other.lot > task.lot);
+    const task: Task = { at: this.now + Math.max(0, Math.round(milliseconds)), lot: this.#dice.next(), run };
+    const isLater = ({ at, lot }: Task) => at > task.at || (at === task.at && lot > task.lot);
     this.#tasks.splice(this.#tasks.findLastIndex(isLater) + 1, 0, task);
     return () => {
-      task.isCancelled = true;
+      this.#tasks = this.#tasks.filter((other) => other !== task);
     };
   }
 
@@ -42,26 +42,24 @@ export class Timeline {
     return new Promise((resolve) => void this.after(milliseconds, resolve));
   }
 
-  /** Waits until there is nothing more to do. */
-  rest(): Promise<void> {
-    return new Promise((resolve) => this.#resting.push(resolve));
+  /** Waits until nobody else has anything more to do. */
+  async rest(): Promise<void> {
+    for (let [last] = this.#tasks; last; [last] = this.#tasks) await this.sleep(last.at - this.now);
   }
 
-  /** Runs the next task and all that follows from it at once. @returns false when there is none, and nobody waited for that */
-  async step(): Promise<boolean> {
-    let task = this.#tasks.pop();
-    while (task?.isCancelled) task = this.#tasks.pop();
-    const resting = task ? [] : this.#resting.splice(0);
-    for (const wake of resting) wake();
-    if (task) {
-      this.steps++;
-      this.now = task.at;
-      task.run();
-    }
-    await allSettled();
-    return task !== undefined || resting.length > 0;
+  /** Lets time pass. @throws Error when it is never enough */
+  async pass(isEnough: () => boolean): Promise<void> {
+    for (await allSettled(); !isEnough(); await allSettled()) this.#step();
+  }
+
+  #step(): void {
+    const task = this.#tasks.pop();
+    if (!task) throw new Error("everything waits for something that never comes");
+    if (++this.steps > MAX_STEPS) throw new Error("it does not come to rest");
+    this.now = task.at;
+    task.run();
   }
 }
 
 /** Until no promise job is left: Node runs all that are ready before it comes to this. */
-export const allSettled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const allSettled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

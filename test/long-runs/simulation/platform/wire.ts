@@ -1,6 +1,68 @@
+import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
-import type { Part } from "./faults.ts";
 import type { Process } from "./process.ts";
+
+/**
+ * What can go wrong with a call: when it takes effect, and what its caller sees. `silence`: it never settles, so the service's
+ * own deadline must end it. `death`: the caller dies at that moment.
+ */
+const COURSES = {
+  none: { effect: "soon", end: "result" },
+  before: { effect: "never", end: "error" },
+  after: { effect: "soon", end: "error" },
+  late: { effect: "late", end: "error" },
+  silent: { effect: "any", end: "silence" },
+  "death-before": { effect: "never", end: "death" },
+  "death-after": { effect: "soon", end: "death" },
+  twice: { effect: "twice", end: "result" },
+} as const;
+type Fault = Exclude<keyof typeof COURSES, "none">;
+
+/** Where a call can go wrong, and how. */
+const POSSIBLE = {
+  d1: ["before", "after", "late", "silent", "death-before", "death-after"],
+  object: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
+  queue: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
+  network: ["before", "after", "silent", "death-before", "death-after"],
+  // Between a client and the service. `after`: the response is lost.
+  client: ["before", "after"],
+  alarm: ["before", "late", "twice"],
+} as const satisfies Record<string, readonly Fault[]>;
+
+type Part = keyof typeof POSSIBLE;
+
+/** How often, of all calls. */
+const RATES = [0.004, 0.015, 0.05, 0.15] as const;
+
+/** Which faults there are, and how often: another mixture for every seed, so that rare ones meet undisturbed. */
+export class Faults {
+  readonly #dice: Dice;
+  /** By part and fault; the only faults of this seed. */
+  readonly rates: Record<string, number> = {};
+  /** While a part is away, every call of it fails without an effect. */
+  readonly away = new Set<Part>();
+  /** Whether anything may go wrong at this moment. */
+  isOn = false;
+  /** How many faults and consequences of faults the service has met so far. */
+  struck = 0;
+
+  constructor(dice: Dice) {
+    this.#dice = dice;
+    const share = dice.oneOf([0, 0.15, 0.4, 0.8] as const);
+    for (const [part, faults] of Object.entries(POSSIBLE)) {
+      for (const fault of faults) if (dice.chance(share)) this.rates[`${part} ${fault}`] = dice.oneOf(RATES);
+    }
+  }
+
+  /** What goes wrong with one call; nothing, mostly. */
+  draw(part: Part): Fault | null {
+    if (!this.isOn) return null;
+    const strikes = (fault: Fault) => this.#dice.chance(this.rates[`${part} ${fault}`] ?? 0);
+    const drawn = this.away.has(part) ? "before" : POSSIBLE[part].find(strikes);
+    if (drawn) this.struck++;
+    return drawn ?? null;
+  }
+}
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
@@ -9,21 +71,6 @@ export const MAX_DELAY_MILLISECONDS = 8000;
  * tries again, sometimes when others have long decided otherwise.
  */
 const LATE_MILLISECONDS = [30_000, 30_000, 600_000] as const;
-/** What takes longer than this counts as a fault. */
-const SLOW_MILLISECONDS = 1000;
-
-/** One call of a process to a part of the platform. */
-export interface Call<Result> {
-  part: Part;
-  /** For the trace. */
-  what: string;
-  /** Takes the call at its target. */
-  effect(): Result | Promise<Result>;
-  /** What the caller sees when the call fails. */
-  error(): Error;
-  /** The result in words, for the trace. */
-  told?(result: Result): string;
-}
 
 /**
  * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
@@ -31,86 +78,64 @@ export interface Call<Result> {
  */
 export class Wire extends Member {
   readonly #dice = this.world.dice.of("wire");
-  readonly #slowness = this.#dice.oneOf([0, 0, 0.02, 0.1] as const);
+  readonly #slowness = this.#dice.oneOf([0, 0, 0.02, 0.1]);
 
-  /** Milliseconds that one way takes: a few, or seconds where this seed has a slow network and things still fail. */
-  delay(): number {
-    const isSlow = this.#dice.chance(this.#slowness) && this.world.faults.isOn;
-    return this.#dice.below(isSlow ? MAX_DELAY_MILLISECONDS : 6);
-  }
-
-  /** Something on its way, which arrives whatever becomes of its sender. */
+  /** Something on its way, which arrives whatever becomes of its sender: soon, or late where a seed has a slow network. */
   carry(arrive: () => void): void {
-    const delay = this.delay();
-    this.world.timeline.after(delay, () => {
+    const { timeline, faults } = this.world;
+    const isSlow = this.#dice.chance(this.#slowness) && faults.isOn;
+    const delay = this.#dice.below(isSlow ? MAX_DELAY_MILLISECONDS : 6);
+    timeline.after(delay, () => {
       // Slow ways add up to more than somebody waits, who may have asked while this one was on its way.
-      if (delay >= SLOW_MILLISECONDS) this.world.faults.struck++;
+      if (isSlow) faults.struck++;
       arrive();
     });
   }
 
-  /** Never settles when the caller dies meanwhile, or when the call is a silent one. */
-  call<Result>(caller: Process, call: Call<Result>): Promise<Result> {
-    const { faults, trace } = this.world;
-    return new Promise((resolve, reject) => {
+  /**
+   * One call of a process. Never settles when the caller dies meanwhile, or when the call is a silent one.
+   *
+   * @param call `what` is for the trace; `effect` takes the call at its target; `error`: what the caller sees when it fails
+   */
+  call<Result>(
+    caller: Process,
+    call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
+  ) {
+    const { part, what, effect, error } = call;
+    const { timeline, faults, trace } = this.world;
+    return new Promise<Result>((resolve, reject) => {
       if (!caller.isAlive) return;
-      const fault = faults.draw(call.part);
-      if (fault) trace.add(caller.name, `${call.what}: fault ${fault}`);
-      /** Brings the result back, if the caller still lives then. */
-      const back = (settle: () => void) => this.carry(() => caller.isAlive && settle());
-      const fail = () =>
-        back(() => {
+      const fault = faults.draw(part);
+      if (fault) trace.add(caller.name, `${what}: fault ${fault}`);
+      const course = COURSES[fault ?? "none"];
+      const effectAt = course.effect === "any" ? this.#dice.oneOf(["never", "soon", "late"]) : course.effect;
+      /** Goes back, if the caller still lives then. A promise settles once: of two results the second is lost. */
+      const end = (outcome?: Promise<Result>) => {
+        if (course.end === "death") return caller.die();
+        if (course.end === "silence") return;
+        this.carry(() => {
+          if (!caller.isAlive) return;
+          if (course.end === "result" && outcome) return resolve(outcome);
           faults.struck++;
-          reject(call.error());
+          reject(error());
         });
-      // A promise settles once: of two results the second is lost on it.
-      const succeed = (outcome: Promise<Result>) => back(() => resolve(outcome));
-      switch (fault) {
-        case null:
-          return this.#arrive(caller, call, succeed);
-        case "before":
-          return this.carry(fail);
-        case "after":
-          return this.#arrive(caller, call, fail);
-        case "late":
-          this.carry(fail);
-          return this.#takeLate(caller, call);
-        case "silent":
-          if (this.#dice.chance(0.3)) return this.#arrive(caller, call, () => {});
-          return this.#dice.chance(0.5) ? this.#takeLate(caller, call) : undefined;
-        case "death-before":
-          return this.carry(() => caller.die());
-        case "death-after":
-          return this.#arrive(caller, call, () => caller.die());
-        case "twice":
-          this.#arrive(caller, call, succeed);
-          return this.#arrive(caller, call, succeed);
-      }
-    });
-  }
-
-  #arrive<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
-    this.carry(() => {
+      };
+      const take = (then: (outcome: Promise<Result>) => void) => {
+        trace.add(caller.name, what);
+        const outcome = new Promise<Result>((done) => done(effect()));
+        outcome.then(
+          () => then(outcome),
+          () => then(outcome),
+        );
+      };
       // What a dead process had sent was on its way already, or was not.
-      if (caller.isAlive || !this.#dice.chance(0.5)) this.#take(caller, call, then);
+      const arrive = () => this.carry(() => (caller.isAlive || !this.#dice.chance(0.5)) && take(end));
+      if (effectAt === "late") {
+        timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () => take(() => {}));
+      }
+      if (effectAt === "twice") arrive();
+      if (effectAt === "soon" || effectAt === "twice") arrive();
+      else this.carry(end);
     });
-  }
-
-  #takeLate<Result>(caller: Process, call: Call<Result>): void {
-    const delay = this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS));
-    this.world.timeline.after(delay, () => this.#take(caller, call, () => {}));
-  }
-
-  #take<Result>(caller: Process, call: Call<Result>, then: (outcome: Promise<Result>) => void): void {
-    const { trace } = this.world;
-    trace.add(caller.name, call.what);
-    const outcome = new Promise<Result>((resolve) => resolve(call.effect()));
-    outcome.then(
-      (result) => {
-        if (call.told) trace.add(caller.name, `${call.what}: ${call.told(result)}`);
-        then(outcome);
-      },
-      () => then(outcome),
-    );
   }
 }

@@ -1,17 +1,11 @@
 /** What the service imports from `cloudflare:workers`, on Node. */
-
-class Entry {
-  readonly ctx: unknown;
-  readonly env: unknown;
-
+export class DurableObject {
   constructor(ctx: unknown, env: unknown) {
-    this.ctx = ctx;
-    this.env = env;
+    Object.assign(this, { ctx, env });
   }
 }
 
-export class DurableObject extends Entry {}
-export class WorkerEntrypoint extends Entry {}
+export { DurableObject as WorkerEntrypoint };
 
 /** Nobody calls an entrypoint here: `service/isolates.ts` makes the context. */
 export const exports = {};

@@ -1,22 +1,12 @@
-import { AllocatorClient } from "../../../../src/worker/allocator/client.ts";
-import { RefusedCalls } from "../../../../src/worker/applications/refused-calls.ts";
-import { ApplicationRegistry } from "../../../../src/worker/applications/registry.ts";
-import { CountedStatistics } from "../../../../src/worker/applications/statistics.ts";
-import { StatusLists } from "../../../../src/worker/badges/status-copies.ts";
-import { StatusIndexes } from "../../../../src/worker/badges/status-index.ts";
-import type { Context } from "../../../../src/worker/context.ts";
+import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome } from "../../../../src/worker/homes.ts";
-import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
-import { SealingKeys } from "../../../../src/worker/keys/sealing-keys.ts";
-import { readRetention } from "../../../../src/worker/retention-days.ts";
-import { Database } from "../../../../src/worker/storage/database.ts";
+import type { Custody, Sealed } from "../../../../src/worker/keys/custody.ts";
 import { sweep } from "../../../../src/worker/sweep.ts";
-import { consumeDeadLetters, consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
-import { sendAll } from "../../../../src/worker/webhooks/sender.ts";
+import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
-import { d1Binding } from "../platform/d1.ts";
-import { hmacKey, newSigningPair } from "../platform/globals.ts";
+import { d1Binding } from "../platform/d1-binding.ts";
+import { type HmacHash, hmacKey, signingPair } from "../platform/globals.ts";
 import { allocatorBinding } from "../platform/objects.ts";
 import { Process } from "../platform/process.ts";
 import { queueBinding } from "../platform/queue.ts";
@@ -25,10 +15,17 @@ import { queueBinding } from "../platform/queue.ts";
 const MAX_ISOLATES = 2;
 
 /** Nobody is limited here: the limit is the platform's, and tested where there is HTTP. */
-const unlimited = standIn<RateLimit>("a rate limit", { limit: async () => ({ success: true }) });
+const unlimited = { limit: async () => ({ success: true }) };
 
-/** No door asks for a status list here. */
-const noCache = standIn<Cache>("the data centre's cache", {});
+/**
+ * Hands out keys without opening anything: RSA costs more than all else of a simulation. What is in the column of the
+ * sealed value is the secret itself, or the number of the signing key.
+ */
+const custody = standIn<Custody>("key custody", {
+  signingKey: async (_id: string, _kid: string, { sealed }: Sealed) => signingPair(Number(sealed)).privateKey,
+  deviceKey: async (_id: string, { sealed }: Sealed) => hmacKey(sealed, "SHA-256"),
+  webhookKey: async (_id: string, _secret: string, { sealed }: Sealed, hash: HmacHash) => hmacKey(sealed, hash),
+});
 
 /** What wrangler.toml binds to the Worker and to its objects. */
 export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string }>("the environment", {
@@ -38,11 +35,28 @@ export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string }>("the e
   HOME_2: "",
   ALLOCATOR: allocatorBinding,
   WEBHOOKS: queueBinding,
+  DEVICE_LIMIT: unlimited,
+  CLIENT_IP_LIMIT: unlimited,
+  REFUSED_CALL_LIMIT: unlimited,
+  ENVIRONMENT: "production",
+  EVENT_RETENTION_DAYS: "30",
+  INVITATION_RETENTION_DAYS: "365",
+  PUBLIC_URL: "",
 });
 
-interface Isolate {
-  process: Process;
-  context: Omit<Context, "home" | "db" | "allocator">;
+/** An isolate, with what it keeps between invocations. */
+class Isolate extends Process {
+  readonly #kept = {
+    ...createIsolate(env),
+    custody,
+    sender: { send: (deliveries: readonly Delivery[]) => sendAll(this.contextOf(1), deliveries) },
+  };
+
+  readonly contextOf = (number: number): Context => {
+    const home = findHome(env, number);
+    if (home === undefined) throw new Error(`home ${number} is not bound`);
+    return { ...createContext(env, this.defer, home), ...this.#kept };
+  };
 }
 
 /** The Worker: isolates come and go, and any of them takes any request. */
@@ -56,29 +70,12 @@ export class Isolates extends Member {
    *
    * @returns null when the isolate died before it was done; work that fails is a rejection
    */
-  enter<Result>(work: (contextOf: (home: number) => Context) => Promise<Result>): Promise<{ result: Result } | null> {
-    const { process, context } = this.#choose();
-    return new Promise((resolve, reject) => {
-      const forget = process.onDeath(() => resolve(null));
-      const contextOf = (number: number): Context => {
-        const home = findHome(env, number);
-        if (home === undefined) throw new Error(`home ${number} is not bound`);
-        const bindings = { db: new Database(home.d1), allocator: new AllocatorClient(env.ALLOCATOR, home) };
-        return { ...context, home: number, ...bindings };
-      };
-      const done = process.run(() => work(contextOf));
-      done.then((result) => resolve({ result }), reject).finally(forget);
-    });
-  }
-
-  /** The queue brings a batch. @returns whether it was acknowledged */
-  async consume(batch: MessageBatch): Promise<boolean> {
-    const consumer = batch.queue.includes("-dead") ? consumeDeadLetters : consumeWakeUps;
-    try {
-      return (await this.enter((contextOf) => consumer(contextOf, batch))) !== null;
-    } catch {
-      return false;
-    }
+  enter<Result>(work: (contextOf: Isolate["contextOf"]) => Promise<Result>): Promise<{ result: Result } | null> {
+    const isolate = this.#choose();
+    return isolate.outcome(
+      async () => ({ result: await work(isolate.contextOf) }),
+      () => null,
+    );
   }
 
   /** The cron trigger goes off. */
@@ -88,85 +85,18 @@ export class Isolates extends Member {
 
   /** An isolate ends, as isolates do. */
   killOne(): void {
-    this.#dice.pick(this.#isolates)?.process.die();
+    this.#dice.pick(this.#isolates)?.die();
   }
 
   #choose(): Isolate {
-    this.#isolates = this.#isolates.filter(({ process }) => process.isAlive);
-    const wantsNew = this.#isolates.length === 0 || (this.#isolates.length < MAX_ISOLATES && this.#dice.chance(0.1));
-    return wantsNew ? this.#make() : (this.#dice.pick(this.#isolates) ?? this.#make());
+    this.#isolates = this.#isolates.filter(({ isAlive }) => isAlive);
+    const wantsNew = this.#isolates.length < MAX_ISOLATES && this.#dice.chance(0.1);
+    return (wantsNew ? undefined : this.#dice.pick(this.#isolates)) ?? this.#make();
   }
 
-  /** With what an isolate keeps between requests, as `src/worker/context.ts` makes it. */
   #make(): Isolate {
-    const process = new Process(`isolate ${++this.#made}`, this.world);
-    const context: Isolate["context"] = {
-      custody: new ReadyCustody(),
-      sealingKeys: new SealingKeys({}),
-      registry: new ApplicationRegistry(),
-      refusedCalls: new RefusedCalls(),
-      queue: env.WEBHOOKS,
-      sender: {
-        // Another invocation sends, in whatever isolate.
-        send: async (deliveries) => {
-          const sent = await this.enter((contextOf) => sendAll(contextOf(1), deliveries));
-          if (sent === null) throw new Error("The isolate that was sending is gone.");
-          return sent.result;
-        },
-      },
-      deviceLimit: unlimited,
-      clientIpLimit: unlimited,
-      refusedCallLimit: unlimited,
-      retention: readRetention({}),
-      statistics: new CountedStatistics(),
-      statusIndexes: new StatusIndexes(),
-      statusLists: new StatusLists(),
-      publicUrl: null,
-      edgeCache: noCache,
-      isLocal: false,
-      now: Date.now,
-      defer: (work) => {
-        work.catch((error) => this.world.trace.add(process.name, `deferred work failed: ${error}`));
-      },
-    };
-    const isolate = { process, context };
+    const isolate = new Isolate(`isolate ${++this.#made}`, this.world);
     this.#isolates.push(isolate);
     return isolate;
-  }
-}
-
-/** Pairs and keys are made once for all seeds. */
-const pairs: ReturnType<typeof newSigningPair>[] = [];
-const opened = new Map<string, CryptoKey>();
-
-/** The signing key whose "sealed" text is this number. */
-export function signingPair(place: number): ReturnType<typeof newSigningPair> {
-  const pair = pairs[place] ?? newSigningPair();
-  pairs[place] = pair;
-  return pair;
-}
-
-/**
- * Hands out keys without opening anything: RSA costs more than all else of a simulation. What is in the column of the
- * sealed value is the secret itself, or the number of the signing key.
- */
-class ReadyCustody extends Custody {
-  constructor() {
-    super(new SealingKeys({}));
-  }
-
-  override async signingKey(_applicationId: string, _kid: string, { sealed }: Sealed): Promise<CryptoKey> {
-    return signingPair(Number(sealed)).privateKey;
-  }
-
-  override deviceKey(applicationId: string, sealed: Sealed): Promise<CryptoKey> {
-    return this.webhookKey(applicationId, "", sealed, "SHA-256");
-  }
-
-  override async webhookKey(_applicationId: string, _id: string, { sealed }: Sealed, hash: "SHA-1" | "SHA-256") {
-    const name = `${hash} ${sealed}`;
-    const key = opened.get(name) ?? hmacKey(new TextEncoder().encode(sealed), hash);
-    opened.set(name, key);
-    return key;
   }
 }
