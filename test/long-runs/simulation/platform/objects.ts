@@ -100,16 +100,10 @@ function execute(sqlite: Sqlite, sql: string, parameters: readonly Value[]) {
 
 /** The objects as the service sees them, in whatever process the service runs. */
 export const allocatorBinding = standIn<DurableObjectNamespace<Allocator>>("the allocators", {
-  getByName: (name: string) => {
-    const get =
-      (_: object, method: string) =>
-      (...parameters: unknown[]) =>
-        call(name, method, parameters);
-    return new Proxy({}, { get });
-  },
+  getByName: (name: string) => new Proxy({}, { get: (_, method) => call.bind(null, name, String(method)) }),
 });
 
-function call(name: string, method: string, parameters: readonly unknown[]): Promise<unknown> {
+function call(name: string, method: string, ...parameters: readonly unknown[]): Promise<unknown> {
   const process = requireProcess();
   const { wire, objects, serviceDice } = process.world;
   return wire.call(process, {

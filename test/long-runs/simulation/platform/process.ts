@@ -34,7 +34,8 @@ export class Process extends Member {
 
   /** What comes of some work inside; when the process dies before, what comes of `death`. */
   outcome<Result, Lost>(work: () => Promise<Result>, death: () => Lost): Promise<Result | Lost> {
-    return Promise.race([this.run(work), this.#death.promise.then(death)]);
+    const done = this.run(work).then((result) => () => result);
+    return Promise.race([done, this.#death.promise.then(() => death)]).then((end) => end());
   }
 
   /** Work that nobody waits for: only the trace tells that it failed. */

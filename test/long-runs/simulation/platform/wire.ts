@@ -31,13 +31,10 @@ const POSSIBLE = {
 
 type Part = keyof typeof POSSIBLE;
 
-/** How often, of all calls. */
-const RATES = [0.004, 0.015, 0.05, 0.15] as const;
-
 /** Which faults there are, and how often: another mixture for every seed, so that rare ones meet undisturbed. */
 export class Faults {
   readonly #dice: Dice;
-  /** By part and fault; the only faults of this seed. */
+  /** By part and fault, of all calls; the only faults of this seed. */
   readonly rates: Record<string, number> = {};
   /** While a part is away, every call of it fails without an effect. */
   readonly away = new Set<Part>();
@@ -50,7 +47,8 @@ export class Faults {
     this.#dice = dice;
     const share = dice.oneOf([0, 0.15, 0.4, 0.8] as const);
     for (const [part, faults] of Object.entries(POSSIBLE)) {
-      for (const fault of faults) if (dice.chance(share)) this.rates[`${part} ${fault}`] = dice.oneOf(RATES);
+      for (const fault of faults)
+        if (dice.chance(share)) this.rates[`${part} ${fault}`] = dice.oneOf([0.004, 0.015, 0.05, 0.15]);
     }
   }
 
