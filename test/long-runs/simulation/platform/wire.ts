@@ -45,10 +45,10 @@ export class Faults {
 
   constructor(dice: Dice) {
     this.#dice = dice;
-    const share = dice.oneOf([0, 0.15, 0.4, 0.8] as const);
+    const share = dice.oneOf([0, 0.15, 0.4, 0.8]);
     for (const [part, faults] of Object.entries(POSSIBLE)) {
-      for (const fault of faults)
-        if (dice.chance(share)) this.rates[`${part} ${fault}`] = dice.oneOf([0.004, 0.015, 0.05, 0.15]);
+      const chosen = faults.filter(() => dice.chance(share));
+      for (const fault of chosen) this.rates[`${part} ${fault}`] = dice.oneOf([0.004, 0.015, 0.05, 0.15]);
     }
   }
 

@@ -107,10 +107,10 @@ const CALLS = {
   },
 
   page: ofServer((context, { applicationId, userId, cursor, perPage }: PageCall & { userId: string | null }) =>
-    pageBadges(context, { applicationId, userId, after: (cursor && decodeCursor(cursor)) || 0, perPage }),
+    pageBadges(context, { applicationId, userId, after: cursor === null ? 0 : (decodeCursor(cursor) ?? 0), perPage }),
   ),
   changes: ofServer((context, { applicationId, cursor, perPage }: PageCall) =>
-    pageChanges(context, applicationId, cursor && decodeFeedCursor(cursor), perPage),
+    pageChanges(context, applicationId, cursor === null ? null : decodeFeedCursor(cursor), perPage),
   ),
   step: ofServer((context, { applicationId, number, step }: BadgeCall & { step: Step }) =>
     changeBadge(context, applicationId, number, step),
