@@ -4,7 +4,7 @@ import type { Party } from "./actors.ts";
 import { attack } from "./attacker.ts";
 
 const DAY = 24 * 3_600_000;
-const LATE_ATTACKS = 4;
+const LATE_ATTACKS = 8;
 /** Ranges up to this are used up in the end. */
 const SMALL_RANGE_NUMBERS = 20;
 
