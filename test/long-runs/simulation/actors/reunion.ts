@@ -3,8 +3,8 @@ import type { World } from "../world.ts";
 import type { Party } from "./actors.ts";
 import { attack } from "./attacker.ts";
 
-const DAY = 24 * 3_600_000;
-const LATE_ATTACKS = 8;
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
 /** Ranges up to this are used up in the end. */
 const SMALL_RANGE_NUMBERS = 20;
 
@@ -13,14 +13,18 @@ const SMALL_RANGE_NUMBERS = 20;
  * server its list, and every number of a small range is still there for somebody.
  */
 export async function askEverythingAgain(world: World, party: Party): Promise<void> {
+  const { administrator, timeline, book, clients } = world;
   const { application, devices, server } = party;
   const dice = world.dice.of(`reunion of ${application.id}`);
-  world.administrator.set(application, "require_proof", false);
-  await world.timeline.sleep(60_000);
+  administrator.set(application, "require_proof", false);
+  await timeline.sleep(MINUTE);
   if (dice.chance(0.3)) {
-    // By then no badge can be bound to another key any more, unless somebody lets it.
-    await world.timeline.sleep(DAY);
-    for (let tries = 0; tries < LATE_ATTACKS; tries++) await attack(world, party.attackersDice, application);
+    const credentials = administrator.credentialsOf(application);
+    const rebind = (number: number) => clients.call("rebind", { ...credentials, number });
+    await Promise.all(book.numbersOf(application.id).map(rebind));
+    // By then no badge can be bound to another key any more.
+    await timeline.sleep(DAY + MINUTE);
+    for (let tries = 0; tries < 4; tries++) await attack(world, party.attackersDice, application);
   }
   await askForBadges(world, party);
   await server.walk(null);

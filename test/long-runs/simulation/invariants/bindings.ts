@@ -54,13 +54,12 @@ export class Bindings extends Member {
    * @param named by the signature; null: none
    */
   checkSignature(attempt: Granted<"sign">, spans: readonly Span[], named: string | null): void {
-    const { verdict } = this.world;
     const { request } = attempt;
     const isBound = spans.some(({ row }) => row.key_thumbprint === named);
     const invariant = "a signature names the key of its badge, and nobody else passes a door that challenges";
-    verdict.expect(isBound && (named === null || named === request.key), invariant, request, spans, named);
+    this.world.verdict.expect(isBound && (named === null || named === request.key), invariant, request, spans, named);
     const usable = "nobody signs with a bound badge without its key, nor with an unbound one where keys are required";
-    verdict.expect(this.#isUsable(attempt, spans), usable, request, spans);
+    this.world.verdict.expect(this.#isUsable(attempt, spans), usable, request, spans);
   }
 
   /** Whether INVALID_PROOF is true. */
