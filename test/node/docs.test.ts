@@ -10,7 +10,7 @@ import { type Harness, startHarness } from "./support/harness.ts";
 const LIMIT = 120_000;
 
 /** On a busy machine Chromium sometimes stops drawing a page for good: then a test opens another one. */
-const RETRIES = 0;
+const RETRIES = 3;
 
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
@@ -110,20 +110,30 @@ describe.skipIf(executablePath === null)(
       return page;
     }
 
-    /** One page of each size, which follows the theme: to load it takes seconds. */
+    /**
+     * By default one page, which follows the theme and the size: to load it takes seconds. `npm run test:full` loads one
+     * of each size.
+     */
     const pages = new Map<Size, Page>();
+    const loadedFor = byEffort(
+      () => DESKTOP,
+      (viewport: Size) => viewport,
+    );
+    /** The badge that a page has got: it is one device. */
+    const badges = new WeakMap<Page, string>();
 
     /** The page for the tests of a group. A test that is retried gets another one. */
     function pageOfGroup(viewport: Size, theme: Theme): () => Page {
       let page: Page | undefined;
       beforeEach(async ({ task }) => {
-        page = pages.get(viewport);
+        page = pages.get(loadedFor(viewport));
         if (page !== undefined && (task.result?.retryCount ?? 0) > 0) {
           await page.context().close();
           page = undefined;
         }
         page ??= await open(viewport, theme);
-        pages.set(viewport, page);
+        pages.set(loadedFor(viewport), page);
+        await page.setViewportSize(viewport);
         await page.emulateMedia({ colorScheme: theme });
         await page.locator(`body.${theme}-mode`).waitFor();
       }, LIMIT);
@@ -183,9 +193,11 @@ describe.skipIf(executablePath === null)(
         const answered = page.waitForResponse(`${service.origin}/v1/badge`);
         await dialog.getByRole("button", { name: "Send" }).first().click();
         const answer = await answered;
-        expect(answer.status()).toBe(201);
         const { badgeId } = await answer.json();
-        await dialog.getByText("201 Created").waitFor();
+        const before = badges.get(page);
+        badges.set(page, badgeId);
+        expect([answer.status(), badgeId]).toEqual(before === undefined ? [201, expect.any(String)] : [200, before]);
+        await dialog.getByText(before === undefined ? "201 Created" : "200 OK").waitFor();
         await dialog.getByText(`"${badgeId}"`).waitFor();
         expect(await widthOf(page)).toBe(viewport.width);
         expect(await faultsOf(page, "[role=dialog]")).toEqual([]);
@@ -221,10 +233,10 @@ describe.skipIf(executablePath === null)(
       });
     });
 
-    describe("on every page", () => {
-      const pageHere = pageOfGroup(PHONE, "dark");
+    describe("light on a desktop, after all that", () => {
+      const pageHere = pageOfGroup(DESKTOP, "light");
 
-      it("does all that without console errors and without requests to another host", () => {
+      it("has done all that without console errors and without requests to another host", () => {
         expect(complaints).toEqual([]);
         expect(foreignRequests).toEqual([]);
       });
