@@ -6,7 +6,7 @@ import { z } from "zod";
 
 /** One HTTP call, ready to be sent. */
 export interface Call {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH";
   path: string;
   headers: Record<string, string>;
   body?: string;

@@ -48,8 +48,8 @@ export interface Operation {
   sides?: readonly SideName[];
   /** Of one measurement, if not as many as of others. */
   calls?: number;
-  /** Makes the invitations that this one uses up. */
-  needs?: Operation;
+  /** Makes what each call of this one uses up, and the list where that is. */
+  needs?: { operation: Operation; list: "devices" | "invitations" };
   /** The next call of these clients. */
   next(clients: Clients): Expectation;
 }
@@ -60,6 +60,7 @@ const responseBody = z.object({
   badgeId: z.string().default(""),
   publicKey: z.string().default(""),
   signature: z.string().default(""),
+  state: z.string().default(""),
   badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })).default([]),
   changes: z.array(z.object({ id: z.string() })).default([]),
 });
@@ -160,7 +161,7 @@ const invite: Operation = {
 
 const claim: Operation = {
   name: "claim an invitation",
-  needs: invite,
+  needs: { operation: invite, list: "invitations" },
   next(clients) {
     const { id: invitationToken, badgeId } = oneOf(clients.invitations.splice(0, 1), 0);
     const userId = `guest-${clients.counter++}`;
@@ -169,6 +170,19 @@ const claim: Operation = {
       assert.equal(body.badgeId, badgeId);
       clients.webhooks++;
     });
+  },
+};
+
+/** Any step in the life of a badge costs about as much (docs/performance.md). */
+const revoke: Operation = {
+  name: "revoke a badge",
+  sides: SERVICE_ONLY,
+  needs: { operation: newBadgeOne, list: "devices" },
+  next({ first: { id, secret }, devices }) {
+    const { badgeId } = oneOf(devices.splice(0, 1), 0);
+    const headers = { applicationid: id, applicationsecret: secret };
+    const call = { method: "PATCH", path: `/v1/badges/${badgeId}/revoke`, headers } as const;
+    return granted(200, call, (body) => assert.equal(body.state, "revoked"));
   },
 };
 
@@ -185,5 +199,6 @@ export const OPERATIONS: readonly Operation[] = [
   pageOf("page of 1,000", "badges", 1000),
   invite,
   claim,
+  revoke,
   pageOf("changes, page of 100", "changes", 100),
 ];

@@ -44,7 +44,7 @@ export async function measureThroughput(sides: readonly Side[], plan: Plan & { u
         CLIENTS,
         Array.from({ length: Math.max(0, count) }, () => next(clients)),
       );
-    if (needs) await make(unmeasuredCalls + calls - clients.invitations.length, needs);
+    if (needs) await make(unmeasuredCalls + calls - clients[needs.list].length, needs.operation);
     await make(unmeasuredCalls);
     await awaitWebhooks(contestant);
     const cpuBefore = contestant.cpuMilliseconds();
