@@ -129,8 +129,7 @@ export class Rows extends Member {
       revoked: isAsked && !isIts,
       expired: isOver && !isIts,
     }[String(after.state)];
-    const invariant = "a number is reserved until its invitation ends, for a reason";
-    this.#expect(change, isPossible === true, invariant, badge);
+    this.#expect(change, isPossible === true, "a number is reserved until its invitation ends, for a reason", badge);
   }
 
   #checkEvent(change: Change): void {
