@@ -13,13 +13,13 @@ const SMALL_RANGE_NUMBERS = 20;
  * server its list, and every number of a small range is still there for somebody.
  */
 export async function askEverythingAgain(world: World, party: Party): Promise<void> {
-  const { administrator, timeline, book, clients } = world;
+  const { administrator, timeline, book, clients, history } = world;
   const { application, devices, server } = party;
+  const credentials = administrator.credentialsOf(application);
   const dice = world.dice.of(`reunion of ${application.id}`);
   administrator.set(application, "require_proof", false);
   await timeline.sleep(MINUTE);
   if (dice.chance(0.3)) {
-    const credentials = administrator.credentialsOf(application);
     const rebind = (number: number) => clients.call("rebind", { ...credentials, number });
     await Promise.all(book.numbersOf(application.id).map(rebind));
     // By then no badge can be bound to another key any more.
@@ -28,6 +28,10 @@ export async function askEverythingAgain(world: World, party: Party): Promise<vo
   }
   await askForBadges(world, party);
   await server.walk(null);
+  // Every secret that there ever was, retired ones too.
+  for (const { row } of history.during("application_secret", { application_id: application.id })) {
+    await clients.call("page", { ...credentials, secret: String(row.sealed), userId: null, cursor: null, perPage: 1 });
+  }
   for (const device of devices) await device.sign();
   // Not in every seed: it takes as long as all the rest.
   if (application.numbersAtFirst <= SMALL_RANGE_NUMBERS && dice.chance(0.4)) await useUpRange(world, party);

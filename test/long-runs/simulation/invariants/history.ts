@@ -34,10 +34,8 @@ export const digestOf = (token: string): string => createHash("sha256").update(t
 export const deviceKeyOf = (applicationId: string): string => `device key of ${applicationId}`;
 
 /** How storage names a device (contract section 9). */
-export function deviceOf({ applicationId, udid }: Device): string {
-  const mac = createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest();
-  return base64Url(mac.subarray(0, 16));
-}
+export const deviceOf = ({ applicationId, udid }: Device): string =>
+  base64Url(createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest().subarray(0, 16));
 
 export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: UserDevice): boolean =>
   state === "claimed" && claim_user_id === request.userId && claim_device === deviceOf(request);

@@ -159,10 +159,9 @@ export class Told extends Member {
     const { id: token, number } = outcome.granted;
     const { secret, udid: _, ...terms } = request;
     const same = terms.idempotencyKey === null ? [] : this.world.book.granted("invite", terms);
-    const isOne = same.every(
-      (other) => other.outcome.granted.id === token || (other.request.secret === null) !== (secret === null),
-    );
-    this.#expect(isOne, "one Idempotency-Key and one request have one invitation", attempt, same);
+    const isOther = (other: Granted<"invite">) =>
+      other.outcome.granted.id !== token && (other.request.secret === null) === (secret === null);
+    this.#expect(!same.some(isOther), "one Idempotency-Key and one request have one invitation", attempt, same);
     const stored = this.world.history.invitation(request.applicationId, token);
     const isStored = stored?.number === number && stored.expires_at === new Date(request.expiresAtTime).toISOString();
     this.#expect(isStored, "an invitation is as it was asked for, with its number", attempt, stored);
