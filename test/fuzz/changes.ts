@@ -35,10 +35,8 @@ function grantedNames(batch: readonly Exchange[]): Set<unknown> {
 }
 
 /** Whole values of the row, such as a user, and the numbers of badges in them. */
-const namesIn = (row: string): unknown[] => [
-  ...Object.values<unknown>(JSON.parse(row.slice(row.indexOf("{")))),
-  ...badgeNumbersIn(row),
-];
+const namesIn = (row: string): unknown[] =>
+  Object.values<unknown>(JSON.parse(row.slice(row.indexOf("{")))).concat(badgeNumbersIn(row));
 
 /** The ranges of tests have numbers of ten digits. */
 const badgeNumbersIn = (row: string): string[] => row.match(/\b\d{10}\b/g) ?? [];

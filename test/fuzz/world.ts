@@ -39,15 +39,15 @@ export async function createWorld(schemas: Known["schemas"]) {
     };
     // The pages of a user are those of all badges.
     const cursor = operationId.startsWith("list") ? [await cursorOf(main, template.replace("/users/{id}", ""))] : [];
-    // Of the status lists, the first.
-    const values = { userId, badgeId, invitationToken, cursor, id: ids[collection] ?? [], n: ["0"] };
+    const known = { userId, badgeId, invitationToken, cursor, applicationId: [main.id, disabled.id] };
     return {
       schemas,
       credentials,
       secrets: new Map(applications.map(({ id, secret }) => [id, secret])),
       // Half of the revocations that name no secret are the creator's.
       udids: operationId === "revokeInvitation" ? [...UDIDS, ...UDIDS.map(() => CREATOR)] : [operationId, ...UDIDS],
-      values: { ...values, applicationId: [main.id, disabled.id] },
+      // Of the status lists, the first.
+      values: { ...known, id: ids[collection] ?? [], n: ["0"] },
     };
   }
 

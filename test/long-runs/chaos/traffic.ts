@@ -1,11 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { BadgeServiceError, DeviceClient, NoResponseError, ServerClient } from "../../../src/client/index.ts";
+import type { ServerClientOptions } from "../../../src/client/server-client.ts";
 import type { Dice } from "../dice.ts";
 
 /** For the queue to drain after the last start: the lease of a delivery that was under way, and a sweep. */
 const DRAIN_MILLISECONDS = 150_000;
-
-type Options = ConstructorParameters<typeof ServerClient>[0];
 
 /** Clients that call an application at random and hold every response against the earlier ones. */
 export class Traffic {
@@ -14,11 +13,11 @@ export class Traffic {
   readonly counts = { answered: 0, lost: 0 };
   /** Tokens that nobody presented yet. */
   readonly #pending = new Set<string>();
-  readonly #options: Options;
+  readonly #options: ServerClientOptions;
   readonly #server: ServerClient;
   readonly #clients: (() => Promise<unknown>)[];
 
-  constructor(options: Options, clients: number, dice: Dice) {
+  constructor(options: ServerClientOptions, clients: number, dice: Dice) {
     // What is lost is repeated here, later and beside other calls.
     this.#options = { ...options, maxTries: 1, timeoutMilliseconds: 20_000 };
     this.#server = new ServerClient(this.#options);
