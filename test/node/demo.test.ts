@@ -25,7 +25,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
     service = await startService();
     const state = { BADGE_STATE_DIR: `${service.folder}/state` };
     told = await demo(["--url", service.origin], state);
-  }, 120_000);
+  }, 240_000);
 
   afterAll(async () => {
     await service?.stop();
