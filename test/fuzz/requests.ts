@@ -63,7 +63,7 @@ function requestsOf(callers: string[], { template, method, operation }: Route, k
   return fc
     .record({
       soundTexts: fc.record(Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.sound]))),
-      oddText: mostly({}, fc.oneof(...oddTexts)),
+      oddText: fc.oneof(fc.constant({}), fc.oneof(...oddTexts)),
       soundBody: sound,
       oddBody: mostly<Body | null>(null, odd),
       idleQuery: mostly("", fc.constantFrom("x=1", "=", "&&", "__proto__=1", "applicationid=x", "%00=%00")),
@@ -115,7 +115,10 @@ function pairsOf(name: string, { sound, odd }: Values): Values<string> {
   const pair = (value: unknown) => `${name}=${encoded(value)}`;
   const twice = fc.tuple(sound, sound).map(([one, other]) => `${pair(one)}&${pair(other)}`);
   const raw = oddSegment.map((text) => `${name}=${text}`);
-  return { sound: fc.oneof(fc.constant(""), sound.map(pair)), odd: fc.oneof(odd.map(pair), twice, raw) };
+  return {
+    sound: fc.oneof(fc.constant(""), sound.map(pair)),
+    odd: fc.oneof(odd.map(pair), odd.map(pair), odd.map(pair), twice, raw),
+  };
 }
 
 /** Any bytes that a header can carry, and blanks. */
