@@ -68,6 +68,20 @@ class Homes {
   }
 }
 
+/** A D1 that never responds, until the test is over: what goes on after it would be seen by the next one. */
+function hangingD1(): { hang: AroundTrip; giveUp(): void } {
+  const calls: (() => void)[] = [];
+  return {
+    hang: () =>
+      new Promise((_, reject) =>
+        calls.push(() => reject(new Error("D1 DB is overloaded. Requests queued for too long."))),
+      ),
+    giveUp() {
+      for (const end of calls) end();
+    },
+  };
+}
+
 /** The service's own limits, but for how long it waits for a home: this computer may be busy. */
 const PATIENT = { homesAtOnce: 4, patienceMilliseconds: 60_000, milliseconds: 60_000, statements: 900 };
 
@@ -137,25 +151,26 @@ describe("the sweep of several homes (contract section 17)", () => {
   it("wakes due events of every other home while four never respond, and does not wait for these", async () => {
     const events = [await addDueEvent(1), await addDueEvent(2)];
     const hanging = [3, 4, 7, 8];
-    const homes = new Homes(12, (home) => (hanging.includes(home) ? () => new Promise(() => {}) : undefined));
+    const { hang, giveUp } = hangingD1();
+    const homes = new Homes(12, (home) => (hanging.includes(home) ? hang : undefined));
     await sweep(homes.contexts, { ...PATIENT, patienceMilliseconds: 50 });
     expect(errors(), "it waited until the calls were given up").toEqual([]);
     const others = numbers(12).filter((home) => !hanging.includes(home));
     await vi.waitFor(() => expect(homes.asked(WAKE)).toEqual(others), 8000);
     expect(new Set(homes.queue.sent.map(({ body }) => body.eventId))).toEqual(new Set(events));
     for (const home of hanging) expect(homes.trips.get(home)).toHaveLength(1);
+    giveUp();
+    await Promise.all(homes.deferred);
   });
 
   it.each(numbers(4))("does everything in two of four homes while the other two hang, in minute %i", async (minute) => {
-    const giveUp: (() => void)[] = [];
-    const hang: AroundTrip = () =>
-      new Promise((_, reject) => giveUp.push(() => reject(new Error("D1 DB is overloaded. Requests queued."))));
+    const { hang, giveUp } = hangingD1();
     const homes = new Homes(4, (home) => (home <= 2 ? hang : undefined));
     homes.now += minute * MINUTE;
     const swept = sweep(homes.contexts, PATIENT);
     await vi.waitFor(() => expect(homes.asked(PURGE)).toEqual([3, 4]), 8000);
     expect(errors(), "it waited until the calls were given up").toEqual([]);
-    for (const giveUpCall of giveUp) giveUpCall();
+    giveUp();
     await swept;
     expect(homes.asked(PURGE)).toEqual([3, 4]);
   });
