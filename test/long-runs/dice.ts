@@ -48,9 +48,7 @@ export class Dice {
   }
 
   shuffled<T>(items: readonly T[]): T[] {
-    return items
-      .map((item) => ({ item, order: this.next() }))
-      .sort((one, other) => one.order - other.order)
-      .map(({ item }) => item);
+    const inOrder = items.map((item) => ({ item, lot: this.next() })).sort((one, other) => one.lot - other.lot);
+    return inOrder.map(({ item }) => item);
   }
 }

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { draw, mutantsOf } from "../long-runs/mutation/mutants.ts";
@@ -45,11 +45,15 @@ describe("the mutants of a text", () => {
 describe("the files that mutants are made of", () => {
   const project = join(import.meta.dirname, "../..");
   const sources = readdirSync(join(project, "src"), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
+    .filter((file) => /\.(tsx?|js)$/.test(file))
     .map((file) => `src/${file}`);
 
   it("are all of src, each with tests that may notice, except few", () => {
     expect(sources.filter((file) => isMutated(file) && testsOf(file).length === 0)).toEqual([]);
+    const console = sources.filter((file) => file.startsWith("src/console/") && file.endsWith(".tsx"));
+    expect(console.length).toBeGreaterThan(10);
+    const text = readFileSync(join(project, "src/console/sign-in.tsx"), "utf8");
+    expect(mutantsOf("src/console/sign-in.tsx", text).length).toBeGreaterThan(5);
     expect(sources.filter((file) => !isMutated(file)).length).toBeLessThan(sources.length / 5);
   });
 

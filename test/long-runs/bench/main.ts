@@ -2,21 +2,14 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { Command, Option } from "commander";
 import { note, runCommand, say } from "../command-line.ts";
-import { measureOwnCost, OWN_COST_OPERATIONS, profileOwnCost, reportOwnCost } from "./own-cost.ts";
+import { callForever, measureOwnCost, OWN_COST_OPERATIONS, reportOwnCost } from "./own-cost.ts";
 import { LEGEND } from "./rounds.ts";
 import { withSides } from "./sides.ts";
 import { FULL, measureThroughput, QUICK, reportThroughput } from "./throughput.ts";
 
 const DESCRIPTION = `Measures the service beside the floor, the smallest hand-written Worker that makes
-the same platform calls by the same SQL; the floor once more (the twin: what it
-differs is noise); and a peer, the design most people would write for new badges
-and logins: Hono and D1, a counter row, webhooks sent after the response.
-
-All are built alike, run in processes of their own and serve the same calls of 64
-clients. With --own-cost, service and floor are called in their own isolates, with
-D1 and rate limits memoised and log lines discarded.
-
-docs/performance.md says how to read the figures, and what --json writes.`;
+the same platform calls; the floor once more; and a peer. docs/performance.md says
+what they are, how to read the figures, and what --json writes.`;
 
 const { quick, ownCost, json, profile } = new Command("npm run bench --")
   .description(DESCRIPTION)
@@ -24,7 +17,7 @@ const { quick, ownCost, json, profile } = new Command("npm run bench --")
   .option("--own-cost", "measure the CPU time of the Worker's own code, platform calls memoised: about a minute")
   .option("--json <file>", "write the figures and every single measurement to a file")
   .addOption(
-    new Option("--profile <name>", "with --own-cost: only write a CPU profile of this call on each side").choices(
+    new Option("--profile <name>", "call the service so until Ctrl-C, and print where a profiler may connect").choices(
       OWN_COST_OPERATIONS.map(({ name }) => name),
     ),
   )
@@ -33,10 +26,10 @@ const { quick, ownCost, json, profile } = new Command("npm run bench --")
 
 await runCommand(async () => {
   if (profile !== undefined) {
-    if (!ownCost) throw new Error("--profile goes with --own-cost");
-    await withSides(["service", "floor"], { isDriven: true, inspects: true }, (sides) =>
-      profileOwnCost(sides, profile),
-    );
+    await withSides(["service"], { isDriven: true, inspects: true }, async (sides) => {
+      for (const side of sides) note(`Chrome: chrome://inspect, Configure, ${(await side.inspectorUrl()).host}`);
+      await callForever(sides, profile);
+    });
   } else if (ownCost) {
     await withSides(["service", "floor", "twin"], { isDriven: true }, async (sides) => {
       const measurements = await measureOwnCost(sides);

@@ -1,7 +1,3 @@
-import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { z } from "zod";
-import { note } from "../command-line.ts";
 import { existing, newBadgeOne, type Operation, pageOf100, sign } from "./operations.ts";
 import { type Contestant, callSide, inRounds, newContestant, summarize, summaryTable } from "./rounds.ts";
 import type { Side } from "./sides.ts";
@@ -14,8 +10,6 @@ const PLAN = { rounds: 150, limitSeconds: 75, warmUpCalls: 6000, calls: 0 };
  * short ones the fifth that was disturbed least is taken.
  */
 const LEAST_DISTURBED = 0.2;
-const PROFILED_CALLS = 20_000;
-const SAMPLING_MICROSECONDS = 200;
 
 /** The calls whose own cost is measured, by the names they have in the figures: many short measurements of about 10 ms. */
 export const OWN_COST_OPERATIONS: readonly Operation[] = [
@@ -43,41 +37,10 @@ const join = (sides: readonly Side[]) => Promise.all(sides.map((side) => newCont
 export const measureOwnCost = async (sides: readonly Side[]) =>
   inRounds(PLAN, OWN_COST_OPERATIONS, await join(sides), drive);
 
-/** Writes a profile of each side's Worker while it is called. */
-export async function profileOwnCost(sides: readonly Side[], name: string): Promise<void> {
-  for (const operation of OWN_COST_OPERATIONS.filter((each) => each.name === name)) {
-    for (const contestant of await join(sides)) {
-      await drive(operation, contestant, PLAN.warmUpCalls);
-      const file = `${contestant.name}-${name}.cpuprofile`;
-      writeFileSync(file, await profile(contestant, () => drive(operation, contestant, PROFILED_CALLS)));
-      note(`wrote ${file}`);
-    }
-  }
-}
-
-/**
- * Records where a side's Worker spends its time while `work` runs, by the inspector of workerd (Chrome DevTools
- * Protocol, domain Profiler). Waiting counts as idle; while the inspector listens, log lines cost more than without it.
- *
- * @returns a .cpuprofile, which Chrome's developer tools and editors open
- */
-async function profile(side: Side, work: () => Promise<unknown>): Promise<string> {
-  const socket = new WebSocket(`${(await side.inspectorUrl()).origin}/core:user:${side.name}`);
-  await once(socket, "open");
-  // One request at a time, and nothing enabled that tells events: the next message is the response.
-  const ask = async (method: string, params = {}): Promise<unknown> => {
-    socket.send(JSON.stringify({ id: 1, method, params }));
-    const [{ data }] = await once(socket, "message");
-    return JSON.parse(String(data));
-  };
-  await ask("Profiler.enable");
-  await ask("Profiler.setSamplingInterval", { interval: SAMPLING_MICROSECONDS });
-  await ask("Profiler.start");
-  await work();
-  const response = z.object({ result: z.object({ profile: z.unknown() }) });
-  const { result } = response.parse(await ask("Profiler.stop"));
-  socket.close();
-  return JSON.stringify(result.profile);
+/** Calls a side again and again, until the process ends: a profiler can look on. */
+export async function callForever(sides: readonly Side[], name: string): Promise<void> {
+  const called = OWN_COST_OPERATIONS.filter((operation) => operation.name === name);
+  for (const contestants = await join(sides); ; ) await inRounds(PLAN, called, contestants, drive);
 }
 
 /** Microseconds of each call, and the ratios of the rounds; `noise` is floor over floor. */

@@ -81,9 +81,8 @@ export function percentile(values: readonly number[], share: number): number {
 type Ratio = ReturnType<typeof compare>;
 
 /**
- * One side's figure as a multiple of another's, round by round, because what disturbs the machine disturbs both sides of a
- * round. The 95 % confidence interval of the median makes no assumption about the distribution: it is two of the ratios,
- * chosen by their ranks (normal approximation of the binomial distribution). Of fewer than eight it is all of them.
+ * One side's figure as a multiple of another's, round by round. The 95 % confidence interval of the median is two of the
+ * ratios, chosen by their ranks (normal approximation of the binomial distribution); of fewer than eight it is all of them.
  *
  * @param noise interval of the floor against itself: if both overlap, the sides cannot be told apart
  */

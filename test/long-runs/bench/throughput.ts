@@ -36,7 +36,7 @@ export async function measureThroughput(sides: readonly Side[], plan: Plan & { u
    * connections are closed. So each client makes some calls that are not measured first.
    */
   async function measure(operation: Operation, contestant: Contestant, calls: number) {
-    const { name, clients } = contestant;
+    const { clients } = contestant;
     const { needs } = operation;
     const make = (count: number, { next } = operation) =>
       callSide(
@@ -54,8 +54,6 @@ export async function measureThroughput(sides: readonly Side[], plan: Plan & { u
     const cpuMs = (contestant.cpuMilliseconds() - cpuBefore) / calls;
     const times = exchanges.map(({ milliseconds }) => milliseconds);
     const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(times, 0.5), percentile(times, 0.99)];
-    const figures = `${Math.round(rps).toString().padStart(6)}/s  p99 ${Math.round(p99Ms)} ms`;
-    note(`  ${operation.name.padEnd(30)} ${name.padEnd(8)} ${figures}`);
     return { calls, rps, p50Ms, p99Ms, cpuMs, generatorBusy: busy };
   }
 

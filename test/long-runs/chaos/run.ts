@@ -18,8 +18,7 @@ const HOMES = [1, 2];
  * the end that everything it ever answered still holds, in each home, and that no number is in both.
  *
  * @param clients how many call at once in each home
- * @returns the smaller number of badges that had been answered in a home, at each kill; and of each home: badges that had
- *   been answered; the numbers that are listed; events, deliveries, and calls by outcome
+ * @returns the smaller number of badges that had been answered in a home, at each kill; and what was found in each home
  * @throws Error that says which promise was broken
  */
 export async function runChaos(kills: number, seed: number, clients: number, say: (line: string) => void) {

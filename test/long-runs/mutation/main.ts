@@ -37,7 +37,7 @@ else process.exitCode = await tryAll(chosen());
 function chosen(): Mutant[] {
   const { sample, seed, only = [""] } = options;
   const files = readdirSync(join(PROJECT, "src"), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
+    .filter((file) => /\.(tsx?|js)$/.test(file))
     .map((file) => `src/${file}`)
     .filter(isMutated)
     .sort();

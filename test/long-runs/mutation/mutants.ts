@@ -55,7 +55,7 @@ export function mutantsOf(file: string, text: string): Mutant[] {
     changes.push(...changesOf(node, parent, text));
     for (const value of Object.values(node).flat()) if (isNode(value)) walk(value, node);
   };
-  const tree: unknown = parseAst(text, { lang: "ts" });
+  const tree: unknown = parseAst(text, { lang: file.endsWith("x") ? "tsx" : "ts" });
   if (!isNode(tree)) throw new TypeError("the parser returned no tree");
   walk(tree);
   return changes
@@ -118,7 +118,7 @@ function literalChanges(node: Node, parent: Node | undefined, text: string): Cha
   if (typeof value === "boolean") return instead(node, String(!value));
   if (typeof value === "number") return instead(node, `(${value + 1})`, `(${value - 1})`);
   // The name of a field or of a module, and what only the compiler compares, is no logic.
-  const isName = !parent || (parent.key === node && !parent.computed) || /^(TS|Import|Export)/.test(parent.type);
+  const isName = !parent || (parent.key === node && !parent.computed) || /^(TS|Import|Export|JSX)/.test(parent.type);
   if (typeof value !== "string" || isName) return [];
   if (SQL_START.test(value)) return sqlChanges(node, text);
   return instead(node, value === "" ? '"mutant"' : '""');

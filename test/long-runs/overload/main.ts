@@ -8,15 +8,8 @@ import { percentile } from "../bench/rounds.ts";
 import { makeApplication, type Side, withSides } from "../bench/sides.ts";
 import { positiveNumber, runCommand, say } from "../command-line.ts";
 
-const DESCRIPTION = `Offers the service ten times what it can do, and looks whether it keeps its
-promises meanwhile and its speed afterwards.
-
-First 64 connections find out what rate it sustains, and a light load how fast it
-responds. Then calls become due at ten times that rate: half of new phones, half of
-phones that sign or ask for their badge once more. A phone that finds no connection
-gives up after a second, one that waits for its response after ten.
-
-It fails (exit code 1) when a response is neither right nor 429 or 503 with
+const DESCRIPTION = `Offers the service ten times what it sustains, and looks whether it keeps its
+promises meanwhile and its speed afterwards. It fails (exit code 1) when a response is neither right nor 429 or 503 with
 Retry-After; when within ten seconds the p99 of the light load is not 1.5 times what
 it was and 20 ms, or less; and when D1 then has not exactly one badge for each phone,
 with the number that it was answered, and one event for each badge.`;
@@ -75,8 +68,7 @@ async function overload(side: Side): Promise<string[]> {
   const rate = sustainable * FACTOR;
 
   say(`sustainable: ${Math.round(sustainable)}/s; offered for ${seconds} s: ${Math.round(rate)}/s`);
-  const how = { clients: connections, rate, timeoutMilliseconds: TIMEOUT_MILLISECONDS };
-  const overloading = load(rate * seconds, how);
+  const overloading = load(rate * seconds, { clients: connections, rate, timeoutMilliseconds: TIMEOUT_MILLISECONDS });
   await wait(seconds * 1000);
 
   const endedAt = performance.now();

@@ -46,8 +46,8 @@ export function measureBytes(rows: number): Bytes {
     const { changes } = db.prepare(`${each} INSERT OR IGNORE ${INSERTS[kind]} FROM row`).run();
     return Math.round((sizeOf(db) - before) / Number(changes));
   };
-  const [badge, event, invitation] = [bytesOf("badge", d1), bytesOf("event", d1), bytesOf("invitation", d1)];
-  return { badge, event, invitation, lease: bytesOf("lease", object) };
+  const ofD1 = { badge: bytesOf("badge", d1), event: bytesOf("event", d1), invitation: bytesOf("invitation", d1) };
+  return { ...ofD1, lease: bytesOf("lease", object) };
 }
 
 function sizeOf(db: DatabaseSync): number {

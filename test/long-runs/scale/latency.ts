@@ -1,10 +1,5 @@
 /**
- * How long a call takes a phone in some place, modelled from counted round trips and assumed distances. What the Worker and D1
- * take for themselves is left out: some milliseconds, which are the same everywhere.
- */
-
-/**
- * Trips that a call makes one after the other. `before`: when every query went to the primary, and the application's object
+ * Trips that a call makes one after the other; what the Worker and D1 take for themselves is the same everywhere. `before`: when every query went to the primary, and the application's object
  * was on one of the two sides. `nearCopy`: to a copy of D1 beside the phone, and to the primary or the object beside it, as
  * test/badges/near-trips.test.ts counts them. `nearPrimary`: where the primary is nearer than any copy.
  */

@@ -29,13 +29,11 @@ const OBJECT_SECONDS = 0.02;
 const OBJECT_GIGABYTES_OF_MEMORY = 0.128;
 const GIGABYTE_SECONDS = OBJECT_SECONDS * OBJECT_GIGABYTES_OF_MEMORY;
 
-type Part = "worker" | "d1" | "object" | "queue" | "logs";
-
 /** Dollars, by what is billed. */
-export type Bill = Record<Part, number>;
+export type Bill = Record<"worker" | "d1" | "object" | "queue" | "logs", number>;
 
 /** `dollars` for a million of what `of` counts; `included`: in the plan each month, in millions. */
-const PRICES: { part: Part; dollars: number; included: number; of: (cost: Cost) => number }[] = [
+const PRICES: { part: keyof Bill; dollars: number; included: number; of: (cost: Cost) => number }[] = [
   // /workers/platform/pricing: requests, and milliseconds of CPU.
   { part: "worker", dollars: 0.3, included: 10, of: ({ invocations }) => invocations },
   { part: "worker", dollars: 0.02, included: 30, of: ({ invocations }) => invocations * CPU_MILLISECONDS },

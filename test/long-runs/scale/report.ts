@@ -4,12 +4,12 @@ import { COSTS, MANY } from "./cost.ts";
 import { limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
-const STORED: readonly [name: string, bytes: number][] = [
-  ["badge", BYTES.badge],
-  ["badge and its event", BYTES.badge + BYTES.event],
-  ["invitation, besides its badge", BYTES.invitation],
-  ["lease, in the object", BYTES.lease],
-];
+const STORED = {
+  badge: BYTES.badge,
+  "badge and its event": BYTES.badge + BYTES.event,
+  "invitation, besides its badge": BYTES.invitation,
+  "lease, in the object": BYTES.lease,
+};
 
 /** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */
 export function report(parameters: Parameters): string {
@@ -18,9 +18,8 @@ export function report(parameters: Parameters): string {
     const { worker, d1, object, queue, logs } = bill;
     return [name, ...[worker, d1, object, queue, logs, total(bill)].map((part) => part.toFixed(2))];
   });
-  const stored = STORED.map(([name, bytes]) => {
-    return [name, String(bytes), `${((GIGABYTES * 1000) / bytes).toFixed(1)} million`];
-  });
+  const million = (bytes: number) => `${((GIGABYTES * 1000) / bytes).toFixed(1)} million`;
+  const stored = Object.entries(STORED).map(([name, bytes]) => [name, String(bytes), million(bytes)]);
   const usual = month(parameters);
   // Every device gets its badge.
   const rollOut = { ...parameters, newShare: 1 };

@@ -22,10 +22,11 @@ export async function simulate(seed: number) {
   };
   process.on("unhandledRejection", fail);
   let isOver = false;
-  const over = () => {
-    isOver = true;
-  };
-  live(world).catch(fail).finally(over);
+  live(world)
+    .catch(fail)
+    .finally(() => {
+      isOver = true;
+    });
   await timeline.pass(() => isOver || verdict.breach !== null).catch(fail);
   process.off("unhandledRejection", fail);
   return { breach: verdict.breach, history: world.traced, steps: timeline.steps };

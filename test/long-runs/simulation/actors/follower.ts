@@ -12,7 +12,6 @@ type Change = ChangePage["changes"][number];
 export class Follower extends Member {
   readonly #dice: Dice;
   readonly #application: ApplicationPlan;
-  readonly #name: string;
   readonly #copy = new Map<string, Change>();
   #cursor: string | null = null;
   #lastChange = 0;
@@ -21,7 +20,6 @@ export class Follower extends Member {
     super(world);
     this.#dice = world.dice.of(`${name} follower of ${application.id}`);
     this.#application = application;
-    this.#name = name;
   }
 
   /** Reads one page. @returns whether more follow */
@@ -61,14 +59,7 @@ export class Follower extends Member {
       d1.look(sql, this.#application.id).map((row) => [String(row.number), seen(row, timeline.now)]),
     );
     const isExact = isDeepStrictEqual(this.#copy, badges);
-    verdict.expect(
-      isExact,
-      "the feed ends as an exact copy of the badges",
-      this.#name,
-      ...this.#copy,
-      "not",
-      ...badges,
-    );
+    verdict.expect(isExact, "the feed ends as an exact copy of the badges", ...this.#copy, "not", ...badges);
   }
 }
 

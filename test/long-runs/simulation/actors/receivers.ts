@@ -2,10 +2,8 @@ import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
 import type { Received, Reply } from "../platform/network.ts";
 
-type Response = Extract<Reply, { kind: "response" }>;
-
 /** What receivers do with an event. An attempt may take 15 s (contract section 8). */
-const MODES: Readonly<Record<string, (dice: Dice) => Partial<Response>>> = {
+const MODES: Readonly<Record<string, (dice: Dice) => Partial<Reply>>> = {
   healthy: (dice) => ({ status: dice.oneOf([200, 204]) }),
   slow: (dice) => ({ status: 202, afterMilliseconds: dice.below(30_000), isEndless: dice.chance(0.2) }),
   broken: (dice) => ({ status: dice.oneOf([500, 502, 404, 301]) }),
@@ -27,11 +25,8 @@ export class Receivers extends Member {
     const isKnown = plan.applications.some(({ webhookUrl }) => webhookUrl === url);
     verdict.expect(isKnown, "webhooks go to the URL that is set", url);
     const mode = this.#modeOf(url);
-    const response: Response = {
-      ...{ kind: "response", status: 200, headers: {}, body: null, isEndless: false },
-      afterMilliseconds: this.#dice.below(200),
-      ...MODES[mode]?.(this.#dice),
-    };
+    const usual = { status: 200, headers: {}, isEndless: false, afterMilliseconds: this.#dice.below(200) };
+    const response: Reply = { ...usual, ...MODES[mode]?.(this.#dice) };
     const eventId = headers["webhook-id"] ?? "";
     if (response.status < 300) deliveries.accepted.add(eventId);
     trace.add("receiver", `${mode} ${eventId}: ${response.status}`);

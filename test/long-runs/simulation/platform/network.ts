@@ -15,18 +15,14 @@ export interface Received extends Omit<Outgoing, "signal"> {
   sentAt: number;
 }
 
-/** What a receiver does with a request: a response after a while, or never one. */
-export type Reply =
-  | {
-      kind: "response";
-      afterMilliseconds: number;
-      status: number;
-      headers: Record<string, string>;
-      body: string | null;
-      /** Whether the body never ends. */
-      isEndless: boolean;
-    }
-  | { kind: "never" };
+/** A receiver's response, which comes after a while. */
+export interface Reply {
+  afterMilliseconds: number;
+  status: number;
+  headers: Record<string, string>;
+  /** Whether its body never ends; otherwise it has none. */
+  isEndless: boolean;
+}
 
 /** The Internet: one receiver for each URL. */
 export class Network extends Member {
@@ -42,12 +38,9 @@ export class Network extends Member {
       part: "network",
       what: `sends ${headers["webhook-id"]}`,
       effect: async () => {
-        const reply = receivers.receive(received);
-        if (reply.kind === "never") return aborted;
-        await timeline.sleep(reply.afterMilliseconds);
-        const { status, headers: own, isEndless } = reply;
-        const sent = isEndless ? endless(reply.body ?? "", aborted) : reply.body;
-        return new Response(sent, { status, headers: own });
+        const { afterMilliseconds, status, headers: own, isEndless } = receivers.receive(received);
+        await timeline.sleep(afterMilliseconds);
+        return new Response(isEndless ? endless(aborted) : null, { status, headers: own });
       },
       error: () => new TypeError("fetch failed"),
     });
@@ -56,10 +49,5 @@ export class Network extends Member {
 }
 
 /** A body that goes on until whoever reads it has had enough. */
-const endless = (start: string, aborted: Promise<never>): ReadableStream =>
-  new ReadableStream({
-    start(controller) {
-      controller.enqueue(new TextEncoder().encode(start));
-      aborted.catch((reason) => controller.error(reason));
-    },
-  });
+const endless = (aborted: Promise<never>): ReadableStream =>
+  new ReadableStream({ start: (controller) => void aborted.catch((reason) => controller.error(reason)) });

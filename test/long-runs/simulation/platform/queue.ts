@@ -13,12 +13,8 @@ export class QueueServer extends Member {
   readonly #dice = this.world.dice.of("queue");
   #ready: WakeUp[] = [];
 
-  take(body: WakeUp, delaySeconds: number): void {
-    this.#putIn(delaySeconds * 1000 + this.#dice.below(50), body);
-  }
-
-  #putIn(milliseconds: number, message: WakeUp): void {
-    this.world.timeline.after(milliseconds, () => {
+  take(message: WakeUp, delayMilliseconds: number): void {
+    this.world.timeline.after(delayMilliseconds + this.#dice.below(50), () => {
       this.#ready.push(message);
       this.world.timeline.after(this.#dice.below(5), () => void this.#deliver());
     });
@@ -34,7 +30,7 @@ export class QueueServer extends Member {
     const brought = messages.map((body) => ({ body, retry: () => void retried.add(body) }));
     const batch = standIn<MessageBatch>("a batch of messages", { queue: "badge-webhooks", messages: brought });
     const handled = await isolates.enter((contextOf) => consumeWakeUps(contextOf, batch)).catch(() => null);
-    for (const message of handled ? retried : messages) this.#putIn(RETRY_DELAY_MILLISECONDS, message);
+    for (const message of handled ? retried : messages) this.take(message, RETRY_DELAY_MILLISECONDS);
   }
 }
 
@@ -51,7 +47,7 @@ function send(messages: readonly MessageSendRequest<WakeUp>[]): Promise<void> {
     part: "queue",
     what: `queue takes ${messages.length}`,
     effect: () => {
-      for (const { body, delaySeconds = 0 } of messages) queue.take(body, delaySeconds);
+      for (const { body, delaySeconds = 0 } of messages) queue.take(body, delaySeconds * 1000);
     },
     error: () => new Error("Queue is overloaded."),
   });

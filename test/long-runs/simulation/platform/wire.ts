@@ -107,7 +107,7 @@ export class Wire extends Member {
       if (fault) trace.add(caller.name, `${what}: fault ${fault}`);
       const course = COURSES[fault ?? "none"];
       const effectAt = course.effect === "any" ? this.#dice.oneOf(["never", "soon", "late"]) : course.effect;
-      /** Goes back, if the caller still lives then. A promise settles once: of two results the second is lost. */
+      // Goes back, if the caller still lives then. A promise settles once: of two results the second is lost.
       const end = (outcome?: Promise<Result>) => {
         if (course.end === "death") return caller.die();
         if (course.end === "silence") return;
@@ -121,10 +121,7 @@ export class Wire extends Member {
       const take = (then: (outcome: Promise<Result>) => void) => {
         trace.add(caller.name, what);
         const outcome = new Promise<Result>((done) => done(effect()));
-        outcome.then(
-          () => then(outcome),
-          () => then(outcome),
-        );
+        void outcome.catch(() => {}).then(() => then(outcome));
       };
       // What a dead process had sent was on its way already, or was not.
       const arrive = () => this.carry(() => (caller.isAlive || !this.#dice.chance(0.5)) && take(end));
