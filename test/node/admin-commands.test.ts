@@ -220,4 +220,9 @@ describe("help", () => {
     expect(pages.map(({ code, stderr }) => ({ code, stderr }))).toEqual(pages.map(() => ({ code: 0, stderr: "" })));
     expect(pages.map(({ stdout }) => stdout.startsWith("Usage: npm run -s admin -- "))).toEqual([true, true, true]);
   });
+
+  it("of badge show says that a number in no range is a result, not an error", async () => {
+    const { stdout } = await admin(["badge", "show", "--help"]);
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain("is a result like the others (state: outside, exit code 0)");
+  });
 });
