@@ -2,16 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { note } from "../command-line.ts";
 import { startReceiver } from "./load.ts";
 import { OPERATIONS, type Operation } from "./operations.ts";
-import {
-  type Contestant,
-  callSide,
-  inRounds,
-  newContestant,
-  type Plan,
-  percentile,
-  summarize,
-  summaryTable,
-} from "./rounds.ts";
+import { type Contestant, callSide, inRounds, newContestant, percentile, summarize, summaryTable } from "./rounds.ts";
 import type { Side } from "./sides.ts";
 
 /** Applications of each kind. */
@@ -27,7 +18,7 @@ const BUSY_GENERATOR = 0.7;
 const WEBHOOKS_SECONDS = 20;
 
 /** Runs all operations against the sides and checks every response. */
-export async function measureThroughput(sides: readonly Side[], plan: Plan & { unmeasuredCalls: number }) {
+export async function measureThroughput(sides: readonly Side[], plan: typeof FULL) {
   const { unmeasuredCalls } = plan;
   const receiver = await startReceiver();
 

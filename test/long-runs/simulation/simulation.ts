@@ -61,6 +61,8 @@ async function comeToRest(world: World, actors: Actors): Promise<void> {
 /** The D1 of one home is restored, nobody runs `reconcile`, and everybody goes on while things fail again. */
 async function liveAfterRestoration(world: World, actors: Actors, home: number): Promise<void> {
   const { faults, timeline, isolates, trace } = world;
+  // It comes every minute, and to an older tick of its clock row every restoration goes back.
+  await isolates.sweep();
   restoreD1(world, home);
   faults.isOn = true;
   await actors.act();
