@@ -32,7 +32,8 @@ const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTru
   CLAIMED_INVITATION: [INVITATION, hasInvitationIn("claimed")],
   REVOKED_INVITATION: [INVITATION, hasInvitationIn("revoked")],
   EXPIRED_INVITATION: [INVITATION, hasInvitationIn("expired")],
-  UNKNOWN_INVITATION: [INVITATION, isUnknown],
+  // After a restoration a repeated request with an Idempotency-Key makes it again, while somebody asks for it.
+  UNKNOWN_INVITATION: [INVITATION, (...call) => isNotTheirs(...call) || isOfRestored(...call)],
   INVALID_EXPIRESAT: [END, isLate("expiresAtTime")],
   INVALID_BADGEEXPIRESAT: [END, isLate("badgeExpiresAtTime")],
   INVALID_IDEMPOTENCYKEY: ["one Idempotency-Key and one request have one invitation", hasOtherRequest],
@@ -53,13 +54,6 @@ export function isNotTheirs(world: World, attempt: Attempt<CallName>): boolean {
   if (!("token" in request) || request.token === null) return false;
   const isOfAnother = isOf(attempt, "revoke") && attempt.request.secret === null && attempt.request.udid !== "server";
   return isOfAnother || world.history.invitation(request.applicationId, request.token) === undefined;
-}
-
-/** A token of an Idempotency-Key comes again when its request is repeated after a restoration. */
-function isUnknown(world: World, attempt: Attempt<CallName>): boolean {
-  const token = "token" in attempt.request ? (attempt.request.token ?? "") : "";
-  const createdAt = world.history.invitation(attempt.request.applicationId, token)?.created_at;
-  return isNotTheirs(world, attempt) || Number(createdAt) + world.plan.clockErrorMilliseconds >= attempt.from;
 }
 
 function hasMetFault({ faults, book }: World, attempt: Attempt<CallName>): boolean {
