@@ -77,7 +77,7 @@ function lease(holder: HolderKey): LedgerCommand {
     );
     const mine = held.get(holder);
     if (mine) {
-      expect(answer).toEqual({ kind: "leased", number: mine.number });
+      expect(answer).toEqual({ kind: "leased", number: mine.number, isNew: false });
       if (!mine.confirmed) mine.leasedAt = now;
       return;
     }

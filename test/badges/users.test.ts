@@ -162,6 +162,24 @@ describe("a block that races (contract section 12)", () => {
     expect([status, body.badgeId]).toEqual([201, String(application.firstNumber)]);
   });
 
+  it("that ends before a try of a refused badge is written late leaves that badge its lease", async () => {
+    const application = await createApplication();
+    let writeLate: (() => Promise<unknown>) | undefined;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (writeLate || !isAbout(statements, "INSERT INTO badge")) return send();
+      writeLate = send;
+      await block(application, "alice");
+      throw Object.assign(new Error("Network connection lost."), { retryable: true });
+    });
+    expect(outcome(await requestBadge(application, "phone", { userId: "alice" }))).toBe("403 BLOCKED_USER");
+    await unblock(application, "alice");
+    await writeLate?.();
+    const [badge] = await badgeRows(application);
+    expect((await readLedger(application)).leases).toMatchObject([{ number: badge?.number }]);
+    const { status, body } = await requestBadge(application, "phone", { userId: "alice" });
+    expect([status, body.badgeId]).toEqual([200, String(badge?.number)]);
+  });
+
   it("revokes more badges than fit into one transaction", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");

@@ -39,11 +39,15 @@ export type AllocationResult =
 
 /** D1, as allocations use it. */
 export interface AllocationStorage {
-  /** Writes everything in one transaction. @returns a result for each write, the highest numbers written, and its bookmark */
+  /**
+   * Writes everything in one transaction.
+   *
+   * @returns a result for each write, the highest numbers written, the bookmark, and whether no earlier try may still be written
+   */
   write(
     this: void,
     writes: readonly BadgeWrite[],
-  ): Promise<{ results: WriteResult[]; written: HighWater; bookmark: string | null }>;
+  ): Promise<{ results: WriteResult[]; written: HighWater; bookmark: string | null; isFirstTry: boolean }>;
   /** Skips those of the next numbers that D1 already has. */
   skipKnownNumbers(this: void): Promise<void>;
   /** Settles unconfirmed leases that are old enough. @returns whether that freed a number */
@@ -58,7 +62,7 @@ export interface AllocationListener {
   recorded(this: void, eventIds: readonly string[]): void;
 }
 
-const NOTHING_WRITTEN = { results: [], written: NO_BADGE_YET, bookmark: null };
+const NOTHING_WRITTEN = { results: [], written: NO_BADGE_YET, bookmark: null, isFirstTry: true };
 
 /** Numbers of one application: leased, written to D1 and confirmed in groups. */
 export class Allocations {
@@ -111,6 +115,7 @@ export class Allocations {
       results: outcomes,
       written,
       bookmark,
+      isFirstTry,
     } = writes.length === 0 ? NOTHING_WRITTEN : await this.#storage.write(writes);
     const remaining = outcomes.values();
     const confirmed: { holder: HolderKey; number: number }[] = [];
@@ -119,6 +124,8 @@ export class Allocations {
       if (lease?.kind !== "leased") return lease ?? null;
       const { value: result } = remaining.next();
       if (!result) throw new Error("D1 returned fewer results than leases were written");
+      // An earlier try that is written late, once the user is not blocked any more, needs its lease: the alarm settles it.
+      if (result.kind === "blocked" && !(lease.isNew && isFirstTry)) return { kind: "blocked" };
       const outcome = this.#apply(allocation, lease.number, result, () => {
         confirmed.push({ holder: allocation.holder, number: lease.number });
       });

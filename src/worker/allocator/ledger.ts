@@ -7,7 +7,8 @@ import { createTables, IS_UNCONFIRMED } from "./ledger-tables.ts";
 import { Progress } from "./progress.ts";
 import { firstRow, integer, type Row } from "./sql.ts";
 
-export type Lease = { kind: "leased"; number: number } | { kind: "exhausted" };
+/** `isNew`: this request made it; otherwise an earlier one may still be writing. */
+export type Lease = { kind: "leased"; number: number; isNew: boolean } | { kind: "exhausted" };
 
 /** Who has an invitation's number, by the ledger: D1 may have been restored to an older state. */
 export type ClaimStanding = "held" | "released" | "claimed-by-another";
@@ -58,14 +59,14 @@ export class Ledger {
       if (isOpen && held.claimed_by === null && integer(held.number) > range.last) return { kind: "exhausted" };
       // The reclaim delay restarts with every try, so that no request is under way when a lease is reclaimed.
       if (isOpen) this.#sql.exec("UPDATE lease SET leased_at = ? WHERE holder = ?", now, holder);
-      return { kind: "leased", number: integer(held.number) };
+      return { kind: "leased", number: integer(held.number), isNew: false };
     }
     const rules = { lastNumber: range.last, reuseAfterSeconds, now };
     this.#freed.update(rules);
     const number = this.#fresh.take(range, (beyond) => this.#freed.setAside(beyond, now)) ?? this.#freed.take(rules);
     if (number === null) return { kind: "exhausted" };
     this.#insert(holder, number, now);
-    return { kind: "leased", number };
+    return { kind: "leased", number, isNew: true };
   }
 
   /**

@@ -135,8 +135,10 @@ export async function writeBadges(
   applicationId: ApplicationId,
   writes: readonly BadgeWrite[],
   seen: HighWater,
-): Promise<{ results: WriteResult[]; written: HighWater }> {
+): Promise<{ results: WriteResult[]; written: HighWater; isFirstTry: boolean }> {
+  const tripsBefore = db.roundTrips;
   const { written, events, highest } = await insertAll(db, applicationId, writes, seen);
+  const isFirstTry = db.roundTrips - tripsBefore === 1;
   // Of several requests with the same Idempotency-Key in one transaction, only the first was written.
   const firstOf = new Map(writes.toReversed().map((write) => [keyOf(write), write]));
   const isWritten = (write: BadgeWrite) => written.has(keyOf(write)) && firstOf.get(keyOf(write)) === write;
@@ -146,7 +148,7 @@ export async function writeBadges(
     const eventPending = write.kind === "issue" && events.has(write.eventId);
     return explained.get(write) ?? { kind: "written", number: write.number, eventPending };
   });
-  return { results, written: highest };
+  return { results, written: highest, isFirstTry };
 }
 
 /** Identifies a write among the rows that its INSERT returns. */
