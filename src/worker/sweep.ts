@@ -48,15 +48,15 @@ export async function sweep(
     visits.reduce((sum, visit) => sum + statementsOf(visit), 0) >= limits.statements;
   const isUrgentUsedUp = () => isUsedUp(({ urgentStatements }) => urgentStatements);
   const isRestUsedUp = () => isUsedUp(({ reservedStatements }) => reservedStatements);
-  const hasLaneOfItsOwn = homes.length <= limits.homesAtOnce;
-  const patience = hasLaneOfItsOwn ? null : limits.patienceMilliseconds;
+  const areLanesEnough = homes.length <= limits.homesAtOnce;
+  const patience = areLanesEnough ? null : limits.patienceMilliseconds;
   const doUrgent = (visit: HomeSweep) => visit.doUrgent(isUrgentUsedUp, patience);
   const doRest = (visit: HomeSweep) => visit.doRest(isRestUsedUp);
   const doAll = async (visit: HomeSweep) => {
     await doUrgent(visit);
     await doRest(visit);
   };
-  const rounds = hasLaneOfItsOwn ? [doAll] : [doUrgent, doRest];
+  const rounds = areLanesEnough ? [doAll] : [doUrgent, doRest];
   const steps = rounds.flatMap((round) => visits.map((visit) => () => round(visit)));
   const takeSteps = async () => {
     for (let step = steps.shift(); step; step = steps.shift()) await step();

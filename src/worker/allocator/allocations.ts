@@ -124,9 +124,8 @@ export class Allocations {
       if (lease?.kind !== "leased") return lease ?? null;
       const { value: result } = remaining.next();
       if (!result) throw new Error("D1 returned fewer results than leases were written");
-      // An earlier try that is written late, once the user is not blocked any more, needs its lease: the alarm settles it.
-      if (result.kind === "blocked" && !(lease.isNew && isFirstTry)) return { kind: "blocked" };
-      const outcome = this.#apply(allocation, lease.number, result, () => {
+      const isOnlyTry = lease.isNew && isFirstTry;
+      const outcome = this.#apply(allocation, lease.number, result, isOnlyTry, () => {
         confirmed.push({ holder: allocation.holder, number: lease.number });
       });
       return outcome?.kind === "written" ? { ...outcome, bookmark } : outcome;
@@ -137,13 +136,16 @@ export class Allocations {
   }
 
   /**
-   * Updates the ledger to match D1's result, except for confirmations, which the caller makes for the whole group. @returns null
-   * when it must be tried again
+   * Updates the ledger to match D1's result, except for confirmations, which the caller makes for the whole group.
+   *
+   * @param isOnlyTry no earlier try of the same holder may still be written
+   * @returns null when it must be tried again
    */
   #apply(
     { holder, until }: Allocation,
     number: number,
     result: WriteResult,
+    isOnlyTry: boolean,
     confirm: () => void,
   ): AllocationResult | null {
     switch (result.kind) {
@@ -164,7 +166,8 @@ export class Allocations {
         else this.#endLease(holder, number, result.leasedNumberTaken);
         return { kind: "mismatched" };
       case "blocked":
-        this.#ledger.releaseUnconfirmed(holder, number, Date.now());
+        // A block may end before an earlier try is written, which then needs its lease: the alarm settles it.
+        if (isOnlyTry) this.#ledger.releaseUnconfirmed(holder, number, Date.now());
         return { kind: "blocked" };
       case "taken":
         this.#ledger.markTaken(holder, number);

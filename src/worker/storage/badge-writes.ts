@@ -128,7 +128,8 @@ export const INSERT_INVITATIONS = `
  * round trip. A second round trip explains skipped rows: a repeated write, or a lost race.
  *
  * @param seen the highest numbers that the caller knows to be written
- * @returns `results`: one per write, in the same order; `written`: the highest numbers that were written
+ * @returns `results`: one per write, in the same order; `written`: the highest numbers that were written; `isFirstTry`: no
+ *   earlier try of this call may still be written
  */
 export async function writeBadges(
   db: Database,

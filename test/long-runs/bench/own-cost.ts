@@ -40,7 +40,8 @@ export const measureOwnCost = async (sides: readonly Side[]) =>
 /** Calls a side again and again, until the process ends: a profiler can look on. */
 export async function callForever(sides: readonly Side[], name: string): Promise<void> {
   const called = OWN_COST_OPERATIONS.filter((operation) => operation.name === name);
-  for (const contestants = await join(sides); ; ) await inRounds(PLAN, called, contestants, drive);
+  const contestants = await join(sides);
+  for (;;) await inRounds(PLAN, called, contestants, drive);
 }
 
 /** Microseconds of each call, and the ratios of the rounds; `noise` is floor over floor. */

@@ -1,4 +1,4 @@
-import * as node from "node:crypto";
+import * as nodeCrypto from "node:crypto";
 import { toBase64 } from "../../../../src/shared/sealing.ts";
 import type { Outgoing } from "./network.ts";
 import { requireProcess } from "./process.ts";
@@ -42,9 +42,10 @@ function timeoutSignal(milliseconds: number): AbortSignal {
 const simulatedCrypto = {
   subtle: {
     digest: async (_algorithm: "SHA-256", bytes: Uint8Array) =>
-      buffer(node.createHash("sha256").update(bytes).digest()),
-    sign: async (_algorithm: unknown, key: node.webcrypto.CryptoKey, bytes: Uint8Array) => buffer(signWith(key, bytes)),
-    timingSafeEqual: node.timingSafeEqual,
+      buffer(nodeCrypto.createHash("sha256").update(bytes).digest()),
+    sign: async (_algorithm: unknown, key: nodeCrypto.webcrypto.CryptoKey, bytes: Uint8Array) =>
+      buffer(signWith(key, bytes)),
+    timingSafeEqual: nodeCrypto.timingSafeEqual,
   },
   getRandomValues: (bytes: Uint8Array) => {
     const { serviceDice } = requireProcess().world;
@@ -56,14 +57,14 @@ const simulatedCrypto = {
 export type HmacHash = "SHA-1" | "SHA-256";
 
 export const hmacKey = (secret: string, hash: HmacHash): CryptoKey =>
-  node.createSecretKey(Buffer.from(secret)).toCryptoKey({ name: "HMAC", hash }, true, ["sign"]);
+  nodeCrypto.createSecretKey(Buffer.from(secret)).toCryptoKey({ name: "HMAC", hash }, true, ["sign"]);
 
 /** Made once for all seeds. */
 const pairs: ReturnType<typeof makePair>[] = [];
 
 /** An ECDSA P-256 pair; the public key as SPKI DER, base64. Its bytes differ in every run: nothing depends on them. */
 function makePair() {
-  const { publicKey, privateKey } = node.generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const { publicKey, privateKey } = nodeCrypto.generateKeyPairSync("ec", { namedCurve: "P-256" });
   return {
     publicKey: toBase64(publicKey.export({ type: "spki", format: "der" })),
     privateKey: privateKey.toCryptoKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign"]),
@@ -75,11 +76,11 @@ export function signingPair(place: number) {
   return pairs[place];
 }
 
-function signWith(cryptoKey: node.webcrypto.CryptoKey, bytes: Uint8Array): Buffer {
-  const key = node.KeyObject.from(cryptoKey);
-  if (key.type === "private") return node.sign("sha256", bytes, { key, dsaEncoding: "ieee-p1363" });
+function signWith(cryptoKey: nodeCrypto.webcrypto.CryptoKey, bytes: Uint8Array): Buffer {
+  const key = nodeCrypto.KeyObject.from(cryptoKey);
+  if (key.type === "private") return nodeCrypto.sign("sha256", bytes, { key, dsaEncoding: "ieee-p1363" });
   const isSha1 = JSON.stringify(cryptoKey.algorithm).includes("SHA-1");
-  return node
+  return nodeCrypto
     .createHmac(isSha1 ? "sha1" : "sha256", key)
     .update(bytes)
     .digest();
