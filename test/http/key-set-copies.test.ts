@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
@@ -12,6 +11,7 @@ import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { homeDatabase } from "../support/home.ts";
 import { call } from "../support/http.ts";
 
 const ORIGIN = "https://badges.example";
@@ -34,7 +34,7 @@ const keySet = z.object({ keys: z.array(z.object({ kid: z.string() })) });
 function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) {
   let trips = 0;
   const db = new Database(
-    aroundD1(env.DB, (_, send) => {
+    aroundD1(homeDatabase(), (_, send) => {
       trips++;
       return send();
     }),
@@ -55,9 +55,10 @@ function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) 
 
 async function addKey({ id }: TestApplication): Promise<string> {
   const { kid, publicKey, sealed, sealingVersion } = await makeSigningKey(await testSealer(), id);
-  await env.DB.prepare(
-    "INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-  )
+  await homeDatabase()
+    .prepare(
+      "INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+    )
     .bind(id, kid, publicKey, sealed, sealingVersion, Date.now())
     .run();
   return kid;
