@@ -39,9 +39,9 @@ export interface Context extends Isolate {
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
-  readonly retention: Retention;
+  retention(): Retention;
   /** The start of status lists' URLs; null when the deployment has not set it. */
-  readonly publicUrl: string | null;
+  publicUrl(): string | null;
   /** The cache of this data centre. */
   edgeCache: Cache;
   /** Whether this is local development, where http://localhost webhook URLs are allowed. */
@@ -66,12 +66,8 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
     // Read where they are needed: most requests need neither.
-    get retention() {
-      return readRetention(env);
-    },
-    get publicUrl() {
-      return parsePublicUrl(env.PUBLIC_URL);
-    },
+    retention: () => readRetention(env),
+    publicUrl: () => parsePublicUrl(env.PUBLIC_URL),
     edgeCache: caches.default,
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,

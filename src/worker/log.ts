@@ -8,7 +8,7 @@ export function log(
 ): void {
   const { error } = fields;
   // JSON leaves out undefined fields.
-  const line = JSON.stringify({ level, ...fields, error: error === undefined ? undefined : describeError(error) });
+  const line = JSON.stringify({ level, ...fields, ...(error !== undefined && { error: describeError(error) }) });
   if (level === "info") console.log(line);
   else if (level === "warn") console.warn(line);
   else console.error(line);

@@ -35,7 +35,7 @@ const FIRST_DAY = Date.UTC(2026, 0, 1) / DAY_MILLISECONDS;
 export const createEventPurge = (): Purge =>
   createPurge(
     ({ retention, now }) => {
-      const { eventDays } = retention;
+      const { eventDays } = retention();
       if (eventDays === null) throw new Error("EVENT_RETENTION_DAYS is not a number of days");
       const madeBefore = (days: number) => eventIdPrefix(Math.max(0, now() - Math.round(days * DAY_MILLISECONDS)));
       const undelivered = madeBefore(eventDays * UNDELIVERED_RETENTION_FACTOR);
@@ -47,7 +47,7 @@ export const createEventPurge = (): Purge =>
 export const createInvitationPurge = (): Purge =>
   createPurge(
     ({ retention, now }) => {
-      const { invitationDays } = retention;
+      const { invitationDays } = retention();
       if (invitationDays === null) throw new Error("INVITATION_RETENTION_DAYS is not a number of days");
       return oldInvitations(now() - Math.round(invitationDays * DAY_MILLISECONDS));
     },

@@ -200,8 +200,11 @@ describe("metadata (contract sections 1 and 7)", () => {
       expect(await listed(application)).toEqual([{ id: body.badgeId, userId: "alice", metadata }]);
     await isListed({ deviceModel: "iPhone 18", os: "iOS", sdkVersion: "1.0" });
     expect((await ask()).status).toBe(200);
-    expect((await ask({ sdkVersion: "1.0", deviceModel: "iPhone 18", os: "iOS" })).status).toBe(200);
-    await isListed({ deviceModel: "iPhone 18", os: "iOS", sdkVersion: "1.0" });
+    // The same in another order, with a field that is dropped, is no change.
+    const rows = await badgeRows(application);
+    const reordered = { other: "field", sdkVersion: "1.0", deviceModel: "iPhone 18", os: "iOS" };
+    expect((await ask(reordered)).status).toBe(200);
+    expect(await badgeRows(application)).toEqual(rows);
     expect((await ask({ os: "iOS", osVersion: "27.1" })).status).toBe(200);
     await isListed({ os: "iOS", osVersion: "27.1" });
   });

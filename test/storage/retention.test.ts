@@ -16,7 +16,7 @@ const log = useQuietLog();
 useStandingClock();
 
 async function sweepWith(variables: Parameters<typeof readRetention>[0] = {}): Promise<void> {
-  const { context, deferred } = testContext({ queue: new KeptQueue(), retention: readRetention(variables) });
+  const { context, deferred } = testContext({ queue: new KeptQueue(), retention: () => readRetention(variables) });
   await sweep([context]);
   await Promise.all(deferred);
 }

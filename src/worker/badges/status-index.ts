@@ -62,12 +62,13 @@ export async function statusClaim(
   position: number,
 ): Promise<{ status?: { status_list: { idx: number; uri: string } } }> {
   if (!application.statusList) return {};
-  if (context.publicUrl === null) {
+  const publicUrl = context.publicUrl();
+  if (publicUrl === null) {
     log("error", { event: "signed-without-status", application: application.id, reason: "PUBLIC_URL is not set" });
     return {};
   }
   const list = listOf(position);
   const indexOf = await indexesOf(context, application, list);
   const idx = indexOf(position - firstPositionOf(list));
-  return { status: { status_list: { idx, uri: listUri(context.publicUrl, application.id, list) } } };
+  return { status: { status_list: { idx, uri: listUri(publicUrl, application.id, list) } } };
 }

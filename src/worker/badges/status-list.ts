@@ -32,7 +32,8 @@ const encoder = new TextEncoder();
  * @returns a compact JWS, at most `STATUS_LIST_CACHE_SECONDS` old
  */
 export async function findListCopy(context: Context, applicationId: string, list: number): Promise<string | undefined> {
-  const { publicUrl, statusLists, registry, now } = context;
+  const { statusLists, registry, now } = context;
+  const publicUrl = context.publicUrl();
   const id = parseApplicationId(applicationId);
   if (publicUrl === null || id === undefined) return undefined;
   const uri = listUri(publicUrl, id, list);
@@ -58,7 +59,8 @@ export async function readStatusList(
   list: number,
   clientAddress: string,
 ): Promise<string> {
-  const { publicUrl, statusLists } = context;
+  const { statusLists } = context;
+  const publicUrl = context.publicUrl();
   if (publicUrl === null) throw new Unavailable("PUBLIC_URL", new Error("PUBLIC_URL is not set"));
   const asked: AskedList = { application, list, uri: listUri(publicUrl, application.id, list), clientAddress };
   const { uri } = asked;

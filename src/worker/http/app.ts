@@ -59,13 +59,16 @@ export const app = new Hono<HttpEnv>()
   .notFound((c) => errorResponse(c, "NOT_FOUND"))
   .onError(handleException);
 
-const OF_APPLICATION = /^\/v1\/applications\/([^/]+)\//;
+/** Of key sets and status lists, whose callers send no header. */
+const APPLICATIONS = "/v1/applications/";
 
 /** The home of the application that a call names in its path or header; home 1 if it names none, or one that is not bound. */
 function homeOfCall({ req, env }: HonoContext<HttpEnv>): Home {
-  if (!req.path.startsWith("/v1/")) return firstHome(env);
-  const text = OF_APPLICATION.exec(req.path)?.[1] ?? req.raw.headers.get("applicationid") ?? "";
-  const id = parseApplicationId(text);
+  const { path } = req;
+  if (!path.startsWith("/v1/")) return firstHome(env);
+  const isInPath = path.startsWith(APPLICATIONS);
+  const text = isInPath ? path.slice(APPLICATIONS.length).split("/", 1)[0] : req.raw.headers.get("applicationid");
+  const id = parseApplicationId(text ?? "");
   return (id && findHome(env, homeOf(id))) ?? firstHome(env);
 }
 

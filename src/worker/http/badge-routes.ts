@@ -1,8 +1,6 @@
 import { Hono } from "hono";
-import type { z } from "zod";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
-import { METADATA_FIELDS } from "../../shared/metadata-fields.ts";
-import { badgeRequest, type metadata, signRequest, udid as udidSchema } from "../../shared/requests.ts";
+import { badgeRequest, signRequest, udid as udidSchema } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
@@ -37,7 +35,8 @@ export const badgeRoutes = new Hono<HttpEnv>()
     const request = {
       device: caller.device,
       userId,
-      metadata: metadata ? metadataText(metadata) : null,
+      // Equal metadata gives equal text, so a change is found by comparing: the schema decides the order of the fields.
+      metadata: metadata ? JSON.stringify(metadata) : null,
       keyThumbprint: key?.thumbprint ?? null,
       bookmark: readBookmark(c, caller.application),
     };
@@ -75,9 +74,4 @@ export function requireBadgeNumber(id: unknown): number {
 
 export function requireValidUdid(udid: string): void {
   if (!udidSchema.safeParse(udid).success) throw new Refusal("INVALID_UDID");
-}
-
-/** Equal metadata gives equal text, so a change is found by comparing. */
-function metadataText(sent: z.infer<typeof metadata>): string {
-  return JSON.stringify(sent, [...METADATA_FIELDS]);
 }

@@ -24,7 +24,7 @@ export async function checkProofOfCall(
   const { publicUrl, now } = c.get("context");
   return checkProof(proof, {
     method: c.req.raw.method,
-    urls: callUrls(c.req.raw.url, publicUrl ?? undefined),
+    urls: callUrls(c.req.raw.url, publicUrl() ?? undefined),
     udid,
     bodyHash: await digestOf(await readBytes(c)),
     now: now(),
