@@ -44,8 +44,8 @@ export async function createWorld(schemas: Known["schemas"]) {
       schemas,
       credentials,
       secrets: new Map(applications.map(({ id, secret }) => [id, secret])),
-      // Half of the revocations that name no secret are the creator's.
-      udids: operationId === "revokeInvitation" ? [...UDIDS, ...UDIDS.map(() => CREATOR)] : [operationId, ...UDIDS],
+      // Half of the devices are one that the call may succeed for: it has badges, or created the invitations.
+      udids: [...UDIDS, ...UDIDS.map(() => (operationId === "revokeInvitation" ? CREATOR : operationId))],
       // Of the status lists, the first.
       values: { ...known, id: ids[collection] ?? [], n: ["0"] },
     };

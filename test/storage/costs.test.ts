@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { DAY, HOUR, MINUTE } from "../invitations/support/clock.ts";
 import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
 import { createApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -87,10 +88,18 @@ async function fill({ id, firstNumber }: { id: string; firstNumber: number }): P
     .run();
 }
 
+/**
+ * Tomorrow at 04:45 UTC: ahead of the platform's own clock, which rings an alarm of the past by itself; and until December 2029
+ * the sweep scans no rows of an old day in the next eight minutes of a day (src/worker/retention.ts).
+ */
+function quietMinute(): number {
+  const today = new Date().setUTCHours(0, 0, 0, 0);
+  return today + DAY + 4 * HOUR + 45 * MINUTE;
+}
+
 describe("what the sweep and the alarm cost (contract sections 5 and 8)", () => {
   beforeEach(async () => {
-    // In some minutes of the day the sweep also scans the rows of an old day (src/worker/retention.ts); not at noon in 2026.
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2026, 10, 22, 12) });
+    vi.useFakeTimers({ toFake: ["Date"], now: quietMinute() });
     const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
     await homeDatabase()
       .prepare("INSERT OR IGNORE INTO sealing_key (version, public_key, created_at) VALUES (1, ?1, 0)")

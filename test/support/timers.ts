@@ -29,6 +29,7 @@ export class StandingTimers {
     await scheduler.wait(20);
   }
 
+  /** What is pending never fires: it would log in the test after this one. */
   stop(): void {
     this.#isStopped = true;
     vi.unstubAllGlobals();
@@ -42,7 +43,7 @@ export class StandingTimers {
     this.#pending.add(timer);
     const wait = async () => {
       while (this.#now < dueAt && this.#pending.has(timer) && !this.#isStopped) await scheduler.wait(1);
-      if (this.#pending.delete(timer)) callback();
+      if (this.#pending.delete(timer) && !this.#isStopped) callback();
     };
     void wait();
     return timer;
