@@ -95,6 +95,11 @@ export const DEFAULT_STATUS_LIFETIME_SECONDS = 24 * 3600;
 export const MIN_STATUS_LIFETIME_SECONDS = STATUS_LIST_TTL_SECONDS;
 /** Maximum age of a copy that is sent. The contract allows 30 s; the difference is for slow clocks and slow reads. */
 export const STATUS_LIST_CACHE_SECONDS = 20;
+/**
+ * While more badges than this still fit into the last list, the next one is not begun within `STATUS_LIST_CACHE_SECONDS`: an
+ * object serves about 1,000 calls a second (Durable Objects: Limits).
+ */
+export const STATUS_LIST_ROOM = 2 ** 15;
 /** A list takes 60 KB at most. */
 export const MAX_CACHED_STATUS_LISTS = 100;
 /** Each takes 10 KB at most. */

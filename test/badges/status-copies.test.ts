@@ -105,7 +105,8 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
       put: async (uri, response) => void kept.set(uri, response),
     });
     await (await newIsolate(application, { edgeCache })).read();
-    expect(kept.size).toBe(1);
+    // The list, and that there is no next one.
+    expect(kept.size).toBe(2);
     await takeStep(application, number, "revoke");
     passSeconds(30);
     expect(await valueIn(await (await newIsolate(application, { edgeCache })).read())).toBe(1);
@@ -133,6 +134,35 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
 });
 
 describe("copies of lists", () => {
+  it("and that there is no next list is copied too, which every door asks at every poll, while nobody can begin one", async () => {
+    const { application } = await tenant();
+    const poll = async (isolate: Awaited<ReturnType<typeof newIsolate>>) => {
+      await isolate.read();
+      await expect(isolate.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+      return isolate.builds();
+    };
+    const first = await newIsolate(application);
+    expect(await poll(first)).toBe(1);
+    passSeconds(19);
+    expect(await poll(first)).toBe(1);
+    expect(await poll(await newIsolate(application))).toBe(0);
+    // Fewer badges than 32,768 fit into the list now.
+    await homeDatabase()
+      .prepare("UPDATE badge SET position = 131071 - 32767 WHERE application_id = ?")
+      .bind(application.id)
+      .run();
+    passSeconds(1);
+    expect(await poll(first)).toBe(2);
+    passSeconds(1);
+    await expect(first.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+    expect(first.builds()).toBe(3);
+    await expect((await newIsolate(application)).read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+    // Guessing fills no cache.
+    const put = vi.spyOn(caches.default, "put");
+    await expect(first.read(3)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+    expect(put).not.toHaveBeenCalled();
+  });
+
   it("are kept by address: no application gets another's, and no list another list's", async () => {
     const [one, other] = [await tenant(), await tenant()];
     await takeStep(one.application, one.number, "revoke");

@@ -8,14 +8,21 @@ import {
 import { BoundedCache } from "../bounded-cache.ts";
 import { type EdgeCopy, isYoung } from "../edge-copies.ts";
 
+/** The last status list of an application. */
+export interface LastList {
+  list: number;
+  /** Whether it has so much room that the next one does not begin while a copy is young enough to be sent. */
+  hasRoom: boolean;
+}
+
 /** What an isolate knows about status lists, by their URLs. */
 export class StatusLists {
   /** Compact JWSs. */
   readonly copies = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
   /** The request that is building a list. An entry is left behind when that request's caller hangs up. */
   readonly building = new BoundedCache<object>(MAX_CACHED_STATUS_LISTS);
-  /** Number of the last list and when D1 was asked, by application ID. */
-  readonly #lastLists = new BoundedCache<{ list: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
+  /** And when D1 was asked, by application ID. */
+  readonly #lastLists = new BoundedCache<LastList & { askedAt: number }>(MAX_CACHED_APPLICATIONS);
 
   /** @returns the copy if it is young enough to be sent */
   recall(uri: string, now: number): EdgeCopy | undefined {
@@ -28,13 +35,18 @@ export class StatusLists {
     return this.#lastLists.get(applicationId)?.list ?? 0;
   }
 
-  rememberLastList(applicationId: ApplicationId, list: number, askedAt: number): void {
-    this.#lastLists.set(applicationId, { list, askedAt });
+  rememberLastList(applicationId: ApplicationId, last: LastList, askedAt: number): void {
+    this.#lastLists.set(applicationId, { ...last, askedAt });
   }
 
-  /** Whether a list did not exist a moment ago. Every door asks for the list after the last, at every refresh. */
+  /**
+   * Whether a list does not exist: it did not a moment ago, or cannot have begun since. Every door asks for the list after the
+   * last, at every refresh.
+   */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastLists.get(applicationId);
-    return last !== undefined && list > last.list && Math.abs(now - last.askedAt) < DENIAL_CACHE_MILLISECONDS;
+    if (last === undefined || list <= last.list) return false;
+    const milliseconds = last.hasRoom ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
+    return Math.abs(now - last.askedAt) < milliseconds;
   }
 }

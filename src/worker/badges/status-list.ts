@@ -8,6 +8,7 @@ import {
   STATUS_LIST_ENTRIES,
   STATUS_LIST_FIRST_POLL_MILLISECONDS,
   STATUS_LIST_MAX_POLL_MILLISECONDS,
+  STATUS_LIST_ROOM,
   STATUS_LIST_TTL_SECONDS,
   STATUS_LIST_WAIT_MILLISECONDS,
 } from "../../shared/limits.ts";
@@ -18,11 +19,15 @@ import { type EdgeCopy, findEdgeCopy, shareEdgeCopy } from "../edge-copies.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findInactive } from "../storage/status-lists.ts";
+import type { LastList } from "./status-copies.ts";
 import { compress, packEntries } from "./status-entries.ts";
 import { firstPositionOf, indexesOf, listOf, listUri } from "./status-index.ts";
 
 /** `typ` of a status list (draft-ietf-oauth-status-list-20 section 5.1). */
 const STATUS_LIST_TYPE = "statuslist+jwt";
+
+/** In place of a list that there is not: every door asks for the one after the last. */
+const MISSING = "";
 
 const encoder = new TextEncoder();
 
@@ -30,6 +35,7 @@ const encoder = new TextEncoder();
  * A copy of a status list that is found without asking D1 which application that is: an unknown one has none.
  *
  * @returns a compact JWS, at most `STATUS_LIST_CACHE_SECONDS` old
+ * @throws Refusal UNKNOWN_STATUSLIST if the copy says that there is no such list
  */
 export async function findListCopy(context: Context, applicationId: string, list: number): Promise<string | undefined> {
   const { statusLists, registry, now } = context;
@@ -38,12 +44,18 @@ export async function findListCopy(context: Context, applicationId: string, list
   if (publicUrl === null || id === undefined) return undefined;
   const uri = listUri(publicUrl, id, list);
   const own = statusLists.recall(uri, now());
-  if (own) return own.text;
+  if (own) return listIn(own);
   // `readStatusList` looks for it on behalf of everybody who asks at the same time.
   if (registry.recall(id, now()) !== undefined) return undefined;
   const copy = await findEdgeCopy(context, uri, STATUS_LIST_CACHE_SECONDS);
-  if (copy) statusLists.copies.set(uri, copy);
-  return copy?.text;
+  if (copy === undefined) return undefined;
+  statusLists.copies.set(uri, copy);
+  return listIn(copy);
+}
+
+function listIn({ text }: EdgeCopy): string {
+  if (text === MISSING) throw new Refusal("UNKNOWN_STATUSLIST");
+  return text;
 }
 
 /**
@@ -62,16 +74,17 @@ export async function readStatusList(
   const { statusLists } = context;
   const publicUrl = context.publicUrl();
   if (publicUrl === null) throw new Unavailable("PUBLIC_URL", new Error("PUBLIC_URL is not set"));
-  const asked: AskedList = { application, list, uri: listUri(publicUrl, application.id, list), clientAddress };
-  const { uri } = asked;
+  const uriOf = (list: number) => listUri(publicUrl, application.id, list);
+  const uri = uriOf(list);
+  const asked: AskedList = { application, list, uri, uriOf, clientAddress };
   const builder = {};
   const known = await recallOrBegin(context, asked, builder);
-  if (known) return known.text;
+  if (known) return listIn(known);
   try {
     const shared = await findEdgeCopy(context, uri, STATUS_LIST_CACHE_SECONDS);
     const copy = shared ?? (await build(context, asked));
     statusLists.copies.set(uri, copy);
-    return copy.text;
+    return listIn(copy);
   } finally {
     if (statusLists.building.get(uri) === builder) statusLists.building.delete(uri);
   }
@@ -81,6 +94,8 @@ interface AskedList {
   application: Application;
   list: number;
   uri: string;
+  /** Of any list of the application. */
+  uriOf(list: number): string;
   clientAddress: string;
 }
 
@@ -129,14 +144,24 @@ async function build(context: Context, asked: AskedList): Promise<EdgeCopy> {
   // A list beyond the next may be a guess, and guessing must not cost D1 anything (contract section 7).
   const isGuess = list > statusLists.lastList(application.id) + 1;
   const inactive = isGuess ? await refusedCalls.lookUp(clientAddress, builtAt, uri, ask) : await ask();
-  const lastList = listOf(inactive.lastPosition);
-  statusLists.rememberLastList(application.id, lastList, builtAt);
-  if (list > lastList) return refuseList(context, asked);
+  const last = lastListOf(inactive.lastPosition);
+  statusLists.rememberLastList(application.id, last, builtAt);
+  const next = last.list + 1;
+  // Doors ask for the last list and then for the next; guessing fills no cache.
+  if (last.hasRoom && (list === last.list || list === next)) {
+    shareEdgeCopy(context, asked.uriOf(next), { text: MISSING, builtAt }, STATUS_LIST_CACHE_SECONDS);
+  }
+  if (list > last.list) return refuseList(context, asked);
   const indexOf = await indexesOf(context, application, list);
   const lst = base64Url(await compress(packEntries(inactive, indexOf)));
   const copy = { text: await sign(context, application, { uri, lst, builtAt }), builtAt };
   shareEdgeCopy(context, uri, copy, STATUS_LIST_CACHE_SECONDS);
   return copy;
+}
+
+function lastListOf(lastPosition: number): LastList {
+  const list = listOf(lastPosition);
+  return { list, hasRoom: firstPositionOf(list + 1) - lastPosition > STATUS_LIST_ROOM };
 }
 
 /** Doors ask for the list after the last to learn whether there is one, and many may share an address: that is no guess. */
