@@ -84,8 +84,13 @@ function creationCommand({ homes }: Target, { number, place }: WantedHome): stri
   const bound = homes.find((home) => home.number === number);
   if (bound !== undefined && hasDatabase(bound)) return null;
   const name = bound?.database.database_name ?? databaseName(homes, number);
-  const [kind, where] = (place ?? bound?.place ?? "").split("=");
-  return ["d1", "create", name, ...(kind && where ? [`--${kind}`, where] : [])];
+  return createCommand(name, place ?? bound?.place ?? null);
+}
+
+/** @param place as of `WantedHome` */
+export function createCommand(databaseName: string, place: string | null): string[] {
+  const [kind, where] = (place ?? "").split("=");
+  return ["d1", "create", databaseName, ...(kind && where ? [`--${kind}`, where] : [])];
 }
 
 const databaseName = ([first]: Target["homes"], number: number): string => `${first.database.database_name}-${number}`;

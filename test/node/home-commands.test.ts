@@ -6,9 +6,12 @@ import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application.ts";
+import { creationCommands } from "../../src/admin/init.ts";
 import { databaseOfNumber } from "../../src/admin/number-owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
+import { readTarget } from "../../src/admin/platform/target.ts";
+import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import {
@@ -268,6 +271,31 @@ describe("home (contract section 17)", () => {
     const overlapping = await run("home", "check");
     expect(overlapping.code).toBe(1);
     expect(overlapping.stderr).toMatch(/applications have numbers in common[^\n]*\n$/);
+  });
+});
+
+describe("the place of home 1 (contract section 17)", () => {
+  /** The production environment of wrangler.toml, with a value of HOME_1. */
+  function targetWith(place: string) {
+    const wrangler = loadWrangler();
+    const readConfig: typeof wrangler.unstable_readConfig = (...args) => {
+      const config = wrangler.unstable_readConfig(...args);
+      return { ...config, vars: { ...config.vars, HOME_1: place } };
+    };
+    return readTarget({ ...wrangler, unstable_readConfig: readConfig }, "production");
+  }
+
+  it.each([
+    ["", []],
+    ["location=weur", ["--location", "weur"]],
+    ["jurisdiction=eu", ["--jurisdiction", "eu"]],
+  ])("is where init has its database made: %j", (place, words) => {
+    const [create] = creationCommands(targetWith(place));
+    expect(create).toEqual(["d1", "create", "badge-distribution-production", ...words]);
+  });
+
+  it.each(["weur", "location=", "near=weur"])("is refused before anything is made: %s", (place) => {
+    expect(() => targetWith(place)).toThrow(`HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`);
   });
 });
 

@@ -69,14 +69,23 @@ function boundHomes({ d1_databases: databases, vars }: z.infer<typeof configSche
   const homes = databases.flatMap((database) => {
     const [match, number = "1"] = HOME_BINDING.exec(database.binding) ?? [];
     if (match === undefined) return [];
-    const place = vars[`HOME_${number}`];
-    return [{ number: Number(number), database, place: typeof place === "string" && place !== "" ? place : null }];
+    return [{ number: Number(number), database, place: readPlace(vars, `HOME_${number}`) }];
   });
   const [first, ...others] = homes.toSorted((one, other) => one.number - other.number);
   if (first?.number !== 1) {
     throw new UserError(`wrangler.toml has no D1 database with binding = "${databaseBindingOf(1)}": add it.`);
   }
   return [first, ...others];
+}
+
+/** @throws UserError for a place that the Worker would refuse, too (src/worker/homes.ts) */
+function readPlace(vars: Record<string, unknown>, variable: string): string | null {
+  const place = vars[variable] ?? "";
+  if (place === "") return null;
+  if (typeof place === "string" && /^(location|jurisdiction)=[a-z-]+$/.test(place)) return place;
+  throw new UserError(
+    `wrangler.toml has ${variable} = ${JSON.stringify(place)}: write "location=weur" or "jurisdiction=eu".`,
+  );
 }
 
 function readConfig(wrangler: Wrangler, environment: string | undefined): z.infer<typeof configSchema> {
