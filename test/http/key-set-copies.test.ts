@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
+import { readKeySet } from "../../src/worker/applications/key-set.ts";
 import { ApplicationRegistry } from "../../src/worker/applications/registry.ts";
 import { StatusLists } from "../../src/worker/badges/status-copies.ts";
 import { findListCopy } from "../../src/worker/badges/status-list.ts";
-import { readKeySet } from "../../src/worker/keys/key-set.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { getList } from "../badges/status-support.ts";
 import { newAddress } from "../support/address.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
-import { readKeySet } from "../keys/key-set.ts";
+import { readKeySet } from "../applications/key-set.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, cacheable, jsonResponse, methodNotAllowed, otherResponse } from "./response.ts";

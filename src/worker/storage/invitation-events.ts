@@ -1,7 +1,6 @@
-import * as z from "zod";
-import { applicationId, eventIdPrefix } from "../../shared/identifiers.ts";
+import { eventIdPrefix } from "../../shared/identifiers.ts";
 import { isSubscribedTo, NEW_EVENT_STATE } from "../../shared/storage/outbox.ts";
-import type { EventId } from "./webhook-events.ts";
+import { type EventId, eventIdRows } from "./webhook-events.ts";
 
 /** The event of a pending invitation that ends now (`?1`). */
 const EVENT = "'invitation:' || iif(ending.expires_at_time <= ?1, 'expired', 'revoked')";
@@ -35,11 +34,5 @@ export function insertEndEvents(
   return d1.prepare(sql).bind(now, eventIdPrefix(now), new Date(now).toISOString(), ...parameters);
 }
 
-const recordedRows = z.array(
-  z
-    .object({ application_id: applicationId, id: z.string() })
-    .transform(({ application_id: applicationId, id: eventId }) => ({ applicationId, eventId })),
-);
-
 /** IDs of the events that `insertEndEvents` recorded. */
-export const recordedEvents = (result: D1Result | undefined): EventId[] => recordedRows.parse(result?.results ?? []);
+export const recordedEvents = (result: D1Result | undefined): EventId[] => eventIdRows.parse(result?.results ?? []);

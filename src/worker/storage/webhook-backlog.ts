@@ -1,7 +1,5 @@
-import * as z from "zod";
-import { applicationId } from "../../shared/identifiers.ts";
 import type { Database } from "./database.ts";
-import type { EventId } from "./webhook-events.ts";
+import { type EventId, eventIdRows } from "./webhook-events.ts";
 
 /**
  * The sweep's queries of the outbox. They take a limited number of each application's events, so that one receiver's
@@ -22,12 +20,6 @@ const SELECT_DUE = `
       ORDER BY own.due_at, own.id LIMIT ?3))
   ORDER BY rank, due_at LIMIT ?4`;
 
-const dueRows = z.array(
-  z
-    .object({ application_id: applicationId, id: z.string() })
-    .transform(({ application_id: applicationId, id: eventId }) => ({ applicationId, eventId })),
-);
-
 /**
  * Due events whose wake-up may have been lost: each application's longest due first, and those due at once oldest first.
  *
@@ -40,7 +32,7 @@ export async function findDueEvents(
   const { results } = await db.run((_, d1) =>
     d1.prepare(SELECT_DUE).bind(now, createdBefore, perApplication, limit).all(),
   );
-  return dueRows.parse(results);
+  return eventIdRows.parse(results);
 }
 
 /**

@@ -10,6 +10,13 @@ export interface EventId {
   eventId: string;
 }
 
+/** Rows of SQL that name an event by `application_id` and `id`. */
+export const eventIdRows = z.array(
+  z
+    .object({ application_id: applicationId, id: z.string() })
+    .transform(({ application_id: applicationId, id: eventId }): EventId => ({ applicationId, eventId })),
+);
+
 /** An event leased to one sender; no other sends it before the lease ends. */
 export interface ClaimedEvent extends EventId {
   event: EventName;

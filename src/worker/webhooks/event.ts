@@ -1,3 +1,4 @@
+import { parseMetadata } from "../../shared/badge-life/view.ts";
 /** What a `badge:created` webhook reports (contract section 8). */
 export interface BadgeCreated {
   eventId: string;
@@ -24,7 +25,7 @@ export function badgeCreatedPayload(created: BadgeCreated): string {
     data: {
       id: String(number),
       userId,
-      ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+      metadata: parseMetadata(metadata),
       ...(keyThumbprint != null && { keyThumbprint }),
       ...(invitationId !== undefined && { invitationId }),
       ...(replacedNumber != null && { replacedBadgeId: String(replacedNumber) }),

@@ -1,9 +1,9 @@
 import { parseApplicationId } from "../../shared/identifiers.ts";
 import { KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
-import { requirePublisher } from "../applications/authentication.ts";
 import type { Context } from "../context.ts";
 import { type EdgeCopy, findEdgeCopy, shareEdgeCopy } from "../edge-copies.ts";
-import { publicJwks } from "./jwks.ts";
+import { publicJwks } from "../keys/jwks.ts";
+import { requirePublisher } from "./authentication.ts";
 
 /** A key set as JSON text. */
 export interface KeySet {
