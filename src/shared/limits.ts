@@ -59,7 +59,10 @@ export const MAX_CLAIM_ATTEMPTS = 5;
 export const MAX_CONSOLE_SECRETS = 50;
 
 // Caches of one isolate
-/** Maximum age of a cached application. Contract section 9 allows 30 s; the difference is for slow clocks. */
+/**
+ * Maximum age of a cached application. `key rotate --now` takes effect within 30 s (contract section 10), and by then every
+ * isolate must know the key; the difference is for slow clocks.
+ */
 export const APPLICATION_CACHE_SECONDS = 20;
 /**
  * Maximum age of a cached application on which a denial may rest: an administrator may just have enabled the application,

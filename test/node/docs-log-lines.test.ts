@@ -13,16 +13,31 @@ const LISTED = /^\| `(?<event>[\w-]+)` \| (?<level>info|warn|error) \|/gm;
 const linesOf = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map(({ groups }) => `${groups?.level} ${groups?.event}`);
 
+const WORKER = join(PROJECT, "src/worker");
+
+const texts = readdirSync(WORKER, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts"))
+  .map((path) => readFileSync(join(WORKER, path), "utf8"));
+
+const logged = new Set(texts.flatMap((text) => linesOf(text, LOGGED)));
+
 describe("docs/operations.md", () => {
   it("lists every line that the Worker logs, with its level, and no other", () => {
-    const worker = join(PROJECT, "src/worker");
-    const sources = readdirSync(worker, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
-    const texts = sources.map((path) => readFileSync(join(worker, path), "utf8"));
-    const logged = new Set(texts.flatMap((text) => linesOf(text, LOGGED)));
     // Every call of `log` is found by the pattern: none is left for a reader of the document to miss.
     const calls = texts.flatMap((text) => text.match(/(?<!function |\.)\blog\(/g) ?? []).length;
     expect(texts.flatMap((text) => linesOf(text, LOGGED))).toHaveLength(calls);
     const listed = linesOf(readFileSync(join(PROJECT, "docs/operations.md"), "utf8"), LISTED);
     expect(listed.toSorted()).toEqual([...logged].toSorted());
+  });
+});
+
+describe("CHANGELOG.md", () => {
+  it("announces only log lines that the Worker logs", () => {
+    const changelog = readFileSync(join(PROJECT, "CHANGELOG.md"), "utf8");
+    const [, announced = ""] = /^\* Log lines ([^;]+);/m.exec(changelog) ?? [];
+    const names = [...announced.matchAll(/`([\w-]+)`/g)].map(([, name = ""]) => name);
+    const events = [...logged].map((line) => line.split(" ")[1]);
+    expect(names).toContain("range-fills-up");
+    expect(names.filter((name) => !events.includes(name))).toEqual([]);
   });
 });
