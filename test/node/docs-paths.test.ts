@@ -8,12 +8,18 @@ const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 /** The contract and the interface came from elsewhere, and name what stands there. */
 const GIVEN = ["docs/contract.md", "docs/interface.md"];
 
-const DOCUMENTS = [".", ".github", "docs", "docs/decisions"]
-  .flatMap((folder) => readdirSync(join(PROJECT, folder)).map((name) => join(folder, name)))
-  .filter((path) => path.endsWith(".md") && !GIVEN.includes(path));
+const pathsIn = (folder: string, recursive = false): string[] =>
+  readdirSync(join(PROJECT, folder), { recursive, encoding: "utf8" }).map((name) => join(folder, name));
 
-/** Where the paths of prose begin: it leaves out what its reader knows. */
-const ROOTS = ["", "src", "src/worker"];
+const DOCUMENTS = [
+  ...[".", ".github", "docs", "docs/decisions"]
+    .flatMap((folder) => pathsIn(folder))
+    .filter((path) => path.endsWith(".md") && !GIVEN.includes(path)),
+  ...["src", "test"].flatMap((folder) => pathsIn(folder, true)).filter((path) => path.endsWith("/README.md")),
+];
+
+/** Where the paths of prose begin: it leaves out what its reader knows. The README of a folder also leaves out the folder. */
+const rootsOf = (document: string): string[] => ["", "src", "src/worker", dirname(document)];
 
 const read = (path: string): string => readFileSync(join(PROJECT, path), "utf8");
 
@@ -28,8 +34,10 @@ const anchorsOf = (text: string): string[] =>
 
 describe("the documents", () => {
   it.each(DOCUMENTS)("%s names only source files that exist", (document) => {
-    const named = [...read(document).matchAll(/`([\w/.-]+\/[\w.-]+\.ts)`/g)].map(([, path = ""]) => path);
-    const missing = named.filter((path) => !ROOTS.some((root) => existsSync(join(PROJECT, root, path))));
+    const named = [...read(document).matchAll(/`([\w/.-]+\/[\w.-]+\.(?:tsx?|css|py|go))`/g)].map(
+      ([, path = ""]) => path,
+    );
+    const missing = named.filter((path) => !rootsOf(document).some((root) => existsSync(join(PROJECT, root, path))));
     expect(missing).toEqual([]);
   });
 
