@@ -32,7 +32,7 @@ export async function isEs256Signature(
 
 async function importSpki(publicKey: string): Promise<CryptoKey | null> {
   const der = decodeBase64(publicKey);
-  return der && (await crypto.subtle.importKey("spki", der, ECDSA_P256, false, ["verify"]));
+  return der && (await probe(await crypto.subtle.importKey("spki", der, ECDSA_P256, false, ["verify"])));
 }
 
 async function importFromSet(candidates: readonly unknown[], keyId: string): Promise<CryptoKey | null> {
@@ -49,7 +49,16 @@ async function importFromSet(candidates: readonly unknown[], keyId: string): Pro
  */
 export async function importPoint({ x, y }: { x: string; y: string }): Promise<CryptoKey | null> {
   const jwk = { kty: "EC", crv: "P-256", x, y };
-  return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]).catch(() => null);
+  return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]).then(probe, () => null);
+}
+
+/** Null for a point off the curve in Deno, which imports any point and throws only when it verifies. */
+async function probe(key: CryptoKey): Promise<CryptoKey | null> {
+  const verified = isEs256Signature(key, new Uint8Array(SIGNATURE_BYTES), new Uint8Array());
+  return await verified.then(
+    () => key,
+    () => null,
+  );
 }
 
 /** The coordinates of a JWK that may verify ES256; null for any other. */

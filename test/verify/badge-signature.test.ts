@@ -1,7 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { type Expectations, verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { expectEach, nameOf } from "./each-case.ts";
 import { CASES, expectationsOf, GOOD, OUTCOMES, resultOf, type Vector } from "./vectors.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 describe("the published vectors (contract section 3)", () => {
   it("are each decided as they say", async () => {
@@ -11,6 +15,15 @@ describe("the published vectors (contract section 3)", () => {
 
   it("cover every outcome", () => {
     expect(new Set(CASES.map(({ expected }) => expected))).toEqual(new Set(OUTCOMES));
+  });
+});
+
+describe("a key (contract section 3)", () => {
+  it("is refused as unknown when the runtime imports it and fails to verify with it, as Deno does with a point off the curve", async () => {
+    vi.spyOn(crypto.subtle, "verify").mockRejectedValue(new TypeError("Invalid key format"));
+    for (const good of GOOD) {
+      expect(await verifyBadgeSignature(good.jwt, expectationsOf(good))).toEqual({ ok: false, reason: "unknown-key" });
+    }
   });
 });
 
