@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { eq } from "drizzle-orm";
 import { type BadgeState, stateAt } from "../shared/badge-life/states.ts";
+import { parseMetadata } from "../shared/badge-life/view.ts";
 import type { ApplicationId } from "../shared/identifiers.ts";
 import { badge, invitation, signingKey } from "../shared/schema.ts";
 import { badgeNumber } from "./arguments.ts";
@@ -55,7 +56,7 @@ export interface ShownBadge {
   state: BadgeState | "reserved" | "free" | "outside";
   applicationId: ApplicationId | null;
   userId: string | null;
-  metadata: unknown;
+  metadata: Record<string, string> | null;
   issuedAt: string | null;
   /** When the badge ends or ended; null: it has no end. */
   expiresAt: string | null;
@@ -93,7 +94,7 @@ export async function showBadge(database: Database, number: number): Promise<Sho
     state: row.issuedAt === null ? "reserved" : stateAt(row, now()),
     applicationId: row.applicationId,
     userId: row.userId,
-    metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+    metadata: parseMetadata(row.metadata) ?? null,
     issuedAt: isoTime(row.issuedAt),
     expiresAt: isoTime(row.expiresAt),
     changedAt: isoTime(row.changedAt ?? row.issuedAt),

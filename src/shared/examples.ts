@@ -58,13 +58,16 @@ export const EXAMPLE_STATUS_LIST = [
   "wvdWKjdNl9I42iM1pOpuDkbR18b1WwUyO-Ng4R_aP6YfmB1k7YXobPg5tvXQVrgE5NTWywFAEdV8IvtbS5mUqQ",
 ].join(".");
 
-/** Sent to alice's application when her badge was issued. `EXAMPLE_WEBHOOK_HEADERS` sign exactly these bytes. */
-export const EXAMPLE_WEBHOOK_BODY = JSON.stringify({
+/** Sent to alice's application when her badge was issued. */
+export const EXAMPLE_WEBHOOK = {
   id: "evt_01mcc5rmfmctq3726vv8xjfmh9",
   event: "badge:created",
   createdAt: "2027-01-15T08:00:00.500Z",
   data: { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA },
-});
+};
+
+/** `EXAMPLE_WEBHOOK_HEADERS` sign exactly these bytes. */
+export const EXAMPLE_WEBHOOK_BODY = JSON.stringify(EXAMPLE_WEBHOOK);
 
 export const EXAMPLE_WEBHOOK_HEADERS = {
   "User-Agent": USER_AGENT,

@@ -5,7 +5,7 @@ import {
   EXAMPLE_METADATA,
   EXAMPLE_OTHER_BADGE,
   EXAMPLE_TOKEN,
-  EXAMPLE_WEBHOOK_BODY,
+  EXAMPLE_WEBHOOK,
   EXAMPLE_WEBHOOK_HEADERS,
 } from "../../shared/examples.ts";
 import { SLOW_RETRY_SECONDS } from "../../shared/limits.ts";
@@ -71,7 +71,7 @@ const badgeCreated = webhook(
     description: "The badge. Ignore fields that you do not know.",
     schema: schemaRef("BadgeCreated"),
     examples: {
-      "A new badge": JSON.parse(EXAMPLE_WEBHOOK_BODY),
+      "A new badge": EXAMPLE_WEBHOOK,
       "An invitation was claimed by a user device that had a badge": {
         id: "evt_01mcc5s1q9x0v6kz3y7n2gq4hw",
         event: "badge:created",
