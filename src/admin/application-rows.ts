@@ -31,7 +31,7 @@ export interface NewApplication extends WantedNumbers {
 
 const DEFAULT_EVENTS: readonly SubscribableEvent[] = ["badge:created"];
 
-/** What is made for an application before anything is stored. */
+/** Identifiers, secrets and keys of a new application, made before anything is stored. */
 export type Material = Awaited<ReturnType<typeof makeMaterial>>;
 
 export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApplication) {

@@ -18,7 +18,7 @@ interface WantedHome {
   place: string | null;
 }
 
-/** What `init --home` prints and does. */
+/** Result of `init --home`. */
 export interface HomeSteps {
   home: number;
   /** The commands, in their order. */

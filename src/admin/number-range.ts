@@ -16,7 +16,7 @@ export type Taken = SQL;
 export const OF_APPLICATIONS: Taken = sql`SELECT id, first_number, last_number FROM application`;
 
 /**
- * What home 1 knows: the register, and its own applications, which an older release of this script may have created
+ * Numbers taken according to home 1: those in the register, and those of its own applications, which an older release of this script may have created
  * without registering them.
  */
 export const REGISTERED: Taken = sql`SELECT application_id AS id, first_number, last_number FROM number_range

@@ -70,7 +70,7 @@ const registeredNumbers = ({ applicationId: id, firstNumber, lastNumber }: Regis
  * @throws UserError when they are not free
  */
 export async function claimNumbers(homes: Homes, id: ApplicationId, wanted: WantedNumbers): Promise<SQL> {
-  // What is certain to be refused is not registered: nobody could use those numbers for a day.
+  // Check before registering: the numbers of a registration that is then refused could not be used for a day.
   if (wanted.range) await assertFreeElsewhere(homes, wanted.range, id);
   let registration: Registration | undefined;
   for (;;) {

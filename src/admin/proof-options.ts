@@ -32,7 +32,7 @@ export async function countUnboundBadges(database: Database, id: string): Promis
   return countRows.parse(results)[0].unbound;
 }
 
-/** What `--require-proof` means for the badges that the application has. */
+/** Says what `--require-proof` means for the application's existing badges. */
 export function requiredProofText({ applicationId, bindUntil: until }: ShownApplication, unbound: number): string {
   if (unbound === 0) return "Every badge of the application is bound to a key.";
   const first = `${unbound} ${unbound === 1 ? "badge is" : "badges are"} not bound to a key.`;

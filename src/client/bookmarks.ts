@@ -25,7 +25,7 @@ export class Bookmarks {
     return this.#current;
   }
 
-  /** What `take` needs to know of the moment when a call is sent. */
+  /** Called when a request is sent; `take` needs the result. */
   begin(): Begun {
     return { sent: this.#current, drops: this.#drops };
   }

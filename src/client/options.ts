@@ -3,7 +3,7 @@
  * compile whether the globals come from DOM, @types/node, @cloudflare/workers-types, React Native or nowhere.
  */
 
-/** What both clients take. */
+/** Options of both clients. */
 export interface ClientOptions {
   /** URL of the service, such as `https://badges.example.com`; may have a path and a trailing slash. */
   baseUrl: string;
@@ -24,7 +24,7 @@ export interface ClientOptions {
   now?: () => number;
 }
 
-/** What every method takes. */
+/** Options of every method. */
 export interface CallOptions {
   /** Aborts the call, also between two tries: it rejects with the signal's reason. */
   signal?: CallSignal | undefined;

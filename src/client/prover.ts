@@ -13,7 +13,7 @@ interface OutgoingRequest {
   body?: string;
 }
 
-/** What is looked at of a response. */
+/** The parts of a response that matter here. */
 interface Response {
   status: number;
   headers: { get(name: string): string | null };

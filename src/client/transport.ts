@@ -110,7 +110,7 @@ export class Transport {
       if (begun) call.bookmarks?.take(response, begun);
       return result;
     }
-    // What is no response of the service's may hide that the call was carried out.
+    // A response that is not the service's own, or a 5xx, does not tell whether the call was carried out.
     if (isSuccess(response.status) || response.status >= 500) call.bookmarks?.drop();
     throw new BadgeServiceError({
       status: response.status,
@@ -120,11 +120,11 @@ export class Transport {
     });
   }
 
-  /** Sends one request; a second one if the first proof was to have a nonce. */
+  /** Sends the request, and a second time if the service asks for a nonce in the proof. */
   async #sendOrRenounce(call: Call<unknown>, init: PreparedRequest): Promise<JsonResponse> {
     try {
       const response = await this.#sendProven(call, init);
-      // Once: that a nonce is refused which was offered a moment ago is nothing that a third proof would change.
+      // Once: if the nonce that was just offered is refused, a third proof would be refused, too.
       return call.prover?.takeNonce(response) ? await this.#sendProven(call, init) : response;
     } catch (error) {
       if (error instanceof NoResponseError) call.bookmarks?.drop();

@@ -22,7 +22,7 @@ export function SignIn(props: {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const note = useRef<HTMLParagraphElement>(null);
-  // What had the focus is gone with the session.
+  // The element that had the focus went away with the session.
   useLayoutEffect(() => note.current?.focus(), []);
   const submit = async (event: Event) => {
     event.preventDefault();

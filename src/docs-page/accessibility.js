@@ -23,7 +23,7 @@ const REPAIRS = {
 
 const ANY = Object.keys(REPAIRS).join();
 
-/** What the selectors are about. The style, which changes with every step of scrolling, is not. */
+/** Attributes that the selectors test. `style` is not among them: it changes with every step of scrolling. */
 const ATTRIBUTES = [
   "aria-controls",
   "aria-expanded",

@@ -44,7 +44,7 @@ export interface DoorOptions {
   elapsed?: () => number;
 }
 
-/** What is left to decide beside what the door knows. */
+/** Expectations that the caller chooses; the door sets the others from what it has downloaded. */
 type OwnExpectations = Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">>;
 
 /** A list in memory, and as it was downloaded. */
@@ -69,7 +69,7 @@ export class DoorControl {
   #saved = this.#content();
   #savedAt = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<boolean> | null = null;
-  /** What the phone at this door must respond to. */
+  /** Challenge that the phone at this door must respond to. */
   #challenge: string | null = null;
   readonly #stopped = new AbortController();
 
@@ -137,7 +137,7 @@ export class DoorControl {
     return result;
   }
 
-  /** What the door has, for its terminal. */
+  /** A line for the terminal: how many keys and status lists the door has, and how old they are. */
   describe(): string {
     const issued = [...this.#lists.values()].map(({ list }) => list.issuedAt);
     const ageSeconds = Math.round((this.#options.now() - Math.min(...issued)) / 1000);

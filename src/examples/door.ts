@@ -31,7 +31,7 @@ Options:
   --accept-missing     open where there is no status list
   --accept-stale       open where the status list has expired`;
 
-/** What a person at the terminal reads. */
+/** Explanations for a person at the terminal. */
 const MEANINGS: Record<PossessionFailure, string> = {
   malformed: "this is not a badge signature, or it was damaged",
   "wrong-algorithm": "signed in another way than the service signs",
@@ -70,7 +70,7 @@ interface Decision {
   reason?: string;
 }
 
-/** What comes in, a line or the body of a request. */
+/** Handles input: a line of the terminal, or the body of a request. */
 interface Desk {
   /** Null: this door does not challenge. */
   challenge: (() => string) | null;
@@ -133,7 +133,7 @@ async function listen(port: number, { challenge, decide }: Desk): Promise<void> 
     try {
       let presented = "";
       for await (const chunk of request) {
-        // What is longer is not a badge signature, but is read to its end, so that the response arrives.
+        // A longer body cannot be a badge signature. It is read to its end all the same, so that the response arrives.
         if (presented.length <= MAX_REQUEST_CHARACTERS) presented += chunk;
       }
       const [status, content] = await respond(request.url, presented);

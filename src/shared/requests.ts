@@ -92,7 +92,7 @@ export const signRequest = z.object({
       description: `The signature that the client made: standard base64 with padding (RFC 4648 section 4), at most ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded. The building defines what it signs and how.`,
       examples: [EXAMPLE_CLIENT_SIGNATURE],
     }),
-  // What is no badge number is no badge of the device, like any other number: not a fault of the body.
+  // Any value: one that is not a badge number is 404 UNKNOWN_BADGE, like the number of another device, and not a fault of the body.
   badgeId: z
     .unknown()
     .meta({ type: "string", description: "The badge of this device that is to sign.", examples: [EXAMPLE_BADGE] })

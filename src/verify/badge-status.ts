@@ -13,7 +13,7 @@ export type StatusDoubt = "status-stale" | "status-unknown";
 interface CheckedStatus {
   /** Why the badge is refused; null if it is not. */
   failure: Exclude<BadgeStatus, "active"> | null;
-  /** What was wrong with the list, where the caller accepts that. */
+  /** A problem with the list that the caller's policy accepts; null if there is none. */
   acceptedDespite: StatusDoubt | null;
 }
 

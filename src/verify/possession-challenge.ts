@@ -10,7 +10,7 @@ const DEFAULT_LIFETIME_SECONDS = 10;
 /** Also limits how long a challenge stays valid if the door's clock is set back. */
 const MAX_LIFETIME_SECONDS = 60;
 
-/** What a door decides about a challenge. */
+/** A door's choices for a challenge. */
 export interface NewChallenge {
   /** The door's own name: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique among the doors of the application. */
   doorId: string;

@@ -13,7 +13,7 @@ import {
   writeProgress,
 } from "./storage/reconciliations.ts";
 
-/** What one chunk did, and where the next one starts: after a lease's ID or a badge number. */
+/** Result of one chunk, and where the next one starts: after a lease's ID or a badge number. */
 interface Chunk {
   checked: number;
   changed: number;

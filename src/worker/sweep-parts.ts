@@ -25,7 +25,7 @@ import { findOpenReconciliations, type Reconciliation } from "./storage/reconcil
 import type { ReadPositions } from "./storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "./storage/webhook-backlog.ts";
 
-/** What a sweep has done, for its line in the log. */
+/** Counts of what a sweep did, for its log line. */
 export interface SweepCounts {
   eventsReleased: number;
   eventsWoken: number;

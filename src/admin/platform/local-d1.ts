@@ -1,10 +1,10 @@
 import type { D1Database } from "@cloudflare/workers-types";
 import * as z from "zod";
 
-/** What a statement can have bound to it here: no column of this service holds bytes. */
+/** Values that can be bound to a statement. No column of this service holds bytes. */
 const parameters = z.array(z.union([z.string(), z.number(), z.null(), z.boolean().transform(Number)]));
 
-/** What the local database responds for one statement. */
+/** The local database's response to one statement. */
 const resultSchema = z.object({
   results: z.object({ columns: z.array(z.string()), rows: z.array(z.array(z.unknown())) }),
   meta: z.looseObject({ changes: z.number() }),
@@ -85,7 +85,7 @@ async function send(fetcher: Fetcher, statements: readonly Statement[]): Promise
   throw new Error(`D1_ERROR: ${results.error}`, { cause: new Error(results.error) });
 }
 
-/** What is no JSON is the runtime's own error in words, such as another process's lock at the end of a transaction. */
+/** A body that is not JSON is an error message of the runtime, for example when another process holds a lock at the end of a transaction. */
 function parseResponse(body: string): z.infer<typeof responseSchema> {
   let json: unknown;
   try {

@@ -9,7 +9,7 @@ export const MIGRATIONS = join(PROJECT, "migrations");
 
 /** Where local data lives. */
 export interface LocalState {
-  /** What `wrangler --persist-to` takes; the databases are in its folder `v3`. */
+  /** The folder for `wrangler --persist-to`; the databases are in its subfolder `v3`. */
   persistTo: string;
   /** Private halves of the local sealing keys, as a dotenv file. */
   sealingKeys: string;

@@ -17,7 +17,7 @@ export interface BadgeStep {
   /** Whether it cannot be undone. */
   isFinal?: boolean;
   act: (server: ServerClient, badge: Badge) => Promise<Badge>;
-  /** What has been done. */
+  /** Notice for when it is done. */
   done: (badge: Badge) => string;
   /** Absent: it cannot be undone. */
   undo?: Pick<BadgeStep, "act" | "done">;

@@ -27,7 +27,7 @@ export function UserCard({ userId }: { userId: string }) {
   const isSeen = isBlocked === true || list.items.length > 0 || unlisted.length > 0;
   useEffect(() => {
     if (!list.isComplete) return;
-    // What was active when it was seen, and is not listed any more, has ended elsewhere.
+    // A badge that was active when last seen, and is no longer listed, was ended by somebody else.
     for (const { id } of unlisted.filter(({ state }) => state === "active" || state === "suspended")) {
       session
         .run((server, signal) => server.getBadge(id, { signal }))

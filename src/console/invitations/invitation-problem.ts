@@ -31,7 +31,7 @@ export function problemOf(end: Date | null, scanBy: Date, now: number): Invitati
   return null;
 }
 
-/** What the service said. */
+/** Explains a refusal, at the field that caused it if there is one. */
 export function problemOfError(error: unknown): InvitationProblem {
   const code = error instanceof BadgeServiceError ? error.code : null;
   if (code === "INVALID_BADGEEXPIRESAT") return END_PROBLEM;

@@ -13,7 +13,7 @@ export function useSession(): Session {
   return session;
 }
 
-/** What the session has seen; draws again when that changes. */
+/** Badges and users that the session has seen; redraws when they change. */
 export function useKnown(): Known {
   const { known } = useSession();
   const [, redraw] = useState(0);

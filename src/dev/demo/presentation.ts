@@ -6,7 +6,7 @@ export async function newPhoneKey(): Promise<CryptoKeyPair> {
   return await crypto.subtle.generateKey(P256, false, ["sign", "verify"]);
 }
 
-/** What a phone signs at a door: its badge number and the door's challenge. */
+/** The bytes that a phone signs at a door: its badge number and the door's challenge. */
 const statement = (badgeId: string, challenge: string): BufferSource =>
   new Uint8Array(new TextEncoder().encode(`${badgeId} at ${challenge}`));
 

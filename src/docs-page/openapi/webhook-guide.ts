@@ -7,7 +7,7 @@ import {
   SLOW_RETRY_SECONDS,
 } from "../../shared/limits.ts";
 
-/** What every webhook has in common, for whoever writes the receiver. */
+/** Text about all webhooks, for authors of receivers. */
 
 const HOUR_SECONDS = 3600;
 

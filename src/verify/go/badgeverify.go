@@ -346,7 +346,7 @@ func checkStatus(status statusReference, expected Expectations, now float64) (st
 	if list == nil || list.URI != status.uri || float64(list.IssuedAt) > now+expected.ClockToleranceSeconds {
 		return "", Refused("status-unknown")
 	}
-	// What a stale list says still counts. 3 is not used.
+	// A stale list still counts. 3 is not used.
 	value, isInList := statusAt(list.Statuses, status.index, statusBits)
 	switch {
 	case isInList && value == 1:

@@ -2,7 +2,7 @@ import type { HighWater } from "../../shared/storage/high-water.ts";
 import { firstRow, integer } from "./sql.ts";
 
 /**
- * What the object knows of its writes to D1, in one row, so that a group of badges writes one row besides its leases:
+ * How far the object's writes to D1 have come, in one row, so that a group of badges writes one row besides its leases:
  *
  * - the highest position and change number written; if D1's are lower, D1 was restored to an older state
  *   (src/shared/storage/high-water.ts);

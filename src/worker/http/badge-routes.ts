@@ -65,7 +65,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
   })
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
 
-/** What is no badge number is nobody's. */
+/** @throws Refusal UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */
 export function requireBadgeNumber(id: unknown): number {
   const number = typeof id === "string" ? parseBadgeNumber(id) : null;
   if (number === null) throw new Refusal("UNKNOWN_BADGE");

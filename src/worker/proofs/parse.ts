@@ -58,7 +58,7 @@ export type FormFailure =
   | "wrong-key"
   | "malformed-claims";
 
-/** What a proof says. Its signature is not verified yet. */
+/** A proof's contents. Its signature is not verified yet. */
 export interface ParsedProof {
   jwk: PublicJwk;
   claims: ProofClaims;

@@ -68,7 +68,7 @@ export type WriteResult =
   | { kind: "blocked" }
   /** The leased number belongs to another holder in D1, which never issues a number twice. */
   | { kind: "taken" }
-  /** What prevented the write has ended since, as a block does; the same write would succeed now. */
+  /** The write was prevented, for example by a block, but the obstacle is gone; the same write would succeed now. */
   | { kind: "unhindered" };
 
 /**

@@ -48,7 +48,7 @@ const CURRENT_OF_KEY = `coalesce(
 
 const storedState = z.enum(STORED_STATES);
 
-/** What a look near the caller found, and what that is worth (contract section 16). */
+/** Result of a look near the caller, and how far it may be trusted (contract section 16). */
 export interface Look<Badge> {
   badge: Badge | undefined;
   authority: Authority;

@@ -2,7 +2,7 @@ import { changeOf, lastChange } from "../../shared/storage/high-water.ts";
 import type { Database } from "./database.ts";
 import { highestTurn } from "./turns.ts";
 
-/** What a login changes in its badge. */
+/** Changes that a login makes to its badge. */
 export interface Login {
   /** The badge is already its device's current one. */
   isCurrent: boolean;

@@ -18,7 +18,7 @@ const knownRows = z.array(
   }),
 );
 
-/** What D1 says of a number that it knows, in any state. */
+/** Owner of a number that D1 has, whatever the state of its badge. */
 export interface NumberOwner {
   device: DeviceId | null;
   userId: string | null;

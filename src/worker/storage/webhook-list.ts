@@ -21,7 +21,7 @@ export interface EventRow {
   deliveredAt: number | null;
 }
 
-/** What must hold for an application's pending events to be sent. */
+/** Conditions for an application's pending events to be sent. */
 export interface EndpointState {
   webhookUrl: string | null;
   heldAt: number | null;

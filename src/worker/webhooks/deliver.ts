@@ -60,7 +60,7 @@ function chunk(seats: readonly Seat[]): Batch[] {
   return first ? [[first, ...others], ...chunk(seats.slice(MAX_CONNECTIONS_PER_SENDER))] : [];
 }
 
-/** What one home's claim got. */
+/** Result of one home's claim. */
 interface Claim {
   /** Oldest first in an application's seats, of which the last ones may stay empty. */
   deliveries: ReadonlyMap<Seat, Delivery>;
