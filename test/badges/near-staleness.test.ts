@@ -72,11 +72,29 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
     for (const { act } of BOTH) expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
   });
 
-  it("and a copy whose mark is three seconds ahead is not held to have none: clocks differ", async () => {
+  /** For each of both calls: whether a copy with a mark of that time accepts it, so that nothing is asked of the primary. */
+  const isRecentWith = async (millisecondsAhead: number) => {
     const { phone, d1 } = await phoneWithBadge();
-    await homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at + 3000").run();
+    await homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at + ?").bind(millisecondsAhead).run();
     await d1.catchUp();
-    for (const { act } of BOTH) expect((await act(phone)).trips.far).toBe(0);
+    const { bookmark } = phone;
+    const answers = [];
+    for (const { act } of BOTH) {
+      // With the bookmark that the primary gives, the copy would not respond.
+      phone.bookmark = bookmark;
+      answers.push(await act(phone));
+    }
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    return answers.map(({ trips }) => trips.far === 0);
+  };
+
+  it.each([
+    ["four seconds ahead is recent: clocks differ", 4000, true],
+    ["six seconds ahead counts as none: clocks differ by five at most", 6000, false],
+    ["84 seconds old is recent", -84_000, true],
+    ["85 seconds old counts as none: with five for clocks that differ, that makes 90", -85_000, false],
+  ])("and a mark %s", async (_, millisecondsAhead, isRecent) => {
+    expect(await isRecentWith(millisecondsAhead)).toEqual([isRecent, isRecent]);
   });
 
   it("and the sweep's next mark makes the copy recent again", async () => {
