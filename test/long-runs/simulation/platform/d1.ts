@@ -30,6 +30,8 @@ const RESTORED_TABLES = [...SERVICE_TABLES, "clock"];
 /** How often a read that a copy may respond to goes to one. */
 const COPY_CHANCE = 0.8;
 const OTHER_COPY_CHANCE = 0.1;
+/** How often a read finds that all copies have just stopped: chosen by the seed. */
+const STOP_CHANCES = [0, 0.05, 0.2] as const;
 const MINUTE = 60_000;
 
 /** Of the transaction that runs. */
@@ -93,6 +95,7 @@ export class D1Homes {
 /** One D1's side: one transaction at a time, in the order in which they arrive; and its read copies. */
 class D1Server extends Member {
   readonly #dice: Dice;
+  readonly #stopChance: number;
   readonly #primary: Sqlite;
   /** What each transaction changed, in SQLite's own format, and when, in milliseconds. */
   readonly #commits: { changeset: Uint8Array; at: number }[] = [];
@@ -100,12 +103,16 @@ class D1Server extends Member {
   /** Commits that it has. */
   #copied = 0;
   #lagMilliseconds = 0;
+  /** When all copies stopped, and when they go on, in milliseconds. */
+  #stoppedAt = 0;
+  #goOnAt = 0;
   /** Commits before the last restoration, which are not to be had any more. */
   #oldest = 0;
 
   constructor(world: World, home: number, { primary, copy }: (typeof homes)[number]) {
     super(world);
     this.#dice = world.dice.of(`sessions of home ${home}`);
+    this.#stopChance = this.#dice.oneOf(STOP_CHANCES);
     this.#primary = primary;
     this.#copy = copy;
     this.#primary.clear();
@@ -154,21 +161,30 @@ class D1Server extends Member {
 
   /**
    * The copy is D1 as it was a while ago, though not before a bookmark, for which a real one waits. How long ago changes now and
-   * then; only then it goes back, as if another copy responded.
+   * then; only then it goes back, as if another copy responded. Sometimes all copies stop: until they go on, none is newer than
+   * D1 was then, and a newer bookmark is waited for in vain.
    */
   #follow(bookmark: number): void {
     const { timeline, faults, plan } = this.world;
-    if (bookmark > this.position) throw new Error("D1_ERROR: the copy did not become as new as the bookmark.");
-    const isOther = this.#dice.chance(OTHER_COPY_CHANCE);
-    if (isOther) {
-      this.#lagMilliseconds = this.#dice.below(this.#dice.oneOf([50, 50, 5 * MINUTE, 4 * plan.thinkMilliseconds]));
+    const long = this.#dice.oneOf([5 * MINUTE, 4 * plan.thinkMilliseconds]);
+    if (timeline.now >= this.#goOnAt && this.#dice.chance(this.#stopChance)) {
+      this.#stoppedAt = timeline.now;
+      this.#goOnAt = timeline.now + this.#dice.below(long);
     }
-    const until = timeline.now - (faults.isOn ? this.#lagMilliseconds : 0);
-    const reached = Math.max(bookmark, this.#oldest, this.#commits.findLastIndex(({ at }) => at <= until) + 1);
+    const isOther = this.#dice.chance(OTHER_COPY_CHANCE);
+    if (isOther) this.#lagMilliseconds = this.#dice.below(this.#dice.oneOf([50, long]));
+    const sent = faults.isOn && timeline.now < this.#goOnAt ? this.#stoppedAt : timeline.now;
+    if (bookmark > this.#positionAt(sent)) throw new Error("D1_ERROR: the copy did not become as new as the bookmark.");
+    const reached = Math.max(bookmark, this.#positionAt(sent - (faults.isOn ? this.#lagMilliseconds : 0)));
     if (isOther && reached < this.#copied) this.#startCopyAgain();
     const position = Math.max(reached, this.#copied);
     this.#replay(this.#copy, this.#copied, position);
     this.#copied = position;
+  }
+
+  /** Where the primary was then; since a restoration, not before it. */
+  #positionAt(time: number): number {
+    return Math.max(this.#oldest, this.#commits.findLastIndex(({ at }) => at <= time) + 1);
   }
 
   #startCopyAgain(): void {
