@@ -46,9 +46,8 @@ export async function callForever(sides: readonly Side[], name: string): Promise
 
 /** Microseconds of each call, and the ratios of the rounds; `noise` is floor over floor. */
 export function reportOwnCost(measurements: Awaited<ReturnType<typeof measureOwnCost>>) {
-  const summaries = OWN_COST_OPERATIONS.map(({ name }) => {
-    return [name, summarize(measurements, name, "microseconds", LEAST_DISTURBED)] as const;
-  });
+  const summaryOf = (name: string) => summarize(measurements, name, "microseconds", LEAST_DISTURBED);
+  const summaries = OWN_COST_OPERATIONS.map(({ name }) => [name, summaryOf(name)] as const);
   const operations = summaries.map(([name, { service, floor, twin, toFloor, noise }]) => {
     const microseconds = { serviceMicroseconds: service, floorMicroseconds: floor, twinMicroseconds: twin };
     return { name, ...microseconds, ratio: service / floor, ofRounds: toFloor, noise };

@@ -157,16 +157,12 @@ export async function makeApplication({ homes }: Side, webhookUrl: string | null
   const created = await createApplication(homes, { ...settings, webhookUrl, home });
   const { applicationId: id, applicationSecret: secret } = created;
   nextOldNumber += OLD_BADGES;
-  const old = [nextOldNumber, id, METADATA, Date.now()];
-  await homes
-    .of(id)
-    .run((_, d1) =>
-      d1.batch([
-        d1.prepare(INSERT_BADGES).bind(...old),
-        d1.prepare(INSERT_PEER_BADGES).bind(id),
-        d1.prepare(INSERT_PEER_APPLICATION).bind(id, secret),
-      ]),
-    );
+  const inserts = [
+    [INSERT_BADGES, nextOldNumber, id, METADATA, Date.now()],
+    [INSERT_PEER_BADGES, id],
+    [INSERT_PEER_APPLICATION, id, secret],
+  ] as const;
+  await homes.of(id).run((_, d1) => d1.batch(inserts.map(([sql, ...values]) => d1.prepare(sql).bind(...values))));
   return { id, secret };
 }
 

@@ -29,12 +29,10 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
   async function measure(operation: Operation, contestant: Contestant, calls: number) {
     const { clients } = contestant;
     const { needs } = operation;
-    const make = (count: number, { next } = operation) =>
-      callSide(
-        contestant,
-        CLIENTS,
-        Array.from({ length: Math.max(0, count) }, () => next(clients)),
-      );
+    const make = (count: number, { next } = operation) => {
+      const expectations = Array.from({ length: Math.max(0, count) }, () => next(clients));
+      return callSide(contestant, CLIENTS, expectations);
+    };
     if (needs) await make(unmeasuredCalls + calls - clients[needs.list].length, needs.operation);
     await make(unmeasuredCalls);
     await awaitWebhooks(contestant);
@@ -74,10 +72,9 @@ export function reportThroughput(measurements: Awaited<ReturnType<typeof measure
     const of = (figure: (typeof FIGURES)[number]) => summarize(measurements, name, figure);
     return { name, rps: of("rps"), p50Ms: of("p50Ms"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
   });
-  const tables = FIGURES.map((figure) => {
-    const rows = operations.map((operation) => [operation.name, operation[figure]] as const);
-    return summaryTable(figure, rows);
-  });
+  const rowsOf = (figure: (typeof FIGURES)[number]) =>
+    operations.map((operation) => [operation.name, operation[figure]] as const);
+  const tables = FIGURES.map((figure) => summaryTable(figure, rowsOf(figure)));
   const busy = Math.max(...measurements.map(({ generatorBusy }) => generatorBusy));
   const warning = busy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
   const generator = `The load generator was busy ${Math.round(busy * 100)}% of a measurement at most${warning}`;

@@ -58,13 +58,9 @@ export function mutantsOf(file: string, text: string): Mutant[] {
   const tree: unknown = parseAst(text, { lang: file.endsWith("x") ? "tsx" : "ts" });
   if (!isNode(tree)) throw new TypeError("the parser returned no tree");
   walk(tree);
+  const lineOf = ({ start }: Place) => text.slice(0, start).split("\n").length;
   return changes
-    .map((change) => ({
-      file,
-      line: text.slice(0, change.start).split("\n").length,
-      original: textOf(change, text),
-      ...change,
-    }))
+    .map((change) => ({ file, line: lineOf(change), original: textOf(change, text), ...change }))
     .sort((one, other) => one.start - other.start || one.end - other.end);
 }
 

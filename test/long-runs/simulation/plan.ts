@@ -7,6 +7,9 @@ export type Plan = ReturnType<typeof makePlan>;
 export type ApplicationPlan = ReturnType<typeof planApplication>;
 export type DevicePlan = ReturnType<typeof planDevice>;
 
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+
 const ALL_EVENTS: readonly string[] = SUBSCRIBABLE_EVENTS;
 
 /** Numbers of different applications are far apart, so a range can grow. */

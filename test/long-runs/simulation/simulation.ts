@@ -2,11 +2,11 @@ import { Actors } from "./actors/actors.ts";
 import { liveOn } from "./actors/aftermath.ts";
 import { restoreD1 } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
+import { MINUTE } from "./plan.ts";
 import { World } from "./world.ts";
 
 /** Rounds in which everything that is due gets done; each has time for one attempt of every event. */
 const MAX_DRAIN_ROUNDS = 60;
-const MINUTE = 60_000;
 
 /**
  * Runs one seed. First the service is used while everything around it fails; then nothing fails any more, and all that
@@ -91,18 +91,15 @@ async function drain(world: World): Promise<void> {
 }
 
 /** What only the sweep does, and when it is due, in milliseconds. */
-const leftOver = ({ d1 }: World) =>
-  d1.look(`
-    SELECT 'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event WHERE state = 'pending'
-    UNION ALL
-    SELECT 'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
-      WHERE state = 'held' AND webhook_held_at IS NULL
-    UNION ALL
-    SELECT 'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'
-    UNION ALL
-    SELECT 'block', user_id, blocked_at + 10000 FROM blocked_user WHERE is_revoking = 1
-    UNION ALL
-    SELECT 'badge', number, expires_at FROM badge
-      WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL
-    UNION ALL
-    SELECT 'number', digest, 0 FROM invitation WHERE state IN ('revoked', 'expired') AND released_at IS NULL`);
+const LEFT_OVER = [
+  "'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event WHERE state = 'pending'",
+  `'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
+    WHERE state = 'held' AND webhook_held_at IS NULL`,
+  "'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'",
+  "'block', user_id, blocked_at + 10000 FROM blocked_user WHERE is_revoking = 1",
+  `'badge', number, expires_at FROM badge
+    WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL`,
+  "'number', digest, 0 FROM invitation WHERE state IN ('revoked', 'expired') AND released_at IS NULL",
+];
+
+const leftOver = ({ d1 }: World) => d1.look(LEFT_OVER.map((rows) => `SELECT ${rows}`).join(" UNION ALL "));

@@ -1,12 +1,10 @@
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
-import type { ApplicationPlan } from "../plan.ts";
+import { type ApplicationPlan, HOUR } from "../plan.ts";
 import { attack } from "./attacker.ts";
 import { Device } from "./device.ts";
 import { askEverythingAgain } from "./reunion.ts";
 import { Server } from "./server.ts";
-
-const HOUR = 3_600_000;
 
 /** One application with those who use it. */
 export interface Party {

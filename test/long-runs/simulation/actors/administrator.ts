@@ -1,11 +1,13 @@
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
-import type { ApplicationPlan } from "../plan.ts";
+import { type ApplicationPlan, HOUR } from "../plan.ts";
 import { signingPair } from "../platform/globals.ts";
 import type { Value } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
 
-const HOUR = 3_600_000;
+/** A statement with its parameters. */
+type Bound = readonly [sql: string, ...parameters: Value[]];
+
 /** Numbers by which a range grows. */
 const GROWTH = 3;
 
@@ -106,11 +108,7 @@ export class Administrator extends Member {
   }
 
   /** One transaction. */
-  #write(
-    { id }: ApplicationPlan,
-    what: string,
-    ...statements: (readonly [sql: string, ...parameters: Value[]])[]
-  ): void {
+  #write({ id }: ApplicationPlan, what: string, ...statements: Bound[]): void {
     this.world.trace.add("administrator", what);
     this.world.d1.of(id).execute(statements.map(([sql, ...parameters]) => ({ sql, parameters })));
   }

@@ -1,10 +1,9 @@
 import type { Dice } from "../../dice.ts";
 import { isUntold, userDeviceOf } from "../invariants/book.ts";
-import type { ApplicationPlan } from "../plan.ts";
+import { type ApplicationPlan, MINUTE } from "../plan.ts";
 import type { World } from "../world.ts";
 import { attack } from "./attacker.ts";
 
-const MINUTE = 60_000;
 /** More than any call tries again. */
 const OUTAGE_MILLISECONDS = 2000;
 /** A request that meets no delay has leased its number by then. */
@@ -25,7 +24,13 @@ export async function liveOn(world: World): Promise<void> {
   const dice = world.dice.of("aftermath");
   const what = dice.below(4);
   if (what === 0) await passMinutes(world, dice);
-  if (what === 1) await Promise.all(world.plan.applications.map((one) => repeatAtAlarms(world, dice, one)));
+  if (what !== 1) return;
+  await Promise.all(
+    world.plan.applications.map(async (application) => {
+      await askWhileD1Leaves(world, dice, application);
+      for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application);
+    }),
+  );
 }
 
 /** Badges are suspended, of which a copy of D1 may not know for long: the attacker finds out. */
@@ -42,11 +47,6 @@ async function passMinutes(world: World, dice: Dice): Promise<void> {
     const attacked = Array.from({ length: ATTACKS_AT_ONCE }, () => plan.applications).flat();
     await Promise.all(attacked.map((application) => attack(world, dice, application)));
   }
-}
-
-async function repeatAtAlarms(world: World, dice: Dice, application: ApplicationPlan): Promise<void> {
-  await askWhileD1Leaves(world, dice, application);
-  for (let count = 0; count < MAX_ALARMS; count++) await repeatAtAlarm(world, dice, application);
 }
 
 /** New users ask, and D1 goes away between the lease of a number and the write of its badge. */

@@ -1,12 +1,11 @@
 import type { Dice } from "../../dice.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
+import { NEWEST_TOKENS } from "./device.ts";
 
 /** A user ID of the attacker's own, which no phone uses. */
 const ATTACKERS_USER = "mallory";
 const ATTACKERS_KEY = "key of mallory";
-/** Older invitations are mostly over. */
-const NEWEST_TOKENS = 3;
 
 /** Bookmarks that nobody was given: of a time to come, of another home, malformed. */
 const FORGED_BOOKMARKS = [

@@ -8,7 +8,7 @@ import type { World } from "../world.ts";
 /** How often a device asks again what nobody answered. */
 const MAX_REPEATS = 3;
 /** Older invitations are mostly over. */
-const NEWEST_TOKENS = 3;
+export const NEWEST_TOKENS = 3;
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
 export class Device extends Member {

@@ -1,10 +1,10 @@
 import { isGranted } from "../invariants/book.ts";
+import { HOUR, MINUTE } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Party } from "./actors.ts";
 import { attack } from "./attacker.ts";
 
-const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
+const DAY = 24 * HOUR;
 /** Ranges up to this are used up in the end. */
 const SMALL_RANGE_NUMBERS = 20;
 

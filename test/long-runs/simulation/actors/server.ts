@@ -2,7 +2,7 @@ import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Dice } from "../../dice.ts";
 import type { Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
-import type { ApplicationPlan } from "../plan.ts";
+import { type ApplicationPlan, HOUR } from "../plan.ts";
 import type { CallName, Credentials, RequestOf } from "../service/door.ts";
 import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
@@ -11,7 +11,6 @@ import { Follower } from "./follower.ts";
 const INVITATIONS_AT_ONCE = 3;
 /** Keys are few, so that one is used for several requests. */
 const IDEMPOTENCY_KEYS = ["visit-1", "visit-2"] as const;
-const HOUR = 3_600_000;
 
 /** An application's server: invites, hands tokens to devices, revokes, ends badges, blocks users, reads lists and changes. */
 export class Server extends Member {

@@ -92,11 +92,9 @@ export class Bindings extends Member {
     const { verdict, d1, timeline } = this.world;
     const askers = this.#askers(badge);
     const isUnbound = badge.key_thumbprint === null;
-    const mayBeUnbound = askers.some(({ request, from }) =>
-      this.#mayBeUnbound(request.applicationId, from, timeline.now),
-    );
-    const isAsked = askers.length > 0 && (!isUnbound || mayBeUnbound);
-    verdict.expect(isAsked, "a badge is bound to the key of the call that creates it", badge);
+    const mayAsk = ({ request: { applicationId }, from }: Attempt<"badge">) =>
+      !isUnbound || this.#mayBeUnbound(applicationId, from, timeline.now);
+    verdict.expect(askers.some(mayAsk), "a badge is bound to the key of the call that creates it", badge);
     const replaced = changes.find(
       ({ table, before, after }) =>
         table === "badge" &&

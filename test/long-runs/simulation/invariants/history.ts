@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
-import type { Change } from "../platform/d1.ts";
+import { type Change, SERVICE_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { UserDevice } from "../service/door.ts";
 
@@ -22,8 +22,6 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   application: ["id"],
   application_secret: ["id"],
 };
-/** Of these, a restoration brings back what was. */
-const RESTORED_TABLES = ["badge", "blocked_user", "webhook_event"];
 
 /** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
 export const isIssued = (row: Row | null): row is Row => row !== null && row.position !== null;
@@ -58,7 +56,7 @@ export class History extends Member {
 
   /** A home's D1 was restored: what is there now is what there was, and no more. */
   restored(home: number): void {
-    for (const table of RESTORED_TABLES) {
+    for (const table of SERVICE_TABLES) {
       const spans = this.#spans.get(table) ?? [];
       const isElsewhere = ({ row }: Span) => !this.world.isRestored(applicationId.parse(row.application_id));
       this.#spans.set(table, spans.filter(isElsewhere));

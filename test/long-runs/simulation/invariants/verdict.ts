@@ -1,13 +1,6 @@
-/** What the service promised and did not keep. */
-export interface Breach {
-  /** The promise, as a sentence. */
-  invariant: string;
-  detail: string;
-}
-
-/** Keeps the first breach: what follows one is often its consequence. Checks may stand inside calls of the service. */
+/** Keeps the first promise that the service broke, as a sentence: what follows one is often its consequence. Checks may stand inside calls of the service. */
 export class Verdict {
-  breach: Breach | null = null;
+  breach: { invariant: string; detail: string } | null = null;
 
   /** @param details what shows the breach */
   expect(isKept: boolean, invariant: string, ...details: unknown[]): void {

@@ -56,10 +56,9 @@ function prepare(statement: Statement, send: Send) {
 }
 
 function send(home: number, statements: readonly Statement[], bookmark: number | null) {
-  const process = requireProcess();
-  const { wire, d1, serviceDice, timeline } = process.world;
+  const { wire, d1, serviceDice, timeline } = requireProcess().world;
   const sentAt = timeline.now;
-  return wire.call(process, {
+  return wire.call({
     part: "d1",
     what: `D1 of home ${home}: ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
     effect: () => d1.at(home).executeNear(statements, bookmark, timeline.now - sentAt),

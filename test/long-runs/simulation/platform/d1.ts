@@ -4,6 +4,7 @@ import { homeOf } from "../../../../src/shared/homes.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
+import { MINUTE } from "../plan.ts";
 import type { World } from "../world.ts";
 import { type Row, Sqlite, type Value } from "./sqlite.ts";
 
@@ -23,7 +24,7 @@ export interface Statement {
 export type Result = ReturnType<typeof run>[number];
 
 /** What the service writes, and what the administrator does. Settings are not restored: that does not matter to the service. */
-const SERVICE_TABLES = ["badge", "invitation", "webhook_event", "blocked_user"];
+export const SERVICE_TABLES = ["badge", "invitation", "webhook_event", "blocked_user"];
 const WATCHED_TABLES = [...SERVICE_TABLES, "application", "application_secret"];
 const RESTORED_TABLES = [...SERVICE_TABLES, "clock"];
 
@@ -32,7 +33,6 @@ const COPY_CHANCE = 0.8;
 const OTHER_COPY_CHANCE = 0.1;
 /** How often a read finds that all copies have just stopped: chosen by the seed. */
 const STOP_CHANCES = [0, 0.05, 0.2] as const;
-const MINUTE = 60_000;
 
 /** Of the transaction that runs. */
 let changes: Change[] = [];

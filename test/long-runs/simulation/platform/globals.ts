@@ -79,11 +79,8 @@ export function signingPair(place: number) {
 function signWith(cryptoKey: nodeCrypto.webcrypto.CryptoKey, bytes: Uint8Array): Buffer {
   const key = nodeCrypto.KeyObject.from(cryptoKey);
   if (key.type === "private") return nodeCrypto.sign("sha256", bytes, { key, dsaEncoding: "ieee-p1363" });
-  const isSha1 = JSON.stringify(cryptoKey.algorithm).includes("SHA-1");
-  return nodeCrypto
-    .createHmac(isSha1 ? "sha1" : "sha256", key)
-    .update(bytes)
-    .digest();
+  const hash = JSON.stringify(cryptoKey.algorithm).includes("SHA-1") ? "sha1" : "sha256";
+  return nodeCrypto.createHmac(hash, key).update(bytes).digest();
 }
 
 const buffer = (bytes: Buffer): ArrayBuffer => new Uint8Array(bytes).buffer;

@@ -34,7 +34,7 @@ export class Network extends Member {
       signal.addEventListener("abort", () => process.isAlive && reject(signal.reason));
     });
     const ended = process.isAlive ? deliveries.begin(received) : () => {};
-    const response = wire.call(process, {
+    const response = wire.call({
       part: "network",
       what: `sends ${headers["webhook-id"]}`,
       effect: async () => {

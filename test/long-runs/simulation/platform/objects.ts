@@ -104,9 +104,8 @@ export const allocatorBinding = standIn<DurableObjectNamespace<Allocator>>("the 
 });
 
 function call(name: string, method: string, ...parameters: readonly unknown[]): Promise<unknown> {
-  const process = requireProcess();
-  const { wire, objects, serviceDice } = process.world;
-  return wire.call(process, {
+  const { wire, objects, serviceDice } = requireProcess().world;
+  return wire.call({
     part: "object",
     what: `object ${method}`,
     effect: () => objects.invoke(name, method, parameters),

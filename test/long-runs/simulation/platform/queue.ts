@@ -41,9 +41,8 @@ export const queueBinding = standIn<Queue<WakeUp>>("the queue", {
 });
 
 function send(messages: readonly MessageSendRequest<WakeUp>[]): Promise<void> {
-  const process = requireProcess();
-  const { wire, queue } = process.world;
-  return wire.call(process, {
+  const { wire, queue } = requireProcess().world;
+  return wire.call({
     part: "queue",
     what: `queue takes ${messages.length}`,
     effect: () => {

@@ -1,6 +1,6 @@
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
-import type { Process } from "./process.ts";
+import { requireProcess } from "./process.ts";
 
 /**
  * What can go wrong with a call: when it takes effect, and what its caller sees. `silence`: it never settles, so the service's
@@ -91,15 +91,13 @@ export class Wire extends Member {
   }
 
   /**
-   * One call of a process. Never settles when the caller dies meanwhile, or when the call is a silent one.
+   * One call of the process whose code is running. Never settles when it dies meanwhile, or when the call is a silent one.
    *
    * @param call `what` is for the trace; `effect` takes the call at its target; `error`: what the caller sees when it fails
    */
-  call<Result>(
-    caller: Process,
-    call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
-  ) {
+  call<Result>(call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error }) {
     const { part, what, effect, error } = call;
+    const caller = requireProcess();
     const { timeline, faults, trace } = this.world;
     return new Promise<Result>((resolve, reject) => {
       if (!caller.isAlive) return;
