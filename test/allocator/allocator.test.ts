@@ -10,6 +10,7 @@ import { requestBadge } from "../support/http.ts";
 import { freedNumbers } from "../support/ledger.ts";
 import { KeptQueue } from "../support/outbox.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
+import { until } from "../support/until.ts";
 
 const warn = vi.spyOn(console, "warn");
 
@@ -83,8 +84,8 @@ describe("the wake-ups of a group (contract section 8)", () => {
     for (let place = 0; place < 20; place++) {
       void stub.issue(rulesOf(application), requestOf(`device-${place}`, `evt_${place}`), application.id);
     }
-    await vi.waitFor(async () => expect(await eventRows(application)).toHaveLength(20));
-    await vi.waitFor(() => expect(queue.sent).toHaveLength(20));
+    await until(async () => expect(await eventRows(application)).toHaveLength(20));
+    await until(() => expect(queue.sent).toHaveLength(20));
     const wakeUps = Array.from({ length: 20 }, (_, place) => ({
       body: { applicationId: application.id, eventId: `evt_${place}` },
       delaySeconds: 0,

@@ -11,6 +11,7 @@ import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
+import { until } from "../support/until.ts";
 import { expectDifferent, inParallel, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 beforeEach(() => {
@@ -197,7 +198,7 @@ describe("work that the response does not depend on is not awaited", () => {
     });
     const ask = (udid: string) => requestQuietly(application, udid, { userId: "bob" }, { WEBHOOKS });
     const alone = ask("alone");
-    await vi.waitFor(() => expect(batches).toEqual([1]));
+    await until(() => expect(batches).toEqual([1]));
     const answers = [...(await inParallel(count - 1, (place) => ask(`many-${place}`))), await alone];
     expectDifferent(answers, application);
     expect(count).toBeLessThanOrEqual(100);

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { blockUser } from "../../src/shared/badge-life/blocks.ts";
 import { badgeStore } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
@@ -12,6 +12,7 @@ import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
+import { until } from "../support/until.ts";
 import { block, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
@@ -138,7 +139,7 @@ describe("a block that races (contract section 12)", () => {
         ...(place === 25 && { invitationToken: token }),
       }),
     );
-    await vi.waitFor(() => expect(batches).toBeGreaterThanOrEqual(2), { timeout: 10_000 });
+    await until(() => expect(batches).toBeGreaterThanOrEqual(2));
     expect((await block(application, "alice")).status).toBe(200);
     blocked.resolve();
     const answers = await requests;

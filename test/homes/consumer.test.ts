@@ -10,6 +10,7 @@ import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { boundHome } from "../support/home.ts";
 import { messagesOf } from "../support/outbox.ts";
+import { until } from "../support/until.ts";
 
 beforeEach(() => {
   for (const method of ["log", "warn", "error"] as const) vi.spyOn(console, method).mockImplementation(() => {});
@@ -114,7 +115,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
       return send();
     });
     const consumed = consumeWakeUps(consumer.contextOf, messagesOf([one, two]));
-    await vi.waitFor(() => expect(consumer.sent).toEqual([[two.eventId]]), 8000);
+    await until(() => expect(consumer.sent).toEqual([[two.eventId]]));
     hanging.resolve();
     await consumed;
     await consumer.settle();

@@ -11,6 +11,7 @@ import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { boundHome } from "../support/home.ts";
 import { KeptQueue } from "../support/outbox.ts";
+import { until } from "../support/until.ts";
 
 const lines = { info: vi.fn(), error: vi.fn() };
 
@@ -156,7 +157,7 @@ describe("the sweep of several homes (contract section 17)", () => {
     await sweep(homes.contexts, { ...PATIENT, patienceMilliseconds: 50 });
     expect(errors(), "it waited until the calls were given up").toEqual([]);
     const others = numbers(12).filter((home) => !hanging.includes(home));
-    await vi.waitFor(() => expect(homes.asked(WAKE)).toEqual(others), 8000);
+    await until(() => expect(homes.asked(WAKE)).toEqual(others));
     expect(new Set(homes.queue.sent.map(({ body }) => body.eventId))).toEqual(new Set(events));
     for (const home of hanging) expect(homes.trips.get(home)).toHaveLength(1);
     giveUp();
@@ -168,7 +169,7 @@ describe("the sweep of several homes (contract section 17)", () => {
     const homes = new Homes(4, (home) => (home <= 2 ? hang : undefined));
     homes.now += minute * MINUTE;
     const swept = sweep(homes.contexts, PATIENT);
-    await vi.waitFor(() => expect(homes.asked(PURGE)).toEqual([3, 4]), 8000);
+    await until(() => expect(homes.asked(PURGE)).toEqual([3, 4]));
     expect(errors(), "it waited until the calls were given up").toEqual([]);
     giveUp();
     await swept;

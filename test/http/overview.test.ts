@@ -11,6 +11,7 @@ import { homeDatabase } from "../support/home.ts";
 import { type Answer, requestBadge, serverHeaders } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
+import { until } from "../support/until.ts";
 import { outcome } from "./support/draft.ts";
 import { callAsServer } from "./support/server-calls.ts";
 
@@ -275,7 +276,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
       return { metadata: { metrics: { backlogCount: 0, backlogBytes: 0 } } };
     });
     expect(await replay(outbox, id)).toEqual({ id, state: "pending" });
-    await vi.waitFor(() => expect(woken).toEqual([{ applicationId: outbox.application.id, eventId: id }]));
+    await until(() => expect(woken).toEqual([{ applicationId: outbox.application.id, eventId: id }]));
     expect(await outbox.event(id)).toMatchObject({ state: "pending", attempts: 0 });
     await outbox.deliver(id);
     expect(endpoint.received).toHaveLength(1);

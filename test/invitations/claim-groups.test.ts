@@ -6,6 +6,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { CASES, expectedStatuses, failing, failingTrips, statusesOf } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
+import { until } from "../support/until.ts";
 import { type Invitation, invite, listedNumbers, outcome } from "./support/calls.ts";
 import { expectConsistent, isLive } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
@@ -42,7 +43,7 @@ async function claimTogether(
     return send();
   });
   const first = claimQuietly(application, "decoy", "decoy", decoy);
-  await vi.waitFor(() => expect(batches).toEqual([1]));
+  await until(() => expect(batches).toEqual([1]));
   const answers = await Promise.all(acts.map((act) => act()));
   claim.mockRestore();
   expect((await first).status).toBe(201);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { addConsoleSecret } from "../../src/admin/console-secret.ts";
 import { DeviceClient, ServerClient, webCryptoProofKey } from "../../src/client/index.ts";
 import { byEffort } from "../support/effort.ts";
+import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
@@ -521,7 +522,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await page.getByRole("link", { name: "Badges" }).click();
     await page.getByRole("dialog").getByText("The code was not copied").waitFor();
     await stay();
-    await expect.poll(() => page.url()).toMatch(/#invitations$/);
+    await until(() => expect(page.url()).toMatch(/#invitations$/));
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("dialog").getByText("The code was not copied").waitFor();
     await stay();
@@ -634,7 +635,7 @@ describe.skipIf(executablePath === null)("/console in a browser (contract sectio
     await keys.press("Enter");
     await page.getByRole("dialog").waitFor();
     await keys.press("Escape");
-    await expect.poll(() => page.locator("dialog").count()).toBe(0);
+    await page.locator("dialog").waitFor({ state: "detached" });
     expect(await page.locator(":focus").innerText()).toBe("Suspend…");
     await keys.press("Enter");
     await tabTo("Suspend badge");

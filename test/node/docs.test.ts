@@ -2,6 +2,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { byEffort } from "../support/effort.ts";
+import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
 import { CHROMIUM_FLAGS, findChromium } from "./support/chromium.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
@@ -202,7 +203,9 @@ describe.skipIf(executablePath === null)(
         expect(await widthOf(page)).toBe(viewport.width);
         expect(await faultsOf(page, "[role=dialog]")).toEqual([]);
         await page.keyboard.press("Escape");
-        await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
+        await until(async () =>
+          expect(await button.evaluate((element) => element === document.activeElement)).toBe(true),
+        );
         expect(await route.innerText()).toContain(`applicationid: ${service.applicationId}`);
       });
     });

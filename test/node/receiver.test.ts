@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/until.ts";
 
 const [OLD, NEW] = ["bdss_old", "bdss_new"];
 const PROGRAM = new URL("../../src/examples/receiver.ts", import.meta.url).pathname;
@@ -61,7 +62,7 @@ async function send(sent: Sent, changed: Record<string, string> = {}): Promise<n
 async function printedOf({ id }: Sent): Promise<string[]> {
   const last = webhook();
   expect(await send(last)).toBe(204);
-  await expect.poll(() => printed.some((line) => line.includes(last.id))).toBe(true);
+  await until(() => expect(printed).toContainEqual(expect.stringContaining(last.id)));
   return printed.filter((line) => line.includes(id));
 }
 

@@ -15,6 +15,7 @@ import { call, requestBadge } from "../support/http.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, hangs, type Received, useReceivers } from "../support/receivers.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
+import { until } from "../support/until.ts";
 
 const receiver = useReceivers();
 /** An event that is being sent is kept from everybody else for 60 to 70 seconds. */
@@ -44,7 +45,7 @@ describe("the webhook of a new badge (contract section 8)", () => {
     const application = await createApplication({ webhookUrl: endpoint.url });
     const body = { userId: "Zoë 🚪", metadata: { os: "iOS", osVersion: "27" } };
     const { badgeId } = (await requestBadge(application, "device", body)).body;
-    await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), { timeout: 10_000 });
+    await until(() => expect(endpoint.received).toHaveLength(1));
     const [received] = endpoint.received;
     const [row] = await eventRows(application);
     if (received === undefined || row === undefined) throw new Error("no event");
@@ -66,7 +67,7 @@ describe("the webhook of a new badge (contract section 8)", () => {
     expect(received.headers.get("user-agent")).toBe("badge-distribution-service/1.0");
     expect(received.headers.get("webhook-id")).toBe(row.id);
     expectSigned(received, [application.secret]);
-    await vi.waitFor(async () => {
+    await until(async () => {
       expect((await eventRows(application))[0]).toMatchObject({ state: "delivered", attempts: 1, lastStatus: 204 });
     });
   });
@@ -348,12 +349,12 @@ describe("a process that dies loses no event (contract section 8)", () => {
     for (const attempt of [0, 1, 2]) {
       outbox.now = start + attempt * MOST_LEASE;
       await outbox.consume(event);
-      await vi.waitFor(() => expect(endpoint.received).toHaveLength(attempt + 1));
+      await until(() => expect(endpoint.received).toHaveLength(attempt + 1));
     }
-    await vi.waitFor(() => expect(records).toBe(1));
+    await until(() => expect(records).toBe(1));
     expect(await outbox.event(event)).toMatchObject({ attempts: 1, lastStatus: 500 });
     late[0]?.(answer(503));
-    await vi.waitFor(() => expect(records).toBe(2));
+    await until(() => expect(records).toBe(2));
     expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1, lastStatus: 500 });
     late[1]?.(answer(200));
     await outbox.settle();
@@ -382,8 +383,8 @@ describe("a slow receiver delays no other application's events (contract section
     });
     await consumeWakeUps(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
     expect(trips).toBe(1);
-    await vi.waitFor(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
-    await vi.waitFor(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));
+    await until(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
+    await until(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));
     expect((await slow.events()).map(({ attempts }) => attempts)).toEqual([0, 0, 0, 0]);
     giveUp.abort();
     await slow.settle();

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { homeDatabase } from "../support/home.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
+import { until } from "../support/until.ts";
 
 const receiver = useReceivers();
 const HOUR = 3_600_000;
@@ -66,7 +67,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     let fail = () => {};
     endpoint.answering = () => new Promise((resolve) => (fail = () => resolve(answer(500))));
     await outbox.consume(event);
-    await vi.waitFor(() => expect(endpoint.received).toHaveLength(1));
+    await until(() => expect(endpoint.received).toHaveLength(1));
     await setDisabled(outbox, outbox.now);
     fail();
     await outbox.settle();

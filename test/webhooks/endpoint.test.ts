@@ -6,6 +6,7 @@ import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
+import { until } from "../support/until.ts";
 
 const receiver = useReceivers();
 const HOUR = 3_600_000;
@@ -213,7 +214,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     endpoint.answering = () => new Promise((resolve) => (finish = () => resolve(answer(410))));
     const event = await outbox.issue();
     await outbox.consume(event);
-    await vi.waitFor(() => expect(endpoint.received).toHaveLength(1));
+    await until(() => expect(endpoint.received).toHaveLength(1));
     const other = receiver();
     await outbox.setUrl(other.url);
     finish();
