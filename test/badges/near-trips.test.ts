@@ -1,15 +1,23 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
 import { expectDocumented } from "../support/documented.ts";
 import { testHome } from "../support/home.ts";
 import { call } from "../support/http.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
 import { takeStep } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED } from "./near-support.ts";
 
 beforeEach(() => {
   for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
 });
+
+/** From here to the end of the running test, time passes only by `pass`. */
+function stopTime(): StandingTimers {
+  const timers = new StandingTimers();
+  onTestFinished(() => timers.stop());
+  return timers;
+}
 
 type Stage = Awaited<ReturnType<typeof phoneWithBadge>>;
 
@@ -173,8 +181,11 @@ describe("the bookmark of a response (contract section 16)", () => {
     const { phone, d1, application } = await phoneWithBadge();
     const { id, badgeId } = await invite(application);
     expect((await phone.logIn({ ...ALICE, invitationToken: id })).status).toBe(201);
+    const timers = stopTime();
+    const before = d1.copyTrips;
     const signing = phone.sign();
-    await scheduler.wait(200);
+    await timers.pass(999, () => d1.copyTrips > before);
+    expect(await isSettled(signing)).toBe(false);
     await d1.catchUp();
     const { status, body, trips } = await signing;
     expect([status, trips]).toEqual([200, { copy: 1, primary: 0, object: 0, far: 0 }]);
@@ -182,12 +193,16 @@ describe("the bookmark of a response (contract section 16)", () => {
   });
 
   it("of a write, when the copy stays behind: a second later the primary responds", async () => {
-    const { phone } = await phoneWithBadge();
+    const { phone, d1 } = await phoneWithBadge();
     const { body } = await phone.logIn({ userId: "bob" });
-    const startedAt = performance.now();
-    const { status, trips, body: repeated } = await phone.logIn({ userId: "bob" });
+    const timers = stopTime();
+    const before = d1.copyTrips;
+    const logIn = phone.logIn({ userId: "bob" });
+    await timers.pass(999, () => d1.copyTrips > before);
+    expect(await isSettled(logIn)).toBe(false);
+    await timers.pass(1);
+    const { status, trips, body: repeated } = await logIn;
     expect([status, repeated.badgeId, trips]).toEqual([200, body.badgeId, { copy: 1, primary: 1, object: 0, far: 2 }]);
-    expect(performance.now() - startedAt).toBeGreaterThan(900);
   });
 });
 
@@ -213,14 +228,18 @@ describe("a bookmark that is not one (contract section 16)", () => {
   });
 
   it("costs its sender a second when it is forged, and gets a true one", async () => {
-    const { phone } = await phoneWithBadge();
+    const { phone, d1 } = await phoneWithBadge();
+    const timers = stopTime();
     const forged = `${HOME}.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`;
     for (const act of [() => phone.logIn(), () => phone.sign()]) {
       phone.bookmark = forged;
-      const startedAt = performance.now();
-      const { status, trips } = await act();
+      const before = d1.copyTrips;
+      const answer = act();
+      await timers.pass(999, () => d1.copyTrips > before);
+      expect(await isSettled(answer)).toBe(false);
+      await timers.pass(1);
+      const { status, trips } = await answer;
       expect([status, trips]).toEqual([200, { copy: 1, primary: 1, object: 0, far: 2 }]);
-      expect(performance.now() - startedAt).toBeGreaterThan(900);
       expect(phone.bookmark).toMatch(new RegExp(`^${HOME}\\.0{8}-`));
     }
   });

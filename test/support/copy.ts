@@ -1,13 +1,11 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import { onTestFinished } from "vitest";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { homeDatabase } from "./home.ts";
 
 /** What the calls of a device read. */
 const TABLES = ["badge", "invitation", "blocked_user", "clock"] as const;
-
-/** Longer than the service waits for a copy. Without an end, a test would leave loops behind. */
-const MAX_WAIT_MILLISECONDS = 4000;
 
 /** What becomes of a query that a copy may respond to: it does, it fails or hangs, or there is none and the primary responds. */
 export type Behaviour = "responds" | "fails" | "hangs" | "is missing";
@@ -26,6 +24,8 @@ export class FarD1 {
   readonly binding: D1Database;
   /** The primary's bookmark when the copy caught up. */
   #bookmark = "";
+  /** The test that made it has ended: nothing waits any more, which the next test would see. */
+  #isOver = false;
 
   private constructor(around: AroundTrip) {
     const primary = aroundD1(homeDatabase(), (statements, send) => {
@@ -43,10 +43,13 @@ export class FarD1 {
     });
   }
 
-  /** The copy has caught up. */
+  /** For the running test. The copy has caught up. */
   static async create(around: AroundTrip = (_, send) => send()): Promise<FarD1> {
     await applyD1Migrations(env.TEST_COPY, env.TEST_MIGRATIONS);
     const d1 = new FarD1(around);
+    onTestFinished(() => {
+      d1.#isOver = true;
+    });
     await d1.catchUp();
     return d1;
   }
@@ -78,8 +81,8 @@ export class FarD1 {
       this.copyTrips++;
       if (this.behaviour === "fails") throw new Error("D1_ERROR: the copy is out of order");
       const isWaiting = () => this.behaviour === "hangs" || this.#bookmark < wanted;
-      for (let waited = 0; isWaiting() && waited < MAX_WAIT_MILLISECONDS; waited += 5) await scheduler.wait(5);
-      if (isWaiting()) throw new Error("D1_ERROR: the copy has waited for too long");
+      while (isWaiting() && !this.#isOver) await scheduler.wait(5);
+      if (isWaiting()) throw new Error("D1_ERROR: the copy was shut down");
       const { meta, ...result } = await statement.all();
       seen = this.#bookmark > wanted ? this.#bookmark : wanted;
       return { ...result, meta: { ...meta, served_by_primary: false } };
