@@ -6,6 +6,7 @@ import { allocatorOf } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
+import { linesOf } from "../support/log-lines.ts";
 
 const warn = vi.spyOn(console, "warn");
 
@@ -14,9 +15,9 @@ beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
 });
 
-/** The warnings that were logged since the last look. */
-function warnings(): unknown[] {
-  const lines = warn.mock.calls.map(([line]): unknown => JSON.parse(String(line)));
+/** The warnings about an application that were logged since the last look. */
+function warningsOf({ id }: TestApplication): unknown[] {
+  const lines = linesOf(warn).filter(({ application }) => application === id);
   warn.mockClear();
   return lines;
 }
@@ -32,16 +33,16 @@ describe("a range that fills up (contract section 10)", () => {
     const application = await createApplication({ size: 100 });
     const line = { level: "warn", event: "range-fills-up", application: application.id };
     await issueMany(application, 89);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
     await issueMany(application, 1);
-    expect(warnings()).toEqual([{ ...line, usedPercent: 90, left: 10 }]);
+    expect(warningsOf(application)).toEqual([{ ...line, usedPercent: 90, left: 10 }]);
     await evictDurableObject(allocatorOf(application));
     await issueMany(application, 8);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
     await issueMany(application, 1);
-    expect(warnings()).toEqual([{ ...line, usedPercent: 99, left: 1 }]);
+    expect(warningsOf(application)).toEqual([{ ...line, usedPercent: 99, left: 1 }]);
     await issueMany(application, 1);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
   });
 
   it("causes no second warning while the count hovers around a share", async () => {
@@ -49,13 +50,13 @@ describe("a range that fills up (contract section 10)", () => {
     await issueMany(application, 70);
     const invitations = [];
     for (let place = 0; place < 20; place++) invitations.push(await invite(application));
-    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
+    expect(warningsOf(application)).toMatchObject([{ usedPercent: 90, left: 10 }]);
     for (const { token } of invitations.slice(0, 10)) await revoke(application, token);
     await issueMany(application, 10);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
     for (const { token } of invitations.slice(10)) await revoke(application, token);
     await issueMany(application, 10);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
   });
 
   it("causes another warning after more than twice as many numbers were left", async () => {
@@ -63,29 +64,29 @@ describe("a range that fills up (contract section 10)", () => {
     await issueMany(application, 70);
     const invitations = [];
     for (let place = 0; place < 20; place++) invitations.push(await invite(application));
-    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
+    expect(warningsOf(application)).toMatchObject([{ usedPercent: 90, left: 10 }]);
     for (const { token } of invitations) await revoke(application, token);
     // By itself: the object looks once for each group, and 19 badges may be one group.
     await issueMany(application, 1);
     await issueMany(application, 18);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
     await issueMany(application, 1);
-    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 10 }]);
+    expect(warningsOf(application)).toMatchObject([{ usedPercent: 90, left: 10 }]);
   });
 
   it("causes another warning when it was extended and the new part fills up", async () => {
     const application = await createApplication({ size: 20 });
     await issueMany(application, 18);
-    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 2 }]);
+    expect(warningsOf(application)).toMatchObject([{ usedPercent: 90, left: 2 }]);
     await homeDatabase()
       .prepare("UPDATE application SET last_number = last_number + 20 WHERE id = ?")
       .bind(application.id)
       .run();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
     await issueMany(application, 17);
-    expect(warnings()).toEqual([]);
+    expect(warningsOf(application)).toEqual([]);
     await issueMany(application, 1);
-    expect(warnings()).toMatchObject([{ usedPercent: 90, left: 4 }]);
+    expect(warningsOf(application)).toMatchObject([{ usedPercent: 90, left: 4 }]);
     vi.useRealTimers();
   });
 });

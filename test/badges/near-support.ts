@@ -8,6 +8,7 @@ import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
+import { linesOf } from "../support/log-lines.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 
 export const BADGE = "/v1/badge";
@@ -49,7 +50,6 @@ export class FarPhone {
     let object = 0;
     const before = { copy: d1.copyTrips, primary: d1.primaryTrips };
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
-    lines.mockClear();
     const WEBHOOKS = queueThat(() => {});
     objectsSendTo(WEBHOOKS);
     const ALLOCATOR = aroundAllocators((_, go) => {
@@ -71,7 +71,8 @@ export class FarPhone {
     });
     const answer = await callWith(bindings, request);
     const [copy, primary] = [d1.copyTrips - before.copy, d1.primaryTrips - before.primary];
-    const line = requestLine.parse(lines.mock.calls.map(([text]) => JSON.parse(String(text))).at(-1));
+    const requestId = answer.headers.get("x-request-id");
+    const line = requestLine.parse(linesOf(lines).find((written) => written.requestId === requestId));
     expect(line.d1RoundTrips).toBe(copy + primary);
     this.bookmark = answer.headers.get("bookmark") ?? this.bookmark;
     return { ...answer, trips: { copy, primary, object, far: line.farTrips } };

@@ -9,6 +9,7 @@ import { createApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { boundHome } from "../support/home.ts";
+import { linesOf } from "../support/log-lines.ts";
 import { messagesOf } from "../support/outbox.ts";
 import { until } from "../support/until.ts";
 
@@ -145,7 +146,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     await consumer.settle();
     expect(consumer.sent).toEqual([[event.eventId]]);
     expect(await retried(batch)).toEqual([]);
-    const lines = error.mock.calls.map(([line]): unknown => JSON.parse(String(line)));
+    const lines = linesOf(error).filter((line) => line.event === "home-not-bound");
     expect(lines).toEqual([{ level: "error", event: "home-not-bound", home: 9, messages: 1 }]);
   });
 });

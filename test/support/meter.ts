@@ -17,6 +17,7 @@ import { callWith, UNLIMITED } from "./bindings.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase, testHome } from "./home.ts";
 import type { Answer } from "./http.ts";
+import { linesOf } from "./log-lines.ts";
 import { messagesOf } from "./outbox.ts";
 import { objectsSendTo, queueThat } from "./queue.ts";
 
@@ -30,6 +31,8 @@ export class Meter {
   });
   #cost: Cost = NOTHING;
   #messages: unknown[] = [];
+  /** Of the requests that it has sent. */
+  readonly #requestIds = new Set<unknown>();
 
   constructor(application: { id: string }) {
     this.#application = application;
@@ -54,13 +57,16 @@ export class Meter {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     lines.mockClear();
     await act();
-    this.#add({ logLines: lines.mock.calls.length, ...(await stopObject()) });
+    const own = linesOf(lines).filter((line) => this.#isOwn(line));
+    this.#add({ logLines: own.length, ...(await stopObject()) });
     return this.#cost;
   }
 
-  request(request: Request): Promise<Answer> {
+  async request(request: Request): Promise<Answer> {
     this.#add({ invocations: 1 });
-    return callWith(this.#bindings, request);
+    const answer = await callWith(this.#bindings, request);
+    this.#requestIds.add(answer.headers.get("x-request-id"));
+    return answer;
   }
 
   /** The queue brings what was sent to it, in one batch. A message that is brought is read and deleted. */
@@ -114,6 +120,15 @@ export class Meter {
           objectRowsWritten: cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0),
         };
       });
+  }
+
+  /** Not of another file's request, application or home. */
+  #isOwn({ requestId, application, home }: Record<string, unknown>): boolean {
+    return (
+      (requestId === undefined || this.#requestIds.has(requestId)) &&
+      (application === undefined || application === this.#application.id) &&
+      (home === undefined || home === testHome())
+    );
   }
 
   #add(more: Partial<Cost>): void {

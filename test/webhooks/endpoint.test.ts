@@ -4,6 +4,7 @@ import { Database } from "../../src/worker/storage/database.ts";
 import { consumeDeadLetters, consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
+import { linesOf } from "../support/log-lines.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
@@ -269,9 +270,9 @@ describe("a message that the queue gave up on (contract section 8)", () => {
     const event = await outbox.issue();
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     await consumeDeadLetters(() => outbox.context, deadLetters(outbox, event));
-    expect(error).toHaveBeenCalledExactlyOnceWith(
-      JSON.stringify({ level: "error", event: "dead-letter", application: outbox.application.id, eventId: event }),
-    );
+    const { id: application } = outbox.application;
+    const lines = linesOf(error).filter((line) => line.application === application);
+    expect(lines).toEqual([{ level: "error", event: "dead-letter", application, eventId: event }]);
     expect(await outbox.event(event)).toMatchObject({ state: "pending", lastOutcome: "dead-lettered" });
     outbox.now += 60_000;
     expect(await outbox.sweep()).toEqual([event]);

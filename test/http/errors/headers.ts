@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../../src/worker/http/app.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
+import { linesOf } from "../../support/log-lines.ts";
 import { outcome } from "../support/draft.ts";
 import { hoursAhead, invite } from "../support/invitations.ts";
 
@@ -96,7 +97,7 @@ describe("every response (contract section 6)", () => {
       expect([path, answer.status]).toEqual([path, 200]);
       const id = answer.headers.get("x-request-id");
       expect([path, id]).toEqual([path, expect.stringMatching(/^[\w-]{36}$/)]);
-      expect(String(lines.mock.lastCall?.[0])).toContain(`"requestId":"${id}"`);
+      expect(linesOf(lines)).toContainEqual(expect.objectContaining({ event: "request", requestId: id }));
     }
     const { headers } = await call("GET", `${keySet}x`, { headers: { "x-request-id": "trace-1_A=" } });
     expect(headers.get("x-request-id")).toBe("trace-1_A=");
