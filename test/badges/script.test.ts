@@ -14,7 +14,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
-import { queueThat } from "../support/queue.ts";
+import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { copyD1, restoreD1 } from "./follower.ts";
 import { getBadge, issueTo, runSweep } from "./life-support.ts";
 
@@ -114,6 +114,7 @@ describe("what the administration script revokes without the application's objec
 
 describe("an event of the script's change (contract section 18)", () => {
   it("is found by the sweep, which wakes its delivery", async () => {
+    objectsSendTo(queueThat(() => {}));
     const events = "badge:created,badge:revoked";
     const application = await createApplication({ webhookUrl: "https://app.example.com/hooks", events });
     const number = await issueTo(application, "phone", "alice");
