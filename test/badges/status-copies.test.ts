@@ -11,19 +11,24 @@ import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
 import { issueTo, takeStep } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn } from "./status-support.ts";
 
+/** The half second that a cache has passes when a test says so. */
+let timers: StandingTimers;
+
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+  timers = new StandingTimers();
 });
 
 afterEach(() => {
   vi.restoreAllMocks();
-  vi.useRealTimers();
+  timers.stop();
 });
 
+/** Of the clock: what the service waits for has all the time it needs. */
 const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
 
 /** An isolate that has just started, in this data centre unless it is given another cache; its queries of lists are counted. */
@@ -188,13 +193,26 @@ describe("copies of lists", () => {
 
   it.each([
     ["fails", cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) })],
-    ["never answers", cacheThat({ match: () => new Promise(() => {}), put: () => new Promise(() => {}) })],
     ["has something else", cacheThat({ match: async () => new Response("something else") })],
   ])("are not needed: when the data centre's cache %s, a list is built", async (_, edgeCache) => {
     vi.spyOn(console, "warn").mockImplementation(() => {});
     const { application, valueIn } = await tenant();
     const isolate = await newIsolate(application, { edgeCache });
     expect(await valueIn(await isolate.read())).toBe(0);
+    expect(isolate.builds()).toBe(1);
+  });
+
+  it("are not waited for when the data centre's cache never responds: after half a second a list is built", async () => {
+    const { application, valueIn } = await tenant();
+    const hang = vi.fn(() => new Promise<never>(() => {}));
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({ match: hang, put: hang }) });
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    const reading = isolate.read();
+    await timers.pass(499, () => hang.mock.calls.length === 1);
+    expect([await isSettled(reading), isolate.builds()]).toEqual([false, 0]);
+    await timers.pass(1);
+    await timers.pass(500, () => hang.mock.calls.length === 2);
+    expect(await valueIn(await reading)).toBe(0);
     expect(isolate.builds()).toBe(1);
   });
 

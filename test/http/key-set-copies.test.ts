@@ -13,19 +13,24 @@ import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
 import { call } from "../support/http.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
 
 const ORIGIN = "https://badges.example";
 
+/** The half second that a cache has passes when a test says so. */
+let timers: StandingTimers;
+
 beforeEach(() => {
   for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+  timers = new StandingTimers();
 });
 
 afterEach(() => {
   vi.restoreAllMocks();
-  vi.useRealTimers();
+  timers.stop();
 });
 
+/** Of the clock: what the service waits for has all the time it needs. */
 const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
 
 const keySet = z.object({ keys: z.array(z.object({ kid: z.string() })) });
@@ -102,13 +107,23 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     expect(other.trips()).toBe(1);
   });
 
-  it.each([
-    ["fails", () => Promise.reject(new Error("no"))],
-    ["never responds", () => new Promise<never>(() => {})],
-  ])("and when the cache %s, from D1", async (_, fail) => {
+  it("and when the cache fails, from D1", async () => {
     const application = await createApplication();
+    const fail = () => Promise.reject(new Error("no"));
     const isolate = newIsolate({ edgeCache: { match: fail, put: fail, delete: async () => false } });
     expect((await isolate.read(application)).kids).toHaveLength(1);
+  });
+
+  it("and when the cache never responds, after half a second from D1", async () => {
+    const application = await createApplication();
+    const hang = vi.fn(() => new Promise<never>(() => {}));
+    const isolate = newIsolate({ edgeCache: { match: hang, put: hang, delete: async () => false } });
+    const reading = isolate.read(application);
+    await timers.pass(499, () => hang.mock.calls.length === 1);
+    expect([await isSettled(reading), isolate.trips()]).toEqual([false, 0]);
+    await timers.pass(1);
+    await timers.pass(500, () => hang.mock.calls.length === 2);
+    expect((await reading).kids).toHaveLength(1);
   });
 
   it("is another one for each application and each origin", async () => {
