@@ -67,7 +67,7 @@ describe("the program of the client's README that keeps a copy of the badges (co
     service = await startService();
     server = new ServerClient({ baseUrl: service.origin, ...service.demo });
     writeFileSync(join(service.folder, "copy.mts"), programOfReadme(service));
-  });
+  }, 240_000);
 
   afterAll(async () => {
     await service?.stop();

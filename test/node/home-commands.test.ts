@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import "../../src/admin/platform/quick-loading.ts";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -171,13 +172,17 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     expect((await requests()).map((rows) => rows.length)).toEqual(counts);
     // What the service's sweep does.
     const watching = run("reconcile", "--restored", "d1", "--wait", "30", "--json");
-    const finish = setInterval(() => {
-      void homes.everywhere(({ database }) =>
-        database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1, checked: sql`checked + 1` })),
-      );
-    }, 100);
+    let isWatching = true;
+    const finishing = (async () => {
+      for (; isWatching; await setTimeout(100)) {
+        await homes.everywhere(({ database }) =>
+          database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1, checked: sql`checked + 1` })),
+        );
+      }
+    })();
     const { code, stdout } = await watching;
-    clearInterval(finish);
+    isWatching = false;
+    await finishing;
     expect(code).toBe(0);
     const done = z.array(z.object({ applicationId })).parse(JSON.parse(stdout));
     expect(done).toHaveLength(counts.reduce((sum, count) => sum + count, 0));

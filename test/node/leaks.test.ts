@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { closeHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await closeHomes();
   await service.stop();
   logs = service.output();
-});
+}, 240_000);
 
 afterAll(() => {
   receiver.close();
@@ -100,7 +100,8 @@ async function post(
 const inOneHour = () => new Date(Date.now() + 3600_000).toISOString();
 
 async function untilDelivered(): Promise<void> {
-  while (!service.output().includes('"event":"delivery"')) await new Promise((resolve) => setTimeout(resolve, 50));
+  const isLogged = () => service.output().includes('"event":"delivery"');
+  await vi.waitFor(() => expect(isLogged(), "a delivery in the log").toBe(true), { timeout: 60_000 });
 }
 
 /** All that the service wrote, but for the two files that stand for the Worker's own secrets and for the demo. */

@@ -8,7 +8,7 @@ let service: Harness;
 beforeAll(async () => {
   vi.stubEnv("WRANGLER_LOG", "none");
   service = await startHarness();
-});
+}, 120_000);
 
 afterAll(() => service?.close());
 
