@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GroupCommit } from "../../src/worker/allocator/group-commit.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 
 /** A writer whose groups wait until the test lets them through, one after the other. */
 function createWriter() {

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { expect } from "vitest";
 import { type HolderKey, holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import { IS_UNCONFIRMED } from "../../src/worker/allocator/ledger-tables.ts";
 import { freedRows, type LedgerObject } from "../support/ledger.ts";
+import { fc } from "../support/random.ts";
 
 /**
  * What a ledger is: a range of numbers of which every one is fresh, leased to one holder, free, or taken for ever. The

@@ -1,10 +1,10 @@
-import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import type { NumberRange } from "../../src/shared/number-range.ts";
 import { type HolderKey, holderKeySchema } from "../../src/worker/allocator/holder.ts";
 import type { Lease, Ledger } from "../../src/worker/allocator/ledger.ts";
 import { byEffort } from "../support/effort.ts";
 import { createLedgerObject, freedNumbers } from "../support/ledger.ts";
+import { fc } from "../support/random.ts";
 import { createModel, ledgerCommands } from "./ledger-model.ts";
 
 const key = (holder: string): HolderKey => holderKeySchema.parse(holder);

@@ -1,9 +1,9 @@
-import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DeviceClient, NoResponseError } from "../../src/client/index.ts";
 import { BACK_OFF_BASE_MILLISECONDS, BACK_OFF_CAP_MILLISECONDS, waitBeforeRetry } from "../../src/client/retry.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import { createApplication } from "../support/application.ts";
+import { fc } from "../support/random.ts";
 import {
   BASE_URL,
   collect,

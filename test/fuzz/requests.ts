@@ -1,5 +1,5 @@
-import fc, { type Arbitrary } from "fast-check";
 import type { Operation } from "../../src/docs-page/openapi/types.ts";
+import { fc } from "../support/random.ts";
 import { anyText, type Known, type Values, valuesOf } from "./values.ts";
 
 /** Of contract section 7. */
@@ -28,7 +28,7 @@ export interface FuzzRequest {
 type Body = FuzzRequest["body"];
 
 /** Requests to one operation of the document, by its own description of them: sound, or odd in a place or two. */
-export function requestsTo(route: Route, known: Known): Arbitrary<FuzzRequest> {
+export function requestsTo(route: Route, known: Known): fc.Arbitrary<FuzzRequest> {
   const { security } = route.operation;
   const alternatives = security.length === 0 ? [{}] : security;
   return fc.oneof(...alternatives.map((schemes) => requestsOf(Object.keys(schemes), route, known)));
@@ -40,7 +40,11 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TR
 const IDLE_HEADERS = ["content-type", "accept", "x-request-id", "authorization", "origin", "if-none-match", "range"];
 
 /** @param callers names of the headers that say who calls */
-function requestsOf(callers: string[], { template, method, operation }: Route, known: Known): Arbitrary<FuzzRequest> {
+function requestsOf(
+  callers: string[],
+  { template, method, operation }: Route,
+  known: Known,
+): fc.Arbitrary<FuzzRequest> {
   const { parameters = [], requestBody } = operation;
   const [own = {}, ...others] = known.credentials;
   // Texts of the request by name: of its parameters, its method, and the tail of its path.
@@ -88,7 +92,7 @@ function requestsOf(callers: string[], { template, method, operation }: Route, k
     });
 }
 
-const mostly = <Value>(usual: Value, others: Arbitrary<Value>): Arbitrary<Value> =>
+const mostly = <Value>(usual: Value, others: fc.Arbitrary<Value>): fc.Arbitrary<Value> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: others });
 
 /** A path segment in forms that routers and decoders disagree about. */

@@ -1,13 +1,13 @@
 import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
-import fc, { type Arbitrary } from "fast-check";
 import type { OpenApiDocument, Schema } from "../../src/docs-page/openapi/types.ts";
+import { fc } from "../support/random.ts";
 
 /** Values for one place of a request. */
 export interface Values<Value = unknown> {
   /** The document allows these. */
-  sound: Arbitrary<Value>;
+  sound: fc.Arbitrary<Value>;
   /** At the edges of what is allowed, or outside: nothing is said of which. */
-  odd: Arbitrary<Value>;
+  odd: fc.Arbitrary<Value>;
 }
 
 /** What the generator and the judge know of the document and of the service's state. */
@@ -111,7 +111,7 @@ function textsOf(schema: Schema, { schemas, values }: Known, name: string): Valu
   return { sound, odd: fc.oneof(...odd) };
 }
 
-function formedTexts({ format, contentEncoding }: Schema, most: number): Arbitrary<string> {
+function formedTexts({ format, contentEncoding }: Schema, most: number): fc.Arbitrary<string> {
   if (format === "date-time") return timesAhead;
   if (contentEncoding === "base64") {
     // The longest texts without padding would have more bytes than are allowed.

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { fc } from "../support/random.ts";
 import { inParallel, outcome } from "./support/draft.ts";
 import { invite } from "./support/invitations.ts";
 import { ids, insert, issue, ofUser, page, pages, users } from "./support/pages.ts";

@@ -1,9 +1,9 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
+import { fc } from "../support/random.ts";
 import { CREATOR, claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { useQuietLog } from "./support/log.ts";

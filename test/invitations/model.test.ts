@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
-import fc from "fast-check";
 import { describe, it } from "vitest";
 import { invitation } from "../../src/shared/schema.ts";
 import { createApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 import { SECOND, useStandingClock } from "./support/clock.ts";
 import { COMMANDS, expectLedgerAsModel } from "./support/commands.ts";
 import { copier } from "./support/copies.ts";

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/worker/allocator/permutation.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 
 // On Node, because it is a pure function asked some hundred thousand times; test/allocator/permutation.test.ts sees to it that
 // workerd gives the same numbers.

@@ -1,9 +1,9 @@
 import { createPrivateKey, type KeyObject, sign } from "node:crypto";
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { decodeBase64Url } from "../../src/verify/encoding.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 import { expectEach, nameOf } from "../verify/each-case.ts";
 import { BAD_SIGNATURES, CASES, expectationsOf, GOOD, resultOf, SIGNING_KEY, type Vector } from "../verify/vectors.ts";
 import { acceptedByJose, acceptedByNodeCrypto, acceptedByOpenssl, hasOpenssl } from "./verify-judges.ts";

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cardNumberRange } from "../../src/shared/card-formats.ts";
 import { CARD_FORMATS, cardHex, decodeCard, encodeCard, splitBadgeNumber } from "../../src/verify/index.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 import { expectEach } from "./each-case.ts";
 import { CARDS, REFUSED_CARDS, UNFIT_NUMBERS } from "./vectors.ts";
 

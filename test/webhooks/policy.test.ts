@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { parseRetryAfter } from "../../src/shared/retry-after.ts";
 import * as policy from "../../src/worker/webhooks/policy.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 
 const { afterAttempt, decide, HEALTHY, MAX_ATTEMPTS, maxAttemptsOf } = policy;
 type Outcome = policy.AttemptOutcome;

@@ -1,12 +1,12 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
 import { fromBase64, toBase64 } from "../../src/shared/sealing.ts";
 import { signWebhook, type WebhookSecret } from "../../src/worker/webhooks/signature.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 
 const EVENT_ID = "evt_01k5gqz3v0abcdefghjkmnpqrs";
 const utf8 = (text: string): Uint8Array<ArrayBuffer> => new Uint8Array(new TextEncoder().encode(text));

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { checkWebhookUrl, describeUrlRefusal, type UrlRefusal } from "../../src/shared/webhook-url.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/random.ts";
 
 /**
  * By reason; below each trick are its URLs, or the hosts to put between `https://` and `/hook`. `␠` stands for a space

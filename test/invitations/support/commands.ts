@@ -1,11 +1,11 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import fc from "fast-check";
 import { expect } from "vitest";
 import { sweep } from "../../../src/worker/sweep.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { testContext } from "../../support/context.ts";
 import { type Answer, serverHeaders } from "../../support/http.ts";
+import { fc } from "../../support/random.ts";
 import { outcome } from "./calls.ts";
 import { ahead, moveClock, SECOND } from "./clock.ts";
 import { callDirectly } from "./direct.ts";
