@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { invite } from "../http/support/invitations.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { FarD1 } from "../support/copy.ts";
 import { homeDatabase, testHome } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -166,6 +168,37 @@ describe("what a copy does not grant is decided at the primary (contract section
     const { body } = await phone.sign();
     const claims = JSON.parse(atob(String(body.signature).split(".")[1] ?? ""));
     expect(claims.sub).toBe((await phone.logIn()).body.badgeId);
+  });
+});
+
+describe("a number that is leased for nobody rests no longer (contract section 5)", () => {
+  const SMALL = { size: 3, reuseAfterSeconds: 3600 };
+
+  async function expectNumbersFor(application: TestApplication, udids: readonly string[]): Promise<void> {
+    for (const udid of udids) expect((await requestBadge(application, udid, ALICE)).status).toBe(201);
+    expect((await requestBadge(application, "one too many", ALICE)).status).toBe(503);
+  }
+
+  it("when a guest's phone asks again and again before the copy has the badge", async () => {
+    const application = await createApplication(SMALL);
+    const { id } = await invite(application);
+    const phone = new FarPhone(application, "phone", await FarD1.create());
+    const { body } = await phone.logIn({ ...ALICE, invitationToken: id });
+    for (let call = 0; call < 5; call++) {
+      phone.bookmark = null;
+      const again = await phone.logIn();
+      expect([again.status, again.body.badgeId, again.trips.object]).toEqual([200, body.badgeId, 1]);
+    }
+    await expectNumbersFor(application, ["second", "third"]);
+  });
+
+  it("when a blocked user asks again and again", async () => {
+    const application = await createApplication(SMALL);
+    await block(application, "mallory");
+    for (let call = 0; call < 5; call++) {
+      expect(outcome(await requestBadge(application, "phone", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
+    }
+    await expectNumbersFor(application, ["first", "second", "third"]);
   });
 });
 

@@ -142,12 +142,17 @@ export class Allocations {
    * @returns null when it must be tried again
    */
   #apply(
-    { holder, until }: Allocation,
+    allocation: Allocation,
     number: number,
     result: WriteResult,
     isOnlyTry: boolean,
     confirm: () => void,
   ): AllocationResult | null {
+    const { holder, until } = allocation;
+    const endLease = (isTaken: boolean) => {
+      if (isTaken) this.#ledger.markTaken(holder, number);
+      else this.#giveBack(allocation, number, isOnlyTry);
+    };
     switch (result.kind) {
       case "written":
         if (Date.now() >= until) return { kind: "unavailable" };
@@ -155,19 +160,19 @@ export class Allocations {
         return { kind: "written", number: result.number, wakeUps: [] };
       case "existing":
         if (result.number === number) confirm();
-        else this.#endLease(holder, number, result.leasedNumberTaken);
+        else endLease(result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "ended":
         // An ended invitation needs no number, whether it is the same one or newly leased.
-        this.#endLease(holder, number, result.leasedNumberTaken);
+        endLease(result.leasedNumberTaken);
         return { kind: "existing", number: result.number };
       case "mismatched":
         if (result.isReserved) confirm();
-        else this.#endLease(holder, number, result.leasedNumberTaken);
+        else endLease(result.leasedNumberTaken);
         return { kind: "mismatched" };
       case "blocked":
         // A block may end before an earlier try is written, which then needs its lease: the alarm settles it.
-        if (isOnlyTry) this.#ledger.releaseUnconfirmed(holder, number, Date.now());
+        if (isOnlyTry) this.#giveBack(allocation, number, isOnlyTry);
         return { kind: "blocked" };
       case "taken":
         this.#ledger.markTaken(holder, number);
@@ -177,9 +182,14 @@ export class Allocations {
     }
   }
 
-  #endLease(holder: HolderKey, number: number, isTaken: boolean): void {
-    if (isTaken) this.#ledger.markTaken(holder, number);
-    else this.#ledger.releaseUnconfirmed(holder, number, Date.now());
+  /**
+   * A number that was never written has rested long enough: it was fresh, or past the reuse delay when it was leased. Otherwise
+   * phones that ask again before a copy of D1 has their badge would use a small range up.
+   */
+  #giveBack({ holder, rules }: Allocation, number: number, isOnlyTry: boolean): void {
+    const now = Date.now();
+    const freedAt = isOnlyTry ? now - rules.reuseAfterSeconds * 1000 : now;
+    this.#ledger.releaseUnconfirmed(holder, number, freedAt);
   }
 
   /**

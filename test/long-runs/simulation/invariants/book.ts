@@ -81,11 +81,7 @@ export class Book extends Member {
   demandOf(applicationId: ApplicationId): number {
     const badges = this.of("badge", { applicationId });
     const userDevices = new Set(badges.map(({ request }) => `${request.udid} ${request.userId}`));
-    // Each call of a blocked user may be leased another number, which goes back and rests.
-    const ofBlocked = badges.filter(({ request, from }) =>
-      this.world.history.wasBlocked(applicationId, request.userId, 0, from),
-    );
-    return userDevices.size + ofBlocked.length + this.of("invite", { applicationId }).length;
+    return userDevices.size + this.of("invite", { applicationId }).length;
   }
 
   /**
