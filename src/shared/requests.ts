@@ -45,10 +45,12 @@ const hasAtMost = (value: string, maxCharacters: number): boolean =>
 /** An `X-Request-Id` that the service adopts from its caller. */
 export const REQUEST_ID = /^[\w=-]{1,255}$/;
 
-export const udid = z
-  .string()
-  .regex(/^[\x20-\x7e]+$/)
-  .max(MAX_UDID_CHARACTERS);
+const PRINTABLE_ASCII = /^[\x20-\x7e]+$/;
+
+export const udid = z.string().regex(PRINTABLE_ASCII).max(MAX_UDID_CHARACTERS);
+
+/** The same without zod, for every call of a device. */
+export const isUdid = (text: string): boolean => text.length <= MAX_UDID_CHARACTERS && PRINTABLE_ASCII.test(text);
 
 export const metadata = z
   .object({

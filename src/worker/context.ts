@@ -24,6 +24,8 @@ interface Isolate {
   statistics: CountedStatistics;
   statusIndexes: StatusIndexes;
   statusLists: StatusLists;
+  /** The cache of this data centre. */
+  edgeCache: Cache;
 }
 
 /**
@@ -42,8 +44,6 @@ export interface Context extends Isolate {
   retention(): Retention;
   /** The start of status lists' URLs; null when the deployment has not set it. */
   publicUrl(): string | null;
-  /** The cache of this data centre. */
-  edgeCache: Cache;
   /** Whether this is local development, where http://localhost webhook URLs are allowed. */
   isLocal: boolean;
   /** Milliseconds. */
@@ -68,7 +68,6 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     // Read where they are needed: most requests need neither.
     retention: () => readRetention(env),
     publicUrl: () => parsePublicUrl(env.PUBLIC_URL),
-    edgeCache: caches.default,
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,
@@ -87,5 +86,6 @@ export function createIsolate(env: Env): Isolate {
     statistics: new CountedStatistics(),
     statusIndexes: new StatusIndexes(),
     statusLists: new StatusLists(),
+    edgeCache: caches.default,
   };
 }

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
-import { badgeRequest, signRequest, udid as udidSchema } from "../../shared/requests.ts";
+import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
@@ -73,5 +73,5 @@ export function requireBadgeNumber(id: unknown): number {
 }
 
 export function requireValidUdid(udid: string): void {
-  if (!udidSchema.safeParse(udid).success) throw new Refusal("INVALID_UDID");
+  if (!isUdid(udid)) throw new Refusal("INVALID_UDID");
 }
