@@ -26,7 +26,9 @@ if (executablePath === null) {
 
 /** The application's own receiver: it fails for one user until it is repaired. */
 const receiver = createServer(async (request, response) => {
-  const body = await text(request);
+  // Null: the service was stopped while it sent.
+  const body = await text(request).catch(() => null);
+  if (body === null) return void response.destroy();
   const fails = isBroken && body.includes('"userId":"grace"');
   if (fails) await heldBack;
   if (!fails) received.push(body);

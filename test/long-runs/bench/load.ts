@@ -115,7 +115,10 @@ export async function startReceiver(refuses: (eventId: string) => boolean = () =
   const arrived = new Map<string, Map<string, number>>();
   const server = createServer(async (request, response) => {
     const path = request.url?.slice(1) ?? "";
-    const { id, data } = badgeEvent.parse(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    const body = await request.toArray().catch(() => null);
+    // The service was killed while it sent.
+    if (body === null) return void response.destroy();
+    const { id, data } = badgeEvent.parse(JSON.parse(Buffer.concat(body).toString()));
     const isRefused = refuses(id);
     const known = arrived.get(path) ?? new Map<string, number>();
     if (!isRefused) arrived.set(path, known.set(data.id, (known.get(data.id) ?? 0) + 1));
