@@ -1,4 +1,4 @@
-import { databaseBindingOf } from "../shared/homes.ts";
+import { databaseBindingOf, HOME_PLACE } from "../shared/homes.ts";
 import { UserError } from "./errors.ts";
 import type { Output } from "./output.ts";
 import { hasDatabase, PLACEHOLDER, readTarget, type Target } from "./platform/target.ts";
@@ -84,12 +84,12 @@ function creationCommand({ homes }: Target, { number, place }: WantedHome): stri
   const bound = homes.find((home) => home.number === number);
   if (bound !== undefined && hasDatabase(bound)) return null;
   const name = bound?.database.database_name ?? databaseName(homes, number);
-  return createCommand(name, place ?? bound?.place ?? null);
+  return createDatabaseCommand(name, place ?? bound?.place ?? null);
 }
 
-/** @param place as of `WantedHome` */
-export function createCommand(databaseName: string, place: string | null): string[] {
-  const [kind, where] = (place ?? "").split("=");
+/** @param place `location=weur` or `jurisdiction=eu`; null: wherever D1 chooses */
+export function createDatabaseCommand(databaseName: string, place: string | null): string[] {
+  const [, kind, where] = HOME_PLACE.exec(place ?? "") ?? [];
   return ["d1", "create", databaseName, ...(kind && where ? [`--${kind}`, where] : [])];
 }
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { homeNumber } from "./arguments.ts";
 import { UserError } from "./errors.ts";
-import { createCommand, D1_JURISDICTIONS, D1_LOCATIONS, initHome } from "./init-home.ts";
+import { createDatabaseCommand, D1_JURISDICTIONS, D1_LOCATIONS, initHome } from "./init-home.ts";
 import { createOutput, type Output } from "./output.ts";
 import { localState, shownPath } from "./platform/paths.ts";
 import { hasDatabase, PLACEHOLDER, readTarget, type Target } from "./platform/target.ts";
@@ -131,7 +131,7 @@ async function ensureDeployedKey(environment: string, output: Output): Promise<n
 /** The commands that create what wrangler.toml names. The database comes first: its ID goes into the file. */
 /** The commands that make the database of home 1, unless it has an ID, and the queues. */
 export const creationCommands = ({ homes: [first], queues }: Target): string[][] => [
-  ...(hasDatabase(first) ? [] : [createCommand(first.database.database_name, first.place)]),
+  ...(hasDatabase(first) ? [] : [createDatabaseCommand(first.database.database_name, first.place)]),
   ...queues.map((queue) => ["queues", "create", queue]),
 ];
 

@@ -10,5 +10,8 @@ export function homeOf(applicationId: ApplicationId): number {
   return Number(applicationId.slice("app".length, applicationId.indexOf("_")) || 1);
 }
 
+/** Form of the variable `HOME_<number>`, which says where the home's objects are made: `location=weur`, `jurisdiction=eu`. */
+export const HOME_PLACE = /^(location|jurisdiction)=([a-z-]+)$/;
+
 /** The name of the binding of a home's D1. */
 export const databaseBindingOf = (home: number): string => (home === 1 ? "DB" : `DB_${home}`);

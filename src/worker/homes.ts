@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { databaseBindingOf } from "../shared/homes.ts";
+import { databaseBindingOf, HOME_PLACE } from "../shared/homes.ts";
 
 /** A home that this Worker is bound to (contract section 17). */
 export interface Home {
@@ -41,7 +41,6 @@ export interface ObjectPlace {
   jurisdiction?: DurableObjectJurisdiction;
 }
 
-const PLACE = /^(location|jurisdiction)=([a-z-]+)$/;
 /** As of Durable Objects: Data location. */
 const locationHint = z.enum([
   ...(["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"] as const),
@@ -55,7 +54,7 @@ const jurisdiction = z.enum(["eu", "us", "fedramp"]) satisfies z.ZodType<Durable
  */
 export function objectPlace({ number, place }: Pick<Home, "number" | "place">): ObjectPlace {
   if (place === undefined || place === "") return {};
-  const [, kind, name] = PLACE.exec(String(place)) ?? [];
+  const [, kind, name] = HOME_PLACE.exec(String(place)) ?? [];
   if (kind === "location") return { locationHint: locationHint.parse(name) };
   if (kind === "jurisdiction") return { jurisdiction: jurisdiction.parse(name) };
   throw new Error(`HOME_${number} is neither location=… nor jurisdiction=…`);

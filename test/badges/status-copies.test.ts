@@ -139,7 +139,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
 });
 
 describe("copies of lists", () => {
-  it("and that there is no next list is copied too, which every door asks at every poll, while nobody can begin one", async () => {
+  it("include the answer that there is no next list, which every door asks for, while nobody can begin one", async () => {
     const { application } = await tenant();
     const poll = async (isolate: Awaited<ReturnType<typeof newIsolate>>) => {
       await isolate.read();

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { databaseBindingOf } from "../../shared/homes.ts";
+import { databaseBindingOf, HOME_PLACE } from "../../shared/homes.ts";
 import { UserError } from "../errors.ts";
 import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
@@ -78,11 +78,11 @@ function boundHomes({ d1_databases: databases, vars }: z.infer<typeof configSche
   return [first, ...others];
 }
 
-/** @throws UserError for a place that the Worker would refuse, too (src/worker/homes.ts) */
+/** @throws UserError for a place of another form, which the Worker would refuse at its first call of an object */
 function readPlace(vars: Record<string, unknown>, variable: string): string | null {
   const place = vars[variable] ?? "";
   if (place === "") return null;
-  if (typeof place === "string" && /^(location|jurisdiction)=[a-z-]+$/.test(place)) return place;
+  if (typeof place === "string" && HOME_PLACE.test(place)) return place;
   throw new UserError(
     `wrangler.toml has ${variable} = ${JSON.stringify(place)}: write "location=weur" or "jurisdiction=eu".`,
   );

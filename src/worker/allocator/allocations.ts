@@ -172,7 +172,7 @@ export class Allocations {
         return { kind: "mismatched" };
       case "blocked":
         // A block may end before an earlier try is written, which then needs its lease: the alarm settles it.
-        if (isOnlyTry) this.#giveBack(allocation, number, isOnlyTry);
+        if (isOnlyTry) endLease(false);
         return { kind: "blocked" };
       case "taken":
         this.#ledger.markTaken(holder, number);
@@ -183,8 +183,8 @@ export class Allocations {
   }
 
   /**
-   * A number that was never written has rested long enough: it was fresh, or past the reuse delay when it was leased. Otherwise
-   * phones that ask again before a copy of D1 has their badge would use a small range up.
+   * A number that was never written need not rest again: it was fresh, or past the reuse delay, when it was leased. If it did,
+   * a caller who is refused and asks again would use up a small range.
    */
   #giveBack({ holder, rules }: Allocation, number: number, isOnlyTry: boolean): void {
     const now = Date.now();

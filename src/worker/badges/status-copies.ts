@@ -21,7 +21,7 @@ export class StatusLists {
   readonly copies = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
   /** The request that is building a list. An entry is left behind when that request's caller hangs up. */
   readonly building = new BoundedCache<object>(MAX_CACHED_STATUS_LISTS);
-  /** And when D1 was asked, by application ID. */
+  /** Each with the time when D1 was asked, by application ID. */
   readonly #lastLists = new BoundedCache<LastList & { askedAt: number }>(MAX_CACHED_APPLICATIONS);
 
   /** @returns the copy if it is young enough to be sent */
@@ -40,8 +40,8 @@ export class StatusLists {
   }
 
   /**
-   * Whether a list does not exist: it did not a moment ago, or cannot have begun since. Every door asks for the list after the
-   * last, at every refresh.
+   * Whether a list does not exist: it did not a moment ago, or there has been no time to fill the one before it. Every door
+   * asks for the list after the last at every refresh.
    */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastLists.get(applicationId);

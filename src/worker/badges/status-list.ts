@@ -26,7 +26,7 @@ import { firstPositionOf, indexesOf, listOf, listUri } from "./status-index.ts";
 /** `typ` of a status list (draft-ietf-oauth-status-list-20 section 5.1). */
 const STATUS_LIST_TYPE = "statuslist+jwt";
 
-/** In place of a list that there is not: every door asks for the one after the last. */
+/** Text of a copy that says that there is no such list. Every door asks for the list after the last. */
 const MISSING = "";
 
 const encoder = new TextEncoder();

@@ -59,15 +59,15 @@ export const app = new Hono<HttpEnv>()
   .notFound((c) => errorResponse(c, "NOT_FOUND"))
   .onError(handleException);
 
-/** Of key sets and status lists, whose callers send no header. */
-const APPLICATIONS = "/v1/applications/";
+/** Paths of key sets and status lists, whose callers send no `applicationid` header. */
+const APPLICATION_PATHS = "/v1/applications/";
 
 /** The home of the application that a call names in its path or header; home 1 if it names none, or one that is not bound. */
 function homeOfCall({ req, env }: HonoContext<HttpEnv>): Home {
   const { path } = req;
   if (!path.startsWith("/v1/")) return firstHome(env);
-  const isInPath = path.startsWith(APPLICATIONS);
-  const text = isInPath ? path.slice(APPLICATIONS.length).split("/", 1)[0] : req.raw.headers.get("applicationid");
+  const isInPath = path.startsWith(APPLICATION_PATHS);
+  const text = isInPath ? path.slice(APPLICATION_PATHS.length).split("/", 1)[0] : req.raw.headers.get("applicationid");
   const id = parseApplicationId(text ?? "");
   return (id && findHome(env, homeOf(id))) ?? firstHome(env);
 }

@@ -35,7 +35,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
     const request = {
       device: caller.device,
       userId,
-      // Equal metadata gives equal text, so a change is found by comparing: the schema decides the order of the fields.
+      // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
       metadata: metadata ? JSON.stringify(metadata) : null,
       keyThumbprint: key?.thumbprint ?? null,
       bookmark: readBookmark(c, caller.application),
