@@ -180,6 +180,10 @@ export const COPY_CLOCK_SKEW_SECONDS = 5;
 export const PLATFORM_DEADLINE_MILLISECONDS = 10_000;
 /** The same for the round trip of `GET /health` (contract section 11). */
 export const HEALTH_DEADLINE_MILLISECONDS = 3000;
+/** How long an isolate answers health checks with what D1 last responded (contract section 7). */
+export const HEALTH_CACHE_MILLISECONDS = 1000;
+/** How often a health check looks whether the one that asked has a result. */
+export const HEALTH_POLL_MILLISECONDS = 20;
 export const PLATFORM_TRIES = 3;
 export const PLATFORM_RETRY_BASE_MILLISECONDS = 50;
 /** `Retry-After` of 503 UNAVAILABLE. */

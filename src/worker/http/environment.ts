@@ -17,6 +17,8 @@ export interface HttpEnv {
     anyOrigin?: true;
     /** The body, once it was read. */
     body?: Uint8Array<ArrayBuffer>;
+    /** Application and client address of a call that is limited (contract section 7). */
+    limitedAddress?: string;
     /** For the log line of the request. */
     application?: ApplicationId;
     code?: ErrorCode;

@@ -7,6 +7,7 @@ import { header, requireInviter, requireRevoker } from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
+import { countingRefused, limitAddress } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
@@ -17,23 +18,28 @@ const INVITATION_FIELDS: FieldErrors = {
 
 /** Routes with which an application's server invites visitors (contract section 5). */
 export const invitationRoutes = new Hono<HttpEnv>()
-  .post("/v1/invitation", limitBody, async (c) => {
-    const context = c.get("context");
-    const { application, device, udid, withSecret } = await requireInviter(c);
-    const body = await readBody(c);
-    requireFields(body, INVITATION_FIELDS);
-    requireValidUdid(udid);
-    const { expiresAt, badgeExpiresAt } = parseBody(invitationRequest, body, INVITATION_FIELDS);
-    const created = await createInvitation(context, application, {
-      device,
-      withSecret,
-      expiresAt,
-      badgeExpiresAt: badgeExpiresAt ?? null,
-      idempotencyKey: readIdempotencyKey(c),
-    });
-    const end = badgeExpiresAt != null ? { badgeExpiresAt } : {};
-    return jsonResponse(c, { id: created.id, badgeId: String(created.number), expiresAt, ...end }, 201);
-  })
+  .post(
+    "/v1/invitation",
+    limitBody,
+    countingRefused(async (c) => {
+      const context = c.get("context");
+      const { application, device, udid, withSecret } = await requireInviter(c);
+      const body = await readBody(c);
+      requireFields(body, INVITATION_FIELDS);
+      requireValidUdid(udid);
+      const { expiresAt, badgeExpiresAt } = parseBody(invitationRequest, body, INVITATION_FIELDS);
+      await limitAddress(c);
+      const created = await createInvitation(context, application, {
+        device,
+        withSecret,
+        expiresAt,
+        badgeExpiresAt: badgeExpiresAt ?? null,
+        idempotencyKey: readIdempotencyKey(c),
+      });
+      const end = badgeExpiresAt != null ? { badgeExpiresAt } : {};
+      return jsonResponse(c, { id: created.id, badgeId: String(created.number), expiresAt, ...end }, 201);
+    }),
+  )
   .all("/v1/invitation", methodNotAllowed("POST"))
 
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
