@@ -18,6 +18,8 @@ import {
   eventList,
   homeNumber,
   lifetime,
+  NEW_BADGES_HELP,
+  newBadgesPerHour,
   onOneLine,
   seconds,
   siteCode,
@@ -48,6 +50,7 @@ interface CreateOptions extends RangeOptions {
   statusLifetime?: number;
   requireProof?: boolean;
   bindUntil?: BindUntil;
+  newBadgesPerHour?: number;
 }
 
 /** Adds `application create`. */
@@ -85,6 +88,7 @@ export function addCreateCommand(group: Command): void {
     .option("--require-proof", REQUIRE_PROOF_HELP)
     .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--new-badges-per-hour <n>", `${NEW_BADGES_HELP} (no limit)`, newBadgesPerHour)
     .addHelpText(
       "after",
       examples(
@@ -113,6 +117,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     statusLifetimeSeconds: options.statusLifetime,
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
+    newBadgesPerHour: options.newBadgesPerHour ?? null,
   };
   await withSession(
     this,

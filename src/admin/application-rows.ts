@@ -25,6 +25,7 @@ export interface NewApplication extends WantedNumbers {
   /** See `ApplicationChanges`. */
   requireProof?: boolean | undefined;
   bindUntil?: number | null | undefined;
+  newBadgesPerHour?: number | null | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: ApplicationId; applicationSecret: string };
 }
@@ -74,6 +75,7 @@ export function insertApplication(orm: Orm, wanted: NewApplication, material: Ma
         ),
         requireProof: sql`${wanted.requireProof ? 1 : 0}`.as("require_proof"),
         bindUntil: sql`${wanted.bindUntil ?? null}`.as("bind_until"),
+        newBadgesPerHour: sql`${wanted.newBadgesPerHour ?? null}`.as("new_badges_per_hour"),
         createdAt: sql`${createdAt}`.as("created_at"),
         disabledAt: sql`NULL`.as("disabled_at"),
       })

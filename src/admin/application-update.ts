@@ -18,6 +18,8 @@ import {
   EVENTS_HELP,
   eventList,
   lifetime,
+  NEW_BADGES_HELP,
+  newBadgesPerHour,
   onOneLine,
   seconds,
   statusLifetime,
@@ -56,6 +58,8 @@ interface UpdateOptions {
   statusLifetime?: number;
   requireProof?: boolean;
   bindUntil?: BindUntil;
+  /** False for `--no-new-badges-per-hour`. */
+  newBadgesPerHour?: number | false;
 }
 
 /** Adds `application update`. */
@@ -90,6 +94,8 @@ export function addUpdateCommand(group: Command): void {
     .option("--require-proof", REQUIRE_PROOF_HELP)
     .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--new-badges-per-hour <n>", NEW_BADGES_HELP, newBadgesPerHour)
+    .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers")
     .addHelpText(
       "after",
       examples(
@@ -117,6 +123,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     statusLifetimeSeconds: options.statusLifetime,
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
+    newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
   };
   await withSession(this, async ({ homes, output }) => {
     const application = await updateApplication(homes, id, changes);
@@ -146,6 +153,8 @@ export interface ApplicationChanges {
   requireProof?: boolean | undefined;
   /** Milliseconds; null: first proofs bind no badge. */
   bindUntil?: number | null | undefined;
+  /** Null: no limit. */
+  newBadgesPerHour?: number | null | undefined;
 }
 
 /**

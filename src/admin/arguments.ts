@@ -29,6 +29,11 @@ export const lifetime = (text: string): number => (text === "none" ? 0 : seconds
 /** Parses a status lifetime. */
 export const statusLifetime = (text: string): number => wholeNumber(text, MIN_STATUS_LIFETIME_SECONDS, MAX_SECONDS);
 
+/** Parses `--new-badges-per-hour`. */
+export const newBadgesPerHour = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
+
+export const NEW_BADGES_HELP = "refuse logins without an invitation that would take more fresh numbers within an hour";
+
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
 /** The highest home: three digits fit an application's ID. */

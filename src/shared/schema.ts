@@ -51,6 +51,8 @@ export const application = sqliteTable(
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
     /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
     bindUntil: integer("bind_until"),
+    /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
+    newBadgesPerHour: integer("new_badges_per_hour"),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },

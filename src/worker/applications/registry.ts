@@ -37,6 +37,8 @@ export interface Application {
   requireProof: boolean;
   /** Until when the first proof of a login binds an unbound badge, in milliseconds; null: never. */
   bindUntil: number | null;
+  /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
+  newBadgesPerHour: number | null;
   deviceKey: Sealed;
   /** SHA-256 of each live secret, of its server and of people (contract sections 9 and 19), base64url. */
   secretDigests: readonly string[];
@@ -156,6 +158,7 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     statusLifetimeSeconds: row.statusLifetimeSeconds,
     requireProof: row.requireProof,
     bindUntil: row.bindUntil,
+    newBadgesPerHour: row.newBadgesPerHour,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secretDigests: [...row.secrets, ...row.consoleSecrets].map(({ digest }) => digest),
     signingKeys: [firstKey, ...laterKeys],

@@ -1,0 +1,1 @@
+ALTER TABLE `application` ADD `new_badges_per_hour` integer;
