@@ -1,19 +1,19 @@
 import { styleText } from "node:util";
 import { type Command, CommanderError } from "commander";
-import { addApplicationCommands } from "./application.ts";
-import { addBadgeCommands } from "./badge.ts";
-import { describeError, oneLine } from "./errors.ts";
-import { addHomeCommands } from "./home.ts";
-import { addInitCommand } from "./init.ts";
-import { addKeyCommands } from "./key.ts";
-import { addReconcileCommand } from "./reconcile.ts";
-import { addSealingKeyCommands } from "./sealing-key.ts";
-import { addSecretCommands } from "./secret.ts";
-import { AdminProgram, type HomesOpener, openHomes } from "./session.ts";
-import { ADMIN, COLUMNS } from "./shell.ts";
-import { addStatsCommand } from "./stats.ts";
-import { addUserCommands } from "./user.ts";
-import { addWebhookCommands } from "./webhook.ts";
+import { addApplicationCommands } from "./application/commands.ts";
+import { addReconcileCommand } from "./application/reconcile.ts";
+import { addStatsCommand } from "./application/stats.ts";
+import { addBadgeCommands } from "./badge/commands.ts";
+import { describeError, oneLine } from "./command-line/errors.ts";
+import { AdminProgram, type HomesOpener, openHomes } from "./command-line/session.ts";
+import { ADMIN, COLUMNS } from "./command-line/shell.ts";
+import { addHomeCommands } from "./home/commands.ts";
+import { addInitCommand } from "./home/init.ts";
+import { addKeyCommands } from "./key/commands.ts";
+import { addSealingKeyCommands } from "./sealing-key/commands.ts";
+import { addSecretCommands } from "./secret/commands.ts";
+import { addUserCommands } from "./user/commands.ts";
+import { addWebhookCommands } from "./webhook/commands.ts";
 
 /** Every noun of the script, in the order of the help page. A new noun is a file of its own and a line here. */
 const NOUNS: readonly ((program: Command) => void)[] = [

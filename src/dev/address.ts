@@ -1,6 +1,6 @@
 import { createServer, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
-import { UserError } from "../admin/errors.ts";
+import { UserError } from "../admin/command-line/errors.ts";
 
 /** Addresses that stand for all interfaces, each with the loopback address to use instead on this computer. */
 const ALL_ADDRESSES: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { parseArgs } from "node:util";
-import { oneLine, UserError } from "../admin/errors.ts";
+import { oneLine, UserError } from "../admin/command-line/errors.ts";
 
 export const DEFAULT_PORT = 8787;
 const MAX_PORT = 65_535;

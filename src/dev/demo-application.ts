@@ -3,13 +3,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { eq } from "drizzle-orm";
 import * as z from "zod";
-import { createApplication } from "../admin/application-create.ts";
-import { UserError } from "../admin/errors.ts";
+import { createApplication } from "../admin/application/create.ts";
+import { UserError } from "../admin/command-line/errors.ts";
+import { openHomes } from "../admin/command-line/session.ts";
 import type { Database } from "../admin/platform/database.ts";
 import type { Homes } from "../admin/platform/homes.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
-import { ensureLocalSealing } from "../admin/sealing-key-local.ts";
-import { openHomes } from "../admin/session.ts";
+import { ensureLocalSealing } from "../admin/sealing-key/local.ts";
 import { type ApplicationId, applicationId, newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
 import { application, applicationSecret } from "../shared/schema.ts";
 

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { describeError } from "../admin/errors.ts";
+import { describeError } from "../admin/command-line/errors.ts";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
 import { writeConsole } from "./console-assets.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
-import { describeError, UserError } from "../admin/errors.ts";
+import { describeError, UserError } from "../admin/command-line/errors.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState, shownPath } from "../admin/platform/paths.ts";
 import { assertStateWritable } from "../admin/platform/writable.ts";

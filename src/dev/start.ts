@@ -1,13 +1,13 @@
-import "../admin/platform/quick-loading.ts";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { describeError, UserError } from "../admin/errors.ts";
+import { describeError, UserError } from "../admin/command-line/errors.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { localState, PROJECT } from "../admin/platform/paths.ts";
 import { assertStateWritable, assertWritable } from "../admin/platform/writable.ts";
 import { assertPortFree, originsOf } from "./address.ts";
 import { HELP, readCommandLine } from "./command-line.ts";
+import { prepareLocalData } from "./demo-application.ts";
 import { driveCron, type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
@@ -44,8 +44,6 @@ async function start(): Promise<void> {
   }
   await assertPortFree(port, host);
   process.stderr.write("Starting…\n");
-  // Not a static import: Node resolves those before quick-loading.ts has run.
-  const { prepareLocalData } = await import("./demo-application.ts");
   const demo = await prepareLocalData(state);
   const origins = originsOf(host, port);
   const options = { port, host, publicUrl: origins.printed, demoApplicationId: demo.applicationId, show };

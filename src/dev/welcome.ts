@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { bold, fieldLines } from "../admin/output.ts";
+import { bold, fieldLines } from "../admin/command-line/output.ts";
+import { ADMIN } from "../admin/command-line/shell.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
-import { ADMIN } from "../admin/shell.ts";
 import type { Origins } from "./address.ts";
 import type { DemoApplication } from "./demo-application.ts";
 

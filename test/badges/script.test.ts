@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openBadgeStore } from "../../src/admin/badge-store.ts";
+import { openBadgeStore } from "../../src/admin/badge/store.ts";
 import { blockUser } from "../../src/shared/badge-life/blocks.ts";
 import { takeStep } from "../../src/shared/badge-life/steps.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";

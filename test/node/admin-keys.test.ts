@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rotationText, signingKeyTable } from "../../src/admin/key.ts";
+import { rotationText, signingKeyTable } from "../../src/admin/key/commands.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
 
 const NEWEST = "n".repeat(43);

@@ -3,16 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createApplication } from "../../src/admin/application-create.ts";
-import { showBadge } from "../../src/admin/badge.ts";
-import { listSigningKeys } from "../../src/admin/key.ts";
+import { createApplication } from "../../src/admin/application/create.ts";
+import {
+  type ReconciliationRequest,
+  requestReconciliation,
+  watchReconciliation,
+} from "../../src/admin/application/reconcile.ts";
+import { readStatistics } from "../../src/admin/application/stats.ts";
+import { showBadge } from "../../src/admin/badge/commands.ts";
+import { openHomes } from "../../src/admin/command-line/session.ts";
+import { listSigningKeys } from "../../src/admin/key/commands.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
-import { type ReconciliationRequest, requestReconciliation, watchReconciliation } from "../../src/admin/reconcile.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key-local.ts";
-import { openHomes } from "../../src/admin/session.ts";
-import { readStatistics } from "../../src/admin/stats.ts";
+import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
 import {
   type ApplicationId,
   applicationId as anyApplicationId,

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gt } from "drizzle-orm";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { createApplication } from "../../src/admin/application-create.ts";
+import { createApplication } from "../../src/admin/application/create.ts";
+import { openHomes } from "../../src/admin/command-line/session.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
 import {
@@ -14,12 +15,11 @@ import {
   removeLocalKey,
 } from "../../src/admin/platform/sealing-key-file.ts";
 import type { WorkerSecrets } from "../../src/admin/platform/worker-secrets.ts";
-import { removeSealingKey } from "../../src/admin/sealing-key.ts";
-import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/sealing-key-deployed.ts";
-import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key-local.ts";
-import { watchResealing } from "../../src/admin/sealing-key-reseal.ts";
-import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key-usage.ts";
-import { openHomes } from "../../src/admin/session.ts";
+import { removeSealingKey } from "../../src/admin/sealing-key/commands.ts";
+import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/sealing-key/deployed.ts";
+import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
+import { watchResealing } from "../../src/admin/sealing-key/reseal.ts";
+import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key/usage.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { shareSealingKeys } from "./support/sealing-keys.ts";
 

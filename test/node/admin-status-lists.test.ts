@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { assertPublicUrl } from "../../src/admin/status-list.ts";
+import { assertPublicUrl } from "../../src/admin/application/status-list.ts";
 import { closeHomes, runScriptHere } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { type Browser, chromium, type Page } from "playwright-core";
 import decodeQr from "qr/decode.js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { addConsoleSecret } from "../../src/admin/console-secret.ts";
+import { addConsoleSecret } from "../../src/admin/secret/console.ts";
 import { DeviceClient, ServerClient, webCryptoProofKey } from "../../src/client/index.ts";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";

@@ -4,10 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createTestHarness } from "wrangler";
-import { createApplication } from "../../src/admin/application-create.ts";
+import { createApplication } from "../../src/admin/application/create.ts";
 import { Database } from "../../src/admin/platform/database.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import { inOneRequest } from "../../src/admin/platform/local-d1.ts";
 import { sealingKey } from "../../src/shared/schema.ts";
 import { generateSealingKey } from "../../src/shared/sealing.ts";
 import { until } from "../support/until.ts";
@@ -32,7 +31,7 @@ beforeAll(async () => {
   ({ url: origin } = await service.listen());
   const worker = service.getWorker<{ DB: D1Database; DB_2: D1Database }>();
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
-  database = new Database(inOneRequest((await worker.getEnv()).DB));
+  database = new Database((await worker.getEnv()).DB);
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
 }, 120_000);
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { barLines, shorten, tableLines } from "../../src/admin/output.ts";
+import { barLines, shorten, tableLines } from "../../src/admin/command-line/output.ts";
 
 describe("the output of the administration script (contract section 10)", () => {
   it("aligns counts also after characters that are two columns wide, or none", () => {

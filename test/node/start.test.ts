@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { UserError } from "../../src/admin/errors.ts";
+import { UserError } from "../../src/admin/command-line/errors.ts";
 import { originsOf } from "../../src/dev/address.ts";
 import { readCommandLine } from "../../src/dev/command-line.ts";
 import { createLogFilter } from "../../src/dev/service.ts";

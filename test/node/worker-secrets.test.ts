@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { workerSecrets } from "../../src/admin/platform/worker-secrets.ts";
-import { deleteSealingSecrets } from "../../src/admin/sealing-key-deployed.ts";
+import { deleteSealingSecrets } from "../../src/admin/sealing-key/deployed.ts";
 
 /** Names and values, as the account has them. */
 const account = new Map<string, string>();

@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { D1Database } from "@cloudflare/workers-types";
-import { UserError } from "../errors.ts";
-import { ADMIN } from "../shell.ts";
+import { UserError } from "../command-line/errors.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import { Database, retryDatabase } from "./database.ts";
 import { type Home, Homes } from "./homes.ts";
-import { inOneRequest } from "./local-d1.ts";
 import { migrateLocally } from "./migrations.ts";
 import type { LocalState } from "./paths.ts";
 import { type BoundHome, hasDatabase, type Target } from "./target.ts";
@@ -81,9 +80,8 @@ async function openHomes(
     const open = ({ number, place, database: { binding } }: BoundHome): Home => {
       const bound = proxy.env[binding];
       if (bound === undefined) throw new Error(`wrangler did not open ${binding}`);
-      const d1 = remote ? bound : inOneRequest(bound);
-      d1s.push(d1);
-      return { number, place, database: new Database(d1) };
+      d1s.push(bound);
+      return { number, place, database: new Database(bound) };
     };
     return { homes: new Homes([open(first), ...further.map(open)]), d1s, close };
   } catch (error) {

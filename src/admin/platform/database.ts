@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { isRetryable } from "../../shared/retryable.ts";
 import * as schema from "../../shared/schema.ts";
 import type { Orm } from "../../shared/storage/d1.ts";
-import { UserError } from "../errors.ts";
+import { UserError } from "../command-line/errors.ts";
 
 export type { Orm };
 

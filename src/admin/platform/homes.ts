@@ -1,7 +1,7 @@
 import { databaseBindingOf, homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { describeError, UserError } from "../errors.ts";
-import { ADMIN } from "../shell.ts";
+import { describeError, UserError } from "../command-line/errors.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "./database.ts";
 
 /** One D1 with the applications that live in it (contract section 17). */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { databaseBindingOf, HOME_PLACE } from "../../shared/homes.ts";
-import { UserError } from "../errors.ts";
+import { UserError } from "../command-line/errors.ts";
 import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
 

@@ -4,8 +4,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
-import { UserError } from "../errors.ts";
-import { shellWord } from "../shell.ts";
+import { UserError } from "../command-line/errors.ts";
+import { shellWord } from "../command-line/shell.ts";
 import { PROJECT } from "./paths.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { UserError } from "../errors.ts";
+import { UserError } from "../command-line/errors.ts";
 import { type LocalState, shownPath } from "./paths.ts";
 
 /**

@@ -1,7 +1,7 @@
-import "../../admin/platform/quick-loading.ts";
 import { parseArgs } from "node:util";
-import { oneLine } from "../../admin/errors.ts";
+import { oneLine } from "../../admin/command-line/errors.ts";
 import { DemoFailure, Narrator } from "./narrator.ts";
+import { tellStory } from "./story.ts";
 
 /** `npm run demo`: the whole story on the terminal, against a running service. */
 
@@ -62,8 +62,6 @@ async function demonstrate(): Promise<void> {
   const { help, origin } = readCommandLine();
   if (help) return void process.stdout.write(HELP);
   await assertRunning(origin);
-  // Not a static import: Node resolves those before quick-loading.ts has run, and help needs none of it.
-  const { tellStory } = await import("./story.ts");
   await tellStory(new Narrator((line) => process.stdout.write(`${line}\n`)), origin);
 }
 

@@ -1,4 +1,4 @@
-import { bold, faint } from "../../admin/output.ts";
+import { bold, faint } from "../../admin/command-line/output.ts";
 import { fold, foldCommand, shownJson, withoutSecrets } from "./text.ts";
 
 /** The story cannot go on. The message is one plain line for the reader. */

@@ -1,4 +1,4 @@
-import { shellWord } from "../../admin/shell.ts";
+import { shellWord } from "../../admin/command-line/shell.ts";
 
 /** Widest line that is printed. */
 export const COLUMNS = 80;

@@ -53,7 +53,7 @@ export async function writeProgress(db: Database, before: Reconciliation, after:
 
 /**
  * Whether a badge was revoked after the last change that the object was told of. A revocation without the object does not restart
- * a reconciliation that is open (src/admin/noted-revocations.ts), so that must not finish before it has reached the revocation.
+ * a reconciliation that is open (src/admin/badge/noted-revocations.ts), so that must not finish before it has reached the revocation.
  */
 const isRevokedAfter = ({ applicationId, through }: Reconciliation): SQL => sql`EXISTS (SELECT 1 FROM badge
   WHERE badge.application_id = ${applicationId} AND badge.position IS NOT NULL AND ${sql.raw(changeOf("badge"))} > ${through}

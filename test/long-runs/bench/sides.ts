@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { z } from "zod";
-import { createApplication } from "../../../src/admin/application-create.ts";
+import { createApplication } from "../../../src/admin/application/create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { migrateLocally } from "../../../src/admin/platform/migrations.ts";

@@ -1,10 +1,9 @@
 import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
-import { createApplication } from "../../../src/admin/application-create.ts";
+import { createApplication } from "../../../src/admin/application/create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
-import { inOneRequest } from "../../../src/admin/platform/local-d1.ts";
 import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
@@ -31,7 +30,7 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   const { url } = await server.listen();
   const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
-  const database = new Database(inOneRequest((await worker.getEnv()).DB));
+  const database = new Database((await worker.getEnv()).DB);
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
   await createApplication(new Homes([{ number: 1, place: null, database }]), {
     name: "Test",

@@ -1,6 +1,6 @@
 import { vi } from "vitest";
+import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/session.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
-import { type OpenedHomes, openHomes } from "../../../src/admin/session.ts";
 
 /** What a command printed, and its exit code. */
 export interface Printed {

@@ -1,5 +1,3 @@
-// Before all that a test file imports: Drizzle loads in a third of the time.
-import "../../../src/admin/platform/quick-loading.ts";
 import { afterAll, vi } from "vitest";
 
 /** Before each file: the files share a Node, but none finds what another one set in the environment. */

@@ -1,0 +1,204 @@
+import { type Command, Option } from "commander";
+import { eq } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { application, type SubscribableEvent, sealingKey } from "../../shared/schema.ts";
+import {
+  badgeNumber,
+  checkedWebhookUrl,
+  EVENTS_HELP,
+  eventList,
+  homeNumber,
+  lifetime,
+  NEW_BADGES_HELP,
+  newBadgesPerHour,
+  onOneLine,
+  seconds,
+  siteCode,
+  statusLifetime,
+} from "../command-line/arguments.ts";
+import { UserError } from "../command-line/errors.ts";
+import { bold, fieldLines } from "../command-line/output.ts";
+import { withSession } from "../command-line/session.ts";
+import { examples } from "../command-line/shell.ts";
+import { PRESET_FORMATS, type RangeOptions, wantedNumbers } from "../number-range/card-range.ts";
+import { explainTaken } from "../number-range/owners.ts";
+import {
+  claimNumbers,
+  confirmNumbers,
+  freeNumbers,
+  registerOwned,
+  selectRegistration,
+} from "../number-range/register.ts";
+import type { Homes } from "../platform/homes.ts";
+import { newestSealer } from "../sealing-key/newest.ts";
+import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
+import {
+  insertApplication,
+  insertSecret,
+  insertSigningKey,
+  type Material,
+  makeMaterial,
+  type NewApplication,
+  removeApplication,
+} from "./rows.ts";
+import { checkedStatusList } from "./status-list.ts";
+
+interface CreateOptions extends RangeOptions {
+  name: string;
+  home: number;
+  webhookUrl?: string;
+  events?: SubscribableEvent[];
+  requireSecret?: boolean;
+  reuseAfter?: number;
+  /** 0: none. */
+  signatureLifetime?: number;
+  statusList?: boolean;
+  statusLifetime?: number;
+  requireProof?: boolean;
+  bindUntil?: BindUntil;
+  newBadgesPerHour?: number;
+}
+
+/** Adds `application create`. */
+export function addCreateCommand(group: Command): void {
+  group
+    .command("create")
+    .summary("create an application and print its ID and secret")
+    .description(
+      "Creates an application and prints its ID and secret.\n\n" +
+        "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
+        "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.\n\n" +
+        "The application lives in its home for ever, and its ID says in which: app2_… in home 2. See home list.\n\n" +
+        "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
+        "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
+        "--last, or the next free block. The format chooses the range and is not kept.",
+    )
+    .requiredOption("--name <name>", "name for people", onOneLine)
+    .option("--home <n>", "the home in which it lives", homeNumber, 1)
+    .option("--webhook-url <url>", "where events are sent; https only (http://localhost:PORT locally)")
+    .option("--events <list>", EVENTS_HELP, eventList)
+    .option("--first <n>", "first badge number of the range", badgeNumber)
+    .option("--last <n>", "last badge number of the range", badgeNumber)
+    .addOption(new Option("--format <format>", "choose numbers that fit this card format").choices(PRESET_FORMATS))
+    .option("--facility <code>", "facility code, for h10301 and h10304", siteCode)
+    .option("--company <code>", "company code, for corporate1000", siteCode)
+    .option("--require-secret", "let only callers with the secret create invitations")
+    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests (0)", seconds)
+    .option("--signature-lifetime <seconds>", "how long signatures are valid (none: for ever)", lifetime)
+    .option(
+      "--status-list",
+      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
+    )
+    .option("--no-status-list", "publish no status lists (the default)")
+    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list (86400)", statusLifetime)
+    .option("--require-proof", REQUIRE_PROOF_HELP)
+    .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")
+    .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--new-badges-per-hour <n>", `${NEW_BADGES_HELP} (no limit)`, newBadgesPerHour)
+    .addHelpText(
+      "after",
+      examples(
+        "application create --name 'Head office'",
+        "application create --name Visitors --first 5000 --last 5999 --json",
+        "application create --name 'Paris office' --home 2",
+        "application create --name Gate --format h10301 --facility 123",
+        "application create --name App --webhook-url https://app.example.com/hooks",
+        "application create --name Gym --events badge:created,badge:revoked",
+      ),
+    )
+    .action(create);
+}
+
+async function create(this: Command, options: CreateOptions): Promise<void> {
+  const wanted: NewApplication = {
+    name: options.name,
+    home: options.home,
+    webhookUrl: checkedWebhookUrl(options.webhookUrl, this) ?? null,
+    events: options.events,
+    ...wantedNumbers(options),
+    requireSecret: options.requireSecret ?? false,
+    reuseAfterSeconds: options.reuseAfter ?? 0,
+    signatureLifetimeSeconds: options.signatureLifetime || null,
+    statusList: checkedStatusList(options.statusList, this),
+    statusLifetimeSeconds: options.statusLifetime,
+    requireProof: options.requireProof,
+    bindUntil: options.bindUntil?.bindUntil,
+    newBadgesPerHour: options.newBadgesPerHour ?? null,
+  };
+  await withSession(
+    this,
+    async ({ homes, output }) => {
+      const created = await createApplication(homes, wanted);
+      output.result(created, () => createdText(created));
+    },
+    { seals: true },
+  );
+}
+
+function createdText(created: CreatedApplication): string {
+  return `${bold(`Created application "${created.name}".`)}
+
+${fieldLines({
+  "Application ID": created.applicationId,
+  "Application secret": created.applicationSecret,
+  "Badge numbers": `${created.firstNumber} to ${created.lastNumber}`,
+  "Webhook URL": created.webhookUrl ?? "none",
+})}
+
+Keep the secret now: it is not shown again.`;
+}
+
+/** What `application create --json` prints, key by key (contract section 10). */
+export interface CreatedApplication {
+  applicationId: ApplicationId;
+  applicationSecret: string;
+  name: string;
+  firstNumber: number;
+  lastNumber: number;
+  webhookUrl: string | null;
+}
+
+/**
+ * Creates an application with its first secret, signing key and device key: first its numbers are registered in home 1,
+ * then all its rows are inserted in its home, in one transaction. The application's row is inserted only if its numbers are
+ * free there too, and the other rows only if the application's is there: all of it or nothing.
+ *
+ * A crash in between leaves a registration that nobody uses; `home check` clears it a day later. At the end the register is
+ * read again, since home 1 may have been restored meanwhile.
+ *
+ * @throws UserError when the range is not free, or there is no such home
+ */
+export async function createApplication(homes: Homes, wanted: NewApplication): Promise<CreatedApplication> {
+  const { database } = homes.numbered(wanted.home ?? 1);
+  const material = await makeMaterial(await newestSealer(database), wanted);
+  const { applicationId } = material;
+  // One home alone decides everything in one transaction.
+  const isAlone = homes.others.length === 0;
+  const numbers = isAlone ? freeNumbers(wanted, applicationId) : await claimNumbers(homes, applicationId, wanted);
+  const [, , , [created]] = await database.run((orm) =>
+    orm.batch([
+      insertApplication(orm, wanted, material, numbers),
+      insertSecret(orm, material),
+      insertSigningKey(orm, material),
+      orm.select().from(application).where(eq(application.id, applicationId)),
+      ...(isAlone ? [registerOwned(orm, applicationId)] : []),
+    ]),
+  );
+  if (created === undefined) throw await explainRefusal(homes, wanted, material);
+  // In home 1 the insertion reads the register itself.
+  if (database !== homes.first.database)
+    await confirmNumbers(homes, created, () => removeApplication(database, applicationId));
+  const { name, firstNumber, lastNumber, webhookUrl } = created;
+  return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
+}
+
+/** Why nothing was inserted. It is read after the fact, so the reason may be gone by now. */
+async function explainRefusal(homes: Homes, wanted: NewApplication, { applicationId, sealingVersion }: Material) {
+  const keys = await homes
+    .of(applicationId)
+    .run((orm) => orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)));
+  if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");
+  const [registration] = await homes.first.database.run((orm) => selectRegistration(orm, applicationId));
+  if (registration === undefined) return explainTaken(homes, wanted, applicationId);
+  return new UserError("The numbers were taken meanwhile: run the command again.");
+}

@@ -1,0 +1,109 @@
+import { eq } from "drizzle-orm";
+import type { CardFormat } from "../../shared/card-formats.ts";
+import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
+import { application } from "../../shared/schema.ts";
+import { UserError } from "../command-line/errors.ts";
+import { bold, fieldLines, isoTime } from "../command-line/output.ts";
+import { ADMIN } from "../command-line/shell.ts";
+import { formatsOfRange } from "../number-range/card-range.ts";
+import type { Database, Orm } from "../platform/database.ts";
+
+/** An application as the commands print it, without its sealed values. */
+export interface ShownApplication {
+  applicationId: ApplicationId;
+  name: string;
+  firstNumber: number;
+  lastNumber: number;
+  /** The card formats that the whole range fits under one facility or company code (contract section 20). */
+  cardFormats: CardFormat[];
+  webhookUrl: string | null;
+  /** Names of the events that it subscribes to (contract section 18). */
+  events: string[];
+  /** When its deliveries were put on hold; null when they are not. */
+  webhookHeldAt: string | null;
+  requireSecret: boolean;
+  reuseAfterSeconds: number;
+  signatureLifetimeSeconds: number | null;
+  statusList: boolean;
+  statusLifetimeSeconds: number;
+  requireProof: boolean;
+  /** Until when the first proof binds an unbound badge; null: never. */
+  bindUntil: string | null;
+  /** Null: no limit. */
+  newBadgesPerHour: number | null;
+  createdAt: string | null;
+  disabledAt: string | null;
+}
+
+export type ApplicationRow = typeof application.$inferSelect;
+
+export function shownApplication(row: ApplicationRow): ShownApplication {
+  const { id, name, firstNumber, lastNumber, webhookUrl, requireSecret, reuseAfterSeconds } = row;
+  return {
+    applicationId: id,
+    name,
+    firstNumber,
+    lastNumber,
+    cardFormats: formatsOfRange({ first: firstNumber, last: lastNumber }),
+    webhookUrl,
+    events: row.events.split(","),
+    webhookHeldAt: isoTime(row.webhookHeldAt),
+    requireSecret,
+    reuseAfterSeconds,
+    signatureLifetimeSeconds: row.signatureLifetimeSeconds,
+    statusList: row.statusList,
+    statusLifetimeSeconds: row.statusLifetimeSeconds,
+    requireProof: row.requireProof,
+    bindUntil: isoTime(row.bindUntil),
+    newBadgesPerHour: row.newBadgesPerHour,
+    createdAt: isoTime(row.createdAt),
+    disabledAt: isoTime(row.disabledAt),
+  };
+}
+
+export const shownState = ({ disabledAt }: ShownApplication): string => (disabledAt === null ? "enabled" : "disabled");
+
+export function applicationText(application: ShownApplication): string {
+  const { firstNumber, lastNumber, webhookUrl, webhookHeldAt, signatureLifetimeSeconds } = application;
+  return `${bold(application.name)}
+
+${fieldLines({
+  "Application ID": application.applicationId,
+  State: shownState(application),
+  "Badge numbers": `${firstNumber} to ${lastNumber}`,
+  "Card formats": application.cardFormats.join(", ") || "none holds them all",
+  "Webhook URL": webhookUrl ?? "none",
+  Events: application.events.join(", "),
+  Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
+  "Invitations need the secret": application.requireSecret ? "yes" : "no",
+  "Numbers rest for": `${application.reuseAfterSeconds} s`,
+  "Signatures are valid for": signatureLifetimeSeconds === null ? "no limit" : `${signatureLifetimeSeconds} s`,
+  "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
+  "Device calls need a proof": application.requireProof ? "yes" : "no",
+  "First proofs bind badges until": application.bindUntil ?? undefined,
+  "New badges an hour": application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
+  Created: application.createdAt ?? undefined,
+  Disabled: application.disabledAt ?? undefined,
+})}`;
+}
+
+export const unknownApplication = (id: string): UserError =>
+  new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
+
+/** Parses an argument. @throws UserError when it does not have the form of an application ID */
+export function applicationIdArgument(text: string): ApplicationId {
+  const id = parseApplicationId(text);
+  if (id !== undefined) return id;
+  throw new UserError(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);
+}
+
+export function selectApplication(orm: Orm, id: ApplicationId) {
+  return orm.select().from(application).where(eq(application.id, id));
+}
+
+/** @throws UserError when there is no such application */
+export async function findApplication(database: Database, id: ApplicationId): Promise<ApplicationRow> {
+  const [row] = await database.run((orm) => selectApplication(orm, id));
+  if (row === undefined) throw unknownApplication(id);
+  return row;
+}

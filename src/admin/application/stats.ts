@@ -1,0 +1,78 @@
+import type { Command } from "commander";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
+import { countStatistics, type Statistics } from "../../shared/statistics.ts";
+import { openBadgeStore } from "../badge/store.ts";
+import { barLines, bold } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { examples } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import { applicationIdArgument, findApplication } from "./record.ts";
+
+/** Adds `stats`. */
+export function addStatsCommand(program: Command): void {
+  program
+    .command("stats")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("count an application's badges, invitations and deliveries")
+    .description(
+      "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
+        "SDK's version, its invitations by state, and its deliveries by outcome. --json prints what GET /v1/stats " +
+        "responds, which also has the badges issued on each of the last 90 days.",
+    )
+    .addHelpText("after", examples("stats app_…", "stats app_… --json"))
+    .action(
+      inSession(async ({ homes, output }, id: ApplicationId) => {
+        const database = homes.of(id);
+        const statistics = await readStatistics(database, id);
+        output.result(statistics, () => statisticsText(statistics));
+      }),
+    );
+}
+
+/** Counts the badges, invitations and events of an application, by the clock of D1. */
+export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
+  const { id, ...application } = await findApplication(database, applicationId);
+  const { now } = await openBadgeStore(database);
+  return countStatistics(database, { applicationId: id, ...application }, now());
+}
+
+const TITLES: Readonly<Record<MetadataField, string>> = {
+  deviceModel: "Badges by device model",
+  os: "Badges by operating system",
+  osVersion: "Badges by version of the operating system",
+  sdkVersion: "Badges by version of the SDK",
+};
+
+function statisticsText({ name, applicationId, numbers, badges, ...statistics }: Statistics): string {
+  const fields = METADATA_FIELDS.map((field) => {
+    const { values, others } = badges[field];
+    const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not sent)", count }));
+    return section(TITLES[field], others > 0 ? [...counts, { label: "(others)", count: others }] : counts);
+  });
+  const { usedPercent, ...counts } = numbers;
+  return [
+    `${bold(name)}  ${applicationId}`,
+    section(
+      `Badge numbers: ${usedPercent} % of the range is used`,
+      Object.entries(counts).map(([label, count]) => ({ label: label === "size" ? "in the range" : label, count })),
+    ),
+    section("Badges by state", byLabel(statistics.badgesByState)),
+    ...fields,
+    section("Invitations", byLabel(statistics.invitations)),
+    section(
+      "Deliveries by state and last outcome",
+      statistics.deliveries.map(({ state, outcome, events }) => ({
+        label: outcome === null ? state : `${state}, ${outcome}`,
+        count: events,
+      })),
+    ),
+  ].join("\n\n");
+}
+
+const byLabel = (counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts).map(([label, count]) => ({ label, count }));
+
+function section(title: string, counts: { label: string; count: number }[]): string {
+  return `${bold(title)}\n${counts.length === 0 ? "  none" : barLines(counts)}`;
+}

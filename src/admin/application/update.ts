@@ -1,0 +1,261 @@
+import type { Command } from "commander";
+import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { application, type SubscribableEvent } from "../../shared/schema.ts";
+import {
+  badgeNumber,
+  checkedWebhookUrl,
+  EVENTS_HELP,
+  eventList,
+  lifetime,
+  NEW_BADGES_HELP,
+  newBadgesPerHour,
+  onOneLine,
+  seconds,
+  statusLifetime,
+} from "../command-line/arguments.ts";
+import { UserError } from "../command-line/errors.ts";
+import { withSession } from "../command-line/session.ts";
+import { ADMIN, examples } from "../command-line/shell.ts";
+import { explainTaken } from "../number-range/owners.ts";
+import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
+import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/register.ts";
+import type { Database } from "../platform/database.ts";
+import type { Homes } from "../platform/homes.ts";
+import { makeDue } from "../webhook/event.ts";
+import {
+  BIND_UNTIL_HELP,
+  type BindUntil,
+  bindUntil,
+  countUnboundBadges,
+  REQUIRE_PROOF_HELP,
+  requiredProofText,
+} from "./proof-options.ts";
+import {
+  type ApplicationRow,
+  applicationIdArgument,
+  applicationText,
+  findApplication,
+  type ShownApplication,
+  selectApplication,
+  shownApplication,
+  unknownApplication,
+} from "./record.ts";
+import { checkedStatusList } from "./status-list.ts";
+
+interface UpdateOptions {
+  name?: string;
+  /** False for `--no-webhook-url`. */
+  webhookUrl?: string | false;
+  events?: SubscribableEvent[];
+  first?: number;
+  last?: number;
+  requireSecret?: boolean;
+  reuseAfter?: number;
+  /** 0: none. */
+  signatureLifetime?: number;
+  statusList?: boolean;
+  statusLifetime?: number;
+  requireProof?: boolean;
+  bindUntil?: BindUntil;
+  /** False for `--no-new-badges-per-hour`. */
+  newBadgesPerHour?: number | false;
+}
+
+/** Adds `application update`. */
+export function addUpdateCommand(group: Command): void {
+  group
+    .command("update")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("change an application")
+    .description(
+      "Changes an application. Options that are not given leave their values as they are.\n\n" +
+        "A number range can only grow, and only at its end; also beyond the card format that it was chosen for, so look at " +
+        "the card formats that are printed. Setting the webhook URL, even to its present value, sends " +
+        "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
+        "then on.",
+    )
+    .option("--name <name>", "name for people", onOneLine)
+    .option("--webhook-url <url>", 'where events are sent; "" for nowhere')
+    .option("--no-webhook-url", "stop sending events")
+    .option("--events <list>", EVENTS_HELP, eventList)
+    .option("--first <n>", "accepted only if it stays the same", badgeNumber)
+    .option("--last <n>", "new last badge number of the range", badgeNumber)
+    .option("--require-secret", "let only callers with the secret create invitations")
+    .option("--no-require-secret", "let devices create invitations too")
+    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests", seconds)
+    .option("--signature-lifetime <seconds>", "how long signatures are valid; none or 0: for ever", lifetime)
+    .option(
+      "--status-list",
+      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
+    )
+    .option("--no-status-list", "publish no status lists; doors then refuse badges whose signatures name one")
+    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list", statusLifetime)
+    .option("--require-proof", REQUIRE_PROOF_HELP)
+    .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
+    .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--new-badges-per-hour <n>", NEW_BADGES_HELP, newBadgesPerHour)
+    .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers")
+    .addHelpText(
+      "after",
+      examples(
+        "application update app_… --last 1029999999",
+        "application update app_… --webhook-url https://app.example.com/hooks",
+        "application update app_… --no-webhook-url --require-secret",
+        "application update app_… --events badge:created,badge:revoked",
+        "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
+      ),
+    )
+    .action(update);
+}
+
+async function update(this: Command, id: ApplicationId, options: UpdateOptions): Promise<void> {
+  const changes: ApplicationChanges = {
+    name: options.name,
+    firstNumber: options.first,
+    lastNumber: options.last,
+    webhookUrl: checkedWebhookUrl(options.webhookUrl, this),
+    events: options.events?.join(),
+    requireSecret: options.requireSecret,
+    reuseAfterSeconds: options.reuseAfter,
+    signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
+    statusList: checkedStatusList(options.statusList, this),
+    statusLifetimeSeconds: options.statusLifetime,
+    requireProof: options.requireProof,
+    bindUntil: options.bindUntil?.bindUntil,
+    newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
+  };
+  await withSession(this, async ({ homes, output }) => {
+    const application = await updateApplication(homes, id, changes);
+    if (!changes.requireProof) return output.result(application, () => applicationText(application));
+    const unboundBadges = await countUnboundBadges(homes.of(id), id);
+    output.result({ ...application, unboundBadges }, () =>
+      [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
+    );
+  });
+}
+
+/** What to change; undefined leaves a value as it is. */
+export interface ApplicationChanges {
+  name?: string | undefined;
+  /** Must be the present one: a range only grows at its end. */
+  firstNumber?: number | undefined;
+  lastNumber?: number | undefined;
+  /** Null stops events. A URL, even the present one, releases held deliveries. */
+  webhookUrl?: string | null | undefined;
+  /** Names of `SUBSCRIBABLE_EVENTS`, separated by commas. */
+  events?: string | undefined;
+  requireSecret?: boolean | undefined;
+  reuseAfterSeconds?: number | undefined;
+  signatureLifetimeSeconds?: number | null | undefined;
+  statusList?: boolean | undefined;
+  statusLifetimeSeconds?: number | undefined;
+  requireProof?: boolean | undefined;
+  /** Milliseconds; null: first proofs bind no badge. */
+  bindUntil?: number | null | undefined;
+  /** Null: no limit. */
+  newBadgesPerHour?: number | null | undefined;
+}
+
+/**
+ * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing. More numbers are
+ * registered in home 1 first. A crash in between leaves them registered for the application; the same command takes them.
+ *
+ * @throws UserError when nothing is to change, or the range cannot become what was asked for
+ */
+export async function updateApplication(
+  homes: Homes,
+  id: ApplicationId,
+  changes: ApplicationChanges,
+): Promise<ShownApplication> {
+  const database = homes.of(id);
+  // One home alone decides everything in one transaction.
+  const isAlone = homes.others.length === 0;
+  if (Object.values(changes).every((value) => value === undefined)) {
+    throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
+  }
+  const claimed =
+    isAlone || changes.lastNumber === undefined ? undefined : await claimLast(homes, id, changes.lastNumber, changes);
+  const taken = isAlone ? REGISTERED : OF_APPLICATIONS;
+  const [updated, , [row]] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .update(application)
+        .set(newValues(changes))
+        .where(and(eq(application.id, id), rangeCondition(id, changes, taken))),
+      makeDue(orm, id, "held", isReleased(id, changes)),
+      selectApplication(orm, id),
+      ...(isAlone ? [registerOwned(orm, id)] : []),
+    ]),
+  );
+  if (row === undefined) throw unknownApplication(id);
+  if (updated.meta.changes === 0) {
+    assertGrows(row, changes);
+    const range = { first: row.firstNumber, last: changes.lastNumber ?? row.lastNumber };
+    throw await explainTaken(homes, { range }, id);
+  }
+  if (claimed !== undefined) await confirmNumbers(homes, row, () => shrink(database, row, claimed.before));
+  return shownApplication(row);
+}
+
+/**
+ * Registers the numbers up to `last`.
+ *
+ * @returns the last number before
+ * @throws UserError when the range cannot become what was asked for
+ */
+async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: ApplicationChanges) {
+  const row = await findApplication(homes.of(id), id);
+  assertGrows(row, changes);
+  await claimGrowth(homes, id, { first: row.firstNumber, last });
+  return { before: row.lastNumber };
+}
+
+/** Gives back numbers that a range has just got, unless it has grown further or one of them is in use. */
+const shrink = (database: Database, { id, lastNumber }: ApplicationRow, before: number) =>
+  database.run((orm) => {
+    const isUsed = sql`EXISTS (SELECT 1 FROM badge WHERE number > ${before} AND number <= ${lastNumber})`;
+    return orm
+      .update(application)
+      .set({ lastNumber: before })
+      .where(and(eq(application.id, id), eq(application.lastNumber, lastNumber), sql`NOT ${isUsed}`));
+  });
+
+function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: ApplicationChanges) {
+  const released = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
+  // --first alone changes nothing, but an UPDATE must set something: the ID, to itself.
+  return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
+}
+
+function rangeCondition(
+  id: ApplicationId,
+  { firstNumber, lastNumber }: ApplicationChanges,
+  taken: Taken,
+): SQL | undefined {
+  const sameFirst = firstNumber === undefined ? undefined : eq(application.firstNumber, firstNumber);
+  if (lastNumber === undefined) return sameFirst;
+  const first = sql`${application.firstNumber}`;
+  const grows = sql`${application.lastNumber} <= ${lastNumber}`;
+  return and(sameFirst, grows, sql`NOT ${overlapsAnother(taken, first, sql`${lastNumber}`, id)}`);
+}
+
+/** Whether the update that precedes this in the batch has set the URL. */
+function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: ApplicationChanges): SQL {
+  if (webhookUrl === undefined || webhookUrl === null) return sql`false`;
+  const isSet = and(
+    eq(application.id, id),
+    eq(application.webhookUrl, webhookUrl),
+    gte(application.lastNumber, lastNumber ?? 0),
+  );
+  return sql`EXISTS (SELECT 1 FROM ${application} WHERE ${isSet} AND ${application.webhookHeldAt} IS NULL)`;
+}
+
+/** @throws UserError unless the range stays where it starts, and ends no lower */
+function assertGrows({ firstNumber, lastNumber }: ApplicationRow, changes: ApplicationChanges): void {
+  if (changes.firstNumber !== undefined && changes.firstNumber !== firstNumber) {
+    throw new UserError(`The range starts at ${firstNumber} and stays there: leave out --first.`);
+  }
+  if (changes.lastNumber !== undefined && changes.lastNumber < lastNumber) {
+    throw new UserError(`The range ends at ${lastNumber} and can only grow: give a larger --last.`);
+  }
+}

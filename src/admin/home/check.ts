@@ -1,0 +1,103 @@
+import { sql } from "drizzle-orm";
+import { homeOf } from "../../shared/homes.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { isoTime } from "../command-line/output.ts";
+import { listOwnedRanges, listRegistrations, type OwnedRange, registerMissing } from "../number-range/owners.ts";
+import type { Homes } from "../platform/homes.ts";
+
+/** What `home check` found and did, as `--json` prints it. */
+export interface CheckedHomes {
+  homes: number;
+  applications: number;
+  /** Numbers of applications that the register lacked. */
+  registered: ShownRange[];
+  /** Registrations that were cleared: their numbers are free. */
+  cleared: ShownRange[];
+  /** Registrations that stay although their application has fewer numbers or does not exist, and why. */
+  kept: (ShownRange & { registeredAt: string | null; reason: KeptReason })[];
+  /** Pairs of applications that have numbers in common. */
+  overlaps: [ApplicationId, ApplicationId][];
+}
+
+/**
+ * `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. `growing`: an
+ * `application update` that adds numbers did not finish.
+ */
+type KeptReason = "recent" | "home-not-bound" | "growing";
+
+export interface ShownRange {
+  applicationId: ApplicationId;
+  firstNumber: number;
+  lastNumber: number;
+}
+
+/**
+ * Brings the register of number ranges into line with the homes (contract section 17): registers what it lacks, and clears what was
+ * registered over a day ago for an application that its home does not have.
+ */
+export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
+  const registered = await registerMissing(homes);
+  const before = await listRegistrations(homes);
+  // Read after the register: whatever was created in between has a registration that is too young to be cleared.
+  const owned = await listOwnedRanges(homes);
+  const existing = new Map(owned.map((range) => [range.id, range]));
+  const bound = new Set(homes.all.map(({ number }) => number));
+  const isBound = (id: ApplicationId): boolean => bound.has(homeOf(id));
+  const reasonOf = (id: ApplicationId): KeptReason => {
+    if (existing.has(id)) return "growing";
+    return isBound(id) ? "recent" : "home-not-bound";
+  };
+  const unused = before.filter(({ applicationId: id }) => !existing.has(id));
+  await clear(
+    homes,
+    unused.filter(({ applicationId: id }) => isBound(id)),
+  );
+  const after = new Set((await listRegistrations(homes)).map(({ applicationId }) => applicationId));
+  const growing = before.filter(({ applicationId: id, firstNumber, lastNumber }) => {
+    const range = existing.get(id);
+    return range !== undefined && (firstNumber < range.firstNumber || lastNumber > range.lastNumber);
+  });
+  const kept = [...unused.filter(({ applicationId }) => after.has(applicationId)), ...growing];
+  return {
+    homes: homes.all.length,
+    applications: owned.length,
+    registered: registered.map(({ id, ...numbers }) => ({ applicationId: id, ...numbers })),
+    cleared: unused
+      .filter(({ applicationId }) => !after.has(applicationId))
+      .map(({ registeredAt: _, ...range }) => range),
+    kept: kept.map(({ registeredAt, ...range }) => ({
+      ...range,
+      registeredAt: isoTime(registeredAt),
+      reason: reasonOf(range.applicationId),
+    })),
+    overlaps: findOverlaps(owned),
+  };
+}
+
+const CHUNK_ROWS = 1000;
+
+/** Clears registrations that are old enough by D1's clock and have not changed since they were read. */
+async function clear(homes: Homes, unused: Awaited<ReturnType<typeof listRegistrations>>): Promise<void> {
+  for (let start = 0; start < unused.length; start += CHUNK_ROWS) {
+    const rows = JSON.stringify(unused.slice(start, start + CHUNK_ROWS));
+    await homes.first.database.run((orm) =>
+      orm.run(sql`
+        DELETE FROM number_range
+        WHERE registered_at <= (unixepoch() - ${sql.raw(String(UNUSED_REGISTRATION_HOURS))} * 3600) * 1000
+          AND (application_id, registered_at) IN
+            (SELECT value ->> 'applicationId', value ->> 'registeredAt' FROM json_each(${rows}))`),
+    );
+  }
+}
+
+/** Each application whose range overlaps one that starts lower, paired with that one. */
+function findOverlaps(owned: readonly OwnedRange[]): [ApplicationId, ApplicationId][] {
+  const overlaps: [ApplicationId, ApplicationId][] = [];
+  let furthest: OwnedRange | undefined;
+  for (const range of owned.toSorted((one, other) => one.firstNumber - other.firstNumber)) {
+    if (furthest !== undefined && range.firstNumber <= furthest.lastNumber) overlaps.push([furthest.id, range.id]);
+    if (furthest === undefined || range.lastNumber > furthest.lastNumber) furthest = range;
+  }
+  return overlaps;
+}

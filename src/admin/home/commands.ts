@@ -1,0 +1,130 @@
+import type { Command } from "commander";
+import * as z from "zod";
+import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { lastPosition } from "../../shared/storage/high-water.ts";
+import { UserError } from "../command-line/errors.ts";
+import { counted, shownNumber, tableLines } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { examples } from "../command-line/shell.ts";
+import type { Home, Homes } from "../platform/homes.ts";
+import { type CheckedHomes, checkHomes, type ShownRange } from "./check.ts";
+
+/** Adds `home …`. */
+export function addHomeCommands(program: Command): void {
+  const group = program
+    .command("home")
+    .summary("list the homes, and check the register of their numbers")
+    .description(
+      "A home is one D1 database with the allocator objects of its applications. An application lives in one home for " +
+        "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
+    );
+  addList(group);
+  addCheck(group);
+}
+
+function addList(group: Command): void {
+  group
+    .command("list")
+    .summary("list the homes and how full they are")
+    .description(
+      "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
+        "the bytes of the database, and their share of the 10 GB that D1 holds.",
+    )
+    .addHelpText("after", examples("home list", "home list --env production --json"))
+    .action(
+      inSession(async ({ homes, output }) => {
+        const listed = await listHomes(homes);
+        output.result(listed, () => homeTable(listed));
+      }),
+    );
+}
+
+/** A home as `home list --json` prints it. */
+export interface ShownHome {
+  home: number;
+  /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
+  place: string | null;
+  applications: number;
+  /** Badges issued so far, those that have ended included. */
+  badges: number;
+  /** Size of the database. */
+  bytes: number;
+  /** Part of the bytes that D1 holds, from 0 to 1. */
+  share: number;
+}
+
+/** The last position of each application: an index look-up for each, where counting would read every badge. */
+const COUNTS = `
+  SELECT count(*) AS applications, coalesce(sum(${lastPosition("application.id")}), 0) AS badges FROM application`;
+
+const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);
+
+export const listHomes = (homes: Homes): Promise<ShownHome[]> => homes.everywhere(measureHome);
+
+async function measureHome({ number, place, database }: Home): Promise<ShownHome> {
+  const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());
+  const [{ applications, badges }] = countRows.parse(results);
+  const bytes = meta.size_after;
+  return { home: number, place, applications, badges, bytes, share: bytes / MAX_DATABASE_BYTES };
+}
+
+function homeTable(homes: readonly ShownHome[]): string {
+  const rows = homes.map(({ home, place, applications, badges, bytes, share }) => [
+    home,
+    place ?? "-",
+    shownNumber(applications),
+    shownNumber(badges),
+    shownNumber(bytes),
+    `${(share * 100).toFixed(1)} %`,
+  ]);
+  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB"], rows, "");
+}
+
+function addCheck(group: Command): void {
+  group
+    .command("check")
+    .summary("check the register of number ranges against the homes")
+    .description(
+      "Home 1 has the register of number ranges, which keeps the numbers of all homes apart. This registers the numbers of " +
+        "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
+        `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
+        "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
+        "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
+        "applications have numbers in common.",
+    )
+    .addHelpText("after", examples("home check", "home check --env production --json"))
+    .action(
+      inSession(async ({ homes, output }) => {
+        const checked = await checkHomes(homes);
+        output.result(checked, () => checkedText(checked));
+        const [overlap] = checked.overlaps;
+        if (overlap !== undefined) {
+          throw new UserError(
+            `${counted(checked.overlaps.length, "pair")} of applications have numbers in common, the first ${overlap.join(" and ")}: disable one of each.`,
+          );
+        }
+      }),
+    );
+}
+
+function checkedText({ homes, applications, registered, cleared, kept, overlaps }: CheckedHomes): string {
+  const reasons = {
+    recent: `kept: registered less than ${UNUSED_REGISTRATION_HOURS} hours ago`,
+    "home-not-bound": "kept: wrangler.toml does not bind its home",
+    growing: "kept: more than the application has; repeat application update --last",
+  } as const;
+  const rows = [
+    ...registered.map((range) => [...cells(range), "registered: the register lacked it"]),
+    ...cleared.map((range) => [...cells(range), "cleared: there is no such application"]),
+    ...kept.map((range) => [...cells(range), reasons[range.reason]]),
+    ...overlaps.map(([one, other]) => [other, "", `overlaps ${one}`]),
+  ];
+  const found = `${counted(homes, "home")}, ${counted(applications, "application")}.`;
+  if (rows.length === 0) return `${found} The register of number ranges is right.`;
+  return `${found}\n\n${tableLines(["APPLICATION", "NUMBERS", ""], rows, "")}`;
+}
+
+const cells = ({ applicationId, firstNumber, lastNumber }: ShownRange): string[] => [
+  applicationId,
+  `${firstNumber}-${lastNumber}`,
+];

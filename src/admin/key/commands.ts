@@ -1,0 +1,187 @@
+import type { Command } from "commander";
+import { and, asc, between, count, eq, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
+import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
+import { application, badge, sealingKey, signingKey } from "../../shared/schema.ts";
+import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { UserError } from "../command-line/errors.ts";
+import { isoTime, shownNumber, shownTime, tableLines } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { examples } from "../command-line/shell.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { newestSealer } from "../sealing-key/newest.ts";
+
+/** Adds `key …`. */
+export function addKeyCommands(program: Command): void {
+  const group = program
+    .command("key")
+    .summary("list and rotate the keys that sign badges")
+    .description("Lists and rotates the keys that sign badges.");
+  addRotate(group);
+  addList(group);
+}
+
+function addRotate(group: Command): void {
+  group
+    .command("rotate")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("give new badges a new signing key")
+    .description(
+      "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
+        "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
+        "public key that was published stays valid.",
+    )
+    .option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet")
+    .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
+    .action(
+      inSession(
+        async ({ homes, output }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
+          const rotated = await rotateSigningKey(homes.of(id), id, { isUrgent });
+          output.result(rotated, () => rotationText(rotated, isUrgent));
+        },
+        { seals: true },
+      ),
+    );
+}
+
+export interface RotatedSigningKey {
+  applicationId: ApplicationId;
+  keyId: string;
+  /** When new badges start to get the key; ISO 8601, UTC. */
+  signsFrom: string | null;
+}
+
+/**
+ * Publishes a new signing key of an application. New badges get it once every cached key set has it (contract section
+ * 10); existing badges keep the key that they were issued with.
+ *
+ * @param isUrgent give it to new badges as soon as every isolate knows it, even if doors may not
+ */
+export async function rotateSigningKey(
+  database: Database,
+  applicationId: ApplicationId,
+  { isUrgent }: { isUrgent: boolean },
+): Promise<RotatedSigningKey> {
+  await findApplication(database, applicationId);
+  const key = await makeSigningKey(await newestSealer(database), applicationId);
+  const [, inserted] = await database.run((orm) =>
+    orm.batch([
+      insertSigningKey(orm, applicationId, key, isUrgent ? URGENT_KEY_DELAY_SECONDS : NEW_KEY_DELAY_SECONDS),
+      orm.select({ signsFrom: signingKey.signsFrom }).from(signingKey).where(isKey(applicationId, key.kid)),
+    ]),
+  );
+  const [row] = inserted;
+  if (!row) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
+  return { applicationId, keyId: key.kid, signsFrom: isoTime(row.signsFrom) };
+}
+
+const isKey = (applicationId: ApplicationId, kid: string) =>
+  and(eq(signingKey.applicationId, applicationId), eq(signingKey.kid, kid));
+
+/**
+ * Inserts a key unless it is there, so that a repeat after a lost response adds no second one. Times are D1's: the
+ * platform sets its clock like the Worker's, while this computer's may be wrong by hours.
+ */
+function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
+  return orm.insert(signingKey).select(sql`
+    SELECT NULL, id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, unixepoch() * 1000,
+      (unixepoch() + ${delaySeconds}) * 1000
+    FROM ${application} WHERE id = ${applicationId}
+      AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})
+      AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`);
+}
+
+/** What `key rotate` prints. */
+export function rotationText({ applicationId, keyId, signsFrom }: RotatedSigningKey, isUrgent: boolean): string {
+  const doors = isUrgent
+    ? "Doors whose copy of the key set is older refuse those signatures until they fetch it again, at most 5 minutes."
+    : "By then every cached copy of the key set has it.";
+  return [
+    `Published key ${keyId} of ${applicationId}.`,
+    `New badges are signed with it from ${secondOf(signsFrom)} on. ${doors}`,
+  ].join("\n");
+}
+
+function addList(group: Command): void {
+  group
+    .command("list")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("list an application's signing keys")
+    .description(
+      "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
+        "how many badges use it, without those that were revoked or replaced. Times are UTC.",
+    )
+    .addHelpText("after", examples("key list app_…"))
+    .action(
+      inSession(async ({ homes, output }, id: ApplicationId) => {
+        const database = homes.of(id);
+        const keys = await listSigningKeys(database, id);
+        output.result(keys, () => signingKeyTable(keys));
+      }),
+    );
+}
+
+/** A signing key as the commands print it. */
+export interface ShownSigningKey {
+  keyId: string;
+  /** Whether new badges get this key now. */
+  current: boolean;
+  /** Badges that are signed with it; those that were revoked or replaced never sign again and are not counted. */
+  badges: number;
+  createdAt: string | null;
+  /** When new badges started or will start to get it; null when a later key overtook it before that time. */
+  signsFrom: string | null;
+}
+
+/** The signing keys of an application, newest first. */
+export async function listSigningKeys(database: Database, applicationId: ApplicationId): Promise<ShownSigningKey[]> {
+  const { firstNumber, lastNumber } = await findApplication(database, applicationId);
+  const [rows, uses] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .select({ ...getTableColumns(signingKey), now: sql<number>`unixepoch() * 1000` })
+        .from(signingKey)
+        .where(eq(signingKey.applicationId, applicationId))
+        .orderBy(asc(signingKey.id)),
+      orm
+        .select({ id: badge.signingKeyId, badges: count() })
+        .from(badge)
+        .where(and(between(badge.number, firstNumber, lastNumber), isNotNull(badge.position), isNotOver))
+        .groupBy(badge.signingKeyId),
+    ]),
+  );
+  const [first, ...later] = rows;
+  if (!first) return [];
+  const current = currentSigningKey([first, ...later], first.now);
+  const badges = new Map(uses.map((use) => [use.id, use.badges]));
+  const shown = rows.map((row, index) => ({
+    keyId: row.kid,
+    current: row === current,
+    badges: badges.get(row.id) ?? 0,
+    createdAt: isoTime(row.createdAt),
+    signsFrom: isOvertaken(row, rows.slice(index + 1)) ? null : isoTime(row.signsFrom),
+  }));
+  return shown.reverse();
+}
+
+/** Whether new badges never got this key and never will: one that was made later took effect no later. */
+const isOvertaken = ({ signsFrom }: { signsFrom: number }, later: readonly { signsFrom: number }[]): boolean =>
+  later.some((key) => key.signsFrom <= signsFrom);
+
+/** A table of signing keys, 80 columns wide. */
+export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
+  const currentIndex = keys.findIndex(({ current }) => current);
+  const rows = keys.map(({ keyId, current, badges, signsFrom }, index) => [
+    keyId,
+    secondOf(signsFrom),
+    current ? "now" : signsFrom !== null && index < currentIndex ? "next" : "",
+    shownNumber(badges),
+  ]);
+  return tableLines(["KEY ID", "SIGNS FROM", "USE", "BADGES"], rows, "There are no signing keys.");
+}
+
+/** Revoked and replaced badges never sign again. */
+const isNotOver = inArray(badge.state, ["active", "suspended"]);
+
+const secondOf = (time: string | null): string => shownTime(time === null ? null : Date.parse(time));

@@ -1,0 +1,116 @@
+import { eq, sql } from "drizzle-orm";
+import * as z from "zod";
+import { homeOf } from "../../shared/homes.ts";
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import type { NumberRange } from "../../shared/number-range.ts";
+import { application, numberRange } from "../../shared/schema.ts";
+import { UserError } from "../command-line/errors.ts";
+import { ADMIN } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import type { Homes } from "../platform/homes.ts";
+import type { WantedNumbers } from "./card-range.ts";
+import {
+  OF_APPLICATIONS,
+  type OwnedNumbers,
+  overlapLine,
+  REGISTERED,
+  rangeOf,
+  shownRange,
+  type Taken,
+} from "./range.ts";
+
+/** The numbers of an application, or those registered for one. */
+export interface OwnedRange extends OwnedNumbers {
+  id: ApplicationId;
+}
+
+const ownedRanges = z.array(z.object({ id: applicationId, firstNumber: z.number(), lastNumber: z.number() }));
+
+/** Of the ranges that are taken, one that overlaps. @param except application whose own range is left out */
+export async function findOverlapping(
+  database: Database,
+  taken: Taken,
+  { first, last }: NumberRange,
+  except: ApplicationId | "" = "",
+): Promise<OwnedRange | undefined> {
+  const rows = await database.run((orm) =>
+    orm.all(sql`SELECT id, first_number AS firstNumber, last_number AS lastNumber FROM (${taken})
+      WHERE first_number <= ${last} AND last_number >= ${first} AND id <> ${except}
+      ORDER BY first_number DESC LIMIT 1`),
+  );
+  return ownedRanges.parse(rows)[0];
+}
+
+/** The application of a home whose range has a number. */
+export const ownerOfNumber = (database: Database, number: number): Promise<OwnedRange | undefined> =>
+  findOverlapping(database, OF_APPLICATIONS, { first: number, last: number });
+
+/** The database of the home whose applications have a number; home 1's when no application has it. */
+export const databaseOfNumber = (homes: Homes, number: number): Promise<Database> =>
+  homes.find(async (database) => (await ownerOfNumber(database, number)) !== undefined);
+
+/** Why home 1 did not register numbers. It is read after the fact, so the reason may be gone by now. */
+export async function explainTaken(
+  homes: Homes,
+  { range, highestDefault }: WantedNumbers,
+  id: ApplicationId,
+): Promise<UserError> {
+  if (range === undefined) {
+    const limit = highestDefault === undefined ? "" : ` up to ${highestDefault}`;
+    return new UserError(`No block of numbers${limit} is free: choose a range with --first and --last.`);
+  }
+  const owner = await findOverlapping(homes.first.database, REGISTERED, range, id);
+  if (owner === undefined) return new UserError("The range was taken meanwhile: run the command again.");
+  const overlap = `Numbers ${shownRange(range)} overlap those registered for ${owner.id} (${shownRange(rangeOf(owner))}), whose `;
+  const home = homes.all.find(({ number }) => number === homeOf(owner.id));
+  if (home === undefined) return new UserError(`${overlap}home wrangler.toml does not bind: choose others.`);
+  if (await exists(home.database, owner.id)) return new UserError(overlapLine(range, owner));
+  return new UserError(
+    `${overlap}creation has not finished: choose others, or, ${UNUSED_REGISTRATION_HOURS} hours after it began, clear it with ${ADMIN} home check.`,
+  );
+}
+
+async function exists(database: Database, id: ApplicationId): Promise<boolean> {
+  const rows = await database.run((orm) =>
+    orm.select({ id: application.id }).from(application).where(eq(application.id, id)),
+  );
+  return rows.length > 0;
+}
+
+/** The numbers of the applications of all homes. */
+export async function listOwnedRanges(homes: Homes): Promise<OwnedRange[]> {
+  const { id, firstNumber, lastNumber } = application;
+  const found = await homes.everywhere(({ database }) =>
+    database.run((orm) => orm.select({ id, firstNumber, lastNumber }).from(application)),
+  );
+  return found.flat();
+}
+
+export const listRegistrations = (homes: Homes) =>
+  homes.first.database.run((orm) => orm.select().from(numberRange).orderBy(numberRange.firstNumber));
+
+/** Rows in one statement, so that its JSON stays below D1's limit for a bound value. */
+const CHUNK_ROWS = 1000;
+
+/** Registers the numbers of every application that lacks them in the register. @returns those it registered */
+export async function registerMissing(homes: Homes): Promise<OwnedRange[]> {
+  const [owned, registrations] = await Promise.all([listOwnedRanges(homes), listRegistrations(homes)]);
+  const registered = new Map(registrations.map((each) => [each.applicationId, each]));
+  const missing = owned.filter(({ id, firstNumber, lastNumber }) => {
+    const registration = registered.get(id);
+    return registration === undefined || registration.firstNumber > firstNumber || registration.lastNumber < lastNumber;
+  });
+  for (let start = 0; start < missing.length; start += CHUNK_ROWS) {
+    const rows = JSON.stringify(missing.slice(start, start + CHUNK_ROWS));
+    await homes.first.database.run((orm) =>
+      orm.run(sql`
+        INSERT INTO number_range (application_id, first_number, last_number, registered_at)
+        SELECT value ->> 'id', value ->> 'firstNumber', value ->> 'lastNumber', unixepoch() * 1000
+        FROM json_each(${rows}) WHERE true
+        ON CONFLICT (application_id) DO UPDATE SET first_number = min(first_number, excluded.first_number),
+          last_number = max(last_number, excluded.last_number)`),
+    );
+  }
+  return missing;
+}

@@ -1,0 +1,164 @@
+import type { Command } from "commander";
+import { sql } from "drizzle-orm";
+import { sealingKey } from "../../shared/schema.ts";
+import { positiveNumber } from "../command-line/arguments.ts";
+import { UserError } from "../command-line/errors.ts";
+import { shownNumber, tableLines } from "../command-line/output.ts";
+import { inSession, type Session, shownCommand } from "../command-line/session.ts";
+import { ADMIN, examples } from "../command-line/shell.ts";
+import type { Homes } from "../platform/homes.ts";
+import { removeLocalKey } from "../platform/sealing-key-file.ts";
+import { workerSecrets } from "../platform/worker-secrets.ts";
+import { deleteSealingSecrets, makeDeployedSealingKey } from "./deployed.ts";
+import { rotateLocalSealingKey } from "./local.ts";
+import { publishNewestEverywhere } from "./newest.ts";
+import { addResealCommand } from "./reseal.ts";
+import { listSealingKeys, readSealingKeys, SEALED, type ShownSealingKey, valuesStillNeed } from "./usage.ts";
+
+/** Adds `sealing-key …`. */
+export function addSealingKeyCommands(program: Command): void {
+  const group = program
+    .command("sealing-key")
+    .summary("list and rotate the keys that seal secrets")
+    .description(
+      "Lists and rotates the sealing keys. Secrets and private keys are sealed to the public half, in D1; the private " +
+        "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
+    );
+  addList(group);
+  addRotate(group);
+  addResealCommand(group);
+  addRemove(group);
+}
+
+function addList(group: Command): void {
+  group
+    .command("list")
+    .summary("list the sealing keys and what needs them")
+    .description("Lists the sealing keys, with the number of sealed values that need each.")
+    .addHelpText("after", examples("sealing-key list", "sealing-key list --env production"))
+    .action(
+      inSession(async ({ homes, output }) => {
+        const keys = await listSealingKeys(homes);
+        output.result(keys, () => sealingKeyTable(keys));
+      }),
+    );
+}
+
+function sealingKeyTable(keys: readonly ShownSealingKey[]): string {
+  const rows = keys.map(({ version, newest, values, createdAt }) => [
+    version,
+    newest ? "newest" : "",
+    shownNumber(values),
+    createdAt ?? "",
+  ]);
+  return tableLines(["VERSION", "USE", "VALUES", "CREATED"], rows, `There are no sealing keys yet: run ${ADMIN} init.`);
+}
+
+function addRotate(group: Command): void {
+  group
+    .command("rotate")
+    .summary("make the next sealing key")
+    .description(
+      "Makes the next sealing key, to which everything new is sealed from now on, in every home. Locally the private half goes into " +
+        ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
+        "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
+    )
+    .addHelpText("after", examples("sealing-key rotate", "sealing-key rotate --env production"))
+    .action(inSession(rotate));
+}
+
+async function rotate(session: Session): Promise<void> {
+  const { version, isOurs } = await makeNext(session);
+  if (!isOurs)
+    session.output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
+  session.output.result({ version }, () => rotatedText(version, session));
+}
+
+async function makeNext({ homes, output, place }: Session): Promise<{ version: number; isOurs: boolean }> {
+  if ("local" in place) {
+    return { version: await rotateLocalSealingKey(homes, place.local), isOurs: true };
+  }
+  return makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
+}
+
+const rotatedText = (version: number, session: Session): string =>
+  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
+
+/** wrangler reads the local key file only when it starts. */
+const restarts = ({ place }: Session): string =>
+  "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
+
+function addRemove(group: Command): void {
+  group
+    .command("remove")
+    .argument("<version>", "the version to remove", positiveNumber)
+    .summary("remove a sealing key that nothing needs")
+    .description(
+      "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
+        "version from the Worker. Refused for the newest, and while any value of any home needs it.",
+    )
+    .addHelpText("after", examples("sealing-key remove 1 --env production"))
+    .action(inSession(remove));
+}
+
+async function remove(session: Session, version: number): Promise<void> {
+  // The row first: as long as D1 names the key, something may be sealed to it.
+  const wasThere = await removeSealingKey(session.homes, version);
+  // Even when the row is gone: a run that was killed in between left the private half behind.
+  const hadPrivateHalf = await removePrivateHalf(session, version);
+  if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
+  session.output.result({ removed: version }, () => `Sealing key ${version} is removed.${restarts(session)}`);
+}
+
+/**
+ * Removes a sealing key's public half from D1, so that nothing is sealed to it any more. Every home is asked first, so a
+ * key that one of them needs stays in all of them.
+ *
+ * @returns false for a version that was removed before
+ * @throws UserError while a value needs it, when it is the newest, and when there never was such a version
+ */
+export async function removeSealingKey(homes: Homes, version: number): Promise<boolean> {
+  await publishNewestEverywhere(homes);
+  const before = await readSealingKeys(homes);
+  if (version > (before.keys.at(-1)?.version ?? 0)) throw unknownSealingKey(version);
+  assertUnused(before, version);
+  const unused = SEALED.map(
+    (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
+  );
+  const hasNewer = sql`EXISTS (SELECT 1 FROM sealing_key AS newer WHERE newer.version > ${version})`;
+  await homes.everywhere(({ database }) =>
+    database.run((orm) =>
+      orm
+        .delete(sealingKey)
+        .where(sql`${sealingKey.version} = ${version} AND ${hasNewer} AND ${sql.join(unused, sql` AND `)}`),
+    ),
+  );
+  const after = await readSealingKeys(homes);
+  assertUnused(after, version);
+  if (after.keys.some((key) => key.version === version)) {
+    throw new UserError(`Sealing key ${version} came into use meanwhile: run the command again.`);
+  }
+  return before.keys.some((key) => key.version === version);
+}
+
+/** @throws UserError while a value of any home needs the key, and when it is the newest */
+function assertUnused({ keys, valuesOf }: Awaited<ReturnType<typeof readSealingKeys>>, version: number): void {
+  if (keys.at(-1)?.version === version) {
+    throw new UserError(`Sealing key ${version} is the newest: run ${ADMIN} sealing-key rotate first.`);
+  }
+  if (valuesOf(version) === 0) return;
+  throw new UserError(
+    `${valuesStillNeed(valuesOf(version))} sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
+  );
+}
+
+const unknownSealingKey = (version: number): UserError =>
+  new UserError(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
+
+/** @returns whether there was a private half to remove */
+async function removePrivateHalf({ place, output }: Session, version: number): Promise<boolean> {
+  if ("local" in place) {
+    return removeLocalKey(place.local, version);
+  }
+  return (await deleteSealingSecrets(workerSecrets(place.environment, output.note), version)) > 0;
+}

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { generateSealingKey } from "../../shared/sealing.ts";
+import type { Homes } from "../platform/homes.ts";
+import type { WorkerSecrets } from "../platform/worker-secrets.ts";
+import { newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
+
+export interface MadeSealingKey {
+  /** The newest version. */
+  version: number;
+  /** False when another administrator's key won the race; this run's key was discarded. */
+  isOurs: boolean;
+}
+
+/**
+ * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
+ * half goes into D1, in home 1 and then in the others. The private half is never on disk nor on a command line.
+ *
+ * Of two administrators who do this at once, the one whose public half reaches home 1 first has made the key. Nothing is
+ * ever sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted
+ * when its version is removed; a crash between two homes leaves one of them with the key before, until this, `sealing-key
+ * reseal` or `init` is run again.
+ */
+export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets): Promise<MadeSealingKey> {
+  const version = (await newestVersion(homes)) + 1;
+  const { publicKey, privateKey } = await generateSealingKey();
+  const name = sealingSecretName(version, publicKey);
+  await secrets.put(name, privateKey);
+  // Not if another run published this version or a later one first.
+  const isOurs = await publishNewest(homes.first.database, { version, publicKey, createdAt: Date.now() });
+  if (!isOurs) await secrets.delete(name);
+  await publishNewestEverywhere(homes);
+  return { version: isOurs ? version : await newestVersion(homes), isOurs };
+}
+
+/** 64 bits in hexadecimal: enough to tell apart keys of one version. */
+const FINGERPRINT_DIGITS = 16;
+
+/** @param publicKey SPKI DER, base64; its SHA-256 is the fingerprint */
+function sealingSecretName(version: number, publicKey: string): string {
+  const fingerprint = createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex");
+  return `SEALING_KEY_${version}_${fingerprint.slice(0, FINGERPRINT_DIGITS)}`;
+}
+
+/** Whether a secret holds a key of this version. Names from release 1.0 have no fingerprint. */
+function isSealingSecret(name: string, version: number): boolean {
+  return name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
+}
+
+/**
+ * Deletes every secret of a version that is no longer in D1.
+ *
+ * @returns how many there were
+ */
+export async function deleteSealingSecrets(secrets: WorkerSecrets, version: number): Promise<number> {
+  const names = (await secrets.list()).filter((name) => isSealingSecret(name, version));
+  for (const name of names) await secrets.delete(name);
+  return names.length;
+}

@@ -1,0 +1,61 @@
+import { sealingKey } from "../../shared/schema.ts";
+import { UserError } from "../command-line/errors.ts";
+import type { Database } from "../platform/database.ts";
+import type { Homes } from "../platform/homes.ts";
+import { type LocalState, shownPath } from "../platform/paths.ts";
+import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/sealing-key-file.ts";
+import { newestVersion, publishNewestEverywhere } from "./newest.ts";
+
+/**
+ * Makes sure that every local home has the newest sealing key and that the key file holds the private half of every key in
+ * D1. The file is written first: what is sealed to a public half whose private half was never stored would be lost.
+ */
+export async function ensureLocalSealing(homes: Homes, state: LocalState): Promise<void> {
+  let rows = await readRows(homes);
+  if (rows.flat().length === 0) {
+    await ensureLocalKey(state, 1);
+    // All keys of the file: it may have outlived the database, and its newest key stays the newest.
+    const keys = [...readLocalKeys(state)].map(([version, key]) => ({ version, publicKey: publicHalf(key) }));
+    await homes.everywhere(({ database }) => insertSealingKeys(database, keys));
+    rows = await readRows(homes);
+  }
+  const newest = Math.max(...rows.flat().map(({ version }) => version));
+  if (rows.some((ofHome) => ofHome.every(({ version }) => version !== newest))) await publishNewestEverywhere(homes);
+  const keys = readLocalKeys(state);
+  for (const { version, publicKey } of rows.flat()) {
+    const privateKey = keys.get(version);
+    if (privateKey === undefined || publicHalf(privateKey) !== publicKey) {
+      throw new UserError(
+        `${shownPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start over with npm run reset.`,
+      );
+    }
+  }
+}
+
+/**
+ * Makes the next local sealing key. Two runs at once make the same one, and the next run finishes what a killed one
+ * began.
+ *
+ * @returns its version
+ */
+export async function rotateLocalSealingKey(homes: Homes, state: LocalState): Promise<number> {
+  await ensureLocalSealing(homes, state);
+  const version = (await newestVersion(homes)) + 1;
+  const privateKey = await ensureLocalKey(state, version);
+  const keys = [{ version, publicKey: publicHalf(privateKey) }];
+  await homes.everywhere(({ database }) => insertSealingKeys(database, keys));
+  return version;
+}
+
+const readRows = (homes: Homes) =>
+  homes.everywhere(({ database }) => database.run((orm) => orm.select().from(sealingKey)));
+
+/** Inserts public halves; a version that exists stays as it is. */
+async function insertSealingKeys(
+  database: Database,
+  keys: readonly { version: number; publicKey: string }[],
+): Promise<void> {
+  const createdAt = Date.now();
+  const rows = keys.map((key) => ({ ...key, createdAt }));
+  await database.run((orm) => orm.insert(sealingKey).values(rows).onConflictDoNothing());
+}

@@ -1,0 +1,67 @@
+import { desc, eq, gt, sql } from "drizzle-orm";
+import type { Sealer } from "../../shared/credentials.ts";
+import { sealingKey } from "../../shared/schema.ts";
+import { importSealingPublicKey, seal } from "../../shared/sealing.ts";
+import { UserError } from "../command-line/errors.ts";
+import { ADMIN } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import type { Homes } from "../platform/homes.ts";
+
+/**
+ * Seals to the newest sealing key, so that only the Worker can open it.
+ *
+ * @throws UserError when the environment has no sealing key yet
+ */
+export async function newestSealer(database: Database): Promise<Sealer> {
+  const newest = await readNewest(database);
+  if (newest === undefined) throw new UserError(`There is no sealing key yet: run ${ADMIN} init, with the same --env.`);
+  const key = await importSealingPublicKey(newest.publicKey);
+  return { version: newest.version, seal: (label, plaintext) => seal(key, label, plaintext) };
+}
+
+/** A home's newest sealing key. Release 1.0 kept claims on versions among the keys, under negative numbers. */
+async function readNewest(database: Database): Promise<typeof sealingKey.$inferSelect | undefined> {
+  const [newest] = await database.run((orm) =>
+    orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(desc(sealingKey.version)).limit(1),
+  );
+  return newest;
+}
+
+/** The newest version of all homes, or 0. */
+export async function newestVersion(homes: Homes): Promise<number> {
+  const newest = await homes.everywhere(({ database }) => readNewest(database));
+  return Math.max(...newest.map((key) => key?.version ?? 0));
+}
+
+/**
+ * Publishes the public half of the newest sealing key in every home that lacks it: it is new, or the home is, or a run that
+ * made the key was killed, or the home was restored. Older keys are not: nothing in that home needs them.
+ */
+export async function publishNewestEverywhere(homes: Homes): Promise<void> {
+  if (homes.others.length === 0) return;
+  const newest = await homes.everywhere(({ database }) => readNewest(database));
+  const key = newest.reduce((best, each) => ((each?.version ?? 0) > (best?.version ?? 0) ? each : best));
+  if (key === undefined) return;
+  const lacking = new Set(homes.all.filter((_, index) => newest[index]?.version !== key.version));
+  await homes.everywhere(async (home) => {
+    if (lacking.has(home)) await publishNewest(home.database, key);
+  });
+}
+
+/** Publishes a key in one home, unless the home has this version or a later one. @returns whether the home has it */
+export async function publishNewest(
+  database: Database,
+  { version, publicKey, createdAt }: typeof sealingKey.$inferSelect,
+): Promise<boolean> {
+  const isNewest = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE version >= ${version})`;
+  const [, rows] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .insert(sealingKey)
+        .select(sql`SELECT ${version}, ${publicKey}, ${createdAt} WHERE ${isNewest}`)
+        .onConflictDoNothing(),
+      orm.select().from(sealingKey).where(eq(sealingKey.version, version)),
+    ]),
+  );
+  return rows[0]?.publicKey === publicKey;
+}

@@ -1,0 +1,113 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { Command } from "commander";
+import { asc, lt, sql } from "drizzle-orm";
+import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
+import { seconds } from "../command-line/arguments.ts";
+import { UserError } from "../command-line/errors.ts";
+import { counted } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { examples } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import type { Homes } from "../platform/homes.ts";
+import { publishNewestEverywhere } from "./newest.ts";
+import { countOldValues, valuesStillNeed } from "./usage.ts";
+
+const POLL_MILLISECONDS = 1000;
+
+/** How many values are named when there is no more progress. */
+const MAX_NAMED_VALUES = 5;
+
+/** Adds `sealing-key reseal`. */
+export function addResealCommand(group: Command): void {
+  group
+    .command("reseal")
+    .summary("watch the service re-seal everything to the newest key")
+    .description(
+      "Shows how many values still need an older key, until there are none. The running service re-seals them, since " +
+        "only it can open them: interrupting this command stops nothing, and it can be run again.",
+    )
+    .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
+    .addHelpText("after", examples("sealing-key reseal --env production"))
+    .action(
+      inSession(async ({ homes, output }, { wait: patienceSeconds }: { wait: number }) => {
+        await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patienceSeconds * 1000);
+        output.result({ left: 0 }, () => "Everything is sealed to the newest key.");
+      }),
+    );
+}
+
+/**
+ * Waits until the service's sweep has re-sealed everything to the newest key, which only the Worker can do.
+ *
+ * @param progress is called with how many values are left, whenever that changes
+ * @param patienceMilliseconds how long the number may stay the same
+ * @throws UserError that names values that are left, when nothing changes for that long
+ */
+export async function watchResealing(
+  homes: Homes,
+  progress: (left: number) => void,
+  patienceMilliseconds: number,
+): Promise<void> {
+  // The sweep re-seals a home's values to the newest key that the home has.
+  await publishNewestEverywhere(homes);
+  let left = await countOldValues(homes);
+  let changedAt = Date.now();
+  let isServiceSeen = false;
+  progress(left);
+  while (left > 0) {
+    if (Date.now() - changedAt >= patienceMilliseconds)
+      throw new UserError(await stuckLine(homes, left, isServiceSeen));
+    await wait(POLL_MILLISECONDS);
+    const now = await countOldValues(homes);
+    if (now === left) continue;
+    isServiceSeen ||= now < left;
+    left = now;
+    changedAt = Date.now();
+    progress(left);
+  }
+}
+
+/** Only the Worker knows whether a value opens: from here, one that it skips looks like one it has not reached yet. */
+async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Promise<string> {
+  const named = (await homes.everywhere(({ database }) => nameOldValues(database, MAX_NAMED_VALUES)))
+    .flat()
+    .slice(0, MAX_NAMED_VALUES);
+  const others = left > named.length ? ` and ${left - named.length} more` : "";
+  const seeLog = "the service's log says why (value-not-resealed)";
+  const advice = isServiceSeen
+    ? `The service re-sealed the others but cannot open these: ${seeLog}.`
+    : `Start the service, then run this again. If it is running, it cannot open them, and ${seeLog}.`;
+  return `${valuesStillNeed(left)} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
+}
+
+/** Names values of one home that are not sealed to the newest key. */
+async function nameOldValues(database: Database, limit: number): Promise<string[]> {
+  const newest = sql`(SELECT max(version) FROM ${sealingKey})`;
+  const [secrets, keys, applications] = await database.run((orm) =>
+    orm.batch([
+      orm
+        .select({ id: applicationSecret.id, applicationId: applicationSecret.applicationId })
+        .from(applicationSecret)
+        .where(lt(applicationSecret.sealingVersion, newest))
+        .orderBy(asc(applicationSecret.sealingVersion))
+        .limit(limit),
+      orm
+        .select({ id: signingKey.kid, applicationId: signingKey.applicationId })
+        .from(signingKey)
+        .where(lt(signingKey.sealingVersion, newest))
+        .orderBy(asc(signingKey.sealingVersion))
+        .limit(limit),
+      orm
+        .select({ id: application.id })
+        .from(application)
+        .where(lt(application.sealingVersion, newest))
+        .orderBy(asc(application.sealingVersion))
+        .limit(limit),
+    ]),
+  );
+  return [
+    ...secrets.map(({ id, applicationId }) => `secret ${id} of ${applicationId}`),
+    ...keys.map(({ id, applicationId }) => `signing key ${id} of ${applicationId}`),
+    ...applications.map(({ id }) => `device key of ${id}`),
+  ].slice(0, limit);
+}

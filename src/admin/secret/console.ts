@@ -1,0 +1,100 @@
+import { and, count, eq, lt, notExists, sql } from "drizzle-orm";
+import { makeConsoleSecret, type NewConsoleSecret } from "../../shared/credentials.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
+import { application, consoleSecret } from "../../shared/schema.ts";
+import { findApplication } from "../application/record.ts";
+import { UserError } from "../command-line/errors.ts";
+import { ADMIN } from "../command-line/shell.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { listSecrets, type ShownSecret, selectSecrets, shownSecrets } from "./list.ts";
+
+/** What `secret add --console` prints. The secret is shown only here. */
+export interface AddedConsoleSecret {
+  applicationId: ApplicationId;
+  secretId: string;
+  applicationSecret: string;
+  role: "console";
+  name: string;
+}
+
+/**
+ * Adds a secret for a person, who signs in to `/console` with it.
+ *
+ * @param name whose it is
+ * @throws UserError when the name has one already, or the application has as many as it may have
+ */
+export async function addConsoleSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  name: string,
+): Promise<AddedConsoleSecret> {
+  await findApplication(database, applicationId);
+  const { row, secret } = await makeConsoleSecret();
+  const [, , secrets] = await database.run((orm) =>
+    orm.batch([insertConsoleSecret(orm, applicationId, name, row), ...selectSecrets(orm, applicationId)]),
+  );
+  if (secrets.some(({ id }) => id === row.id)) {
+    return { applicationId, secretId: row.id, applicationSecret: secret, role: "console", name };
+  }
+  if (secrets.some((other) => other.name === name)) {
+    throw new UserError(
+      `Application ${applicationId} has a secret for "${name}" already: retire it first, or give another name.`,
+    );
+  }
+  throw new UserError(
+    `Application ${applicationId} has ${MAX_CONSOLE_SECRETS} secrets for people, which is the most: retire one with ` +
+      `${ADMIN} secret retire ${applicationId} --console NAME.`,
+  );
+}
+
+/** Inserts nothing where that would break a rule. A repeat after a lost response finds its own row and inserts nothing. */
+function insertConsoleSecret(orm: Orm, applicationId: ApplicationId, name: string, row: NewConsoleSecret["row"]) {
+  const ofApplication = eq(consoleSecret.applicationId, applicationId);
+  const number = orm.select({ number: count() }).from(consoleSecret).where(ofApplication);
+  const same = orm
+    .select()
+    .from(consoleSecret)
+    .where(and(ofApplication, eq(consoleSecret.name, name)));
+  const values = orm
+    .select({
+      applicationId: application.id,
+      name: sql`${name}`.as("name"),
+      id: sql`${row.id}`.as("id"),
+      digest: sql`${row.digest}`.as("digest"),
+      createdAt: sql`${Date.now()}`.as("created_at"),
+    })
+    .from(application)
+    .where(and(eq(application.id, applicationId), lt(sql`(${number})`, MAX_CONSOLE_SECRETS), notExists(same)));
+  return orm.insert(consoleSecret).select(values);
+}
+
+/**
+ * Ends the secret of a person. It stops authenticating within half a minute.
+ *
+ * @throws UserError when nobody of that name has one
+ */
+export async function retireConsoleSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  name: string,
+): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
+  const secrets = await listSecrets(database, applicationId);
+  const secret = secrets.find((each) => each.role === "console" && each.name === name);
+  if (secret === undefined) {
+    throw new UserError(
+      `Application ${applicationId} has no secret for "${name}": see ${ADMIN} secret list ${applicationId}.`,
+    );
+  }
+  const { secretId } = secret;
+  // By ID as well: another administrator may have given the name a new secret meanwhile, which stays.
+  const isSecret = and(
+    eq(consoleSecret.applicationId, applicationId),
+    eq(consoleSecret.name, name),
+    eq(consoleSecret.id, secretId),
+  );
+  const [, ...rows] = await database.run((orm) =>
+    orm.batch([orm.delete(consoleSecret).where(isSecret), ...selectSecrets(orm, applicationId)]),
+  );
+  return { applicationId, secretId, secrets: shownSecrets(rows) };
+}

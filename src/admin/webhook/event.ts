@@ -1,0 +1,87 @@
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
+import type { ApplicationRow } from "../application/record.ts";
+import { UserError } from "../command-line/errors.ts";
+import { isoTime } from "../command-line/output.ts";
+import { ADMIN } from "../command-line/shell.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import type { Homes } from "../platform/homes.ts";
+
+/** How much of a receiver's response is printed for a person. */
+export const RESPONSE_CHARACTERS = 200;
+
+export type EventRow = typeof webhookEvent.$inferSelect;
+
+/** An event as `webhook list --json` prints it, key by key (contract section 10). */
+export interface ListedEvent {
+  id: string;
+  event: string;
+  state: EventState;
+  attempts: number;
+  lastStatus: number | null;
+  createdAt: string | null;
+  deliveredAt: string | null;
+}
+
+export function listedEvent(row: EventRow): ListedEvent {
+  const { id, event, state, attempts, lastStatus, createdAt, deliveredAt } = row;
+  return { id, event, state, attempts, lastStatus, createdAt: isoTime(createdAt), deliveredAt: isoTime(deliveredAt) };
+}
+
+const EVENT_ID = /^evt_[0-9a-z]{26}$/;
+
+/**
+ * Finds an event by its ID alone. The primary key of events starts with the application, so this makes one look-up in
+ * it for each application: few reads, however many events there are.
+ *
+ * @throws UserError when there is no such event
+ */
+export async function findEvent(
+  database: Database,
+  eventId: string,
+): Promise<{ event: EventRow; application: ApplicationRow }> {
+  if (!EVENT_ID.test(eventId)) {
+    throw new UserError(
+      `"${eventId}" is not an event ID, which looks like evt_…: ${ADMIN} webhook list app_… shows them.`,
+    );
+  }
+  const [found] = await selectEvent(database, eventId);
+  if (found === undefined) {
+    throw new UserError(`There is no event ${eventId}: ${ADMIN} webhook list app_… shows which there are.`);
+  }
+  return found;
+}
+
+const selectEvent = (database: Database, eventId: string) =>
+  database.run((orm) =>
+    orm
+      .select({ event: webhookEvent, application })
+      .from(application)
+      .crossJoin(webhookEvent)
+      .where(and(eq(webhookEvent.applicationId, application.id), eq(webhookEvent.id, eventId))),
+  );
+
+/** The database of the home that has an event; home 1's when none has it. */
+export const databaseOfEvent = (homes: Homes, eventId: string): Promise<Database> =>
+  homes.find(async (database) => (await selectEvent(database, eventId)).length > 0);
+
+/** `due_at` of events that are due at once; the sweep sends those oldest first. */
+export const DUE_AT_ONCE = 0;
+
+/** `due_at` of an event that is sent before all others of its application, because an administrator waits for it. */
+export const DUE_FIRST = -1;
+
+/**
+ * Makes all stopped events of an application due; the sweep sends them oldest first. The state is written into the
+ * statement, not bound: SQLite uses the partial index of stopped events only then.
+ *
+ * @param condition must hold too
+ */
+export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | "exhausted", condition: SQL) {
+  const isStopped = sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
+  return orm
+    .update(webhookEvent)
+    .set({ state: "pending", attempts: 0, dueAt: DUE_AT_ONCE })
+    .where(and(eq(webhookEvent.applicationId, applicationId), isStopped, condition));
+}

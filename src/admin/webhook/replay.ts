@@ -1,0 +1,136 @@
+import type { Command } from "commander";
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
+import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
+import { type ApplicationRow, applicationIdArgument, findApplication } from "../application/record.ts";
+import { UserError } from "../command-line/errors.ts";
+import { counted, isoTime, shownTime } from "../command-line/output.ts";
+import { withSession } from "../command-line/session.ts";
+import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import { DUE_FIRST, databaseOfEvent, findEvent, makeDue } from "./event.ts";
+
+/** Adds `webhook replay`. */
+export function addReplayCommand(group: Command): void {
+  group
+    .command("replay")
+    .argument("<id>", "an event's ID; with --all-exhausted, an application's")
+    .summary("send events again")
+    .description(
+      "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
+        "--all-exhausted, sends all events of an application again whose attempts are used up: give the " +
+        "application's ID. Receivers recognize by its ID an event that they have had already.",
+    )
+    .option("--all-exhausted", "all exhausted events of the application <id>")
+    .addHelpText("after", examples("webhook replay evt_…", "webhook replay app_… --all-exhausted"))
+    .action(replay);
+}
+
+async function replay(this: Command, id: string, { allExhausted = false }: { allExhausted?: boolean }): Promise<void> {
+  if (!allExhausted && parseApplicationId(id) !== undefined) {
+    throw new UserError(
+      `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
+    );
+  }
+  await withSession(this, async ({ homes, output }) => {
+    if (allExhausted) {
+      const applicationId = applicationIdArgument(id);
+      const replayed = await replayExhausted(homes.of(applicationId), applicationId);
+      output.result(
+        replayed,
+        () =>
+          `${counted(replayed.replayed, "event")} of ${id} ${replayed.replayed === 1 ? "is" : "are"} due again.${whenSent(replayed)}`,
+      );
+    } else {
+      const replayed = await replayEvent(await databaseOfEvent(homes, id), id);
+      output.result(replayed, () => replayedText(replayed));
+    }
+  });
+}
+
+export interface ReplayedEvent {
+  id: string;
+  applicationId: ApplicationId;
+  /** Its state before. */
+  previousState: EventState;
+  /** For a pending event, when its next attempt would have been; null when it was due already, and in other states. */
+  previousAttemptAt: string | null;
+  /** Whether the application is disabled, so that the event waits until it is enabled. */
+  disabled: boolean;
+}
+
+/**
+ * Makes one event due before all others of its application, whatever its state, with a fresh set of attempts. It does
+ * not wait for an attempt that is running, so the receiver may get the event twice.
+ *
+ * @throws UserError when there is no such event, or its application has no URL or is on hold
+ */
+export async function replayEvent(database: Database, eventId: string): Promise<ReplayedEvent> {
+  const { event, application: owner } = await findEvent(database, eventId);
+  assertTakesEvents(owner);
+  const { meta } = await database.run((orm) =>
+    orm
+      .update(webhookEvent)
+      .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, leaseUntil: 0, deliveredAt: null })
+      .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
+  );
+  if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed meanwhile: run the command again.`);
+  const dueAt = Math.max(event.dueAt, event.leaseUntil);
+  const isWaiting = event.state === "pending" && dueAt > Date.now();
+  return {
+    id: eventId,
+    applicationId: owner.id,
+    previousState: event.state,
+    previousAttemptAt: isWaiting ? isoTime(dueAt) : null,
+    disabled: owner.disabledAt !== null,
+  };
+}
+
+/** Makes all exhausted events of an application due again, the oldest first. */
+export async function replayExhausted(
+  database: Database,
+  applicationId: ApplicationId,
+): Promise<{ applicationId: ApplicationId; replayed: number; disabled: boolean }> {
+  const owner = await findApplication(database, applicationId);
+  assertTakesEvents(owner);
+  const { meta } = await database.run((orm) => makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)));
+  return { applicationId, replayed: meta.changes, disabled: owner.disabledAt !== null };
+}
+
+const takesEvents = (applicationId: ApplicationId): SQL =>
+  sql`EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${applicationId}
+    AND ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL)`;
+
+function assertTakesEvents({ id, webhookUrl, webhookHeldAt }: ApplicationRow): void {
+  const setUrl = `${ADMIN} application update ${id} --webhook-url ${shellWord(webhookUrl ?? "URL")}`;
+  if (webhookUrl === null) throw new UserError(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
+  if (webhookHeldAt !== null) {
+    throw new UserError(
+      `Deliveries to ${webhookUrl} are held. Once the receiver works, release all of them with ${ADMIN} webhook test ${id} (a 2xx response does it) or ${setUrl}`,
+    );
+  }
+}
+
+function replayedText(replayed: ReplayedEvent): string {
+  return `Event ${replayed.id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
+}
+
+function previously({ previousState, previousAttemptAt }: ReplayedEvent): string {
+  switch (previousState) {
+    case "delivered":
+      return "had been delivered and is due again";
+    case "exhausted":
+      return "had used up its attempts and is due again";
+    case "held":
+      return "was held and is due now";
+    case "pending":
+      return previousAttemptAt === null
+        ? "was due already"
+        : `was to be tried at ${shownTime(Date.parse(previousAttemptAt))} and is due now`;
+  }
+}
+
+const whenSent = ({ applicationId, disabled }: { applicationId: ApplicationId; disabled: boolean }): string =>
+  disabled
+    ? ` The application is disabled, so nothing is sent before ${ADMIN} application enable ${applicationId}.`
+    : " The running service sends it within about a minute.";

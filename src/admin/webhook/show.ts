@@ -1,0 +1,127 @@
+import type { Command } from "commander";
+import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { ApplicationRow } from "../application/record.ts";
+import { fieldLines, isoTime, plain, shorten, shownTime } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { ADMIN, examples } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import {
+  databaseOfEvent,
+  type EventRow,
+  findEvent,
+  type ListedEvent,
+  listedEvent,
+  RESPONSE_CHARACTERS,
+} from "./event.ts";
+
+/** Adds `webhook show`. */
+export function addShowCommand(group: Command): void {
+  group
+    .command("show <event-id>")
+    .summary("show an event, its payload and its next attempt")
+    .description(
+      "Shows one event: its badge number, its attempts and how the last one ended, when the next one is (UTC), and the " +
+        "payload that is sent.",
+    )
+    .addHelpText("after", examples("webhook show evt_…", "webhook show evt_… --json"))
+    .action(
+      inSession(async ({ homes, output }, id: string) => {
+        const event = await showEvent(await databaseOfEvent(homes, id), id);
+        output.result(event, () => eventText(event));
+      }),
+    );
+}
+
+/** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
+export type EventObstacle = "disabled" | "no-url" | "held-endpoint";
+
+/** An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows. */
+export interface ShownEvent extends ListedEvent {
+  applicationId: ApplicationId;
+  /** How the last attempt ended, in one word; null before the first. */
+  lastOutcome: string | null;
+  /** The first bytes of the last response. */
+  lastResponse: string | null;
+  lastMilliseconds: number | null;
+  /**
+   * When the next attempt is due; a time in the past means at once. Null when none follows, or while `obstacle` is set.
+   */
+  nextAttemptAt: string | null;
+  obstacle: EventObstacle | null;
+  /** The badge that the event is about; null for a test event. */
+  badgeNumber: string | null;
+  /** The body that is sent, parsed. */
+  payload: unknown;
+}
+
+const badgePayload = z.object({ data: z.object({ id: z.string() }) });
+
+/** @throws UserError when there is no such event */
+export async function showEvent(database: Database, eventId: string): Promise<ShownEvent> {
+  const { event, application } = await findEvent(database, eventId);
+  const payload: unknown = JSON.parse(event.payload);
+  const obstacle = obstacleOf(event, application);
+  const isDue = event.state === "pending" && obstacle === null;
+  return {
+    ...listedEvent(event),
+    applicationId: event.applicationId,
+    lastOutcome: event.lastOutcome,
+    lastResponse: event.lastResponse,
+    lastMilliseconds: event.lastMilliseconds,
+    nextAttemptAt: isDue ? isoTime(Math.max(event.dueAt, event.leaseUntil, event.createdAt)) : null,
+    obstacle,
+    badgeNumber: badgePayload.safeParse(payload).data?.data.id ?? null,
+    payload,
+  };
+}
+
+function obstacleOf(
+  { state, event }: EventRow,
+  { disabledAt, webhookUrl, webhookHeldAt }: ApplicationRow,
+): EventObstacle | null {
+  if (state === "delivered" || state === "exhausted") return null;
+  if (disabledAt !== null) return "disabled";
+  if (webhookUrl === null) return "no-url";
+  // A test event is sent anyway, because it shows whether the endpoint works again.
+  return webhookHeldAt !== null && event !== "webhook:test" ? "held-endpoint" : null;
+}
+
+function eventText({ payload, ...event }: ShownEvent): string {
+  const fields = fieldLines({
+    "Event ID": event.id,
+    Event: event.event,
+    Application: event.applicationId,
+    "Badge number": event.badgeNumber ?? undefined,
+    State: event.state,
+    Created: secondsOf(event.createdAt),
+    Delivered: secondsOf(event.deliveredAt),
+    Attempts: event.attempts,
+    "Last status": event.lastStatus ?? undefined,
+    "Last outcome": event.lastOutcome ?? undefined,
+    "Last response": event.lastResponse ? shorten(event.lastResponse, RESPONSE_CHARACTERS) : undefined,
+    "Last duration": event.lastMilliseconds === null ? undefined : `${event.lastMilliseconds} ms`,
+    "Next attempt": nextAttemptText(event),
+  });
+  const body = JSON.stringify(payload, null, 2).split("\n");
+  return [fields, "", "  Payload", ...body.map((line) => `  ${plain(line)}`)].join("\n");
+}
+
+const secondsOf = (time: string | null): string | undefined =>
+  time === null ? undefined : shownTime(Date.parse(time));
+
+function nextAttemptText({ state, applicationId, nextAttemptAt, obstacle }: Omit<ShownEvent, "payload">): string {
+  if (state === "delivered" || state === "exhausted") return `none: the event is ${state}`;
+  switch (obstacle) {
+    case "disabled":
+      return `none while the application is disabled: ${ADMIN} application enable ${applicationId}`;
+    case "no-url":
+      return `none without a webhook URL: ${ADMIN} application update ${applicationId} --webhook-url URL`;
+    case "held-endpoint":
+      return `none while deliveries are held: ${ADMIN} webhook test ${applicationId} releases them`;
+    case null:
+      break;
+  }
+  if (nextAttemptAt === null || Date.parse(nextAttemptAt) <= Date.now()) return "due now: within about a minute";
+  return shownTime(Date.parse(nextAttemptAt));
+}

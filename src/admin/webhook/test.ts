@@ -1,0 +1,151 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { Command } from "commander";
+import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
+import { type ApplicationId, newEventId } from "../../shared/identifiers.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
+import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { seconds } from "../command-line/arguments.ts";
+import { UserError } from "../command-line/errors.ts";
+import { fieldLines, shorten } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { ADMIN, examples } from "../command-line/shell.ts";
+import type { Database, Orm } from "../platform/database.ts";
+import { DUE_FIRST, RESPONSE_CHARACTERS } from "./event.ts";
+
+const POLL_MILLISECONDS = 300;
+
+/** Adds `webhook test`. */
+export function addTestCommand(group: Command): void {
+  group
+    .command("test")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("send a test event and show the response")
+    .description(
+      "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
+        "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
+    )
+    .option("--wait <seconds>", "how long to wait for the service", seconds, 90)
+    .addHelpText("after", examples("webhook test app_…"))
+    .action(
+      inSession(async ({ homes, output }, id: ApplicationId, options: { wait: number }) => {
+        const result = await testEndpoint(homes.of(id), id, options.wait * 1000);
+        output.result(result, () => testText(result));
+        if (!result.delivered) throw new UserError(refusalText(result.status));
+      }),
+    );
+}
+
+/** What the receiver did with a test event. */
+export interface TestResult {
+  eventId: string;
+  url: string;
+  /** Whether the response was 2xx. */
+  delivered: boolean;
+  /** Null when there was no response. */
+  status: number | null;
+  /** How the attempt ended, in one word. */
+  outcome: string | null;
+  milliseconds: number | null;
+  /** The first bytes of the response's body. */
+  response: string | null;
+}
+
+/**
+ * Puts a test event into the outbox and waits until the service has sent it, once.
+ *
+ * @throws UserError when there is no URL, when the application is disabled, or when nobody sends the event in time
+ */
+export async function testEndpoint(
+  database: Database,
+  applicationId: ApplicationId,
+  waitMilliseconds: number,
+): Promise<TestResult> {
+  const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
+  if (disabledAt !== null) {
+    throw new UserError(
+      `Application ${applicationId} is disabled, and its events wait: enable it first with ${ADMIN} application enable ${applicationId}.`,
+    );
+  }
+  if (url === null) throw noUrl(applicationId);
+  const createdAt = Date.now();
+  const id = newEventId(createdAt);
+  await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
+  const sent = await untilSent(database, applicationId, id, createdAt + waitMilliseconds);
+  if (sent === null) throw noUrl(applicationId);
+  return {
+    eventId: id,
+    url,
+    delivered: sent.state === "delivered",
+    status: sent.lastStatus,
+    outcome: sent.lastOutcome,
+    milliseconds: sent.lastMilliseconds,
+    response: sent.lastResponse,
+  };
+}
+
+const noUrl = (applicationId: ApplicationId): UserError =>
+  new UserError(
+    `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
+  );
+
+function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, createdAt: number) {
+  const event = "webhook:test";
+  const payload = JSON.stringify({ id, event, createdAt: new Date(createdAt).toISOString(), data: {} });
+  return orm
+    .insert(webhookEvent)
+    .select(
+      orm
+        .select({
+          applicationId: application.id,
+          id: sql`${id}`.as("id"),
+          event: sql`${event}`.as("event"),
+          payload: sql`${payload}`.as("payload"),
+          state: sql`'pending'`.as("state"),
+          attempts: sql`0`.as("attempts"),
+          dueAt: sql`${DUE_FIRST}`.as("due_at"),
+          leaseUntil: sql`0`.as("lease_until"),
+          lastStatus: sql`NULL`.as("last_status"),
+          lastOutcome: sql`NULL`.as("last_outcome"),
+          lastResponse: sql`NULL`.as("last_response"),
+          lastMilliseconds: sql`NULL`.as("last_milliseconds"),
+          createdAt: sql`${createdAt}`.as("created_at"),
+          deliveredAt: sql`NULL`.as("delivered_at"),
+        })
+        .from(application)
+        .where(and(eq(application.id, applicationId), isNotNull(application.webhookUrl))),
+    )
+    .onConflictDoNothing();
+}
+
+/** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
+async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
+  const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
+  for (;;) {
+    const [row] = await database.run((orm) => orm.select().from(webhookEvent).where(isEvent));
+    if (row === undefined) return null;
+    if (row.state !== "pending") return row;
+    if (Date.now() >= deadline) break;
+    await wait(POLL_MILLISECONDS);
+  }
+  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: it is leased to the sender.
+  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.leaseUntil, Date.now()));
+  await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
+  throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
+}
+
+function testText({ eventId, url, delivered, status, outcome, milliseconds, response }: TestResult): string {
+  return fieldLines({
+    URL: url,
+    Event: eventId,
+    Result: delivered ? "delivered" : "not delivered",
+    Status: status ?? `none (${outcome})`,
+    Time: milliseconds === null ? undefined : `${milliseconds} ms`,
+    Response: response ? shorten(response, RESPONSE_CHARACTERS) : undefined,
+  });
+}
+
+/** A 401 usually means that the receiver verifies with another secret, the most common mistake. */
+const refusalText = (status: number | null): string =>
+  status === 401
+    ? "The endpoint refused the test event (401): does it verify with this application's secret?"
+    : "The endpoint did not accept the test event: a receiver must respond with 2xx within 15 seconds.";
