@@ -24,17 +24,35 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
 const EVENT_TIME_CHARACTERS = 10;
 const EVENT_RANDOM_CHARACTERS = 16;
-const INVITATION_TOKEN_CHARACTERS = 32;
+/** 192 bits; the condition on their text takes less than one of them. */
+const INVITATION_TOKEN_BYTES = 24;
 
 /** 100 random bits, enough to be unique: the ID is public. @param home in which the application lives for ever */
 export const newApplicationId = (home = 1): ApplicationId =>
   applicationId.parse(`app${home === 1 ? "" : home}_${randomText(20)}`);
 export const newSecretId = (): string => `sec_${randomText(12)}`;
-/** 160 random bits: the invitation token is a secret (contract section 5 asks for 128). */
-export const newInvitationToken = (): string => `inv_${randomText(INVITATION_TOKEN_CHARACTERS)}`;
-/** @param bytes at least 32, as random as a token must be */
-export const invitationTokenOf = (bytes: Uint8Array): string =>
-  `inv_${textOf(bytes.subarray(0, INVITATION_TOKEN_CHARACTERS))}`;
+
+/** At least two upper-case letters, lower-case letters and digits each. */
+const REDACTED_FORM = /^(?=(?:[^A-Z]*[A-Z]){2})(?=(?:[^a-z]*[a-z]){2})(?:[^0-9]*[0-9]){2}/;
+
+/**
+ * An invitation token from random bytes: base64url, of a form that the platform's telemetry redacts from URLs (contract section 5).
+ *
+ * @param bytes at least 24, as random as a token must be
+ * @returns null for the three texts in a hundred that do not have the form: try other bytes
+ */
+export function invitationTokenOf(bytes: Uint8Array): string | null {
+  const text = base64Url(bytes.subarray(0, INVITATION_TOKEN_BYTES));
+  return REDACTED_FORM.test(text) ? `inv_${text}` : null;
+}
+
+/** The invitation token is a secret (contract section 5 asks for 128 random bits). */
+export function newInvitationToken(): string {
+  for (;;) {
+    const token = invitationTokenOf(crypto.getRandomValues(new Uint8Array(INVITATION_TOKEN_BYTES)));
+    if (token !== null) return token;
+  }
+}
 
 /** `bdss_` and 256 random bits as base64url (contract section 9). */
 export function newApplicationSecret(): string {

@@ -106,7 +106,8 @@ describe("a number is released exactly once, wherever the service crashes (contr
     });
     const expiresAt = ahead(SECOND);
     const device = deviceId.parse("a device");
-    const request = { device, withSecret: false, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
+    const inviter = { kind: "device", device } as const;
+    const request = { device, inviter, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
     const { id, number } = await createInvitation(context, await loaded(context, application), request);
     expect(outcome(await claim(application, "device", "alice", id))).toBe("410 EXPIRED_INVITATION");
     await expectReleased(application, id, number);

@@ -48,6 +48,8 @@ export async function requireServer(parts: Parts, credentials: Credentials): Pro
 export interface Caller {
   kind: "server" | "device";
   application: Application;
+  /** Name of the person whose secret it is; null: it is the server's, or there is none. */
+  person: string | null;
 }
 
 /** A call with the right secret is a server's, a call without a secret is a device's (contract section 5). */
@@ -55,13 +57,14 @@ export async function identifyCaller(parts: Parts, credentials: Credentials): Pr
   const application = await requireApplication(parts, credentials, "INVALID_APPLICATIONID");
   const { secret, clientAddress } = credentials;
   if (secret !== null) {
-    return { kind: "server", application: await requireSecret(parts, clientAddress, application, secret) };
+    const accepting = await requireSecret(parts, clientAddress, application, secret);
+    return { kind: "server", application: accepting, person: accepting.people.get(await digestOf(secret)) ?? null };
   }
-  if (!application.requireSecret) return { kind: "device", application };
+  if (!application.requireSecret) return { kind: "device", application, person: null };
   const { id } = application;
   const newer = await findForDenial(parts, clientAddress, id);
   if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
-  return { kind: "device", application: newer };
+  return { kind: "device", application: newer, person: null };
 }
 
 /** The caller who revokes an invitation: without a secret, the udid that created it is needed (contract section 5). */

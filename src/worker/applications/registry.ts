@@ -42,6 +42,8 @@ export interface Application {
   deviceKey: Sealed;
   /** SHA-256 of each live secret, of its server and of people (contract sections 9 and 19), base64url. */
   secretDigests: readonly string[];
+  /** Whose secret it is, by digest; the server's two are not in it. */
+  people: ReadonlyMap<string, string>;
   /** Oldest first. */
   signingKeys: readonly [SigningKey, ...SigningKey[]];
 }
@@ -134,7 +136,7 @@ const selectApplication = prepared((orm) =>
       where: eq(application.id, sql.placeholder("id")),
       with: {
         secrets: { columns: { digest: true } },
-        consoleSecrets: { columns: { digest: true } },
+        consoleSecrets: { columns: { digest: true, name: true } },
         signingKeys: { orderBy: (key, { asc }) => asc(key.id) },
       },
     })
@@ -161,6 +163,7 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     newBadgesPerHour: row.newBadgesPerHour,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secretDigests: [...row.secrets, ...row.consoleSecrets].map(({ digest }) => digest),
+    people: new Map(row.consoleSecrets.map(({ digest, name }) => [digest, name])),
     signingKeys: [firstKey, ...laterKeys],
   };
 }

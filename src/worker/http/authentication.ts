@@ -1,7 +1,7 @@
 import type { Context as HonoContext } from "hono";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import * as authentication from "../applications/authentication.ts";
-import { deviceOf } from "../applications/devices.ts";
+import { deviceOf, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -70,13 +70,14 @@ export async function requireServer(c: HonoContext<HttpEnv>): Promise<Applicatio
 }
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
-export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDevice & { withSecret: boolean }> {
+export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDevice & { inviter: Inviter }> {
   const credentials = readCredentials(c);
-  const { kind, application } = await authentication.identifyCaller(c.get("context"), credentials);
+  const { kind, application, person } = await authentication.identifyCaller(c.get("context"), credentials);
   c.set("application", application.id);
   const caller = await identifyDevice(c, application);
-  if (kind === "device") await limitDevice(c, caller, credentials.clientAddress);
-  return { ...caller, withSecret: kind === "server" };
+  if (kind === "server") return { ...caller, inviter: person === null ? { kind } : { kind: "person", name: person } };
+  await limitDevice(c, caller, credentials.clientAddress);
+  return { ...caller, inviter: { kind, device: caller.device } };
 }
 
 export interface Revoker {

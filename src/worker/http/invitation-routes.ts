@@ -23,7 +23,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
     limitBody,
     countingRefused(async (c) => {
       const context = c.get("context");
-      const { application, device, udid, withSecret } = await requireInviter(c);
+      const { application, device, udid, inviter } = await requireInviter(c);
       const body = await readBody(c);
       requireFields(body, INVITATION_FIELDS);
       requireValidUdid(udid);
@@ -31,7 +31,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
       await limitAddress(c);
       const created = await createInvitation(context, application, {
         device,
-        withSecret,
+        inviter,
         expiresAt,
         badgeExpiresAt: badgeExpiresAt ?? null,
         idempotencyKey: readIdempotencyKey(c),

@@ -2,7 +2,7 @@ import { type ApplicationId, type DeviceId, invitationDigestOf, newInvitationTok
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
 import type { ReserveRequest } from "../allocator/allocator.ts";
-import { deriveInvitationToken } from "../applications/devices.ts";
+import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
@@ -15,8 +15,7 @@ import { retryWithFreedNumbers } from "./expire.ts";
 export interface NewInvitation {
   /** Keyed digest of the udid. */
   device: DeviceId;
-  /** Whether the application's secret was presented. */
-  withSecret: boolean;
+  inviter: Inviter;
   /** Both exactly as sent; `badgeExpiresAt` is null if it was not sent. */
   expiresAt: string;
   badgeExpiresAt: string | null;
@@ -44,11 +43,10 @@ export async function createInvitation(
   application: Application,
   request: NewInvitation,
 ): Promise<CreatedInvitation> {
-  const { idempotencyKey, withSecret, device } = request;
+  const { idempotencyKey, inviter, device } = request;
   const isRepeatable = idempotencyKey !== null;
-  const caller = withSecret ? null : device;
   const id = isRepeatable
-    ? await deriveInvitationToken(context.custody, application, caller, idempotencyKey)
+    ? await deriveInvitationToken(context.custody, application, inviter, idempotencyKey)
     : newInvitationToken();
   const invitation = await invitationDigestOf(id);
   if (isRepeatable) {
@@ -67,7 +65,7 @@ export async function createInvitation(
     createdAt,
     expiresAt,
     badgeExpiresAt,
-    withSecret,
+    withSecret: inviter.kind !== "device",
     isRepeatable,
   };
   return { id, number: await reserve(context, application, { ...reservation, ...times }) };

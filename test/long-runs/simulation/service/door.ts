@@ -90,9 +90,10 @@ const CALLS = {
   async invite(context: Context, request: InvitationCall) {
     const { application, kind } = await authentication.identifyCaller(context, presented(request));
     const { udid, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
+    const device = await deviceOf(context.custody, application, udid);
     return createInvitation(context, application, {
-      device: await deviceOf(context.custody, application, udid),
-      withSecret: kind === "server",
+      device,
+      inviter: kind === "server" ? { kind } : { kind, device },
       expiresAt: new Date(expiresAtTime).toISOString(),
       badgeExpiresAt: badgeExpiresAtTime === null ? null : new Date(badgeExpiresAtTime).toISOString(),
       idempotencyKey,
