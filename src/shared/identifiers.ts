@@ -22,8 +22,9 @@ export type InvitationDigest = z.infer<typeof invitationDigest>;
 /** Crockford's base 32 in lower case: no ambiguous letters, and text sorts like the encoded bits. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
-const EVENT_TIME_CHARACTERS = 10;
-const EVENT_RANDOM_CHARACTERS = 16;
+const TIME_CHARACTERS = 10;
+const INDEX_CHARACTERS = 4;
+const RANDOM_CHARACTERS = 16;
 /** 192 bits; the condition on their text takes less than one of them. */
 const INVITATION_TOKEN_BYTES = 24;
 
@@ -61,17 +62,29 @@ export function newApplicationSecret(): string {
 
 /** `evt_` and a ULID: 48 bits of time, 80 random bits; IDs sort by the time they were made. */
 export const newEventId = (nowMilliseconds: number): string =>
-  `${eventIdPrefix(nowMilliseconds)}${randomText(EVENT_RANDOM_CHARACTERS)}`;
+  `${eventIdPrefix(nowMilliseconds)}${randomText(RANDOM_CHARACTERS)}`;
 
 /** Prefix of the IDs of events made in a millisecond; the IDs of earlier events sort before it. */
-export function eventIdPrefix(milliseconds: number): string {
-  let time = milliseconds;
+export const eventIdPrefix = (milliseconds: number): string => `evt_${sortableText(milliseconds, TIME_CHARACTERS)}`;
+
+/** An ID that sorts by time, then by `index` (below 32^4); the rest is random. */
+export const sortableId = (prefix: string, milliseconds: number, index: number): string =>
+  `${prefix}${sortableText(milliseconds, TIME_CHARACTERS)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
+
+/** What stands in place of the user ID of a person who was erased (contract section 24). */
+export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
+
+/** 80 random bits: the ID of an entry, or of a command. */
+export const newRandomId = (): string => randomText(RANDOM_CHARACTERS);
+
+function sortableText(value: number, characters: number): string {
+  let rest = value;
   let text = "";
-  for (let index = 0; index < EVENT_TIME_CHARACTERS; index++) {
-    text = ALPHABET.charAt(time % 32) + text;
-    time = Math.floor(time / 32);
+  for (let index = 0; index < characters; index++) {
+    text = ALPHABET.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
   }
-  return `evt_${text}`;
+  return text;
 }
 
 /** @param token of an invitation; any text, since nothing but an invitation's token has its digest */

@@ -1,6 +1,6 @@
 import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
-import { AllocatorClient } from "./allocator/client.ts";
+import { AllocatorClient } from "./core/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";

@@ -1,1 +1,0 @@
-ALTER TABLE `application` ADD `new_badges_per_hour` integer;
