@@ -1,12 +1,12 @@
 import { toBase64 } from "./base64.ts";
 import { Bookmarks } from "./bookmarks.ts";
+import { OtherKeyError } from "./errors.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
 import type { ProofKey } from "./proof-key.ts";
 import { Prover } from "./prover.ts";
-import { read } from "./reading.ts";
-import { readIssuedBadge, signature } from "./responses.ts";
+import { object } from "./reading.ts";
 import { Transport } from "./transport.ts";
-import type { BadgeRequest, IssuedBadge } from "./types.ts";
+import type { BadgeRequest, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";
 
 /** The application on one user's device. It needs no secret, and must not contain one. */
 export interface DeviceClientOptions extends ClientOptions {
@@ -18,6 +18,11 @@ export interface DeviceClientOptions extends ClientOptions {
    * signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
    */
   proofKey?: ProofKey | undefined;
+  /**
+   * Takes no badge that is not bound to the `proofKey`: such a badge was first requested without a key, by an earlier version of
+   * the app or by a stranger who knows the udid. Turn it on once the application binds every badge. Default false.
+   */
+  requireBound?: boolean | undefined;
   /** The `bookmark` of an earlier client of this device. Default: the first call is served by the original database. */
   bookmark?: string | undefined;
 }
@@ -32,14 +37,17 @@ export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
   readonly #prover: Prover | null;
+  readonly #requireBound: boolean;
   readonly #bookmarks: Bookmarks;
   /** Of the last login; undefined before it, when the service chooses. */
   #badgeId: string | undefined;
 
-  constructor({ udid, proofKey, bookmark, ...options }: DeviceClientOptions) {
+  constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
     this.#udid = udid;
-    this.#prover = proofKey === undefined ? null : new Prover(proofKey, udid, options.now ?? Date.now);
+    this.#prover =
+      proofKey === undefined ? null : new Prover(proofKey, options.applicationId, udid, options.now ?? Date.now);
+    this.#requireBound = requireBound;
     this.#bookmarks = new Bookmarks(bookmark);
   }
 
@@ -58,6 +66,7 @@ export class DeviceClient {
    *
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked), NoResponseError or the
    *   signal's reason
+   * @throws OtherKeyError if the badge is bound to another key, or with `requireBound` to none; `sign` does not use it then
    */
   async requestBadge(request: BadgeRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
     const { userId, metadata, invitationToken } = request;
@@ -71,8 +80,18 @@ export class DeviceClient {
       read: ({ status, body }) => readIssuedBadge(status, body),
       signal,
     });
+    await this.#requireOwn(badge);
     this.#badgeId = badge.badgeId;
     return badge;
+  }
+
+  /** Whoever logs in first decides to which key a badge is bound, and a stranger who knows the udid may have been first. */
+  async #requireOwn({ badgeId, keyThumbprint }: IssuedBadge): Promise<void> {
+    const isUnbound = keyThumbprint === undefined;
+    if (isUnbound && !this.#requireBound) return;
+    if (isUnbound || keyThumbprint !== (await this.#prover?.thumbprint())) {
+      throw new OtherKeyError(badgeId, keyThumbprint ?? null);
+    }
   }
 
   /**
@@ -91,8 +110,21 @@ export class DeviceClient {
       body: { base64, badgeId },
       prover: this.#prover,
       bookmarks: this.#bookmarks,
-      read: ({ body }) => read(signature, body)?.signature ?? null,
+      read: ({ body }) => signed(body)?.signature ?? null,
       signal,
     });
   }
+}
+
+const signed = object<{ signature: string }>({ signature: "string" });
+const newBadge = object<NewBadge>({ badgeId: "string", publicKey: "string" });
+const existingBadge = object<ExistingBadge>({ badgeId: "string" });
+
+function readIssuedBadge(status: number, body: unknown): IssuedBadge | null {
+  if (status === 201) {
+    const badge = newBadge(body);
+    return badge && { created: true, ...badge };
+  }
+  const badge = existingBadge(body);
+  return badge && { created: false, ...badge };
 }

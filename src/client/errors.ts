@@ -1,4 +1,5 @@
 import { type CodeOfStatus, type ErrorCode, PUBLIC_ERRORS } from "../shared/error-table.ts";
+import { remedyFor } from "./remedies.ts";
 
 export type { ErrorCode };
 
@@ -34,7 +35,7 @@ export class BadgeServiceError extends Error {
     const { status, error, requestId, retryAfterSeconds } = response;
     const code = typeof error === "string" && /^[A-Z][A-Z0-9_]{0,63}$/.test(error) ? error : null;
     const suffix = requestId === null ? "" : ` (${requestId})`;
-    super(`${status} ${code ?? "not a response of the badge service"}${suffix}`);
+    super(`${status} ${code ?? "not a response of the badge service"}${suffix}: ${remedyFor(code)}`);
     this.status = status;
     this.code = code !== null && isErrorCode(code) ? code : null;
     this.requestId = requestId;
@@ -64,6 +65,24 @@ export function isExpiredCursor(error: unknown): error is BadgeServiceError & { 
 }
 
 /**
+ * The badge of this user device is bound to another key than this client's, or to none although `requireBound` is set. It is not
+ * this phone's: somebody else who knows the udid requested it first, or the app has lost the key that it was bound to.
+ */
+export class OtherKeyError extends Error {
+  override readonly name = "OtherKeyError";
+  readonly badgeId: string;
+  /** RFC 7638 thumbprint of the key that the badge is bound to; null: it is not bound. */
+  readonly keyThumbprint: string | null;
+
+  constructor(badgeId: string, keyThumbprint: string | null) {
+    const binding = keyThumbprint === null ? "not bound to a key" : "bound to another key than this client's";
+    super(`badge ${badgeId} is ${binding}: ask the application's server to rebind it (rebindBadge), then log in again`);
+    this.badgeId = badgeId;
+    this.keyThumbprint = keyThumbprint;
+  }
+}
+
+/**
  * There was no response: no network, unknown host, broken connection, or timeout. The service may or may not have done
  * what was asked. `cause` is the runtime's error.
  */
@@ -71,6 +90,8 @@ export class NoResponseError extends Error {
   override readonly name = "NoResponseError";
 
   constructor(cause: unknown) {
-    super("no response from the badge service", { cause });
+    super("no response from the badge service: is there a network, and is baseUrl right? Call again, it is safe", {
+      cause,
+    });
   }
 }

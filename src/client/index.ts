@@ -8,6 +8,7 @@ export {
   isExpiredCursor,
   isRefusedBadge,
   NoResponseError,
+  OtherKeyError,
   type RefusedBadgeCode,
   type RefusedBadgeError,
 } from "./errors.ts";

@@ -19,9 +19,7 @@ export interface Application {
   webhookUrl: string | null;
 }
 
-export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
-
-export type InvitationState = (typeof INVITATION_STATES)[number];
+export type InvitationState = "pending" | "claimed" | "revoked" | "expired";
 
 /** An invitation as it is listed: without its token, of which the service has only a digest. */
 export interface ListedInvitation {
@@ -43,10 +41,8 @@ export interface InvitationPage {
   nextCursor: string | null;
 }
 
-export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
-
 /** `exhausted`: all attempts failed. `held`: it waits until the endpoint is released. */
-export type EventState = (typeof EVENT_STATES)[number];
+export type EventState = "pending" | "delivered" | "exhausted" | "held";
 
 /** An event and how its delivery went. */
 export interface ListedEvent {

@@ -8,6 +8,8 @@ const JTI_BYTES = 16;
 /** The request that a proof is for. */
 export interface ProvenRequest {
   key: ProofKey;
+  /** The application that is called: no other accepts the proof. */
+  applicationId: string;
   /** As sent, in upper case. */
   method: string;
   /** As called; query and fragment are left out of the proof. */
@@ -28,9 +30,10 @@ export interface ProvenRequest {
  * @throws RangeError if the key's `sign` returns anything but 64 bytes; whatever it throws
  */
 export async function createProof(request: ProvenRequest): Promise<string> {
-  const { key, method, url, udid, body = "", nonce, now = Date.now() } = request;
+  const { key, applicationId, method, url, udid, body = "", nonce, now = Date.now() } = request;
   const { kty, crv, x, y } = key.publicJwk;
   const claims = {
+    aud: applicationId,
     jti: toBase64Url(crypto.getRandomValues(new Uint8Array(JTI_BYTES))),
     htm: method,
     htu: url.replace(/[?#].*$/s, ""),

@@ -1,3 +1,4 @@
+import { sha256 } from "./jws.ts";
 import { createProof } from "./proof.ts";
 import type { ProofKey } from "./proof-key.ts";
 
@@ -24,13 +25,15 @@ interface Response {
 /** Makes the proofs of one device (contract section 15). The service's latest nonce is kept in memory alone. */
 export class Prover {
   readonly #key: ProofKey;
+  readonly #applicationId: string;
   readonly #udid: string;
   readonly #now: () => number;
   #nonce: { value: string; takenAt: number } | null = null;
 
   /** @param now milliseconds since 1970-01-01 UTC, by the device's clock, which may be wrong */
-  constructor(key: ProofKey, udid: string, now: () => number) {
+  constructor(key: ProofKey, applicationId: string, udid: string, now: () => number) {
     this.#key = key;
+    this.#applicationId = applicationId;
     // As it arrives: white space around a header's value is not part of it (RFC 9110 section 5.5).
     this.#udid = udid.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
     this.#now = now;
@@ -43,7 +46,21 @@ export class Prover {
    */
   prove(request: OutgoingRequest): Promise<string> {
     const now = this.#now();
-    return createProof({ ...request, key: this.#key, udid: this.#udid, nonce: this.#nonceAt(now), now });
+    return createProof({
+      ...request,
+      key: this.#key,
+      applicationId: this.#applicationId,
+      udid: this.#udid,
+      nonce: this.#nonceAt(now),
+      now,
+    });
+  }
+
+  /** RFC 7638 thumbprint of the key. */
+  thumbprint(): Promise<string> {
+    const { crv, kty, x, y } = this.#key.publicJwk;
+    // The required members in this order (RFC 7638 section 3.2).
+    return sha256(JSON.stringify({ crv, kty, x, y }));
   }
 
   /**

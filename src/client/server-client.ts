@@ -1,14 +1,23 @@
 import type { CallOptions, ClientOptions } from "./options.ts";
-import type { Application, EventState, InvitationState, ReplayedEvent, Statistics } from "./overview-types.ts";
+import type {
+  Application,
+  EventPage,
+  EventState,
+  InvitationPage,
+  InvitationState,
+  ReplayedEvent,
+  Statistics,
+} from "./overview-types.ts";
 import { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
 import { pathSegment, queryText } from "./paths.ts";
-import { type Reader, read } from "./reading.ts";
-import * as responses from "./responses.ts";
+import { object, type Reader } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
 import type {
   Badge,
   BadgeEndRequest,
+  BadgePage,
   BlockedUser,
+  ChangePage,
   Invitation,
   InvitationRequest,
   RevokedInvitation,
@@ -89,23 +98,23 @@ export class ServerClient {
     const { perPage, signal } = query;
     const path = "userId" in query ? `/v1/users/${pathSegment(query.userId)}/badges` : "/v1/badges";
     return new BadgePages((cursor) =>
-      this.#page(`${path}${queryText({ per_page: perPage, cursor })}`, responses.listedBadges, signal),
+      this.#page(`${path}${queryText({ per_page: perPage, cursor })}`, badgePage, signal),
     );
   }
 
   /** A badge in any state. @param id the badge number */
   async getBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#get(`/v1/badges/${pathSegment(id)}`, responses.badge, signal);
+    return this.#get(`/v1/badges/${pathSegment(id)}`, badge, signal);
   }
 
   /** The device is refused with SUSPENDED_BADGE from now on, until `resumeBadge`. @param id the badge number */
   async suspendBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/suspend`, undefined, responses.badge, signal);
+    return this.#change(`/v1/badges/${pathSegment(id)}/suspend`, undefined, badge, signal);
   }
 
   /** Ends a suspension. @param id the badge number */
   async resumeBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/resume`, undefined, responses.badge, signal);
+    return this.#change(`/v1/badges/${pathSegment(id)}/resume`, undefined, badge, signal);
   }
 
   /**
@@ -114,7 +123,7 @@ export class ServerClient {
    * @param id the badge number
    */
   async revokeBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/revoke`, undefined, responses.badge, signal);
+    return this.#change(`/v1/badges/${pathSegment(id)}/revoke`, undefined, badge, signal);
   }
 
   /**
@@ -125,7 +134,7 @@ export class ServerClient {
    * @param id the badge number
    */
   async rebindBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/rebind`, undefined, responses.badge, signal);
+    return this.#change(`/v1/badges/${pathSegment(id)}/rebind`, undefined, badge, signal);
   }
 
   /**
@@ -136,12 +145,12 @@ export class ServerClient {
    */
   async setBadgeEnd(id: string, expiresAt: Date | string | null, { signal }: CallOptions = {}): Promise<Badge> {
     const body: BadgeEndRequest = { expiresAt: expiresAt === null ? null : dateTime(expiresAt) };
-    return this.#change(`/v1/badges/${pathSegment(id)}`, body, responses.badge, signal);
+    return this.#change(`/v1/badges/${pathSegment(id)}`, body, badge, signal);
   }
 
   /** Whether the user is blocked, also for a user without any badge. */
   async getUser(userId: string, { signal }: CallOptions = {}): Promise<User> {
-    return this.#get(`/v1/users/${pathSegment(userId)}`, responses.user, signal);
+    return this.#get(`/v1/users/${pathSegment(userId)}`, user, signal);
   }
 
   /**
@@ -149,12 +158,12 @@ export class ServerClient {
    * after a lost response does not name those of the first try.
    */
   async blockUser(userId: string, { signal }: CallOptions = {}): Promise<BlockedUser> {
-    return this.#change(`/v1/users/${pathSegment(userId)}/block`, undefined, responses.blockedUser, signal);
+    return this.#change(`/v1/users/${pathSegment(userId)}/block`, undefined, blockedUser, signal);
   }
 
   /** Lets the user get new badges again. Revoked ones stay revoked. */
   async unblockUser(userId: string, { signal }: CallOptions = {}): Promise<BlockedUser> {
-    return this.#change(`/v1/users/${pathSegment(userId)}/unblock`, undefined, responses.blockedUser, signal);
+    return this.#change(`/v1/users/${pathSegment(userId)}/unblock`, undefined, blockedUser, signal);
   }
 
   /**
@@ -184,7 +193,7 @@ export class ServerClient {
         method: "GET",
         path: `/v1/changes${queryText({ per_page: perPage, cursor: from })}`,
         read: ({ body, headers }) => {
-          const page = read(responses.changes, body);
+          const page = changePage(body);
           const next = headers.get("pagination-cursor");
           return page && next !== null ? { ...page, cursor: next } : null;
         },
@@ -212,7 +221,7 @@ export class ServerClient {
       path: "/v1/invitation",
       headers: { udid, "idempotency-key": idempotencyKey },
       body,
-      read: bodyAs(responses.invitation),
+      read: bodyAs(newInvitation),
       signal,
     });
   }
@@ -224,24 +233,20 @@ export class ServerClient {
    *   a lost response a retry throws UNKNOWN_INVITATION
    */
   async revokeInvitation(id: string, { signal }: CallOptions = {}): Promise<RevokedInvitation> {
-    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, undefined, responses.revokedInvitation, signal);
+    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, undefined, revokedInvitation, signal);
   }
 
   /** Lists invitations, newest first, like `listBadges`. Tokens are not listed. */
   listInvitations({ state, perPage, signal }: InvitationQuery = {}): InvitationPages {
     return new InvitationPages((cursor) =>
-      this.#page(
-        `/v1/invitations${queryText({ state, per_page: perPage, cursor })}`,
-        responses.listedInvitations,
-        signal,
-      ),
+      this.#page(`/v1/invitations${queryText({ state, per_page: perPage, cursor })}`, invitationPage, signal),
     );
   }
 
   /** Lists events and how their deliveries went, newest first, like `listBadges`. */
   listEvents({ state, perPage, signal }: EventQuery = {}): EventPages {
     return new EventPages((cursor) =>
-      this.#page(`/v1/events${queryText({ state, per_page: perPage, cursor })}`, responses.listedEvents, signal),
+      this.#page(`/v1/events${queryText({ state, per_page: perPage, cursor })}`, eventPage, signal),
     );
   }
 
@@ -250,19 +255,19 @@ export class ServerClient {
     return this.#call({
       method: "POST",
       path: `/v1/events/${pathSegment(id)}/replay`,
-      read: bodyAs(responses.replayedEvent),
+      read: bodyAs(replayedEvent),
       signal,
     });
   }
 
   /** The application's own settings. */
   async getApplication({ signal }: CallOptions = {}): Promise<Application> {
-    return this.#get("/v1/application", responses.application, signal);
+    return this.#get("/v1/application", application, signal);
   }
 
   /** Counted at most every 5 minutes. */
   async getStatistics({ signal }: CallOptions = {}): Promise<Statistics> {
-    return this.#get("/v1/stats", responses.statistics, signal);
+    return this.#get("/v1/stats", statistics, signal);
   }
 
   /** `verifyWebhook` with this client's secret by default. */
@@ -289,7 +294,7 @@ export class ServerClient {
       method: "GET",
       path,
       read: ({ body, headers }) => {
-        const page = read(reader, body);
+        const page = reader(body);
         return page && { ...page, nextCursor: headers.get("pagination-cursor") };
       },
       signal,
@@ -301,9 +306,22 @@ export class ServerClient {
   }
 }
 
+const badge = object<Badge>({ id: "string", userId: "string", state: "string" });
+const badgePage = object<Omit<BadgePage, "nextCursor">>({ badges: "array" });
+const changePage = object<Omit<ChangePage, "cursor">>({ changes: "array", more: "boolean" });
+const user = object<User>({ userId: "string", blocked: "boolean" });
+const blockedUser = object<BlockedUser>({ userId: "string", blocked: "boolean", revoked: "array" });
+const newInvitation = object<Invitation>({ id: "string", badgeId: "string", expiresAt: "string" });
+const revokedInvitation = object<RevokedInvitation>({ id: "string", badgeId: "string", revokedAt: "string" });
+const application = object<Application>({ applicationId: "string" });
+const invitationPage = object<Omit<InvitationPage, "nextCursor">>({ invitations: "array" });
+const eventPage = object<Omit<EventPage, "nextCursor">>({ events: "array" });
+const replayedEvent = object<ReplayedEvent>({ id: "string", state: "string" });
+const statistics = object<Statistics>({ applicationId: "string", asOf: "string" });
+
 const bodyAs =
   <T>(reader: Reader<T>): Call<T>["read"] =>
   ({ body }) =>
-    read(reader, body);
+    reader(body);
 
 const dateTime = (time: Date | string): string => (typeof time === "string" ? time : time.toISOString());

@@ -22,10 +22,14 @@ export interface NewBadge {
   badgeId: string;
   /** Verifies every signature for this badge: base64 of the SPKI DER of an ECDSA P-256 key. */
   publicKey: string;
+  /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+  keyThumbprint?: string | undefined;
 }
 
 export interface ExistingBadge {
   badgeId: string;
+  /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+  keyThumbprint?: string | undefined;
 }
 
 /**
@@ -52,10 +56,8 @@ export interface BadgePage {
   nextCursor: string | null;
 }
 
-export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;
-
 /** Only an active badge opens doors. Revoked and replaced are final (contract section 12). */
-export type BadgeState = (typeof BADGE_STATES)[number];
+export type BadgeState = "active" | "suspended" | "revoked" | "expired" | "replaced";
 
 /** A badge in any state; `id` is its number. */
 export interface Badge {

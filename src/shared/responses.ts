@@ -28,7 +28,17 @@ export const badgeNumber = z
 
 export const time = z.iso.datetime();
 
-export const existingBadge = z.object({ badgeId: badgeNumber });
+const keyThumbprint = z
+  .string()
+  .regex(/^[\w-]{43}$/)
+  .meta({
+    description:
+      "RFC 7638 thumbprint (SHA-256, base64url) of the key that the badge is bound to; absent: it is not bound.",
+    examples: [EXAMPLE_KEY_THUMBPRINT],
+  })
+  .optional();
+
+export const existingBadge = z.object({ badgeId: badgeNumber, keyThumbprint });
 
 export const newBadge = z.object({
   badgeId: badgeNumber,
@@ -36,6 +46,7 @@ export const newBadge = z.object({
     description: "The key that verifies every signature for this badge: ECDSA P-256, SPKI DER, base64.",
     examples: [EXAMPLE_PUBLIC_KEY],
   }),
+  keyThumbprint,
 });
 
 export const badgeSignature = z.object({
@@ -125,16 +136,6 @@ export const eventCreatedAt = time.meta({
   description: "When the event happened.",
   examples: ["2027-01-15T08:00:00.500Z"],
 });
-
-const keyThumbprint = z
-  .string()
-  .regex(/^[\w-]{43}$/)
-  .meta({
-    description:
-      "RFC 7638 thumbprint (SHA-256, base64url) of the key that the badge is bound to; absent: it is not bound.",
-    examples: [EXAMPLE_KEY_THUMBPRINT],
-  })
-  .optional();
 
 export const badgeCreated = z.object({
   id: eventId,

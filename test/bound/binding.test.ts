@@ -75,8 +75,11 @@ describe("the call that creates a badge with a proof binds it to that key (contr
     const application = await createApplication();
     const { id: invitationToken, badgeId } = await invite(application);
     const phone = await newPhone(application);
-    expect(outcome(await phone.logIn("guest", { invitationToken }))).toBe(`201 ${badgeId}`);
-    expect(outcome(await phone.logIn("guest", { invitationToken }))).toBe(`200 ${badgeId}`);
+    const keyThumbprint = await phone.thumbprint();
+    const claimed = await phone.logIn("guest", { invitationToken });
+    expect([outcome(claimed), claimed.body.keyThumbprint]).toEqual([`201 ${badgeId}`, keyThumbprint]);
+    const repeated = await phone.logIn("guest", { invitationToken });
+    expect([outcome(repeated), repeated.body.keyThumbprint]).toEqual([`200 ${badgeId}`, keyThumbprint]);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
     const thief = await phone.withOtherKey();
     for (const refused of [

@@ -105,14 +105,15 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     }
   });
 
-  it("and names the URL that was called, with or without its query, or PUBLIC_URL and the path", async () => {
+  it("and names the URL that was called, with or without its query, or PUBLIC_URL and the path alone in a deployment", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
-    const send = async (called: string, named: string, publicUrl: Env["PUBLIC_URL"] = "") => {
-      const DPoP = await createProof({ key: phone.key, method: "POST", url: named, udid: phone.udid, body: LOGIN });
+    const send = async (called: string, named: string, variables: Partial<Env> = { PUBLIC_URL: "" }) => {
+      const call = { applicationId: application.id, method: "POST", url: named, udid: phone.udid, body: LOGIN };
+      const DPoP = await createProof({ key: phone.key, ...call });
       const headers = { applicationid: application.id, udid: phone.udid, DPoP };
       const request = new Request(called, { method: "POST", headers, body: LOGIN });
-      const answer = await callWith({ PUBLIC_URL: publicUrl }, request);
+      const answer = await callWith(variables, request);
       return answer.status < 300 ? "granted" : outcome(answer);
     };
     const url = "https://badges.example/v1/badge";
@@ -121,9 +122,22 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     expect(await send(url, "HTTPS://BADGES.example:443/v1/x/../badge")).toBe("granted");
     const [proxied, outside] = ["http://10.0.0.7/v1/badge", "http://localhost:8787/v1/badge"];
     expect(await send(proxied, outside)).toBe("401 INVALID_PROOF");
-    expect(await send(proxied, outside, "http://localhost:8787")).toBe("granted");
-    expect(await send(proxied, proxied, "http://localhost:8787")).toBe("granted");
-    expect(await send(proxied, "https://localhost:8787/v1/badge", "http://localhost:8787")).toBe("401 INVALID_PROOF");
+    const local = { PUBLIC_URL: "http://localhost:8787" } as const;
+    const deployed = { ...local, ENVIRONMENT: "production" } as const;
+    expect(await send(proxied, outside, local)).toBe("granted");
+    expect(await send(proxied, proxied, local)).toBe("granted");
+    expect(await send(proxied, "https://localhost:8787/v1/badge", local)).toBe("401 INVALID_PROOF");
+    expect(await send(proxied, outside, deployed)).toBe("granted");
+    expect(await send(proxied, proxied, deployed)).toBe("401 INVALID_PROOF");
+  });
+
+  it("and names the application: recorded in one, it is of no use in another one", async () => {
+    const [application, another] = [await createApplication(), await createApplication()];
+    const phone = await newPhone(application);
+    const DPoP = await phone.prove(BADGE, LOGIN);
+    const elsewhere = await phone.send(BADGE, LOGIN, { DPoP, applicationid: another.id });
+    expectInvalidProof(elsewhere);
+    expect((await phone.send(BADGE, LOGIN, { DPoP })).status).toBe(201);
   });
 
   it("with a body of unknown length, which is read before", async () => {
@@ -141,7 +155,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     const post = async (path: string, body: object) => {
       const text = JSON.stringify(body);
       const url = `https://badges.example${path}`;
-      const more = { body_hash: await digestOf(text) };
+      const more = { aud: application.id, body_hash: await digestOf(text) };
       const DPoP = await dpop.generateProof(pair, url, "POST", undefined, "phone", more);
       return call("POST", path, { headers: { applicationid: application.id, udid: "phone", DPoP }, body: text });
     };

@@ -42,7 +42,8 @@ export class Phone {
 
   prove(path: string, body: string, nonce?: string): Promise<string> {
     const url = `https://badges.example${path}`;
-    return createProof({ key: this.key, method: "POST", url, udid: this.udid, body, nonce });
+    const { key, udid, application } = this;
+    return createProof({ key, applicationId: application.id, method: "POST", url, udid, body, nonce });
   }
 
   send(path: string, body: string, headers: Record<string, string> = {}): Promise<Answer> {

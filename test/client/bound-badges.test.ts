@@ -4,6 +4,7 @@ import {
   createDoorResponse,
   type DeviceClientOptions,
   ERROR_CODES,
+  OtherKeyError,
   type ProofKey,
   webCryptoProofKey,
 } from "../../src/client/index.ts";
@@ -84,7 +85,7 @@ describe("a device client with a key, and the service (contract section 15)", ()
       throw NO_NETWORK;
     };
     const badge = await phoneWith(key, { fetch, sleep: async () => {} }).requestBadge({ userId: "alice" });
-    expect(badge).toEqual({ created: false, badgeId: expect.any(String) });
+    expect(badge).toMatchObject({ created: false, badgeId: expect.any(String) });
     expect(await failureOf(phoneWith(otherKey).requestBadge({ userId: "alice" }))).toMatchObject(INVALID_PROOF);
   });
 
@@ -92,7 +93,7 @@ describe("a device client with a key, and the service (contract section 15)", ()
     const invitation = await server(application).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
     const request = { userId: "vera", invitationToken: invitation.id };
     expect(await phoneWith(key).requestBadge(request)).toMatchObject({ created: true, badgeId: invitation.badgeId });
-    expect(await phoneWith(key).requestBadge(request)).toEqual({ created: false, badgeId: invitation.badgeId });
+    expect(await phoneWith(key).requestBadge(request)).toMatchObject({ created: false, badgeId: invitation.badgeId });
     expect(await failureOf(phoneWith().requestBadge(request))).toMatchObject(INVALID_PROOF);
   });
 });
@@ -123,6 +124,47 @@ describe("somebody who knows the udid and the application ID, but has no key (co
   });
 });
 
+describe("whether a badge is this phone's own (contract section 15)", () => {
+  it("is told by the thumbprint in the 201 and in every 200 of a bound badge, and in none of an unbound one", async () => {
+    const keyThumbprint = await calculateJwkThumbprint(key.publicJwk);
+    for (const created of [true, false]) {
+      expect(await phoneWith(key).requestBadge({ userId: "alice" })).toMatchObject({ created, keyThumbprint });
+    }
+    for (const phone of [phoneWith(), phoneWith(), phoneWith(key)]) {
+      expect(await phone.requestBadge({ userId: "bob" })).not.toHaveProperty("keyThumbprint");
+    }
+  });
+
+  it("a badge bound to another key is an error of its own, and does not become the one that signs", async () => {
+    const other = await calculateJwkThumbprint(otherKey.publicJwk);
+    const fetch: typeof worker = async (url, init) => {
+      if (url.endsWith("/sign")) return worker(url, init);
+      return Response.json({ badgeId: "7", keyThumbprint: other });
+    };
+    const { badgeId } = await phoneWith(key).requestBadge({ userId: "alice" });
+    const phone = phoneWith(key, { fetch });
+    const error = await failureOf(phone.requestBadge({ userId: "alice" }));
+    expect(error).toBeInstanceOf(OtherKeyError);
+    expect(error).toMatchObject({ name: "OtherKeyError", badgeId: "7", keyThumbprint: other });
+    expect(String(error)).toContain("rebind");
+    const { sub } = JSON.parse(atob((await phone.sign(BASE64)).split(".")[1] ?? ""));
+    expect(sub).toBe(badgeId);
+    expect(await failureOf(phoneWith(undefined, { fetch }).requestBadge({ userId: "a" }))).toBeInstanceOf(
+      OtherKeyError,
+    );
+  });
+
+  it("one that somebody requested without a key before is refused by a client that wants its badge bound", async () => {
+    const stranger = await phoneWith().requestBadge({ userId: "alice" });
+    const error = await failureOf(phoneWith(key, { requireBound: true }).requestBadge({ userId: "alice" }));
+    expect(error).toBeInstanceOf(OtherKeyError);
+    expect(error).toMatchObject({ badgeId: stranger.badgeId, keyThumbprint: null });
+    expect(await phoneWith(key, { requireBound: true }).requestBadge({ userId: "bob" })).toMatchObject({
+      created: true,
+    });
+  });
+});
+
 describe("rebindBadge (contract section 15)", () => {
   it("lets another key take the badge over once, and refuses the old key from then on", async () => {
     const client = server(application);
@@ -131,7 +173,7 @@ describe("rebindBadge (contract section 15)", () => {
     expect(await client.rebindBadge(badgeId)).toMatchObject({ id: badgeId, state: "active" });
     expect(await phoneWith(key).sign(BASE64)).toMatch(/\./);
     const moved = phoneWith(otherKey);
-    expect(await moved.requestBadge({ userId: "alice" })).toEqual({ created: false, badgeId });
+    expect(await moved.requestBadge({ userId: "alice" })).toMatchObject({ created: false, badgeId });
     expect(await moved.sign(BASE64)).toMatch(/\./);
     const keyThumbprint = await calculateJwkThumbprint(otherKey.publicJwk);
     expect(await client.getBadge(badgeId)).toMatchObject({ keyThumbprint });

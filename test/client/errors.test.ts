@@ -55,6 +55,15 @@ describe("what a client throws when the service refuses (contract section 6)", (
     await expect(call).rejects.toThrow(code);
   });
 
+  it("says in every message what to do", async () => {
+    for (const [code, { status }] of Object.entries(PUBLIC_ERRORS)) {
+      const { options } = fakeService(refusal(status, code, { "x-request-id": "r-1" }));
+      const error = await failureOf(device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8="));
+      expect(String(error)).toMatch(new RegExp(`^BadgeServiceError: ${status} ${code} \\(r-1\\): .{10,}`));
+      expect(String(error)).not.toContain("does not know the code");
+    }
+  });
+
   it.each([
     ["a log-in page where a badge should be", new Response("<html>", { status: 200 })],
     ["a success without what was asked for", Response.json({ badge: "7" }, { status: 201 })],

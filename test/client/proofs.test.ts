@@ -12,6 +12,7 @@ import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { makeNonce } from "../../src/worker/proofs/nonce.ts";
 import { checkProof } from "../../src/worker/proofs/proof.ts";
 import {
+  APPLICATION_ID,
   BODY,
   CALL,
   KEY,
@@ -31,7 +32,15 @@ beforeAll(async () => {
 });
 
 describe("the client's proof passes the service's check (contract section 15)", () => {
-  const request = () => ({ key, method: "POST", url: URL_OF_CALL, udid: UDID, body: BODY, now: CALL.now });
+  const request = () => ({
+    key,
+    applicationId: APPLICATION_ID,
+    method: "POST",
+    url: URL_OF_CALL,
+    udid: UDID,
+    body: BODY,
+    now: CALL.now,
+  });
 
   it("with a WebCrypto key that is not extractable", async () => {
     expect(KEY.pair.privateKey.extractable).toBe(false);
@@ -67,6 +76,7 @@ describe("the client's proof passes the service's check (contract section 15)", 
   it.each([
     ["another URL", { url: `${URL_OF_CALL}/sign` }, "INVALID_PROOF wrong-url"],
     ["another method", { method: "GET" }, "INVALID_PROOF wrong-method"],
+    ["another application", { applicationId: "app_zyxwvtsrqpnmkjhgfedc" }, "INVALID_PROOF wrong-audience"],
     ["another udid", { udid: "phone-8" }, "INVALID_PROOF wrong-udid"],
     ["another body", { body: "{}" }, "INVALID_PROOF wrong-body"],
     ["a made-up nonce", { nonce: "x" }, "USE_DPOP_NONCE stale-nonce"],
@@ -135,7 +145,13 @@ describe("the client's response opens a door that challenges (contract section 1
     const challenge = createChallenge(door());
     const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
     expect(await outcomeOf(response)).toBe("INVALID_PROOF wrong-type");
-    const proof = await createProof({ key, method: "POST", url: URL_OF_CALL, udid: UDID });
+    const proof = await createProof({
+      key,
+      applicationId: APPLICATION_ID,
+      method: "POST",
+      url: URL_OF_CALL,
+      udid: UDID,
+    });
     const result = await verifyPossession({ badgeSignature, response: proof }, { ...door(), challenge });
     expect(result).toEqual({ ok: false, reason: "wrong-response-type" });
   });
@@ -157,7 +173,14 @@ describe("a signer of the app's own", () => {
 
   it("that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
     const store: ProofKey = { publicJwk: key.publicJwk, sign: async (bytes) => toDer(await key.sign(bytes)) };
-    const request = { method: "POST", url: URL_OF_CALL, udid: UDID, body: BODY, now: CALL.now };
+    const request = {
+      applicationId: APPLICATION_ID,
+      method: "POST",
+      url: URL_OF_CALL,
+      udid: UDID,
+      body: BODY,
+      now: CALL.now,
+    };
     await expect(createProof({ ...request, key: store })).rejects.toThrow("rawSignatureFromDer");
     const converting: ProofKey = { ...store, sign: async (bytes) => rawSignatureFromDer(await store.sign(bytes)) };
     for (let tries = 0; tries < 50; tries++) {

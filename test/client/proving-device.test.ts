@@ -44,8 +44,9 @@ const offered = async () => ({ "dpop-nonce": await makeNonce(NONCE_KEY, now) });
 
 /** Grants a request whose proof passes the service's own check, by the service's clock. */
 const demanding: Fetch = async (url, { method, headers, body = "" }) => {
-  const { udid = "", dpop = "" } = headers;
-  const call = { method, urls: [url], udid: udid.trim(), bodyHash: await sha256(body), now, nonceKey: NONCE_KEY };
+  const { applicationid: applicationId = "", udid = "", dpop = "" } = headers;
+  const device = { applicationId, udid: udid.trim() };
+  const call = { method, urls: [url], ...device, bodyHash: await sha256(body), now, nonceKey: NONCE_KEY };
   const result = await checkProof(dpop, call);
   if (!result.ok) return refusal(401, result.code, result.code === "USE_DPOP_NONCE" ? await offered() : {});
   expect(result.thumbprint).toBe(await calculateJwkThumbprint(KEY.jwk));

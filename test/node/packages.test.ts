@@ -85,11 +85,11 @@ describe("the packed packages run in plain Node", () => {
     const proof = run(`
       import { createProof, webCryptoProofKey } from "@badge-distribution/client";
       const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
-      const request = { method: "POST", url: "https://badges.example.com/v1/badge", udid: "phone", body: "{}" };
+      const request = { applicationId: "app", method: "POST", url: "https://badges.example.com/v1/badge", udid: "phone", body: "{}" };
       console.log(JSON.stringify(await createProof({ key: await webCryptoProofKey(pair), ...request })));
     `);
     const { payload } = await jwtVerify(String(proof), EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
-    expect(payload).toMatchObject({ htm: "POST", htu: "https://badges.example.com/v1/badge" });
+    expect(payload).toMatchObject({ aud: "app", htm: "POST", htu: "https://badges.example.com/v1/badge" });
   });
 
   it("the client verifies a webhook, and names the service's error", () => {

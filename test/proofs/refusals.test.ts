@@ -153,7 +153,7 @@ const REFUSALS: Record<
         signParts(part(HEADER), part(JSON.stringify(CLAIMS).replace(/"iat":\d+/, '"iat":1e999'))),
       "a jti of 257 characters": claimsWith({ jti: "j".repeat(257) }),
       ...wrongClaims({ jti: ["", 7, null], htm: [7, null], htu: [7, null, ["https://x/"]], iat: ["1800000000", null] }),
-      ...wrongClaims({ ath: [7, null], body_hash: [7, null], nonce: [7, null, ["n"]] }),
+      ...wrongClaims({ aud: [7, null, [CLAIMS.aud]], ath: [7, null], body_hash: [7, null], nonce: [7, null, ["n"]] }),
     },
   },
   "wrong-signature": {
@@ -194,6 +194,14 @@ const REFUSALS: Record<
       "the other device call": claimsWith({ htu: `${CLAIMS.htu}/sign` }),
       "another service": claimsWith({ htu: "https://badges.example.org/v1/badge" }),
       "a path alone": claimsWith({ htu: "/v1/badge" }),
+    },
+  },
+  "wrong-audience": {
+    code: "INVALID_PROOF",
+    proofs: {
+      "another application": claimsWith({ aud: "app_zyxwvtsrqpnmkjhgfedc" }),
+      "another case": claimsWith({ aud: CLAIMS.aud.toUpperCase() }),
+      empty: claimsWith({ aud: "" }),
     },
   },
   "wrong-udid": {
@@ -244,7 +252,7 @@ describe("a proof is refused (contract section 15)", () => {
 
   it("not as stale if anything else is wrong: USE_DPOP_NONCE means that a nonce is all that is missing", async () => {
     const stale = { iat: CLAIMS.iat - 86_400 };
-    for (const wrong of [{ htm: "GET" }, { htu: "https://x/" }, { ath: "" }, { body_hash: "" }]) {
+    for (const wrong of [{ htm: "GET" }, { htu: "https://x/" }, { aud: "" }, { ath: "" }, { body_hash: "" }]) {
       expect(await outcomeOf(await makeProof({ claims: { ...stale, ...wrong } }))).toMatch(/^INVALID_PROOF/);
     }
     expect(await outcomeOf(await makeProof({ claims: stale, key: OTHER_KEY }))).toMatch(/^INVALID_PROOF/);

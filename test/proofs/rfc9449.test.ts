@@ -5,6 +5,7 @@ import { digestOf } from "../../src/shared/identifiers.ts";
 import { makeNonce } from "../../src/worker/proofs/nonce.ts";
 import { checkProof, type ProvenCall } from "../../src/worker/proofs/proof.ts";
 import {
+  APPLICATION_ID,
   BODY,
   CALL,
   CLAIMS,
@@ -40,7 +41,7 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
         changes.method ?? "POST",
         changes.nonce,
         changes.udid ?? UDID,
-        { body_hash },
+        { aud: APPLICATION_ID, body_hash },
       ),
     );
 
@@ -71,7 +72,10 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
 
   it.each(["Ed25519", "RS256", "PS256"] as const)("is refused with an %s key", async (algorithm) => {
     const other = await dpop.generateKeyPair(algorithm);
-    const proof = await dpop.generateProof(other, URL_OF_CALL, "POST", undefined, UDID, { body_hash: CALL.bodyHash });
+    const proof = await dpop.generateProof(other, URL_OF_CALL, "POST", undefined, UDID, {
+      aud: APPLICATION_ID,
+      body_hash: CALL.bodyHash,
+    });
     expect(await outcomeOf(proof, call)).toBe("INVALID_PROOF wrong-algorithm");
   });
 });
@@ -94,7 +98,7 @@ describe("the checks of RFC 9449 section 4.3, by their numbers", () => {
     }
   });
 
-  it.each(["jti", "htm", "htu", "iat", "ath", "body_hash"])("3: it has the claim %s", async (name) => {
+  it.each(["aud", "jti", "htm", "htu", "iat", "ath", "body_hash"])("3: it has the claim %s", async (name) => {
     expect(await outcomeOf(await makeProof({ claims: { [name]: undefined } }))).toBe("INVALID_PROOF malformed-claims");
   });
 
@@ -154,6 +158,11 @@ describe("the checks of RFC 9449 section 4.3, by their numbers", () => {
     expect(await outcomeOf(await makeProof(), { udid: "phone-8" })).toBe("INVALID_PROOF wrong-udid");
   });
 
+  it("and our own: aud is the application that is called", async () => {
+    const applicationId = "app_zyxwvtsrqpnmkjhgfedc";
+    expect(await outcomeOf(await makeProof(), { applicationId })).toBe("INVALID_PROOF wrong-audience");
+  });
+
   it("and our own: body_hash is the hash of the call's body", async () => {
     const bodyHash = await digestOf(`${BODY} `);
     expect(await outcomeOf(await makeProof(), { bodyHash })).toBe("INVALID_PROOF wrong-body");
@@ -199,7 +208,7 @@ describe("the thumbprint (RFC 7638)", () => {
 });
 
 it("claims that the profile does not know are ignored, also times of the device's clock", async () => {
-  const claims = { sub: "x", aud: "y", exp: 1, nbf: NOW_SECONDS + 86_400, "https://example.com/x": [{}] };
+  const claims = { sub: "x", iss: "y", exp: 1, nbf: NOW_SECONDS + 86_400, "https://example.com/x": [{}] };
   expect(await outcomeOf(await makeProof({ claims }))).toBe("accepted");
 });
 

@@ -8,6 +8,7 @@ const ES256 = { name: "ECDSA", namedCurve: "P-256" } as const;
 /** The service's clock: 2027-01-15T08:00:00Z. */
 export const NOW_SECONDS = 1_800_000_000;
 export const URL_OF_CALL = "https://badges.example.com/v1/badge";
+export const APPLICATION_ID = "app_0123456789abcdefghjk";
 export const UDID = "phone-7";
 export const BODY = '{"userId":"alice"}';
 
@@ -40,6 +41,7 @@ export const NONCE_KEY = await newNonceKey();
 export const CALL: ProvenCall = {
   method: "POST",
   urls: [URL_OF_CALL],
+  applicationId: APPLICATION_ID,
   udid: UDID,
   bodyHash: await digestOf(BODY),
   now: NOW_SECONDS * 1000,
@@ -48,6 +50,7 @@ export const CALL: ProvenCall = {
 
 export const HEADER = { typ: "dpop+jwt", alg: "ES256", jwk: KEY.jwk };
 export const CLAIMS = {
+  aud: APPLICATION_ID,
   jti: "6f1b1f6e-6f0e-4f57-9d5b-3b1c4f0a9e11",
   htm: "POST",
   htu: URL_OF_CALL,

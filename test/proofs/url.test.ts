@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { parsePublicUrl } from "../../src/shared/public-url.ts";
 import { callUrls, normalizeUrl } from "../../src/worker/proofs/url.ts";
 import { makeProof, outcomeOf } from "./support.ts";
 
@@ -70,17 +71,23 @@ describe("behind a proxy (contract section 15: the called URL, or PUBLIC_URL + p
     ["of another host", "https://badges.example.com", CALLED],
     ["with a slash at its end", "https://badges.example.com/", CALLED],
     ["with a path", "https://example.com/badges/", "https://example.com/badges/v1/badge"],
-  ])("a proof may name the public URL %s", async (_name, publicUrl, htu) => {
-    const urls = callUrls(inside, publicUrl);
+  ])("in a deployment a proof names the public URL %s, and nothing else", async (_name, publicUrl, htu) => {
+    const urls = callUrls(inside, parsePublicUrl(publicUrl), false);
     expect(await outcomeOf(await makeProof({ claims: { htu } }), { urls })).toBe("accepted");
-    expect(await outcomeOf(await makeProof({ claims: { htu: inside } }), { urls })).toBe("accepted");
-    expect(await outcomeOf(await makeProof({ claims: { htu: `${htu}/sign` } }), { urls })).toBe(
-      "INVALID_PROOF wrong-url",
-    );
+    for (const wrong of [inside, `${htu}/sign`]) {
+      expect(await outcomeOf(await makeProof({ claims: { htu: wrong } }), { urls })).toBe("INVALID_PROOF wrong-url");
+    }
   });
 
-  it.each([undefined, ""])("without PUBLIC_URL (%j) only the called URL counts", async (publicUrl) => {
-    const urls = callUrls(inside, publicUrl);
+  it("in local development it may also name the called URL: localhost, 127.0.0.1, an address of the network", async () => {
+    const urls = callUrls(inside, "https://badges.example.com", true);
+    for (const htu of [CALLED, inside]) {
+      expect(await outcomeOf(await makeProof({ claims: { htu } }), { urls })).toBe("accepted");
+    }
+  });
+
+  it.each([true, false])("without PUBLIC_URL only the called URL counts (local: %j)", async (isLocal) => {
+    const urls = callUrls(inside, null, isLocal);
     expect(await outcomeOf(await makeProof({ claims: { htu: inside } }), { urls })).toBe("accepted");
     expect(await outcomeOf(await makeProof(), { urls })).toBe("INVALID_PROOF wrong-url");
   });

@@ -17,9 +17,10 @@ The \`DPoP\` header is a JWT (compact JWS, at most ${MAX_PROOF_CHARACTERS} chara
 | | |
 | --- | --- |
 | header | \`typ\` \`dpop+jwt\`, \`alg\` \`ES256\`, \`jwk\` the public P-256 key: \`kty\`, \`crv\`, \`x\`, \`y\` and no private member |
+| \`aud\` | the application ID |
 | \`jti\` | a random text of 1 to ${MAX_JTI_CHARACTERS} characters; it is not remembered |
 | \`htm\` | \`POST\` |
-| \`htu\` | the URL that was called, without query |
+| \`htu\` | the URL that was called, without query; where the deployment has a public URL, that one and the path, and no other |
 | \`iat\` | now, in seconds since 1970-01-01 UTC |
 | \`ath\` | base64url of SHA-256 of the \`udid\`, which takes the place of an access token here |
 | \`body_hash\` | base64url of SHA-256 of the body's bytes |
@@ -30,6 +31,8 @@ The \`DPoP\` header is a JWT (compact JWS, at most ${MAX_PROOF_CHARACTERS} chara
 \`WWW-Authenticate\` of the two refusals is \`${PUBLIC_ERRORS.INVALID_PROOF.challenge}\` and \`${PUBLIC_ERRORS.USE_DPOP_NONCE.challenge}\`.
 
 **When is a badge bound?** By the 201 of \`POST /v1/badge\`, never later by a proof alone. \`PATCH /v1/badges/{id}/rebind\` opens a window of ${REBIND_WINDOW_HOURS} hours in which the first login with another key binds it; an administrator can let the first proof bind every unbound badge until a time. \`keyThumbprint\` (RFC 7638) in the badge, in \`GET /v1/changes\` and in \`badge:created\` says which key it is: compare it with the key that you saw at login.
+
+**Is the badge this phone's own?** The 200 and 201 of a bound badge have its \`keyThumbprint\`. If it is not that of the phone's key, or if there is none although the application binds every badge, somebody else was first: do not use the badge, and let the application's server rebind or revoke it.
 
 **What is the door's part?** A signature for a bound badge has \`cnf.jwk\`. A door that challenges the phone checks, offline, that it holds the key; a copied signature is useless there. \`createChallenge\` and \`verifyPossession\` of the door kit do it.
 

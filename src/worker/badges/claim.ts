@@ -69,10 +69,10 @@ export async function claimInvitation(
       await expirePending(context, digest);
       continue;
     }
-    if (isOurs) return created(invitation.number, signingKey);
+    if (isOurs) return created(invitation.number, signingKey, request);
     if (decision.kind === "already-claimed") return respondToRepeatedClaim(context, application, request);
     const claim = toClaim(context, request, { token, digest, eventId, signingKey, invitation });
-    if (await writeClaim(context, application.id, claim)) return created(invitation.number, signingKey);
+    if (await writeClaim(context, application.id, claim)) return created(invitation.number, signingKey, request);
   }
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
 }
@@ -164,8 +164,8 @@ function toClaim(
   };
 }
 
-function created(number: number, { publicKey }: SigningKey): IssuedBadge {
-  return { kind: "created", number, publicKey };
+function created(number: number, { publicKey }: SigningKey, { keyThumbprint }: BadgeRequest): IssuedBadge {
+  return { kind: "created", number, publicKey, keyThumbprint };
 }
 
 /**

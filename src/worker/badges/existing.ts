@@ -27,7 +27,11 @@ export const userDeviceOf = ({ id }: Application, { device, userId }: BadgeReque
 });
 
 /** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
-export type IssuedBadge = { kind: "created"; number: number; publicKey: string } | { kind: "existing"; number: number };
+export type IssuedBadge = {
+  number: number;
+  /** Of the key that it is bound to; null: it is not bound. */
+  keyThumbprint: string | null;
+} & ({ kind: "created"; publicKey: string } | { kind: "existing" });
 
 /**
  * Device calls are for active badges only (contract section 12).
@@ -66,7 +70,8 @@ export async function respondWithExisting(
 ): Promise<IssuedBadge> {
   let badge: StoredBadge | undefined = found;
   for (let attempt = 0; badge && attempt < MAX_LOGIN_ATTEMPTS; attempt++) {
-    if (await logIn(context, application, request, badge)) return { kind: "existing", number: badge.number };
+    const login = await logIn(context, application, request, badge);
+    if (login) return { kind: "existing", number: badge.number, ...login };
     badge = await findBadge(context.db, userDeviceOf(application, request));
   }
   throw new Refusal("UNAVAILABLE", { detail: "contended" });
@@ -98,13 +103,13 @@ function writesOf({ metadata }: Pick<BadgeRequest, "metadata">, badge: StoredBad
   };
 }
 
-/** @returns false if the badge was to be bound and has changed since it was read */
+/** @returns the key that the badge is bound to now; null if it was to be bound and has changed since it was read */
 async function logIn(
   context: Context,
   application: Application,
   request: BadgeRequest,
   badge: StoredBadge,
-): Promise<boolean> {
+): Promise<Pick<IssuedBadge, "keyThumbprint"> | null> {
   const { db } = context;
   const { keyThumbprint } = request;
   const now = context.now();
@@ -114,10 +119,10 @@ async function logIn(
   const { isCurrent, metadata } = writesOf(request, badge);
   if (binds) {
     const login = { isCurrent, metadata, readChange: badge.change };
-    return bindBadge(db, badge.number, keyThumbprint, login, now);
+    return (await bindBadge(db, badge.number, keyThumbprint, login, now)) ? { keyThumbprint } : null;
   }
   if (!isCurrent || metadata !== null) {
     await recordLogin(db, badge.number, { isCurrent, metadata, readMetadata: badge.metadata }, now);
   }
-  return true;
+  return { keyThumbprint: badge.keyThumbprint };
 }

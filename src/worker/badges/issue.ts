@@ -30,7 +30,7 @@ export async function issueBadge(
   const { badge: seen, authority } = await lookForBadge(context.db, userDevice, request.bookmark, now);
   if (!seen) return issueNew(context, application, request, authority);
   if (authority === "recent-copy" && isMereLogin(application, request, seen, now)) {
-    return { kind: "existing", number: seen.number };
+    return { kind: "existing", number: seen.number, keyThumbprint: seen.keyThumbprint };
   }
   const badge = authority === "primary" ? seen : await findBadge(context.db, userDevice);
   return badge
@@ -55,7 +55,7 @@ async function issueNew(
   switch (result.kind) {
     case "written":
       context.db.noteBookmark(result.bookmark);
-      return { kind: "created", number: result.number, publicKey };
+      return { kind: "created", number: result.number, publicKey, keyThumbprint: request.keyThumbprint };
     case "existing":
       return respondWithFound(context, application, request, { otherwise: contended });
     case "exhausted":

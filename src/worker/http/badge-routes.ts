@@ -42,10 +42,11 @@ export const badgeRoutes = new Hono<HttpEnv>()
     };
     const badge = await issueBadge(c.get("context"), caller.application, request, invitationToken ?? null);
     const badgeId = String(badge.number);
+    const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
     const response =
       badge.kind === "created"
-        ? jsonResponse(c, { badgeId, publicKey: badge.publicKey }, 201)
-        : jsonResponse(c, { badgeId });
+        ? jsonResponse(c, { badgeId, publicKey: badge.publicKey, ...bound }, 201)
+        : jsonResponse(c, { badgeId, ...bound });
     return withBookmark(c, caller.application, response);
   })
   .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))

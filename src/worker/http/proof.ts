@@ -21,10 +21,11 @@ export async function checkProofOfCall(
   proof: string,
   { application, udid }: { application: Application; udid: string },
 ): Promise<CheckedProof> {
-  const { publicUrl, now } = c.get("context");
+  const { publicUrl, isLocal, now } = c.get("context");
   return checkProof(proof, {
     method: c.req.raw.method,
-    urls: callUrls(c.req.raw.url, publicUrl() ?? undefined),
+    urls: callUrls(c.req.raw.url, publicUrl(), isLocal),
+    applicationId: application.id,
     udid,
     bodyHash: await digestOf(await readBytes(c)),
     now: now(),

@@ -33,6 +33,7 @@ const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 export type PublicJwk = z.infer<typeof publicJwk>;
 
 const claims = z.object({
+  aud: z.string(),
   jti: z.string().min(1).max(MAX_JTI_CHARACTERS),
   htm: z.string(),
   htu: z.string(),

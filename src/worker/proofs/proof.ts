@@ -11,6 +11,8 @@ export interface ProvenCall {
   method: string;
   /** See `callUrls`. */
   urls: readonly string[];
+  /** Named by the `aud` of a proof: one that was made for another application is refused. */
+  applicationId: string;
   /** The bearer value that `ath` covers, in place of an access token. */
   udid: string;
   /** `digestOf` the body as it was received; of no bytes, if there is none. */
@@ -39,12 +41,13 @@ export interface RefusedProof {
   thumbprint: string | null;
 }
 
-/** Why a proof was refused, in the order of the checks: those of RFC 9449 section 4.3, and `wrong-body`. */
+/** Why a proof was refused, in the order of the checks: those of RFC 9449 section 4.3, `wrong-audience` and `wrong-body`. */
 export type ProofFailure =
   | FormFailure
   | "wrong-signature"
   | "wrong-method"
   | "wrong-url"
+  | "wrong-audience"
   | "wrong-udid"
   | "wrong-body"
   | "stale-nonce"
@@ -65,6 +68,7 @@ export const PROOF_FAILURE_CODES = {
   "wrong-signature": "INVALID_PROOF",
   "wrong-method": "INVALID_PROOF",
   "wrong-url": "INVALID_PROOF",
+  "wrong-audience": "INVALID_PROOF",
   "wrong-udid": "INVALID_PROOF",
   "wrong-body": "INVALID_PROOF",
   "stale-nonce": "USE_DPOP_NONCE",
@@ -99,10 +103,11 @@ async function checkSignature(proof: string, jwk: PublicJwk): Promise<ProofFailu
   );
 }
 
-async function checkClaims(claims: ProofClaims, { method, urls, udid, bodyHash }: ProvenCall) {
+async function checkClaims(claims: ProofClaims, { method, urls, applicationId, udid, bodyHash }: ProvenCall) {
   if (claims.htm !== method) return "wrong-method";
   const url = normalizeUrl(claims.htu);
   if (url === null || !urls.some((called) => normalizeUrl(called) === url)) return "wrong-url";
+  if (claims.aud !== applicationId) return "wrong-audience";
   if (claims.ath !== (await digestOf(udid))) return "wrong-udid";
   return claims.body_hash === bodyHash ? null : "wrong-body";
 }

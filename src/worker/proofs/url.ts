@@ -25,12 +25,14 @@ function normalizePercentEncoding(encoded: string): string {
 }
 
 /**
- * The URLs that a proof may name (contract section 15): the one that reached the service and, behind a proxy that changes
- * host or path, the one that the device called.
+ * The URLs that a proof may name (contract section 15). In a deployment with a `PUBLIC_URL` only that one, so that a proof that
+ * another host collected, or a proxy in front of one, is of no use here. Local development is reached as localhost, as 127.0.0.1
+ * and by its address in the network, so there the called URL counts, too.
  *
- * @param publicUrl the variable `PUBLIC_URL`, if it is set
+ * @param publicUrl without a slash at its end; null if it is not set
  */
-export function callUrls(requestUrl: string, publicUrl: string | undefined): string[] {
-  if (!publicUrl) return [requestUrl];
-  return [requestUrl, publicUrl.replace(/\/+$/, "") + new URL(requestUrl).pathname];
+export function callUrls(requestUrl: string, publicUrl: string | null, isLocal: boolean): string[] {
+  if (publicUrl === null) return [requestUrl];
+  const publicOne = publicUrl + new URL(requestUrl).pathname;
+  return isLocal ? [requestUrl, publicOne] : [publicOne];
 }
