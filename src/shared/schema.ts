@@ -1,5 +1,6 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { ACTOR_KINDS, ROLES } from "./actor.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
@@ -31,6 +32,8 @@ export const application = sqliteTable(
     sealedDeviceKey: text("sealed_device_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
+    /** What the console's QR codes of invitations open: a URL with `{token}`; null: they have the token alone. */
+    invitationLink: text("invitation_link"),
     /** Set while deliveries are held, because the endpoint responded 410 or only failed for a long time. */
     webhookHeldAt: integer("webhook_held_at"),
     /** Time of the first failure since the last success, and the number of failed attempts since then. */
@@ -114,6 +117,8 @@ export const consoleSecret = sqliteTable(
     /** Whose secret it is; unique within the application. */
     name: text("name").notNull(),
     id: text("id").notNull(),
+    /** What the person may do (contract section 24). */
+    role: text("role", { enum: ROLES }).notNull().default("operator"),
     /** SHA-256 of the secret. */
     digest: text("digest").notNull(),
     createdAt: integer("created_at").notNull(),
@@ -402,6 +407,40 @@ export const reconciliation = sqliteTable(
   },
   // The sweep: which reconciliations are unfinished?
   (table) => [index("reconciliation_open").on(table.requestedAt).where(sql`finished_at IS NULL`)],
+);
+
+/**
+ * Who did what (contract section 23). A row is written in the transaction that it reports, and never changed but when a person
+ * is erased.
+ *
+ * The table is WITHOUT ROWID, like `webhook_event`.
+ */
+export const history = sqliteTable(
+  "history",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    /** `his_` and a ULID, which sorts by time (identifiers.ts). */
+    id: text("id").notNull(),
+    at: integer("at").notNull(),
+    /** An event's name, or another of contract section 23. */
+    action: text("action").notNull(),
+    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
+    actorName: text("actor_name"),
+    /** The badge's number. */
+    badge: integer("badge"),
+    userId: text("user_id"),
+    requestId: text("request_id"),
+    reason: text("reason"),
+    /** JSON: an object. */
+    detail: text("detail"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.applicationId, table.id] }),
+    // GET /v1/history?badge=…, also with a user.
+    index("history_badge").on(table.applicationId, table.badge, table.id).where(sql`badge IS NOT NULL`),
+    // GET /v1/history?user=…
+    index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
+  ],
 );
 
 export const applicationRelations = relations(application, ({ many }) => ({
