@@ -9,6 +9,7 @@ CREATE TABLE `application` (
 	`sealed_device_key` text NOT NULL,
 	`sealing_version` integer NOT NULL,
 	`webhook_url` text,
+	`invitation_link` text,
 	`webhook_held_at` integer,
 	`webhook_failing_since` integer,
 	`webhook_failures` integer DEFAULT 0 NOT NULL,
@@ -78,7 +79,7 @@ CREATE TABLE `blocked_user` (
 	`done_position` integer NOT NULL,
 	`after_change` integer NOT NULL,
 	PRIMARY KEY(`application_id`, `user_id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `blocked_user_revoking` ON `blocked_user` (`application_id`,`user_id`) WHERE is_revoking = 1;--> statement-breakpoint
 CREATE TABLE `clock` (
@@ -91,6 +92,7 @@ CREATE TABLE `console_secret` (
 	`application_id` text NOT NULL,
 	`name` text NOT NULL,
 	`id` text NOT NULL,
+	`role` text DEFAULT 'operator' NOT NULL,
 	`digest` text NOT NULL,
 	`created_at` integer NOT NULL,
 	PRIMARY KEY(`application_id`, `name`),
@@ -117,7 +119,7 @@ CREATE TABLE `history` (
 	`reason` text,
 	`detail` text,
 	PRIMARY KEY(`application_id`, `id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `history_badge` ON `history` (`application_id`,`badge`,`id`) WHERE badge IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `history_user` ON `history` (`application_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
@@ -211,7 +213,7 @@ CREATE TABLE `webhook_event` (
 	`created_at` integer NOT NULL,
 	`delivered_at` integer,
 	PRIMARY KEY(`application_id`, `id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `webhook_event_due` ON `webhook_event` (`application_id`,`due_at`) WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX `webhook_event_stopped` ON `webhook_event` (`application_id`,`state`,`id`) WHERE state IN ('exhausted', 'held');

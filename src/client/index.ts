@@ -17,15 +17,25 @@ export type {
   Application,
   EventPage,
   EventState,
+  HistoryEntry,
+  HistoryPage,
   InvitationPage,
   InvitationState,
   ListedEvent,
   ListedInvitation,
   ReplayedEvent,
+  Role,
   Statistics,
   ValueCounts,
 } from "./overview-types.ts";
-export type { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+export type {
+  BadgePages,
+  BlockedUserPages,
+  ChangePages,
+  EventPages,
+  HistoryPages,
+  InvitationPages,
+} from "./pages.ts";
 export { createProof, type ProvenRequest } from "./proof.ts";
 export {
   type ProofKey,
@@ -36,9 +46,16 @@ export {
   webCryptoProofKey,
 } from "./proof-key.ts";
 export {
+  type ActingOptions,
+  type BadgeSearch,
+  type BadgeStepOptions,
+  type ChangeOptions,
   type ChangesQuery,
   type EventQuery,
+  type HistoryQuery,
   type InvitationQuery,
+  type InvitationToMake,
+  type InvitingOptions,
   type ListQuery,
   type NewInvitation,
   type PageOptions,
@@ -52,11 +69,16 @@ export type {
   BadgeRequest,
   BadgeState,
   BlockedUser,
+  BlockedUserPage,
   ChangePage,
+  CurrentBadge,
+  ErasedUser,
   Invitation,
   IssuedBadge,
   ListedBadge,
+  ListedBlockedUser,
   Metadata,
+  RefusedInvitation,
   RevokedInvitation,
   User,
 } from "./types.ts";

@@ -17,6 +17,38 @@ export interface Application {
   statusList: boolean;
   /** Null: no webhooks are sent. */
   webhookUrl: string | null;
+  /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */
+  invitationLink?: string | undefined;
+  /** Whose console secret this client uses. Absent: the application's own secret. */
+  signedIn?: { name: string; role: Role } | undefined;
+}
+
+/** What a console secret may do: read; besides, create and revoke invitations; everything. */
+export type Role = "viewer" | "reception" | "operator";
+
+/** What was done, when and by whom (contract section 23). */
+export interface HistoryEntry {
+  /** ISO 8601, UTC. */
+  at: string;
+  /** Such as `badge:suspended`; a newer service may have more. */
+  action: string;
+  actor: {
+    kind: "device" | "user" | "server" | "person" | "administrator" | "service";
+    name?: string | undefined;
+  };
+  badgeId?: string | undefined;
+  userId?: string | undefined;
+  /** `X-Request-Id` of the call. */
+  requestId?: string | undefined;
+  /** As the caller sent it. */
+  reason?: string | undefined;
+  detail?: Record<string, unknown> | undefined;
+}
+
+export interface HistoryPage {
+  history: HistoryEntry[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
 }
 
 export type InvitationState = "pending" | "claimed" | "revoked" | "expired";
@@ -31,7 +63,11 @@ export interface ListedInvitation {
   expiresAt: string;
   /** End of the badge that is claimed, exactly as it was sent. */
   badgeExpiresAt?: string | undefined;
-  /** Who claimed it. */
+  /** From when the badge that is claimed opens doors, exactly as it was sent. */
+  badgeStartsAt?: string | undefined;
+  /** Who was invited. */
+  name?: string | undefined;
+  /** Who claimed it, or is to. */
   userId?: string | undefined;
 }
 

@@ -1,5 +1,12 @@
-import type { EventPage, InvitationPage, ListedEvent, ListedInvitation } from "./overview-types.ts";
-import type { BadgePage, ChangePage, ListedBadge } from "./types.ts";
+import type {
+  EventPage,
+  HistoryEntry,
+  HistoryPage,
+  InvitationPage,
+  ListedEvent,
+  ListedInvitation,
+} from "./overview-types.ts";
+import type { BadgePage, BlockedUserPage, ChangePage, ListedBadge, ListedBlockedUser } from "./types.ts";
 
 type FetchPage<Page> = (cursor: string | null) => Promise<Page>;
 
@@ -21,7 +28,7 @@ class Pages<Page extends { nextCursor: string | null }> implements AsyncIterable
   }
 }
 
-/** Oldest badge first. Every badge that existed at the start, and has not ended meanwhile, appears exactly once. */
+/** Oldest badge first, unless the newest was asked for. Every badge that existed at the start, and has not ended meanwhile, appears exactly once. */
 export class BadgePages extends Pages<BadgePage> {
   /** Iterates over the badges of all pages. */
   async *badges(): AsyncGenerator<ListedBadge, void, void> {
@@ -34,6 +41,22 @@ export class InvitationPages extends Pages<InvitationPage> {
   /** Iterates over the invitations of all pages. */
   async *invitations(): AsyncGenerator<ListedInvitation, void, void> {
     for await (const page of this) yield* page.invitations;
+  }
+}
+
+/** In the order in which they were blocked. */
+export class BlockedUserPages extends Pages<BlockedUserPage> {
+  /** Iterates over the users of all pages. */
+  async *users(): AsyncGenerator<ListedBlockedUser, void, void> {
+    for await (const page of this) yield* page.users;
+  }
+}
+
+/** Newest entry first. */
+export class HistoryPages extends Pages<HistoryPage> {
+  /** Iterates over the entries of all pages. */
+  async *history(): AsyncGenerator<HistoryEntry, void, void> {
+    for await (const page of this) yield* page.history;
   }
 }
 

@@ -3,23 +3,29 @@ import type {
   Application,
   EventPage,
   EventState,
+  HistoryPage,
   InvitationPage,
   InvitationState,
   ReplayedEvent,
   Statistics,
 } from "./overview-types.ts";
-import { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+import { BadgePages, BlockedUserPages, ChangePages, EventPages, HistoryPages, InvitationPages } from "./pages.ts";
 import { pathSegment, queryText } from "./paths.ts";
 import { object, type Reader } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
 import type {
   Badge,
-  BadgeEndRequest,
   BadgePage,
+  BadgeState,
+  BadgeTimesRequest,
   BlockedUser,
+  BlockedUserPage,
   ChangePage,
+  CurrentBadge,
+  ErasedUser,
   Invitation,
   InvitationRequest,
+  RefusedInvitation,
   RevokedInvitation,
   User,
 } from "./types.ts";
@@ -41,6 +47,41 @@ export interface ListQuery extends PageOptions {
   userId?: string;
 }
 
+/** What a list of badges is searched, filtered and ordered by. */
+export interface BadgeSearch extends PageOptions {
+  /** Absent: active and suspended badges. */
+  state?: BadgeState | undefined;
+  /** Part of a user ID or name, in any case: at least 2 characters. */
+  q?: string | undefined;
+  /** Only badges that end before this time. A string is ISO 8601 with a zone. */
+  endsBefore?: string | Date | undefined;
+  /** Newest first instead of oldest first. */
+  order?: "newest" | undefined;
+}
+
+export interface HistoryQuery extends PageOptions {
+  /** Only what concerns this badge. */
+  badgeId?: string | undefined;
+  /** Only what concerns this user. */
+  userId?: string | undefined;
+}
+
+/** Of a call that changes something. */
+export interface ActingOptions extends CallOptions {
+  /** For whom your server calls, such as the name of who has signed in: 1 to 100 characters. The history has it. */
+  actor?: string | undefined;
+}
+
+export interface ChangeOptions extends ActingOptions {
+  /** Why: 1 to 500 characters. The history has it. */
+  reason?: string | undefined;
+}
+
+export interface BadgeStepOptions extends ChangeOptions {
+  /** The `change` of the badge that was read: if it has changed since, the call throws CHANGED_BADGE and does nothing. */
+  ifChange?: number | undefined;
+}
+
 export interface InvitationQuery extends PageOptions {
   /** Lists only invitations in this state. */
   state?: InvitationState;
@@ -56,7 +97,8 @@ export interface ChangesQuery extends PageOptions {
   cursor?: string | null;
 }
 
-export interface NewInvitation extends CallOptions {
+/** An invitation to make. */
+export interface InvitationToMake {
   /** In the future, at most 365 days ahead. A string is ISO 8601 with a zone, and is returned unchanged. */
   expiresAt: InvitationRequest["expiresAt"] | Date;
   /**
@@ -64,6 +106,15 @@ export interface NewInvitation extends CallOptions {
    * returned unchanged. Absent: the badge has no end. The invitation ends with it, if that is earlier.
    */
   badgeExpiresAt?: string | Date | undefined;
+  /** From when the badge that is claimed opens doors: before its end. Absent: at once. */
+  badgeStartsAt?: string | Date | undefined;
+  /** Who is invited, for the people who run the application: 1 to 100 characters. */
+  name?: string | undefined;
+  /** The user who is invited: only a device that names this user can claim the invitation. */
+  userId?: string | undefined;
+}
+
+export interface InvitingOptions extends ActingOptions {
   /** Identifies who invites: 1 to 255 printable ASCII characters. */
   udid: string;
   /**
@@ -72,6 +123,8 @@ export interface NewInvitation extends CallOptions {
    */
   idempotencyKey?: string;
 }
+
+export interface NewInvitation extends InvitationToMake, InvitingOptions {}
 
 /**
  * For an application's server: lists and ends badges, keeps a copy of them, creates and revokes invitations, and verifies
@@ -102,19 +155,30 @@ export class ServerClient {
     );
   }
 
+  /**
+   * Lists badges that are searched, filtered or ordered, like `listBadges`. A page may have fewer badges than there is room
+   * for, or none, although more follow: the service reads only so many for one page.
+   */
+  searchBadges({ state, q, endsBefore, order, perPage, signal }: BadgeSearch): BadgePages {
+    const query = { state, q, endsBefore: endsBefore === undefined ? undefined : dateTime(endsBefore), order };
+    return new BadgePages((cursor) =>
+      this.#page(`/v1/badges${queryText({ ...query, per_page: perPage, cursor })}`, badgePage, signal),
+    );
+  }
+
   /** A badge in any state. @param id the badge number */
-  async getBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#get(`/v1/badges/${pathSegment(id)}`, badge, signal);
+  async getBadge(id: string, { signal }: CallOptions = {}): Promise<CurrentBadge> {
+    return this.#call({ method: "GET", path: `/v1/badges/${pathSegment(id)}`, read: currentBadge, signal });
   }
 
   /** The device is refused with SUSPENDED_BADGE from now on, until `resumeBadge`. @param id the badge number */
-  async suspendBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/suspend`, undefined, badge, signal);
+  async suspendBadge(id: string, options: BadgeStepOptions = {}): Promise<CurrentBadge> {
+    return this.#step(`/v1/badges/${pathSegment(id)}/suspend`, {}, options);
   }
 
   /** Ends a suspension. @param id the badge number */
-  async resumeBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/resume`, undefined, badge, signal);
+  async resumeBadge(id: string, options: BadgeStepOptions = {}): Promise<CurrentBadge> {
+    return this.#step(`/v1/badges/${pathSegment(id)}/resume`, {}, options);
   }
 
   /**
@@ -122,8 +186,8 @@ export class ServerClient {
    *
    * @param id the badge number
    */
-  async revokeBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/revoke`, undefined, badge, signal);
+  async revokeBadge(id: string, options: BadgeStepOptions = {}): Promise<CurrentBadge> {
+    return this.#step(`/v1/badges/${pathSegment(id)}/revoke`, {}, options);
   }
 
   /**
@@ -133,8 +197,8 @@ export class ServerClient {
    *
    * @param id the badge number
    */
-  async rebindBadge(id: string, { signal }: CallOptions = {}): Promise<Badge> {
-    return this.#change(`/v1/badges/${pathSegment(id)}/rebind`, undefined, badge, signal);
+  async rebindBadge(id: string, options: BadgeStepOptions = {}): Promise<CurrentBadge> {
+    return this.#step(`/v1/badges/${pathSegment(id)}/rebind`, {}, options);
   }
 
   /**
@@ -143,9 +207,30 @@ export class ServerClient {
    * @param id the badge number
    * @param expiresAt a past time ends the badge now; null: it has no end. A string is ISO 8601 with a zone
    */
-  async setBadgeEnd(id: string, expiresAt: Date | string | null, { signal }: CallOptions = {}): Promise<Badge> {
-    const body: BadgeEndRequest = { expiresAt: expiresAt === null ? null : dateTime(expiresAt) };
-    return this.#change(`/v1/badges/${pathSegment(id)}`, body, badge, signal);
+  async setBadgeEnd(
+    id: string,
+    expiresAt: Date | string | null,
+    options: BadgeStepOptions = {},
+  ): Promise<CurrentBadge> {
+    return this.setBadgeTimes(id, { expiresAt }, options);
+  }
+
+  /**
+   * Sets when a badge starts or ends, or both.
+   *
+   * @param id the badge number
+   * @param times null: no start or end; absent: unchanged. A string is ISO 8601 with a zone
+   */
+  async setBadgeTimes(
+    id: string,
+    { startsAt, expiresAt }: { startsAt?: Date | string | null; expiresAt?: Date | string | null },
+    options: BadgeStepOptions = {},
+  ): Promise<CurrentBadge> {
+    const body: BadgeTimesRequest = {
+      ...(startsAt !== undefined && { startsAt: startsAt === null ? null : dateTime(startsAt) }),
+      ...(expiresAt !== undefined && { expiresAt: expiresAt === null ? null : dateTime(expiresAt) }),
+    };
+    return this.#step(`/v1/badges/${pathSegment(id)}`, body, options);
   }
 
   /** Whether the user is blocked, also for a user without any badge. */
@@ -157,13 +242,28 @@ export class ServerClient {
    * Refuses the user new badges, and revokes those that the user has. `revoked` names the badges of this call: a retry
    * after a lost response does not name those of the first try.
    */
-  async blockUser(userId: string, { signal }: CallOptions = {}): Promise<BlockedUser> {
-    return this.#change(`/v1/users/${pathSegment(userId)}/block`, undefined, blockedUser, signal);
+  async blockUser(userId: string, options: ChangeOptions = {}): Promise<BlockedUser> {
+    return this.#change(`/v1/users/${pathSegment(userId)}/block`, bodyAs(blockedUser), options);
   }
 
   /** Lets the user get new badges again. Revoked ones stay revoked. */
-  async unblockUser(userId: string, { signal }: CallOptions = {}): Promise<BlockedUser> {
-    return this.#change(`/v1/users/${pathSegment(userId)}/unblock`, undefined, blockedUser, signal);
+  async unblockUser(userId: string, options: ChangeOptions = {}): Promise<BlockedUser> {
+    return this.#change(`/v1/users/${pathSegment(userId)}/unblock`, bodyAs(blockedUser), options);
+  }
+
+  /** Lists blocked users, in the order in which they were blocked, like `listBadges`. */
+  listBlockedUsers({ perPage, signal }: PageOptions = {}): BlockedUserPages {
+    return new BlockedUserPages((cursor) =>
+      this.#page(`/v1/users${queryText({ state: "blocked", per_page: perPage, cursor })}`, blockedUserPage, signal),
+    );
+  }
+
+  /**
+   * Erases a person: revokes the user's badges, puts a random user ID in place of this one everywhere, and deletes names and
+   * metadata. It cannot be undone.
+   */
+  async eraseUser(userId: string, options: ChangeOptions = {}): Promise<ErasedUser> {
+    return this.#change(`/v1/users/${pathSegment(userId)}/erase`, bodyAs(erasedUser), options);
   }
 
   /**
@@ -210,20 +310,20 @@ export class ServerClient {
    * @throws RangeError for a blank `idempotencyKey`, which the service would ignore
    */
   async createInvitation(invitation: NewInvitation): Promise<Invitation> {
-    const { expiresAt, badgeExpiresAt, udid, idempotencyKey = crypto.randomUUID(), signal } = invitation;
-    if (idempotencyKey.trim() === "") throw new RangeError("idempotencyKey is blank");
-    const body: InvitationRequest = {
-      expiresAt: dateTime(expiresAt),
-      badgeExpiresAt: badgeExpiresAt === undefined ? undefined : dateTime(badgeExpiresAt),
-    };
-    return this.#call({
-      method: "POST",
-      path: "/v1/invitation",
-      headers: { udid, "idempotency-key": idempotencyKey },
-      body,
-      read: bodyAs(newInvitation),
-      signal,
-    });
+    return this.#invite("/v1/invitation", invitationRequest(invitation), bodyAs(newInvitation), invitation);
+  }
+
+  /**
+   * Like `createInvitation`, up to 100 at once. Each is created or refused by itself; retries get the same invitations.
+   *
+   * @returns one for each that was given, in the same order
+   */
+  async createInvitations(
+    invitations: readonly InvitationToMake[],
+    options: InvitingOptions,
+  ): Promise<(Invitation | RefusedInvitation)[]> {
+    const body = { invitations: invitations.map(invitationRequest) };
+    return (await this.#invite("/v1/invitations", body, bodyAs(newInvitations), options)).invitations;
   }
 
   /**
@@ -232,8 +332,8 @@ export class ServerClient {
    * @param id the invitation token: repeating it returns the same result. Or the badge number, while it is reserved: after
    *   a lost response a retry throws UNKNOWN_INVITATION
    */
-  async revokeInvitation(id: string, { signal }: CallOptions = {}): Promise<RevokedInvitation> {
-    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, undefined, revokedInvitation, signal);
+  async revokeInvitation(id: string, options: ChangeOptions = {}): Promise<RevokedInvitation> {
+    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, bodyAs(revokedInvitation), options);
   }
 
   /** Lists invitations, newest first, like `listBadges`. Tokens are not listed. */
@@ -250,11 +350,23 @@ export class ServerClient {
     );
   }
 
+  /** What was done to the application's badges, users and settings, newest first, like `listBadges` (contract section 23). */
+  listHistory({ badgeId, userId, perPage, signal }: HistoryQuery = {}): HistoryPages {
+    return new HistoryPages((cursor) =>
+      this.#page(
+        `/v1/history${queryText({ badge: badgeId, user: userId, per_page: perPage, cursor })}`,
+        historyPage,
+        signal,
+      ),
+    );
+  }
+
   /** Sends an event's webhook again at once, or when the endpoint is released. @param id the event's ID */
-  async replayEvent(id: string, { signal }: CallOptions = {}): Promise<ReplayedEvent> {
+  async replayEvent(id: string, { actor, signal }: ActingOptions = {}): Promise<ReplayedEvent> {
     return this.#call({
       method: "POST",
       path: `/v1/events/${pathSegment(id)}/replay`,
+      headers: actorHeader(actor),
       read: bodyAs(replayedEvent),
       signal,
     });
@@ -281,8 +393,34 @@ export class ServerClient {
     return this.#call({ method: "GET", path, read: bodyAs(reader), signal });
   }
 
-  #change<T>(path: string, body: object | undefined, reader: Reader<T>, signal: CallOptions["signal"]): Promise<T> {
-    return this.#call({ method: "PATCH", path, body, read: bodyAs(reader), signal });
+  #invite<T>(path: string, body: object, read: Call<T>["read"], options: InvitingOptions): Promise<T> {
+    const { udid, idempotencyKey = crypto.randomUUID(), actor, signal } = options;
+    if (idempotencyKey.trim() === "") throw new RangeError("idempotencyKey is blank");
+    const headers = { udid, "idempotency-key": idempotencyKey, ...actorHeader(actor) };
+    return this.#call({ method: "POST", path, headers, body, read, signal });
+  }
+
+  #step(path: string, times: BadgeTimesRequest, options: BadgeStepOptions): Promise<CurrentBadge> {
+    const { ifChange } = options;
+    const headers = ifChange === undefined ? {} : { "if-match": `"${ifChange}"` };
+    return this.#change(path, currentBadge, options, { times, headers });
+  }
+
+  #change<T>(
+    path: string,
+    read: Call<T>["read"],
+    { reason, actor, signal }: ChangeOptions,
+    { times = {}, headers = {} }: { times?: BadgeTimesRequest; headers?: Record<string, string> } = {},
+  ): Promise<T> {
+    const body = reason === undefined ? times : { ...times, reason };
+    return this.#call({
+      method: "PATCH",
+      path,
+      headers: { ...headers, ...actorHeader(actor) },
+      ...(Object.keys(body).length > 0 && { body }),
+      read,
+      signal,
+    });
   }
 
   #page<T extends object>(
@@ -307,14 +445,24 @@ export class ServerClient {
 }
 
 const badge = object<Badge>({ id: "string", userId: "string", state: "string" });
+const currentBadge: Call<CurrentBadge>["read"] = ({ body, headers }) => {
+  const read = badge(body);
+  // Proxies that compress a response weaken its tag.
+  const change = /^(?:W\/)?"([0-9]+)"$/.exec(headers.get("etag") ?? "")?.[1];
+  return read && { ...read, ...(change !== undefined && { change: Number(change) }) };
+};
 const badgePage = object<Omit<BadgePage, "nextCursor">>({ badges: "array" });
 const changePage = object<Omit<ChangePage, "cursor">>({ changes: "array", more: "boolean" });
 const user = object<User>({ userId: "string", blocked: "boolean" });
 const blockedUser = object<BlockedUser>({ userId: "string", blocked: "boolean", revoked: "array" });
 const newInvitation = object<Invitation>({ id: "string", badgeId: "string", expiresAt: "string" });
+const newInvitations = object<{ invitations: (Invitation | RefusedInvitation)[] }>({ invitations: "array" });
 const revokedInvitation = object<RevokedInvitation>({ id: "string", badgeId: "string", revokedAt: "string" });
 const application = object<Application>({ applicationId: "string" });
 const invitationPage = object<Omit<InvitationPage, "nextCursor">>({ invitations: "array" });
+const blockedUserPage = object<Omit<BlockedUserPage, "nextCursor">>({ users: "array" });
+const erasedUser = object<ErasedUser>({ userId: "string", erased: "number" });
+const historyPage = object<Omit<HistoryPage, "nextCursor">>({ history: "array" });
 const eventPage = object<Omit<EventPage, "nextCursor">>({ events: "array" });
 const replayedEvent = object<ReplayedEvent>({ id: "string", state: "string" });
 const statistics = object<Statistics>({ applicationId: "string", asOf: "string" });
@@ -325,3 +473,18 @@ const bodyAs =
     reader(body);
 
 const dateTime = (time: Date | string): string => (typeof time === "string" ? time : time.toISOString());
+
+/** No header for no actor. A name is percent-encoded, because headers are ASCII. */
+const actorHeader = (actor: string | undefined): Record<string, string> =>
+  actor === undefined ? {} : { actor: encodeURIComponent(actor) };
+
+function invitationRequest(invitation: InvitationToMake): InvitationRequest {
+  const { expiresAt, badgeExpiresAt, badgeStartsAt, name, userId } = invitation;
+  return {
+    expiresAt: dateTime(expiresAt),
+    badgeExpiresAt: badgeExpiresAt === undefined ? undefined : dateTime(badgeExpiresAt),
+    badgeStartsAt: badgeStartsAt === undefined ? undefined : dateTime(badgeStartsAt),
+    name,
+    userId,
+  };
+}

@@ -44,10 +44,17 @@ export interface ListedBadge {
   id: string;
   userId: string;
   metadata?: Metadata | undefined;
-  /** Only of a suspended badge; without it the badge is active. */
-  state?: "suspended" | undefined;
+  /** Who was invited, if the invitation said it. */
+  name?: string | undefined;
+  /** Absent: the badge is active. */
+  state?: BadgeState | undefined;
+  /** From when the badge opens doors: ISO 8601, UTC. Absent: from its issue on. */
+  startsAt?: string | undefined;
   /** When the badge ends: ISO 8601, UTC. Absent: it has no end. */
   expiresAt?: string | undefined;
+  /** Only in a list that was searched, filtered or ordered: ISO 8601, UTC. */
+  issuedAt?: string | undefined;
+  changedAt?: string | undefined;
 }
 
 export interface BadgePage {
@@ -65,18 +72,30 @@ export interface Badge {
   userId: string;
   state: BadgeState;
   metadata?: Metadata | undefined;
+  /** Who was invited, if the invitation said it. */
+  name?: string | undefined;
+  /** From when the badge opens doors: ISO 8601, UTC. Absent: from its issue on. */
+  startsAt?: string | undefined;
   /** When the badge ends or ended: ISO 8601, UTC. Absent: it has no end. */
   expiresAt?: string | undefined;
   /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
   keyThumbprint?: string | undefined;
+  /** ISO 8601, UTC. */
+  issuedAt: string;
+  /** When it last changed: ISO 8601, UTC. */
+  changedAt: string;
+}
+
+/** A badge that was read or changed alone. */
+export interface CurrentBadge extends Badge {
+  /** Number of its last change, for `ifChange`. Absent: something on the way removed the response's `ETag`. */
+  change?: number | undefined;
 }
 
 /** A badge after its last change (contract section 13). */
 export interface BadgeChange extends Badge {
   /** Grows with every change of the application: of two versions of a badge, the higher one is newer. */
   change: number;
-  /** ISO 8601, UTC. */
-  changedAt: string;
 }
 
 export interface ChangePage {
@@ -98,10 +117,32 @@ export interface BlockedUser extends User {
   revoked: string[];
 }
 
-/** Body of PATCH /v1/badges/{id}. */
-export interface BadgeEndRequest {
+/** Body of PATCH /v1/badges/{id}. What is absent stays as it is. */
+export interface BadgeTimesRequest {
   /** ISO 8601 with a zone; null for no end. */
-  expiresAt: string | null;
+  expiresAt?: string | null | undefined;
+  /** ISO 8601 with a zone; null: the badge opens doors from its issue on. */
+  startsAt?: string | null | undefined;
+  reason?: string | undefined;
+}
+
+/** A blocked user, as `listBlockedUsers` has it. */
+export interface ListedBlockedUser extends User {
+  /** ISO 8601, UTC. */
+  blockedAt?: string | undefined;
+}
+
+export interface BlockedUserPage {
+  users: ListedBlockedUser[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface ErasedUser {
+  /** The random user ID that stands in place of the erased one. */
+  userId: string;
+  /** Number of badges from which this call erased the user. */
+  erased: number;
 }
 
 /** Body of POST /v1/invitation (contract section 5). */
@@ -110,6 +151,12 @@ export interface InvitationRequest {
   expiresAt: string;
   /** End of the badge that is claimed: ISO 8601 with a zone, at most 3,650 days ahead. */
   badgeExpiresAt?: string | undefined;
+  /** From when the badge that is claimed opens doors: ISO 8601 with a zone, before its end. */
+  badgeStartsAt?: string | undefined;
+  /** Who is invited, for the people who run the application: 1 to 100 characters. */
+  name?: string | undefined;
+  /** The user who is invited: only a device that names this user can claim the invitation. */
+  userId?: string | undefined;
 }
 
 /** `id` is the invitation token: the first user device to present it gets the badge. */
@@ -121,9 +168,19 @@ export interface Invitation {
   expiresAt: string;
   /** End of the badge that is claimed, exactly as it was sent. */
   badgeExpiresAt?: string | undefined;
+  /** From when the badge that is claimed opens doors, exactly as it was sent. */
+  badgeStartsAt?: string | undefined;
+  name?: string | undefined;
+  userId?: string | undefined;
 }
 
-export interface RevokedInvitation extends Omit<Invitation, "badgeExpiresAt"> {
+/** An invitation that was refused among others, for a reason that creating it alone would have had, too. */
+export interface RefusedInvitation {
+  /** One of `ERROR_CODES`. */
+  error: string;
+}
+
+export interface RevokedInvitation extends Pick<Invitation, "id" | "badgeId" | "expiresAt"> {
   /** When it was first revoked: ISO 8601, UTC. */
   revokedAt: string;
 }

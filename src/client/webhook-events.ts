@@ -18,6 +18,10 @@ export interface BadgeCreatedEvent extends EventFields {
     id: string;
     userId: string;
     metadata?: Metadata | undefined;
+    /** Who was invited, if the invitation said it. */
+    name?: string | undefined;
+    /** From when the badge opens doors: ISO 8601, UTC. Absent: from its issue on. */
+    startsAt?: string | undefined;
     /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
     keyThumbprint?: string | undefined;
     /** The `id` of the claimed invitation, if there was one. */

@@ -1,11 +1,33 @@
-import * as z from "zod";
+/** Who makes a change, as the history names it (contract section 23). */
+export interface Actor {
+  /**
+   * `device`: the application on somebody's phone; `user`: a person with a token of the identity provider (section 22);
+   * `server`: the application's server; `person`: somebody with a console secret; `administrator`: the script; `service`: the
+   * clock.
+   */
+  kind: ActorKind;
+  /** Of a server what it says; of a person the console secret's name; of an administrator the terminal's user. */
+  name?: string;
+}
 
-/** Kinds of actors that history names (contract section 23). `service`: the clock. */
 export const ACTOR_KINDS = ["device", "user", "server", "person", "administrator", "service"] as const;
+export type ActorKind = (typeof ACTOR_KINDS)[number];
 
-/** Who did something. `name`: of a person's console secret, of an administrator, or what a server calls its user. */
-export const actor = z.object({ kind: z.enum(ACTOR_KINDS), name: z.string().optional() });
-export type Actor = z.infer<typeof actor>;
+/** What a console secret may do (contract section 24). */
+export const ROLES = ["viewer", "reception", "operator"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What a call does, as far as roles tell calls apart: it reads, creates or revokes invitations, or changes anything else. */
+export type Deed = "read" | "invite" | "change";
+
+const DEEDS: Readonly<Record<Role, readonly Deed[]>> = {
+  viewer: ["read"],
+  reception: ["read", "invite"],
+  operator: ["read", "invite", "change"],
+};
+
+/** Whether a role may do this. What it may not do gets 403 READ_ONLY. */
+export const mayDo = (role: Role, deed: Deed): boolean => DEEDS[role].includes(deed);
 
 /** What history says about a call, besides what it did. */
 export interface Origin {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { actor } from "./actor.ts";
+import { ACTOR_KINDS } from "./actor.ts";
 
 /**
  * Commands of the administration script that an application's object carries out (contract section 21), as the table `inbox` has
@@ -18,6 +18,8 @@ export const inboxCommand = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reconcile"), acceptLoss: z.boolean(), skip: z.number().int().nonnegative() }),
 ]);
 export type InboxCommand = z.infer<typeof inboxCommand>;
+
+const actor = z.object({ kind: z.enum(ACTOR_KINDS), name: z.string().optional() });
 
 /** A command with who gave it. */
 export const inboxRequest = z.object({ command: inboxCommand, actor });

@@ -19,6 +19,17 @@ export const UNUSED_REGISTRATION_HOURS = 24;
 
 // Requests (contract section 7)
 export const MAX_BODY_BYTES = 16 * 1024;
+
+/** The body of `POST /v1/invitations`, and the invitations in it (contract section 24). */
+export const MAX_INVITATIONS_BODY_BYTES = 256 * 1024;
+export const MAX_INVITATIONS = 100;
+
+/** Names of visitors, of who calls and of console secrets; why something was done (contract sections 23 and 24). */
+export const MAX_NAME_CHARACTERS = 100;
+export const MAX_REASON_CHARACTERS = 500;
+
+/** The shortest part of a user ID or name that a list of badges is searched for. */
+export const MIN_SEARCH_CHARACTERS = 2;
 export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
 export const MAX_METADATA_CHARACTERS = 256;

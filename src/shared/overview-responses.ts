@@ -1,5 +1,15 @@
 import * as z from "zod";
-import { badgeExpiresAt, badgeNumber, eventCreatedAt, eventId, invitationFields, time } from "./responses.ts";
+import { ACTOR_KINDS, ROLES } from "./actor.ts";
+import {
+  badgeExpiresAt,
+  badgeNumber,
+  badgeStartsAt,
+  eventCreatedAt,
+  eventId,
+  invitation,
+  invitationFields,
+  time,
+} from "./responses.ts";
 import { EVENT_STATES, INVITATION_STATES } from "./schema.ts";
 
 /** The schemas of what an application's server sees of its settings, invitations, events and counts (contract section 19). */
@@ -21,6 +31,21 @@ export const applicationView = z.object({
       description: "Where its webhooks are sent; null: none are sent.",
       examples: ["https://example.com/hooks/badges"],
     }),
+  invitationLink: z
+    .string()
+    .meta({
+      description:
+        "What the QR code of an invitation opens, with its token for `{token}`; absent: it has the token alone.",
+      examples: ["https://app.example.com/visit/{token}"],
+    })
+    .optional(),
+  signedIn: z
+    .object({
+      name: z.string().meta({ description: "Whose console secret it is.", examples: ["Ann Lee"] }),
+      role: z.enum(ROLES).meta({ description: "What it may do.", examples: ["operator"] }),
+    })
+    .meta({ description: "Who calls, with a console secret; absent: the application's server." })
+    .optional(),
 });
 
 const invitationState = z.enum(INVITATION_STATES).meta({
@@ -37,9 +62,11 @@ export const invitationPage = z.object({
         createdAt: time.meta({ description: "When it was created.", examples: ["2027-01-15T08:00:00.500Z"] }),
         expiresAt: invitationFields.expiresAt,
         badgeExpiresAt: badgeExpiresAt.optional(),
+        badgeStartsAt: badgeStartsAt.optional(),
+        name: invitation.shape.name,
         userId: z
           .string()
-          .meta({ description: "The user who claimed it.", examples: ["alice"] })
+          .meta({ description: "The user who claimed it, or who is to.", examples: ["alice"] })
           .optional(),
       }),
     )
@@ -169,4 +196,48 @@ export const statistics = z.object({
     description: "When this was counted, at most 5 minutes ago.",
     examples: ["2027-01-15T08:00:00.500Z"],
   }),
+});
+
+export const historyPage = z.object({
+  history: z
+    .array(
+      z.object({
+        at: time.meta({ description: "When.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        action: z.string().meta({
+          description: "What was done: the name of an event, or another of the guide.",
+          examples: ["badge:suspended"],
+        }),
+        actor: z
+          .object({
+            kind: z.enum(ACTOR_KINDS).meta({
+              description:
+                "`device`: the application on a phone. `user`: a person with a token of the identity provider. `server`: the application's server. `person`: somebody with a console secret. `administrator`: the script. `service`: the clock.",
+              examples: ["person"],
+            }),
+            name: z
+              .string()
+              .meta({ description: "Who it was, as far as the caller said it.", examples: ["Ann Lee"] })
+              .optional(),
+          })
+          .meta({ description: "Who did it." }),
+        badgeId: badgeNumber.optional(),
+        userId: z
+          .string()
+          .meta({ description: "The user it concerns.", examples: ["alice"] })
+          .optional(),
+        requestId: z
+          .string()
+          .meta({ description: "`X-Request-Id` of the call.", examples: ["0c1f3b0e-6f6d-4f0a-9a51-2f7f5b0b8c11"] })
+          .optional(),
+        reason: z
+          .string()
+          .meta({ description: "As the caller sent it.", examples: ["Lost his phone"] })
+          .optional(),
+        detail: z
+          .record(z.string(), z.unknown())
+          .meta({ description: "What else belongs to it, such as a badge's times." })
+          .optional(),
+      }),
+    )
+    .meta({ description: "Newest first." }),
 });

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { BADGE_STATES } from "./badge-life/states.ts";
 import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
 import {
   DEFAULT_PER_PAGE,
@@ -7,10 +8,14 @@ import {
   MAX_DATE_TIME_CHARACTERS,
   MAX_IDEMPOTENCY_KEY_CHARACTERS,
   MAX_INVITATION_DAYS,
+  MAX_INVITATIONS,
   MAX_METADATA_CHARACTERS,
+  MAX_NAME_CHARACTERS,
   MAX_PER_PAGE,
+  MAX_REASON_CHARACTERS,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
+  MIN_SEARCH_CHARACTERS,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
 
@@ -69,6 +74,9 @@ export const userId = text(
   .refine((value) => !DOT_SEGMENTS.includes(value))
   .meta({ not: { enum: [...DOT_SEGMENTS] } });
 
+/** The decoded header `actor` (contract section 23). */
+export const actorName = text(MAX_NAME_CHARACTERS, "For whom the server calls.", "Ann Lee").min(1);
+
 export const badgeRequest = z.object({
   userId,
   metadata: metadata.optional(),
@@ -122,14 +130,46 @@ export const invitationRequest = z.object({
     `End of the badge that is claimed: ISO 8601 with a zone, in the future, at most ${MAX_BADGE_DAYS} days ahead. The invitation ends with it, if that is earlier.`,
     "2027-01-23T00:00:00+01:00",
   ).optional(),
+  badgeStartsAt: dateTime(
+    "From when the badge that is claimed opens doors: ISO 8601 with a zone, before the badge's end.",
+    "2027-01-22T08:00:00+01:00",
+  ).optional(),
+  name: text(MAX_NAME_CHARACTERS, "Who is invited, for the people who run the application.", "Ann Lee").optional(),
+  userId: userId
+    .meta({ description: "The user who is invited: only a device that names this user can claim the invitation." })
+    .optional(),
 });
 
-/** The body of `PATCH /v1/badges/{id}`. */
-export const badgeEndRequest = z.object({
+/** The body of `POST /v1/invitations`. Each invitation is checked by itself, and refused by itself. */
+export const invitationsRequest = z.object({
+  invitations: z
+    .array(z.unknown().meta({ $ref: "#/components/schemas/InvitationRequest" }))
+    .min(1)
+    .max(MAX_INVITATIONS)
+    .meta({ description: "Bodies of `POST /v1/invitation`." }),
+});
+
+/** Why something is done; kept in the history (contract section 23). A blank one counts as missing. */
+const reason = text(MAX_REASON_CHARACTERS, "Why. The history keeps it.", "Lost his phone").optional();
+
+/** The body of a `PATCH` that needs none. */
+export const reasonRequest = z.object({ reason });
+
+/** The body of `PATCH /v1/badges/{id}`: at least one of the two times. */
+export const badgeTimesRequest = z.object({
   expiresAt: dateTime(
-    "End of the badge: ISO 8601 with a zone; null for no end. A past time ends the badge now.",
+    "End of the badge: ISO 8601 with a zone; null for no end. A past time ends the badge now. Absent: unchanged.",
     "2027-01-23T00:00:00+01:00",
-  ).nullable(),
+  )
+    .nullable()
+    .optional(),
+  startsAt: dateTime(
+    "From when the badge opens doors: ISO 8601 with a zone, before its end; null: from its issue on. Absent: unchanged.",
+    "2027-01-22T08:00:00+01:00",
+  )
+    .nullable()
+    .optional(),
+  reason,
 });
 
 /** The header `Idempotency-Key`. */
@@ -147,4 +187,18 @@ export const pageQuery = z.object({
     // Query parameters are text; the document calls it a number.
     .meta({ type: "integer", minimum: 1 }),
   cursor: z.string().optional(),
+});
+
+/** The query of `GET /v1/badges` (contract section 24). */
+export const badgeQuery = pageQuery.extend({
+  state: z
+    .enum(BADGE_STATES)
+    .optional()
+    .meta({ description: "Only badges in this state. Absent: active and suspended." }),
+  q: z.string().min(MIN_SEARCH_CHARACTERS).optional(),
+  endsBefore: dateTime(
+    "Only badges whose end is before this time: ISO 8601 with a zone.",
+    "2027-01-22T00:00:00+01:00",
+  ).optional(),
+  order: z.literal("newest").optional().meta({ description: "Newest first. Absent: oldest first." }),
 });

@@ -38,6 +38,21 @@ const keyThumbprint = z
   })
   .optional();
 
+const startsAt = time
+  .meta({
+    description: "From when the badge opens doors; absent: from its issue on.",
+    examples: ["2027-01-22T07:00:00.000Z"],
+  })
+  .optional();
+
+const visitorName = z
+  .string()
+  .meta({ description: "Who was invited, if the invitation said it.", examples: ["Ann Lee"] })
+  .optional();
+
+const issuedAt = time.meta({ description: "When it was issued.", examples: ["2027-01-15T08:00:00.500Z"] });
+const changedAt = time.meta({ description: "When it last changed.", examples: ["2027-01-15T08:00:00.500Z"] });
+
 export const existingBadge = z.object({ badgeId: badgeNumber, keyThumbprint });
 
 export const newBadge = z.object({
@@ -60,13 +75,17 @@ export const badge = z.object({
   id: badgeNumber,
   userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
   metadata: metadata.optional(),
+  name: visitorName,
   state: z
-    .literal("suspended")
-    .meta({ description: "Only of a suspended badge; without it the badge is active.", examples: ["suspended"] })
+    .enum(BADGE_STATES)
+    .meta({ description: "Absent: the badge is active.", examples: ["suspended"] })
     .optional(),
+  startsAt,
   expiresAt: time
     .meta({ description: "When the badge ends; absent: it has no end.", examples: ["2027-01-22T23:00:00.000Z"] })
     .optional(),
+  issuedAt: issuedAt.optional(),
+  changedAt: changedAt.optional(),
 });
 
 export const badgePage = z.object({
@@ -88,13 +107,44 @@ export const invitationFields = {
   }),
 };
 
+export const badgeStartsAt = z.string().meta({
+  format: "date-time",
+  description: "From when the badge that is claimed opens doors, exactly as it was sent.",
+  examples: ["2027-01-22T08:00:00+01:00"],
+});
+
 export const badgeExpiresAt = z.string().meta({
   format: "date-time",
   description: "End of the badge that is claimed, exactly as it was sent.",
   examples: ["2027-01-23T00:00:00+01:00"],
 });
 
-export const invitation = z.object({ ...invitationFields, badgeExpiresAt: badgeExpiresAt.optional() });
+export const invitation = z.object({
+  ...invitationFields,
+  badgeExpiresAt: badgeExpiresAt.optional(),
+  badgeStartsAt: badgeStartsAt.optional(),
+  name: visitorName,
+  userId: z
+    .string()
+    .meta({ description: "The user who is invited, if the request named one.", examples: ["alice"] })
+    .optional(),
+});
+
+export const invitations = z.object({
+  invitations: z
+    .array(
+      z.union([
+        invitation,
+        z.object({
+          error: z.string().meta({
+            description: "Why there is no such invitation: a code that `POST /v1/invitation` has, too.",
+            examples: ["INVALID_EXPIRESAT"],
+          }),
+        }),
+      ]),
+    )
+    .meta({ description: "One for each that was sent, in the same order." }),
+});
 
 export const revokedInvitation = z.object({
   ...invitationFields,
@@ -146,6 +196,8 @@ export const badgeCreated = z.object({
       id: badgeNumber,
       userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
       metadata: metadata.optional(),
+      name: visitorName,
+      startsAt,
       keyThumbprint,
       invitationId: z
         .string()
@@ -179,6 +231,8 @@ const badgeViewFields = {
   userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
   state: badgeState,
   metadata: metadata.optional(),
+  name: visitorName,
+  startsAt,
   expiresAt: time
     .meta({
       description: "When the badge ends or ended; absent: it has no end.",
@@ -186,6 +240,8 @@ const badgeViewFields = {
     })
     .optional(),
   keyThumbprint,
+  issuedAt,
+  changedAt,
 };
 
 /** Contract section 12. */
@@ -230,7 +286,6 @@ export const changePage = z.object({
       z.object({
         ...badgeViewFields,
         change: changeNumber,
-        changedAt: time.meta({ description: "When it changed.", examples: ["2027-01-15T08:00:00.500Z"] }),
       }),
     )
     .meta({ description: "Each badge once, with its present state, in the order of its last change." }),
@@ -247,4 +302,25 @@ export const userView = z.object(blockableUser);
 export const blockedUserView = z.object({
   ...blockableUser,
   revoked: z.array(badgeNumber).meta({ description: "The badges that this call revoked." }),
+});
+
+export const blockedUserPage = z.object({
+  users: z
+    .array(
+      z.object({
+        ...blockableUser,
+        blockedAt: time
+          .meta({ description: "When the user was blocked.", examples: ["2027-01-15T08:00:00.500Z"] })
+          .optional(),
+      }),
+    )
+    .meta({ description: "Blocked users, in the order in which they were blocked." }),
+});
+
+export const erasedUser = z.object({
+  userId: z.string().meta({
+    description: "The random user ID that stands in place of the erased one.",
+    examples: ["erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8"],
+  }),
+  erased: z.int().meta({ description: "Badges that this call erased the user from.", examples: [2] }),
 });

@@ -1,5 +1,6 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { ACTOR_KINDS, ROLES } from "./actor.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
@@ -31,6 +32,8 @@ export const application = sqliteTable(
     sealedDeviceKey: text("sealed_device_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
+    /** What the console's QR codes of invitations open: a URL with `{token}`; null: they have the token alone. */
+    invitationLink: text("invitation_link"),
     /** Set while deliveries are held, because the endpoint responded 410 or only failed for a long time. */
     webhookHeldAt: integer("webhook_held_at"),
     /** Time of the first failure since the last success, and the number of failed attempts since then. */
@@ -111,6 +114,8 @@ export const consoleSecret = sqliteTable(
     /** Whose secret it is; unique within the application. */
     name: text("name").notNull(),
     id: text("id").notNull(),
+    /** What the person may do (contract section 24). */
+    role: text("role", { enum: ROLES }).notNull().default("operator"),
     /** SHA-256 of the secret. */
     digest: text("digest").notNull(),
     createdAt: integer("created_at").notNull(),

@@ -82,6 +82,10 @@ function explain(code: RefusedBadgeCode): string {
       return "taken away";
     case "EXPIRED_BADGE":
       return "over";
+    case "EARLY_BADGE":
+      return "not yet begun";
+    case "WRONG_USER":
+      return "for somebody else";
     case "BLOCKED_USER":
       return "blocked";
   }

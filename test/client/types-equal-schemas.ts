@@ -6,8 +6,11 @@ import type {
   BadgeChangedEvent,
   BadgeCreatedEvent,
   BlockedUser,
+  BlockedUserPage,
   ChangePage,
+  ErasedUser,
   EventPage,
+  HistoryPage,
   Invitation,
   InvitationEndedEvent,
   InvitationPage,
@@ -21,14 +24,14 @@ import type {
   WebhookEvent,
 } from "../../src/client/index.ts";
 import type {
-  BadgeEndRequest,
   BadgeRequest,
+  BadgeTimesRequest,
   ExistingBadge,
   InvitationRequest,
   NewBadge,
 } from "../../src/client/types.ts";
 import type * as overview from "../../src/shared/overview-responses.ts";
-import type { badgeEndRequest, badgeRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
+import type { badgeRequest, badgeTimesRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
 import type * as responses from "../../src/shared/responses.ts";
 import type { SUBSCRIBABLE_EVENTS } from "../../src/shared/schema.ts";
 
@@ -46,11 +49,14 @@ export type Checks = [
   Same<Invitation, z.infer<typeof responses.invitation>>,
   Same<RevokedInvitation, z.infer<typeof responses.revokedInvitation>>,
   Same<Badge, z.infer<typeof responses.badgeView>>,
-  Same<BadgeEndRequest, z.input<typeof badgeEndRequest>>,
+  Same<BadgeTimesRequest, z.input<typeof badgeTimesRequest>>,
   Same<BadgeChange, z.infer<typeof responses.changePage>["changes"][number]>,
   Same<Omit<ChangePage, "cursor">, z.infer<typeof responses.changePage>>,
   Same<User, z.infer<typeof responses.userView>>,
   Same<BlockedUser, z.infer<typeof responses.blockedUserView>>,
+  Same<Omit<BlockedUserPage, "nextCursor">, z.infer<typeof responses.blockedUserPage>>,
+  Same<ErasedUser, z.infer<typeof responses.erasedUser>>,
+  Same<Omit<HistoryPage, "nextCursor">, z.infer<typeof overview.historyPage>>,
   Same<Application, z.infer<typeof overview.applicationView>>,
   Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof overview.invitationPage>>,
   Same<Omit<EventPage, "nextCursor">, z.infer<typeof overview.eventPage>>,
@@ -60,7 +66,10 @@ export type Checks = [
   Same<BadgeChangedEvent, z.infer<typeof responses.badgeChanged>>,
   Same<InvitationEndedEvent, z.infer<typeof responses.invitationEnded>>,
   Same<WebhookEvent["event"], (typeof SUBSCRIBABLE_EVENTS)[number]>,
-  Same<RefusedBadgeCode, "SUSPENDED_BADGE" | "REVOKED_BADGE" | "EXPIRED_BADGE" | "BLOCKED_USER">,
+  Same<
+    RefusedBadgeCode,
+    "SUSPENDED_BADGE" | "REVOKED_BADGE" | "EXPIRED_BADGE" | "EARLY_BADGE" | "BLOCKED_USER" | "WRONG_USER"
+  >,
 ];
 
 /** A constraint error unless the two types are identical. */

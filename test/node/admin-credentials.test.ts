@@ -16,6 +16,7 @@ import { addSecret } from "../../src/admin/secret/add.ts";
 import { promoteSecret, retireSecret } from "../../src/admin/secret/commands.ts";
 import { addConsoleSecret, retireConsoleSecret } from "../../src/admin/secret/console.ts";
 import { listSecrets } from "../../src/admin/secret/list.ts";
+import { ROLES } from "../../src/shared/actor.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { applicationSecret, badge, consoleSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
@@ -143,7 +144,7 @@ describe("secrets (contract section 9)", () => {
   it("do not appear in the data", async () => {
     const { applicationId, applicationSecret: first } = await create();
     const { applicationSecret: second } = await addSecret(database, applicationId);
-    const { applicationSecret: third } = await addConsoleSecret(database, applicationId, "Ann");
+    const { applicationSecret: third } = await addConsoleSecret(database, applicationId, operator("Ann"));
     const files = readdirSync(join(folder, "v3"), { recursive: true, withFileTypes: true }).filter((each) =>
       each.isFile(),
     );
@@ -160,23 +161,38 @@ describe("secrets (contract section 9)", () => {
   });
 });
 
-describe("secrets for people (contract section 19)", () => {
+const operator = (name: string) => ({ name, role: "operator" }) as const;
+
+describe("secrets for people (contract sections 19 and 24)", () => {
+  it("are listed with the role that they were added with", async () => {
+    const { applicationId } = await create();
+    for (const role of ROLES) await addConsoleSecret(database, applicationId, { name: role, role });
+    const people = (await listSecrets(database, applicationId)).filter(({ name }) => name !== undefined);
+    expect(people).toMatchObject([
+      { name: "operator", role: "operator" },
+      { name: "reception", role: "reception" },
+      { name: "viewer", role: "viewer" },
+    ]);
+  });
+
   it("are added and retired by name, beside the two of the server, which do not count them", async () => {
     const { applicationId } = await create();
     const roles = async () => (await listSecrets(database, applicationId)).map(({ role, name }) => name ?? role);
-    const ann = await addConsoleSecret(database, applicationId, "Ann Lee");
+    const ann = await addConsoleSecret(database, applicationId, operator("Ann Lee"));
     expect(ann).toEqual({
       applicationId,
       secretId: expect.stringMatching(/^sec_/),
       applicationSecret: expect.stringMatching(/^bdss_[\w-]{43}$/),
-      role: "console",
+      role: "operator",
       name: "Ann Lee",
     });
     await addSecret(database, applicationId);
-    const bob = await addConsoleSecret(database, applicationId, "Bob");
+    const bob = await addConsoleSecret(database, applicationId, operator("Bob"));
     expect(bob.applicationSecret).not.toBe(ann.applicationSecret);
     expect(await roles()).toEqual(["current", "added", "Ann Lee", "Bob"]);
-    await expect(addConsoleSecret(database, applicationId, "Bob")).rejects.toThrow('has a secret for "Bob" already');
+    await expect(addConsoleSecret(database, applicationId, operator("Bob"))).rejects.toThrow(
+      'has a secret for "Bob" already',
+    );
     await promoteSecret(database, applicationId);
     expect((await retireConsoleSecret(database, applicationId, "Ann Lee")).secretId).toBe(ann.secretId);
     expect(await roles()).toEqual(["previous", "current", "Bob"]);
@@ -188,7 +204,7 @@ describe("secrets for people (contract section 19)", () => {
 
   it("are at most 50, whoever adds at once, and of each name one", async () => {
     const { applicationId } = await create();
-    const added = (name: string) => addConsoleSecret(database, applicationId, name).then(() => true, String);
+    const added = (name: string) => addConsoleSecret(database, applicationId, operator(name)).then(() => true, String);
     const rows = Array.from({ length: 48 }, (_, place) => ({
       name: `Person ${place}`,
       id: `sec_${place}`,
@@ -202,35 +218,39 @@ describe("secrets for people (contract section 19)", () => {
     const last = await Promise.all(["A", "B", "C"].map(added));
     expect(last.filter((result) => result === true)).toHaveLength(1);
     expect(last.find((result) => result !== true)).toContain("has 50 secrets for people, which is the most");
-    expect((await listSecrets(database, applicationId)).filter(({ role }) => role === "console")).toHaveLength(50);
+    expect((await listSecrets(database, applicationId)).filter(({ role }) => role === "operator")).toHaveLength(50);
     await addSecret(database, applicationId);
     const { applicationId: other } = await create();
-    await addConsoleSecret(database, other, "A");
+    await addConsoleSecret(database, other, operator("A"));
   });
 
   it("are stored as digests alone, so that no sealing key opens them (contract section 9)", async () => {
     const { applicationId } = await create();
-    const { applicationSecret: secret, secretId: id } = await addConsoleSecret(database, applicationId, "Ann");
+    const { applicationSecret: secret, secretId: id } = await addConsoleSecret(
+      database,
+      applicationId,
+      operator("Ann"),
+    );
     const rows = await database.run((orm) =>
       orm.select().from(consoleSecret).where(eq(consoleSecret.applicationId, applicationId)),
     );
     const digest = createHash("sha256").update(secret).digest("base64url");
-    expect(rows).toEqual([{ applicationId, name: "Ann", id, digest, createdAt: expect.any(Number) }]);
+    expect(rows).toEqual([{ applicationId, name: "Ann", role: "operator", id, digest, createdAt: expect.any(Number) }]);
   });
 
   it("given to a name while its old one is retired stay", async () => {
     const { applicationId } = await create();
-    await addConsoleSecret(database, applicationId, "Ann");
+    await addConsoleSecret(database, applicationId, operator("Ann"));
     let again = "";
     const other = interruptBefore(3, database, async () => {
       await retireConsoleSecret(database, applicationId, "Ann");
-      again = (await addConsoleSecret(database, applicationId, "Ann")).secretId;
+      again = (await addConsoleSecret(database, applicationId, operator("Ann"))).secretId;
     });
     await retireConsoleSecret(other.database, applicationId, "Ann");
     expect(other.wasInterrupted()).toBe(true);
     expect(await listSecrets(database, applicationId)).toMatchObject([
       { role: "current" },
-      { role: "console", secretId: again },
+      { role: "operator", secretId: again },
     ]);
   });
 });

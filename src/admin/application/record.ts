@@ -17,6 +17,8 @@ export interface ShownApplication {
   /** The card formats that the whole range fits under one facility or company code (contract section 20). */
   cardFormats: CardFormat[];
   webhookUrl: string | null;
+  /** What the console's QR codes of invitations open; null: they have the token alone. */
+  invitationLink: string | null;
   /** Names of the events that it subscribes to (contract section 18). */
   events: string[];
   /** When its deliveries were put on hold; null when they are not. */
@@ -46,6 +48,7 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     lastNumber,
     cardFormats: formatsOfRange({ first: firstNumber, last: lastNumber }),
     webhookUrl,
+    invitationLink: row.invitationLink,
     events: row.events.split(","),
     webhookHeldAt: isoTime(row.webhookHeldAt),
     requireSecret,
@@ -74,6 +77,7 @@ ${fieldLines({
   "Card formats": application.cardFormats.join(", ") || "none holds them all",
   "Webhook URL": webhookUrl ?? "none",
   Events: application.events.join(", "),
+  "Invitation link": application.invitationLink ?? undefined,
   Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
   "Invitations need the secret": application.requireSecret ? "yes" : "no",
   "Numbers rest for": `${application.reuseAfterSeconds} s`,

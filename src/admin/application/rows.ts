@@ -64,6 +64,7 @@ export function insertApplication(orm: Orm, wanted: NewApplication, material: Ma
         sealedDeviceKey: sql`${deviceKey}`.as("sealed_device_key"),
         sealingVersion: sql`${sealingVersion}`.as("sealing_version"),
         webhookUrl: sql`${wanted.webhookUrl}`.as("webhook_url"),
+        invitationLink: sql`NULL`.as("invitation_link"),
         webhookHeldAt: sql`NULL`.as("webhook_held_at"),
         webhookFailingSince: sql`NULL`.as("webhook_failing_since"),
         webhookFailures: sql`0`.as("webhook_failures"),

@@ -23,6 +23,7 @@ import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/regi
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { makeDue } from "../webhook/event.ts";
+import { checkedInvitationLink, INVITATION_LINK_HELP } from "./invitation-link.ts";
 import {
   BIND_UNTIL_HELP,
   type BindUntil,
@@ -48,6 +49,8 @@ interface UpdateOptions {
   /** False for `--no-webhook-url`. */
   webhookUrl?: string | false;
   events?: SubscribableEvent[];
+  /** False for `--no-invitation-link`. */
+  invitationLink?: string | false;
   first?: number;
   last?: number;
   requireSecret?: boolean;
@@ -79,6 +82,8 @@ export function addUpdateCommand(group: Command): void {
     .option("--webhook-url <url>", 'where events are sent; "" for nowhere')
     .option("--no-webhook-url", "stop sending events")
     .option("--events <list>", EVENTS_HELP, eventList)
+    .option("--invitation-link <url>", INVITATION_LINK_HELP)
+    .option("--no-invitation-link", "let those QR codes have the token alone")
     .option("--first <n>", "accepted only if it stays the same", badgeNumber)
     .option("--last <n>", "new last badge number of the range", badgeNumber)
     .option("--require-secret", "let only callers with the secret create invitations")
@@ -103,6 +108,7 @@ export function addUpdateCommand(group: Command): void {
         "application update app_… --webhook-url https://app.example.com/hooks",
         "application update app_… --no-webhook-url --require-secret",
         "application update app_… --events badge:created,badge:revoked",
+        "application update app_… --invitation-link 'https://app.example.com/visit/{token}'",
         "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
       ),
     )
@@ -116,6 +122,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     lastNumber: options.last,
     webhookUrl: checkedWebhookUrl(options.webhookUrl, this),
     events: options.events?.join(),
+    invitationLink: checkedInvitationLink(options.invitationLink),
     requireSecret: options.requireSecret,
     reuseAfterSeconds: options.reuseAfter,
     signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
@@ -145,6 +152,8 @@ export interface ApplicationChanges {
   webhookUrl?: string | null | undefined;
   /** Names of `SUBSCRIBABLE_EVENTS`, separated by commas. */
   events?: string | undefined;
+  /** With `{token}`; null: none. */
+  invitationLink?: string | null | undefined;
   requireSecret?: boolean | undefined;
   reuseAfterSeconds?: number | undefined;
   signatureLifetimeSeconds?: number | null | undefined;

@@ -1,6 +1,11 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { MAX_BADGE_NUMBER, MAX_USER_ID_CHARACTERS, MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
-import { badgeEndRequest, userId as userIdSchema } from "../../shared/requests.ts";
+import {
+  MAX_BADGE_NUMBER,
+  MAX_NAME_CHARACTERS,
+  MAX_USER_ID_CHARACTERS,
+  MIN_STATUS_LIFETIME_SECONDS,
+} from "../../shared/limits.ts";
+import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
 import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { UserError } from "./errors.ts";
@@ -8,8 +13,6 @@ import { commonOptions } from "./session.ts";
 
 /** Ten years: no duration here is meant to be longer. */
 const MAX_SECONDS = 10 * 366 * 24 * 3600;
-
-const MAX_NAME_CHARACTERS = 100;
 
 /** Parses a badge number. */
 export const badgeNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
@@ -61,8 +64,8 @@ export const EVENTS_HELP = `the events to send, separated by commas, of ${SUBSCR
 /** Parses the end of a badge: ISO 8601 with a zone, or `never`. */
 export function badgeEnd(text: string): BadgeEnd {
   if (text === "never") return { expiresAt: null };
-  const parsed = badgeEndRequest.shape.expiresAt.safeParse(text);
-  if (!parsed.success || parsed.data === null) {
+  const parsed = badgeTimesRequest.shape.expiresAt.safeParse(text);
+  if (!parsed.success || parsed.data == null) {
     throw new InvalidArgumentError("Give a date-time with a zone, like 2027-01-31T18:00:00+01:00, or never.");
   }
   return { expiresAt: Date.parse(parsed.data) };

@@ -1,5 +1,6 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
+import { ROLES, type Role } from "../../shared/actor.ts";
 import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
@@ -24,16 +25,28 @@ export function addAddCommand(group: Command): void {
       "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
         "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
         "one is promoted. An application's server has at most two secrets.\n\n" +
-        `With --console it is a secret for a person, to sign in at /console: it may do what the server may, and never ` +
-        `signs webhooks. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
+        `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
+        "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
+        `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
     )
     .option("--console <name>", "add a secret for the person of this name", onOneLine)
-    .addHelpText("after", examples("secret add app_…", "secret add app_… --console 'Ann Lee'"))
+    .addOption(new Option("--role <role>", "what the person may do (operator)").choices(ROLES))
+    .addHelpText(
+      "after",
+      examples(
+        "secret add app_…",
+        "secret add app_… --console 'Ann Lee'",
+        "secret add app_… --console 'Front desk' --role reception",
+      ),
+    )
     .action(
       inSession(
-        async (session, id: ApplicationId, { console: name }: { console?: string }) => {
+        async (session, id: ApplicationId, { console: name, role }: { console?: string; role?: Role }) => {
+          if (role !== undefined && name === undefined) {
+            throw new UserError("Only a person's secret has a role: give --console NAME, too.");
+          }
           if (name !== undefined) {
-            const added = await addConsoleSecret(session.homes.of(id), id, name);
+            const added = await addConsoleSecret(session.homes.of(id), id, { name, role: role ?? "operator" });
             return session.output.result(added, () => addedConsoleText(added, session));
           }
           const added = await addSecret(session.homes.of(id), id);
@@ -109,10 +122,16 @@ Keep the secret now: it is not shown again. When the application's server uses i
   ${shownCommand(session, `secret promote ${applicationId}`)}`;
 }
 
-function addedConsoleText({ applicationId, secretId, applicationSecret, name }: AddedConsoleSecret, session: Session) {
+function addedConsoleText(added: AddedConsoleSecret, session: Session): string {
+  const { applicationId, secretId, applicationSecret, name, role } = added;
   return `${bold(`Added a secret for ${name}.`)}
 
-${fieldLines({ "Application ID": applicationId, "Secret ID": secretId, "Application secret": applicationSecret })}
+${fieldLines({
+  "Application ID": applicationId,
+  "Secret ID": secretId,
+  "Application secret": applicationSecret,
+  Role: role,
+})}
 
 Keep the secret now: it is not shown again. Whoever has it signs in at /console with it and the application ID.
 When ${name} does not need it any more:

@@ -1,4 +1,5 @@
 import { and, count, eq, lt, notExists, sql } from "drizzle-orm";
+import type { Role } from "../../shared/actor.ts";
 import { makeConsoleSecret, type NewConsoleSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
@@ -14,28 +15,34 @@ export interface AddedConsoleSecret {
   applicationId: ApplicationId;
   secretId: string;
   applicationSecret: string;
-  role: "console";
+  role: Role;
   name: string;
+}
+
+/** Whose secret it is, and what it may do. */
+interface Holder {
+  name: string;
+  role: Role;
 }
 
 /**
  * Adds a secret for a person, who signs in to `/console` with it.
  *
- * @param name whose it is
  * @throws UserError when the name has one already, or the application has as many as it may have
  */
 export async function addConsoleSecret(
   database: Database,
   applicationId: ApplicationId,
-  name: string,
+  holder: Holder,
 ): Promise<AddedConsoleSecret> {
+  const { name } = holder;
   await findApplication(database, applicationId);
   const { row, secret } = await makeConsoleSecret();
   const [, , secrets] = await database.run((orm) =>
-    orm.batch([insertConsoleSecret(orm, applicationId, name, row), ...selectSecrets(orm, applicationId)]),
+    orm.batch([insertConsoleSecret(orm, applicationId, holder, row), ...selectSecrets(orm, applicationId)]),
   );
   if (secrets.some(({ id }) => id === row.id)) {
-    return { applicationId, secretId: row.id, applicationSecret: secret, role: "console", name };
+    return { applicationId, secretId: row.id, applicationSecret: secret, ...holder };
   }
   if (secrets.some((other) => other.name === name)) {
     throw new UserError(
@@ -49,7 +56,12 @@ export async function addConsoleSecret(
 }
 
 /** Inserts nothing where that would break a rule. A repeat after a lost response finds its own row and inserts nothing. */
-function insertConsoleSecret(orm: Orm, applicationId: ApplicationId, name: string, row: NewConsoleSecret["row"]) {
+function insertConsoleSecret(
+  orm: Orm,
+  applicationId: ApplicationId,
+  { name, role }: Holder,
+  row: NewConsoleSecret["row"],
+) {
   const ofApplication = eq(consoleSecret.applicationId, applicationId);
   const number = orm.select({ number: count() }).from(consoleSecret).where(ofApplication);
   const same = orm
@@ -61,6 +73,7 @@ function insertConsoleSecret(orm: Orm, applicationId: ApplicationId, name: strin
       applicationId: application.id,
       name: sql`${name}`.as("name"),
       id: sql`${row.id}`.as("id"),
+      role: sql`${role}`.as("role"),
       digest: sql`${row.digest}`.as("digest"),
       createdAt: sql`${Date.now()}`.as("created_at"),
     })
@@ -80,7 +93,7 @@ export async function retireConsoleSecret(
   name: string,
 ): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secrets = await listSecrets(database, applicationId);
-  const secret = secrets.find((each) => each.role === "console" && each.name === name);
+  const secret = secrets.find((each) => each.name === name);
   if (secret === undefined) {
     throw new UserError(
       `Application ${applicationId} has no secret for "${name}": see ${ADMIN} secret list ${applicationId}.`,

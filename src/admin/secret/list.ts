@@ -1,4 +1,5 @@
 import { asc, eq } from "drizzle-orm";
+import type { Role } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { applicationSecret, consoleSecret } from "../../shared/schema.ts";
 import { findApplication } from "../application/record.ts";
@@ -8,8 +9,9 @@ import type { Database, Orm } from "../platform/database.ts";
 /** A secret as the commands print it, without its value. */
 export interface ShownSecret {
   secretId: string;
-  role: "current" | "added" | "previous" | "console";
-  /** Whose it is; only of a console secret (contract section 19). */
+  /** Which of the server's two it is, or what a person may do with it (contract section 24). */
+  role: "current" | "added" | "previous" | Role;
+  /** Whose it is; only of a person's (contract section 19). */
   name?: string;
   createdAt: string | null;
 }
@@ -44,9 +46,9 @@ export function shownSecrets([secrets, consoleSecrets]: readonly [
 ]): ShownSecret[] {
   return [
     ...secrets.map(({ id, role, createdAt }) => ({ secretId: id, role, createdAt: isoTime(createdAt) })),
-    ...consoleSecrets.map(({ id, name, createdAt }) => ({
+    ...consoleSecrets.map(({ id, name, role, createdAt }) => ({
       secretId: id,
-      role: "console" as const,
+      role,
       name,
       createdAt: isoTime(createdAt),
     })),

@@ -96,7 +96,10 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
     await endSome(server, numbers);
     await inviteVisitors(server, common);
     await untilTried(server, numbers.length);
-    const { applicationSecret: secret } = await addConsoleSecret(database, applicationId, "You");
+    const { applicationSecret: secret } = await addConsoleSecret(database, applicationId, {
+      name: "You",
+      role: "operator",
+    });
     narrator.note(
       `${numbers.length} badges, some of them suspended or revoked; three visitors; one webhook that failed.`,
     );

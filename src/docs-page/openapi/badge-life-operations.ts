@@ -1,21 +1,22 @@
-import type { ErrorCode } from "../../shared/error-table.ts";
 import { EXAMPLE_BADGE, EXAMPLE_KEY_THUMBPRINT, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { userId } from "../../shared/requests.ts";
-import { BY_SERVER, credentialParameters } from "./components.ts";
+import { ACTOR_PARAMETER, BY_SERVER, credentialParameters, IF_MATCH_PARAMETER } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
-import { commonHeaders, errorResponses, json } from "./parts.ts";
+import { commonHeaders, headerRef, json, serverErrors } from "./parts.ts";
 import type { Json, Operation, Parameter, ResponseObject } from "./types.ts";
 
 /** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
-const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
+const ISSUED = { issuedAt: "2027-01-15T08:00:00.500Z", changedAt: "2027-01-15T08:00:00.500Z" };
+const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA, ...ISSUED };
 const SUSPENDED = { ...ACTIVE, state: "suspended" };
 const REVOKED = { ...ACTIVE, state: "revoked" };
 const BOUND = { ...ACTIVE, keyThumbprint: EXAMPLE_KEY_THUMBPRINT };
 const ENDING = { ...ACTIVE, expiresAt: "2027-01-22T23:00:00.000Z" };
+const VISIT = { ...ENDING, name: "Ann Lee", startsAt: "2027-01-22T07:00:00.000Z" };
 
 const BADGE_ID: Parameter = {
   name: "id",
@@ -41,13 +42,17 @@ const BLOCKED_USER_ID: Parameter = { ...USER_ID, schema: jsonSchema(userId) };
 function badgeResponse(examples: Record<string, Json>): ResponseObject {
   return {
     description: "The badge as it is now.",
-    headers: commonHeaders(SERVER_ROUTE),
+    headers: { ...commonHeaders(SERVER_ROUTE), ETag: headerRef("BadgeTag") },
     content: json(schemaRef("BadgeView"), examples),
   };
 }
 
-const errors = (...codes: ErrorCode[]) =>
-  errorResponses(SERVER_ROUTE, ["INVALID_CREDENTIALS", ...codes, "RATE_LIMITED", "UNAVAILABLE"]);
+/** The body of a call that needs none. */
+const REASON: Operation["requestBody"] = {
+  description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+  required: false,
+  content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "Lost his phone" } }),
+};
 
 export const getBadge = (): Operation => ({
   operationId: "getBadge",
@@ -58,34 +63,42 @@ export const getBadge = (): Operation => ({
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
   responses: {
     "200": badgeResponse({ "An active badge": ACTIVE, "A revoked badge": REVOKED }),
-    ...errors("UNKNOWN_BADGE"),
+    ...serverErrors("UNKNOWN_BADGE"),
   },
 });
 
-export const setBadgeEnd = (): Operation => ({
-  operationId: "setBadgeEnd",
+export const setBadgeTimes = (): Operation => ({
+  operationId: "setBadgeTimes",
   tags: ["Badges"],
-  summary: "Set a badge's end",
+  summary: "Set when a badge starts and ends",
   description:
-    "From its end on the badge signs nothing, without any further call. A past time ends it now. A badge that has expired becomes what it was, active or suspended, when it gets a later end or none. A revoked or replaced badge gets 409 `ENDED_BADGE`.",
+    "From its end on the badge signs nothing, without any further call. A past time ends it now. A badge that has expired becomes what it was, active or suspended, when it gets a later end or none. Before its start the badge signs nothing either: the device gets 403 `EARLY_BADGE`. A revoked or replaced badge gets 409 `ENDED_BADGE`. A body with neither time gets 422 `UNDEFINED_EXPIRESAT`.",
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
+  parameters: [...credentialParameters(BY_SERVER), BADGE_ID, ACTOR_PARAMETER, IF_MATCH_PARAMETER],
   requestBody: {
-    description: "The end. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    description: "The times. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
-    content: json(schemaRef("BadgeEndRequest"), {
+    content: json(schemaRef("BadgeTimesRequest"), {
       "A visit that is over in the evening": { expiresAt: "2027-01-23T00:00:00+01:00" },
+      "A visit of one day": {
+        startsAt: "2027-01-22T08:00:00+01:00",
+        expiresAt: "2027-01-22T18:00:00+01:00",
+        reason: "Comes a day later",
+      },
       "No end": { expiresAt: null },
     }),
   },
   responses: {
-    "200": badgeResponse({ "A badge with an end": ENDING }),
-    ...errors(
+    "200": badgeResponse({ "A badge with an end": ENDING, "A visitor's badge": VISIT }),
+    ...serverErrors(
+      "READ_ONLY",
       "INVALID_JSON",
       "PAYLOAD_TOO_LARGE",
       "UNDEFINED_EXPIRESAT",
       "INVALID_EXPIRESAT",
+      "INVALID_STARTSAT",
       "UNKNOWN_BADGE",
+      "CHANGED_BADGE",
       "ENDED_BADGE",
     ),
   },
@@ -99,10 +112,11 @@ const step = (operationId: string, summary: string, description: string, badge: 
   summary,
   description,
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), BADGE_ID],
+  parameters: [...credentialParameters(BY_SERVER), BADGE_ID, ACTOR_PARAMETER, IF_MATCH_PARAMETER],
+  requestBody: REASON,
   responses: {
     "200": badgeResponse({ "The badge afterwards": badge }),
-    ...errors("UNKNOWN_BADGE", "ENDED_BADGE", "PAYLOAD_TOO_LARGE"),
+    ...serverErrors("READ_ONLY", "INVALID_JSON", "UNKNOWN_BADGE", "CHANGED_BADGE", "ENDED_BADGE", "PAYLOAD_TOO_LARGE"),
   },
 });
 
@@ -141,9 +155,11 @@ export const getUser = (): Operation => ({
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("User"), { "A blocked user": { userId: "alice", blocked: true } }),
     },
-    ...errors(),
+    ...serverErrors(),
   },
 });
+
+const USER_ERRORS = serverErrors("READ_ONLY", "INVALID_JSON", "INVALID_USERID", "PAYLOAD_TOO_LARGE");
 
 const blocking = (operationId: string, summary: string, description: string, user: Json): Operation => ({
   operationId,
@@ -151,14 +167,67 @@ const blocking = (operationId: string, summary: string, description: string, use
   summary,
   description,
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID],
+  parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
+  requestBody: REASON,
   responses: {
     "200": {
       description: "The user afterwards.",
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("BlockedUser"), { "The user": user }),
     },
-    ...errors("INVALID_USERID", "PAYLOAD_TOO_LARGE"),
+    ...USER_ERRORS,
+  },
+});
+
+export const eraseUser = (): Operation => ({
+  operationId: "eraseUser",
+  tags: ["Badges"],
+  summary: "Erase a person",
+  description:
+    "Revokes the user's badges, then puts a random user ID in place of this one everywhere, and deletes metadata, names, and the payloads of the events of those badges. The numbers stay taken. It shows in changes and in the history, and cannot be undone. The database's own backups have the data for up to 61 days more. Repeated, it erases nothing more: `erased` is 0.",
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
+  requestBody: REASON,
+  responses: {
+    "200": {
+      description: "The user is erased.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("ErasedUser"), {
+        "A user with two badges": { userId: "erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8", erased: 2 },
+      }),
+    },
+    ...USER_ERRORS,
+  },
+});
+
+export const listBlockedUsers = (): Operation => ({
+  operationId: "listBlockedUsers",
+  tags: ["Badges"],
+  summary: "Page the blocked users",
+  description:
+    "In the order in which they were blocked. The service knows other users only by their badges, so it lists none.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    {
+      name: "state",
+      in: "query",
+      description: "Which users.",
+      required: true,
+      schema: { type: "string", enum: ["blocked"] },
+      example: "blocked",
+    },
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": {
+      description: "A page of blocked users.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("BlockedUserPage"), {
+        "One user": { users: [{ userId: "alice", blocked: true, blockedAt: "2027-01-15T08:00:00.500Z" }] },
+      }),
+    },
+    ...serverErrors("INVALID_STATE", "INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 
@@ -206,6 +275,7 @@ No change is skipped or repeated, however many requests write at that moment. An
               userId: "bob",
               state: "expired",
               expiresAt: "2027-01-15T08:30:00.000Z",
+              issuedAt: "2027-01-14T08:30:00.000Z",
               change: 45,
               changedAt: "2027-01-15T08:30:20.125Z",
             },
@@ -215,6 +285,6 @@ No change is skipped or repeated, however many requests write at that moment. An
         "Nothing new": { changes: [], more: false },
       }),
     },
-    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "EXPIRED_CURSOR"),
+    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR", "EXPIRED_CURSOR"),
   },
 });

@@ -8,6 +8,7 @@ import {
 } from "../../shared/examples.ts";
 import {
   KEY_SET_CACHE_SECONDS,
+  MAX_NAME_CHARACTERS,
   MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
   NONCE_LIFETIME_SECONDS,
@@ -93,6 +94,12 @@ export const HEADERS: Record<string, Header> = {
     schema: { type: "string", pattern: "^[1-9][0-9]{0,2}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$" },
     example: EXAMPLE_BOOKMARK,
   },
+  BadgeTag: {
+    description: "The number of the badge's last change, in quotation marks: send it back as `If-Match`.",
+    required: true,
+    schema: { type: "string", pattern: '^"[0-9]+"$' },
+    example: '"42"',
+  },
   Age: {
     description: `Seconds since the response was made, if it is a copy from a cache; the service itself sends none that is older than ${KEY_SET_CACHE_SECONDS} s.`,
     required: false,
@@ -167,6 +174,27 @@ export const BOOKMARK_PARAMETER: Parameter = {
   required: false,
   schema: { type: "string" },
   example: EXAMPLE_BOOKMARK,
+};
+
+/** Says for whom a server calls (contract section 23). */
+export const ACTOR_PARAMETER: Parameter = {
+  name: "actor",
+  in: "header",
+  description: `For whom the server calls, such as the name of who has signed in there: 1 to ${MAX_NAME_CHARACTERS} characters, percent-encoded UTF-8. \`GET /v1/history\` shows it. Ignored with a console secret, which has a name. Blank counts as missing.`,
+  required: false,
+  schema: { type: "string", maxLength: 9 * MAX_NAME_CHARACTERS },
+  example: "Ann%20Lee",
+};
+
+/** Makes a change depend on what the caller has seen (RFC 9110 section 13.1.1). */
+export const IF_MATCH_PARAMETER: Parameter = {
+  name: "If-Match",
+  in: "header",
+  description:
+    "The `ETag` of the badge as it was read. If it has changed since, the response is 412 `CHANGED_BADGE`, and nothing is done. Absent: the change is made in any case.",
+  required: false,
+  schema: { type: "string" },
+  example: '"42"',
 };
 
 /** A device calls: it has no secret. */

@@ -1,22 +1,31 @@
 import {
   blockUser,
+  eraseUser,
   getBadge,
   getUser,
+  listBlockedUsers,
   listChanges,
   rebindBadge,
   resumeBadge,
   revokeBadge,
-  setBadgeEnd,
+  setBadgeTimes,
   suspendBadge,
   unblockUser,
 } from "./badge-life-operations.ts";
 import { HEADERS, SECURITY_SCHEMES } from "./components.ts";
 import { issueBadge, signBadge } from "./device-operations.ts";
 import { guide } from "./guide.ts";
-import { createInvitation, revokeInvitation } from "./invitation-operations.ts";
+import { createInvitation, createInvitations, revokeInvitation } from "./invitation-operations.ts";
 import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
-import { getApplication, getStatistics, listEvents, listInvitations, replayEvent } from "./overview-operations.ts";
+import {
+  getApplication,
+  getStatistics,
+  listEvents,
+  listHistory,
+  listInvitations,
+  replayEvent,
+} from "./overview-operations.ts";
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
 import { getStatusList } from "./status-list-operation.ts";
 import type { OpenApiDocument } from "./types.ts";
@@ -63,20 +72,23 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/badge": { post: issueBadge() },
       "/v1/badge/sign": { post: signBadge() },
       "/v1/badges": { get: listBadges() },
-      "/v1/badges/{id}": { get: getBadge(), patch: setBadgeEnd() },
+      "/v1/badges/{id}": { get: getBadge(), patch: setBadgeTimes() },
       "/v1/badges/{id}/suspend": { patch: suspendBadge() },
       "/v1/badges/{id}/resume": { patch: resumeBadge() },
       "/v1/badges/{id}/revoke": { patch: revokeBadge() },
       "/v1/badges/{id}/rebind": { patch: rebindBadge() },
       "/v1/changes": { get: listChanges() },
+      "/v1/users": { get: listBlockedUsers() },
       "/v1/users/{id}": { get: getUser() },
       "/v1/users/{id}/badges": { get: listUserBadges() },
       "/v1/users/{id}/block": { patch: blockUser() },
       "/v1/users/{id}/unblock": { patch: unblockUser() },
+      "/v1/users/{id}/erase": { patch: eraseUser() },
       "/v1/invitation": { post: createInvitation(now) },
       "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
       "/v1/application": { get: getApplication() },
-      "/v1/invitations": { get: listInvitations() },
+      "/v1/invitations": { get: listInvitations(), post: createInvitations(now) },
+      "/v1/history": { get: listHistory() },
       "/v1/events": { get: listEvents() },
       "/v1/events/{id}/replay": { post: replayEvent() },
       "/v1/stats": { get: getStatistics() },

@@ -1,9 +1,10 @@
 import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/examples.ts";
+import { MAX_INVITATIONS_BODY_BYTES } from "../../shared/limits.ts";
 import { idempotencyKey } from "../../shared/requests.ts";
-import { BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
+import { ACTOR_PARAMETER, BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorResponses, json } from "./parts.ts";
-import type { Operation } from "./types.ts";
+import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
+import type { Operation, Parameter } from "./types.ts";
 
 /** Routes with which an application's server invites visitors. */
 
@@ -23,6 +24,16 @@ const BY_INVITER = [{ applicationid: [], applicationsecret: [], udid: [] }, ...B
 /** The application's server, or the device that created the invitation. */
 const BY_REVOKER = [...BY_SERVER, ...BY_DEVICE];
 
+const IDEMPOTENCY_KEY: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  description:
+    "1 to 255 printable ASCII characters of your choice, new for each request that is meant as another. A repeated request with the same key, udid and body gets the same invitation instead of another one, also once it has ended. Blank counts as missing.",
+  required: false,
+  schema: jsonSchema(idempotencyKey),
+  example: "visit-4711",
+};
+
 export const createInvitation = (now: number): Operation => ({
   operationId: "createInvitation",
   tags: ["Invitations"],
@@ -34,6 +45,8 @@ export const createInvitation = (now: number): Operation => ({
 The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no \`badge:created\`, and not in the lists.
 
 With \`badgeExpiresAt\` the badge that is claimed has an end: from then on it signs nothing. The invitation ends with it, if that is earlier than \`expiresAt\`.
+
+With \`badgeStartsAt\` it signs nothing before. With \`userId\` only a device that names this user can claim it; others get 403 \`WRONG_USER\`, and nothing is consumed. \`name\` is for people: lists of invitations and badges have it.
 
 An invitation that was created with the secret can be claimed by a user device whose badge was revoked; it gets a new badge, and the old one stays revoked. Without the secret that claim gets 403 \`REVOKED_BADGE\`.
 
@@ -49,24 +62,14 @@ A server-side call: there are no CORS headers, so a web page cannot make it. \`u
 
 Without a secret the call works only where the application does not require one. Application IDs are public, so anybody can then reserve numbers: in production, have the administrator require the secret. A wrong secret is 401 in any case, and a missing application ID is 401 here.`,
   security: BY_INVITER,
-  parameters: [
-    ...credentialParameters(BY_INVITER),
-    {
-      name: "Idempotency-Key",
-      in: "header",
-      description:
-        "1 to 255 printable ASCII characters of your choice, new for each invitation. A repeated request with the same key, udid and body gets the same invitation instead of another one, also once it has ended. Blank counts as missing.",
-      required: false,
-      schema: jsonSchema(idempotencyKey),
-      example: "visit-4711",
-    },
-  ],
+  parameters: [...credentialParameters(BY_INVITER), IDEMPOTENCY_KEY, ACTOR_PARAMETER],
   requestBody: {
     description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
     required: true,
     content: json(schemaRef("InvitationRequest"), {
       "For a week": { expiresAt: inAWeek(now) },
       "For a visit that ends": { expiresAt: inAWeek(now), badgeExpiresAt: inAWeek(now) },
+      "For a visitor": { expiresAt: inAWeek(now), badgeExpiresAt: inAWeek(now), name: "Ann Lee", userId: "alice" },
     }),
   },
   responses: {
@@ -93,7 +96,12 @@ Without a secret the call works only where the application does not require one.
       "INVALID_UDID",
       "INVALID_EXPIRESAT",
       "INVALID_BADGEEXPIRESAT",
+      "INVALID_STARTSAT",
+      "INVALID_NAME",
+      "INVALID_USERID",
+      "INVALID_ACTOR",
       "INVALID_IDEMPOTENCYKEY",
+      "READ_ONLY",
       "RATE_LIMITED",
       "NUMBERS_EXHAUSTED",
       "UNAVAILABLE",
@@ -101,11 +109,60 @@ Without a secret the call works only where the application does not require one.
   },
 });
 
+/** The application's server with a `udid`. */
+const BY_SERVER_WITH_UDID = [{ applicationid: [], applicationsecret: [], udid: [] }];
+
+export const createInvitations = (now: number): Operation => ({
+  operationId: "createInvitations",
+  tags: ["Invitations"],
+  summary: "Invite up to a hundred visitors at once",
+  description: `Each is created as \`POST /v1/invitation\` would create it, or refused by itself: the response has one for each, in the same order, an invitation or the \`error\` that it would have had alone. So read every item of a 200. The secret is required.
+
+One \`Idempotency-Key\` and one \`udid\` count for all: the repeated request gets the same invitations.`,
+  security: BY_SERVER_WITH_UDID,
+  parameters: [...credentialParameters(BY_SERVER_WITH_UDID), IDEMPOTENCY_KEY, ACTOR_PARAMETER],
+  requestBody: {
+    description: `At most ${MAX_INVITATIONS_BODY_BYTES / 1024} KiB. Read as JSON whatever \`Content-Type\` says; unknown fields are ignored.`,
+    required: true,
+    content: json(schemaRef("InvitationsRequest"), {
+      "Two visitors": {
+        invitations: [
+          { expiresAt: inAWeek(now), name: "Ann Lee" },
+          { expiresAt: inAWeek(now), name: "Bob Ray" },
+        ],
+      },
+    }),
+  },
+  responses: {
+    "200": {
+      description: "One for each that was sent, in the same order.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("Invitations"), {
+        "One that was made, and one that was refused": {
+          invitations: [
+            { id: EXAMPLE_TOKEN, badgeId: EXAMPLE_BADGE, expiresAt: inAWeek(now), name: "Ann Lee" },
+            { error: "INVALID_EXPIRESAT" },
+          ],
+        },
+      }),
+    },
+    ...serverErrors(
+      "READ_ONLY",
+      "INVALID_JSON",
+      "PAYLOAD_TOO_LARGE",
+      "UNDEFINED_UDID",
+      "INVALID_UDID",
+      "INVALID_INVITATIONS",
+      "INVALID_IDEMPOTENCYKEY",
+    ),
+  },
+});
+
 export const revokeInvitation = (): Operation => ({
   operationId: "revokeInvitation",
   tags: ["Invitations"],
   summary: "Revoke an invitation",
-  description: `Ends a pending invitation; its number becomes available again. Send no body.
+  description: `Ends a pending invitation; its number becomes available again. The server's body may have a \`reason\`; none is needed.
 
 With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the response is 401 \`INVALID_CREDENTIALS\`.
 
@@ -123,7 +180,13 @@ Revoking again by the token gives the same response, so repeat the call when non
       schema: { type: "string", minLength: 1 },
       example: EXAMPLE_TOKEN,
     },
+    ACTOR_PARAMETER,
   ],
+  requestBody: {
+    description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    required: false,
+    content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "The visit was cancelled" } }),
+  },
   responses: {
     "200": {
       description: "The invitation is revoked, by this call or an earlier one.",
@@ -138,8 +201,11 @@ Revoking again by the token gives the same response, so repeat the call when non
       }),
     },
     ...errorResponses(SERVER_ROUTE, [
+      "INVALID_JSON",
       "INVALID_APPLICATIONID",
       "INVALID_CREDENTIALS",
+      "INVALID_ACTOR",
+      "READ_ONLY",
       "UNKNOWN_INVITATION",
       "CLAIMED_INVITATION",
       "EXPIRED_INVITATION",

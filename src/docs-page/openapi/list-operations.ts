@@ -1,9 +1,9 @@
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
-import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../shared/limits.ts";
-import { pageQuery } from "../../shared/requests.ts";
+import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MIN_SEARCH_CHARACTERS } from "../../shared/limits.ts";
+import { badgeQuery, pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
-import { commonHeaders, errorResponses, json } from "./parts.ts";
+import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Header, Json, Operation, Parameter, ResponseObject } from "./types.ts";
 
 /** Routes with which an application's server pages its badges. */
@@ -30,6 +30,31 @@ export const pageParameters = (): Parameter[] => [
   },
 ];
 
+const searchParameters = (): Parameter[] => {
+  const { state, q, endsBefore, order } = badgeQuery.shape;
+  const parameter = (name: string, description: string, schema: Parameter["schema"]): Parameter => ({
+    name,
+    in: "query",
+    description,
+    required: false,
+    schema,
+  });
+  return [
+    parameter("state", "Only badges in this state. Absent: active and suspended ones.", jsonSchema(state)),
+    parameter(
+      "q",
+      `Only badges whose user ID or name contains this, in any case: at least ${MIN_SEARCH_CHARACTERS} characters, else 422 \`INVALID_USERID\`.`,
+      jsonSchema(q),
+    ),
+    parameter(
+      "endsBefore",
+      "Only badges that have an end, before this time: ISO 8601 with a zone.",
+      jsonSchema(endsBefore),
+    ),
+    parameter("order", "Newest first. Absent: oldest first.", jsonSchema(order)),
+  ];
+};
+
 export const PAGINATION_CURSOR: Header = {
   description: "Where the next page starts. Present exactly when more follow.",
   required: false,
@@ -43,11 +68,11 @@ export const listBadges = (): Operation => ({
   operationId: "listBadges",
   tags: ["Badges"],
   summary: "Page all badges of the application",
-  description: `Oldest first: the badges that are active or suspended, not reservations, and not badges that were revoked, replaced or have expired. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. \`GET /v1/badges/{id}\` shows a badge in any state. To keep a copy up to date, follow \`GET /v1/changes\` instead: it has only what changed.
+  description: `Oldest first: the badges that are active or suspended, not reservations, and not badges that were revoked, replaced or have expired. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. In a list with \`state\`, \`q\`, \`endsBefore\` or \`order\`, items are badges as \`GET /v1/badges/{id}\` shows them; they may be combined. Such a page may end early, also empty, because only so many rows are read for it: follow its cursor. \`GET /v1/badges/{id}\` shows a badge in any state. To keep a copy up to date, follow \`GET /v1/changes\` instead: it has only what changed.
 
 ${PAGING}`,
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
+  parameters: [...credentialParameters(BY_SERVER), ...searchParameters(), ...pageParameters()],
   responses: {
     "200": pageResponse({
       "A page": [
@@ -58,15 +83,21 @@ ${PAGING}`,
         { id: EXAMPLE_BADGE, userId: "alice", metadata: EXAMPLE_METADATA, state: "suspended" },
         { id: EXAMPLE_OTHER_BADGE, userId: "bob", expiresAt: "2027-01-22T23:00:00.000Z" },
       ],
+      "Visitors, with a query": [
+        {
+          id: EXAMPLE_BADGE,
+          userId: "alice",
+          name: "Ann Lee",
+          state: "active",
+          startsAt: "2027-01-22T07:00:00.000Z",
+          expiresAt: "2027-01-22T17:00:00.000Z",
+          issuedAt: "2027-01-15T08:00:00.500Z",
+          changedAt: "2027-01-15T08:00:00.500Z",
+        },
+      ],
       "No badges": [],
     }),
-    ...errorResponses(SERVER_ROUTE, [
-      "INVALID_CREDENTIALS",
-      "INVALID_PER_PAGE",
-      "INVALID_CURSOR",
-      "RATE_LIMITED",
-      "UNAVAILABLE",
-    ]),
+    ...serverErrors("INVALID_STATE", "INVALID_USERID", "INVALID_EXPIRESAT", "INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 
@@ -99,13 +130,7 @@ ${PAGING}`,
       ],
       "A user without badges": [],
     }),
-    ...errorResponses(SERVER_ROUTE, [
-      "INVALID_CREDENTIALS",
-      "INVALID_PER_PAGE",
-      "INVALID_CURSOR",
-      "RATE_LIMITED",
-      "UNAVAILABLE",
-    ]),
+    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 

@@ -7,9 +7,14 @@ import {
   MAX_CLIENT_SIGNATURE_BYTES,
   MAX_DATE_TIME_CHARACTERS,
   MAX_INVITATION_DAYS,
+  MAX_INVITATIONS,
+  MAX_INVITATIONS_BODY_BYTES,
   MAX_METADATA_CHARACTERS,
+  MAX_NAME_CHARACTERS,
+  MAX_REASON_CHARACTERS,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_CHARACTERS,
+  MIN_SEARCH_CHARACTERS,
   NONCE_LIFETIME_SECONDS,
   PROOF_WINDOW_SECONDS,
   REFUSED_CALLS_PER_MINUTE,
@@ -28,7 +33,7 @@ const ASK_NEW_INVITATION = "Ask the application's server for a new invitation.";
 /** The meaning of every code in the error table. */
 export const MEANINGS: Record<ErrorCode, Meaning> = {
   INVALID_JSON: {
-    meaning: "The body is not UTF-8 JSON, or not an object.",
+    meaning: `The body is not UTF-8 JSON, or not an object; or its \`reason\` is not a string of 1 to ${MAX_REASON_CHARACTERS} characters without control characters.`,
     remedy: FIX_REQUEST,
   },
   INVALID_APPLICATIONID: {
@@ -66,6 +71,18 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: "The application has blocked the user.",
     remedy: "Tell the user to ask whoever runs the application. Do not retry.",
   },
+  EARLY_BADGE: {
+    meaning: "The badge's start has not come yet.",
+    remedy: "Tell the user from when the badge opens doors: the application's server knows its `startsAt`.",
+  },
+  WRONG_USER: {
+    meaning: "The invitation is for another user. It was not consumed.",
+    remedy: "Log in as the user who was invited, then present the token again.",
+  },
+  READ_ONLY: {
+    meaning: "The secret is a person's, whose role does not allow this call.",
+    remedy: "Ask an administrator for another role. Do not retry.",
+  },
   NOT_FOUND: { meaning: "There is no such path.", remedy: "Check the path." },
   METHOD_NOT_ALLOWED: {
     meaning: "The path does not support this method.",
@@ -91,6 +108,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: "The badge's state does not allow this step: it was revoked or replaced, or has expired.",
     remedy: "Read the badge. One that has expired can be given a later end, or be revoked.",
   },
+  CHANGED_BADGE: {
+    meaning: "The badge has changed since the state that `If-Match` names. Nothing was done.",
+    remedy: "Read the badge again, then decide whether the change is still wanted.",
+  },
   EXPIRED_CURSOR: {
     meaning: "The cursor is from before the service's database was restored to an older state.",
     remedy: "Start again without a cursor, and replace the copy that you keep.",
@@ -104,7 +125,26 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
       "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used with another `udid` or body, or for an invitation that was claimed and has been deleted since.",
     remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
   },
-  INVALID_STATE: { meaning: "`state` is not one of the states that this list knows.", remedy: FIX_REQUEST },
+  INVALID_STATE: {
+    meaning: "`state` is not one of the states that this list knows, or `order` is not `newest`.",
+    remedy: FIX_REQUEST,
+  },
+  INVALID_STARTSAT: {
+    meaning: `\`startsAt\` or \`badgeStartsAt\` is not an ISO 8601 date-time with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or not before the badge's end.`,
+    remedy: FIX_REQUEST,
+  },
+  INVALID_NAME: {
+    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters.`,
+    remedy: FIX_REQUEST,
+  },
+  INVALID_INVITATIONS: {
+    meaning: `\`invitations\` is not a list of 1 to ${MAX_INVITATIONS}.`,
+    remedy: "Split a longer list into several calls, each with an `Idempotency-Key` of its own.",
+  },
+  INVALID_ACTOR: {
+    meaning: `The \`actor\` header is not 1 to ${MAX_NAME_CHARACTERS} characters in percent-encoded UTF-8, or has a control character.`,
+    remedy: "Encode the name, as `encodeURIComponent` does.",
+  },
   CLAIMED_INVITATION: {
     meaning: "The invitation has been claimed; when a token is presented, by another user device.",
     remedy: `An invitation is for one user device, and a claim is final. ${ASK_NEW_INVITATION}`,
@@ -112,7 +152,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   EXPIRED_INVITATION: { meaning: "The invitation has expired.", remedy: ASK_NEW_INVITATION },
   REVOKED_INVITATION: { meaning: "The application has revoked the invitation.", remedy: ASK_NEW_INVITATION },
   PAYLOAD_TOO_LARGE: {
-    meaning: `The body is larger than ${MAX_BODY_BYTES / 1024} KiB.`,
+    meaning: `The body is larger than ${MAX_BODY_BYTES / 1024} KiB; of \`POST /v1/invitations\`: ${MAX_INVITATIONS_BODY_BYTES / 1024} KiB.`,
     remedy: "Send a smaller body: no request needs that much.",
   },
   UNDEFINED_APPLICATIONID: { meaning: "The `applicationid` header is missing or blank.", remedy: FIX_REQUEST },
@@ -125,7 +165,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_USERID: {
-    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain.`,
+    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain; or a list's \`q\` is shorter than ${MIN_SEARCH_CHARACTERS} characters.`,
     remedy: FIX_REQUEST,
   },
   INVALID_METADATA: {
@@ -137,7 +177,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Use the standard alphabet (`+`, `/`, `=`), not the URL-safe one.",
   },
   INVALID_EXPIRESAT: {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone, or is longer than ${MAX_DATE_TIME_CHARACTERS} characters; of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone, or is longer than ${MAX_DATE_TIME_CHARACTERS} characters (so is \`endsBefore\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
   INVALID_INVITATIONTOKEN: { meaning: "`invitationToken` is not a string.", remedy: FIX_REQUEST },

@@ -1,19 +1,20 @@
-import type { ErrorCode } from "../../shared/error-table.ts";
-import { EXAMPLE_APPLICATION_ID, EXAMPLE_BADGE, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
+import {
+  EXAMPLE_APPLICATION_ID,
+  EXAMPLE_BADGE,
+  EXAMPLE_OTHER_BADGE,
+  EXAMPLE_REQUEST_ID,
+} from "../../shared/examples.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
-import { BY_SERVER, credentialParameters } from "./components.ts";
+import { ACTOR_PARAMETER, BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
-import { commonHeaders, errorResponses, json } from "./parts.ts";
+import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
 /** Routes for the people who run an application (contract section 19). */
 
 const SERVER_ROUTE = { anyOrigin: false };
 const EVENT_ID = "evt_01kfz3m8q0abcdefghjkmnpqrs";
-
-const errors = (...codes: ErrorCode[]) =>
-  errorResponses(SERVER_ROUTE, ["INVALID_CREDENTIALS", ...codes, "RATE_LIMITED", "UNAVAILABLE"]);
 
 const stateParameter = (states: readonly string[]): Parameter => ({
   name: "state",
@@ -27,7 +28,7 @@ export const getApplication = (): Operation => ({
   operationId: "getApplication",
   tags: ["Overview"],
   summary: "Read the application's settings",
-  description: "What an administrator set up.",
+  description: "What an administrator set up. With a console secret, `signedIn` says whose it is and what it may do.",
   security: BY_SERVER,
   parameters: credentialParameters(BY_SERVER),
   responses: {
@@ -45,9 +46,21 @@ export const getApplication = (): Operation => ({
           statusList: false,
           webhookUrl: null,
         },
+        "With a console secret": {
+          applicationId: EXAMPLE_APPLICATION_ID,
+          name: "Main Street 1",
+          firstNumber: 1_000_000_000,
+          lastNumber: 1_009_999_999,
+          requireSecret: true,
+          requireProof: false,
+          statusList: false,
+          webhookUrl: null,
+          invitationLink: "https://app.example.com/visit/{token}",
+          signedIn: { name: "Ann Lee", role: "reception" },
+        },
       }),
     },
-    ...errors(),
+    ...serverErrors(),
   },
 });
 
@@ -77,13 +90,14 @@ export const listInvitations = (): Operation => ({
               createdAt: "2027-01-14T08:00:00.500Z",
               expiresAt: "2027-01-21T18:00:00+01:00",
               badgeExpiresAt: "2027-01-22T00:00:00+01:00",
+              name: "Ann Lee",
               userId: "alice",
             },
           ],
         },
       }),
     },
-    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
+    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
   },
 });
 
@@ -119,7 +133,7 @@ export const listEvents = (): Operation => ({
         },
       }),
     },
-    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
+    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
   },
 });
 
@@ -140,6 +154,7 @@ export const replayEvent = (): Operation => ({
       schema: { type: "string", minLength: 1 },
       example: EVENT_ID,
     },
+    ACTOR_PARAMETER,
   ],
   responses: {
     "202": {
@@ -150,7 +165,58 @@ export const replayEvent = (): Operation => ({
         "When the endpoint is released": { id: EVENT_ID, state: "held" },
       }),
     },
-    ...errors("UNKNOWN_EVENT", "PAYLOAD_TOO_LARGE"),
+    ...serverErrors("READ_ONLY", "UNKNOWN_EVENT", "PAYLOAD_TOO_LARGE"),
+  },
+});
+
+export const listHistory = (): Operation => ({
+  operationId: "listHistory",
+  tags: ["Overview"],
+  summary: "Page what was done, and by whom",
+  description:
+    "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation is no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    {
+      name: "badge",
+      in: "query",
+      description: "Only what concerns the badge of this number.",
+      required: false,
+      schema: { type: "string" },
+      example: EXAMPLE_BADGE,
+    },
+    {
+      name: "user",
+      in: "query",
+      description: "Only what concerns this user.",
+      required: false,
+      schema: { type: "string" },
+      example: "alice",
+    },
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": {
+      description: "A page of the history.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("HistoryPage"), {
+        "A badge that was suspended": {
+          history: [
+            {
+              at: "2027-01-16T09:30:00.000Z",
+              action: "badge:suspended",
+              actor: { kind: "person", name: "Ann Lee" },
+              badgeId: EXAMPLE_BADGE,
+              userId: "alice",
+              requestId: EXAMPLE_REQUEST_ID,
+              reason: "Lost his phone",
+            },
+          ],
+        },
+      }),
+    },
+    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 
@@ -196,6 +262,6 @@ export const getStatistics = (): Operation => ({
         },
       }),
     },
-    ...errors(),
+    ...serverErrors(),
   },
 });

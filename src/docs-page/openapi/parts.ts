@@ -54,6 +54,16 @@ export function errorResponses(route: RouteHeaders, codes: readonly ErrorCode[])
   );
 }
 
+/** The error responses of a call by the application's server or a person (contract sections 23 and 24). */
+export const serverErrors = (...codes: ErrorCode[]): Record<string, ResponseObject> =>
+  errorResponses({ anyOrigin: false }, [
+    "INVALID_CREDENTIALS",
+    "INVALID_ACTOR",
+    ...codes,
+    "RATE_LIMITED",
+    "UNAVAILABLE",
+  ]);
+
 function errorResponse(codes: readonly ErrorCode[], headers: Headers): ResponseObject {
   const waits = codes.filter((code) => PUBLIC_ERRORS[code].retryAfterSeconds !== undefined);
   const proof = codes.some((code) => PUBLIC_ERRORS[code].challenge !== undefined);

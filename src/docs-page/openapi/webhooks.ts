@@ -88,7 +88,14 @@ const badgeCreated = webhook(
   },
 );
 
-const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
+const ACTIVE = {
+  id: EXAMPLE_BADGE,
+  userId: "alice",
+  state: "active",
+  metadata: EXAMPLE_METADATA,
+  issuedAt: "2027-01-15T08:00:00.500Z",
+  changedAt: "2027-01-15T08:30:00.250Z",
+};
 
 /** A change of a badge (contract section 18). */
 function badgeChanged(

@@ -1,10 +1,11 @@
+import { type Deed, mayDo } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
 import { DENIAL_CACHE_MILLISECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import type { Application } from "./registry.ts";
+import type { Application, LiveSecret, Person } from "./registry.ts";
 
 const encoder = new TextEncoder();
 
@@ -36,31 +37,36 @@ export async function requireApplication(
   return refuse(parts, clientAddress, missing);
 }
 
-/** The application of a server-side call, by ID and secret. A refusal does not reveal which was wrong. */
-export async function requireServer(parts: Parts, credentials: Credentials): Promise<Application> {
+/** Who makes a server-side call. */
+export interface ServerCaller {
+  application: Application;
+  /** Whose console secret it presents; null: the application's server calls. */
+  person: Person | null;
+}
+
+/**
+ * The caller of a server-side call, by ID and secret. A refusal does not reveal which was wrong.
+ *
+ * @throws Refusal READ_ONLY if the person's role does not allow the deed
+ */
+export async function requireServer(parts: Parts, credentials: Credentials, deed: Deed): Promise<ServerCaller> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
   const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
-  return requireSecret(parts, clientAddress, application, secret);
+  return requireSecret(parts, clientAddress, application, secret, deed);
 }
 
 /** The caller of a route that servers and devices may call. */
-export interface Caller {
-  kind: "server" | "device";
-  application: Application;
-  /** Name of the person whose secret it is; null: it is the server's, or there is none. */
-  person: string | null;
-}
+export type Caller = ({ kind: "server" } & ServerCaller) | { kind: "device"; application: Application };
 
 /** A call with the right secret is a server's, a call without a secret is a device's (contract section 5). */
-export async function identifyCaller(parts: Parts, credentials: Credentials): Promise<Caller> {
+export async function identifyInviter(parts: Parts, credentials: Credentials): Promise<Caller> {
   const application = await requireApplication(parts, credentials, "INVALID_APPLICATIONID");
   const { secret, clientAddress } = credentials;
   if (secret !== null) {
-    const accepting = await requireSecret(parts, clientAddress, application, secret);
-    return { kind: "server", application: accepting, person: accepting.people.get(await digestOf(secret)) ?? null };
+    return { kind: "server", ...(await requireSecret(parts, clientAddress, application, secret, "invite")) };
   }
-  if (!application.requireSecret) return { kind: "device", application, person: null };
+  if (!application.requireSecret) return { kind: "device", application };
   const { id } = application;
   const newer = await findForDenial(parts, clientAddress, id);
   if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
@@ -72,11 +78,11 @@ export async function identifyRevoker(
   parts: Parts,
   credentials: Credentials,
   udid: string | null,
-): Promise<{ kind: "server"; application: Application } | { kind: "device"; application: Application; udid: string }> {
-  const { kind, application } = await identifyCaller(parts, credentials);
-  if (kind === "server") return { kind, application };
-  if (udid === null) return refuse(parts, credentials.clientAddress, "INVALID_CREDENTIALS", application.id);
-  return { kind, application, udid };
+): Promise<({ kind: "server" } & ServerCaller) | { kind: "device"; application: Application; udid: string }> {
+  const caller = await identifyInviter(parts, credentials);
+  if (caller.kind === "server") return caller;
+  if (udid === null) return refuse(parts, credentials.clientAddress, "INVALID_CREDENTIALS", caller.application.id);
+  return { ...caller, udid };
 }
 
 /** The application whose public keys are requested. This needs no credentials, but guessed IDs count as refused calls. */
@@ -122,15 +128,30 @@ async function requireSecret(
   clientAddress: string,
   application: Application,
   secret: string,
-): Promise<Application> {
+  deed: Deed,
+): Promise<ServerCaller> {
+  const caller = await findCaller(parts, clientAddress, application, secret);
+  const { id: applicationId } = caller.application;
+  if (caller.person !== null && !mayDo(caller.person.role, deed)) throw new Refusal("READ_ONLY", { applicationId });
+  return caller;
+}
+
+async function findCaller(
+  parts: Parts,
+  clientAddress: string,
+  application: Application,
+  secret: string,
+): Promise<ServerCaller> {
   const digest = await digestOf(secret);
-  if (hasDigest(application, digest)) return application;
+  const known = findSecret(application, digest);
+  if (known) return { application, person: known.person };
   const { registry, now } = parts;
   const { id } = application;
   if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
   // The secret may be newer than the cached application.
   const fresh = await lookUp(parts, clientAddress, id, digest);
-  if (fresh && !fresh.isDisabled && hasDigest(fresh, digest)) return fresh;
+  const added = fresh && !fresh.isDisabled ? findSecret(fresh, digest) : undefined;
+  if (fresh && added) return { application: fresh, person: added.person };
   registry.rememberWrongSecret(id, digest, now());
   return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
 }
@@ -183,20 +204,20 @@ export async function refuse(
 
 /** Whether this is one of the application's live secrets. */
 export async function hasSecret(application: Application, secret: string): Promise<boolean> {
-  return hasDigest(application, await digestOf(secret));
+  return findSecret(application, await digestOf(secret)) !== undefined;
 }
 
 /**
- * Whether one of the application's live secrets has this digest. All digests are compared, each in constant time.
+ * The application's live secret with this digest. All digests are compared, each in constant time.
  *
  * @param digest base64url of SHA-256
  */
-function hasDigest({ secretDigests }: Application, digest: string): boolean {
+function findSecret({ secrets }: Application, digest: string): LiveSecret | undefined {
   const presented = encoder.encode(digest);
-  let matches = false;
-  for (const stored of secretDigests) {
+  let found: LiveSecret | undefined;
+  for (const secret of secrets) {
     // Both are base64url of 32 bytes, so the lengths that timingSafeEqual insists on are equal.
-    if (crypto.subtle.timingSafeEqual(presented, encoder.encode(stored))) matches = true;
+    if (crypto.subtle.timingSafeEqual(presented, encoder.encode(secret.digest))) found = secret;
   }
-  return matches;
+  return found;
 }

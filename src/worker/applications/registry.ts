@@ -1,4 +1,5 @@
 import { eq, sql } from "drizzle-orm";
+import type { Role } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
   APPLICATION_CACHE_SECONDS,
@@ -22,6 +23,19 @@ export interface SigningKey extends Sealed {
   signsFrom: number;
 }
 
+/** Somebody who signs in with a console secret (contract section 24). */
+export interface Person {
+  name: string;
+  role: Role;
+}
+
+export interface LiveSecret {
+  /** SHA-256 of the secret, base64url. */
+  digest: string;
+  /** Null: it is the server's. */
+  person: Person | null;
+}
+
 /** What requests need to know about an application. */
 export interface Application {
   id: ApplicationId;
@@ -40,10 +54,8 @@ export interface Application {
   /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
   newBadgesPerHour: number | null;
   deviceKey: Sealed;
-  /** SHA-256 of each live secret, of its server and of people (contract sections 9 and 19), base64url. */
-  secretDigests: readonly string[];
-  /** Whose secret it is, by digest; the server's two are not in it. */
-  people: ReadonlyMap<string, string>;
+  /** Those of its server and of people (contract sections 9 and 19). */
+  secrets: readonly LiveSecret[];
   /** Oldest first. */
   signingKeys: readonly [SigningKey, ...SigningKey[]];
 }
@@ -136,7 +148,7 @@ const selectApplication = prepared((orm) =>
       where: eq(application.id, sql.placeholder("id")),
       with: {
         secrets: { columns: { digest: true } },
-        consoleSecrets: { columns: { digest: true, name: true } },
+        consoleSecrets: { columns: { digest: true, name: true, role: true } },
         signingKeys: { orderBy: (key, { asc }) => asc(key.id) },
       },
     })
@@ -162,8 +174,10 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     bindUntil: row.bindUntil,
     newBadgesPerHour: row.newBadgesPerHour,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
-    secretDigests: [...row.secrets, ...row.consoleSecrets].map(({ digest }) => digest),
-    people: new Map(row.consoleSecrets.map(({ digest, name }) => [digest, name])),
+    secrets: [
+      ...row.secrets.map(({ digest }) => ({ digest, person: null })),
+      ...row.consoleSecrets.map(({ digest, name, role }) => ({ digest, person: { name, role } })),
+    ],
     signingKeys: [firstKey, ...laterKeys],
   };
 }

@@ -1,5 +1,7 @@
 import type { Context as HonoContext } from "hono";
+import type { Actor, Deed } from "../../shared/actor.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
+import { actorName } from "../../shared/requests.ts";
 import * as authentication from "../applications/authentication.ts";
 import { deviceOf, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
@@ -62,22 +64,62 @@ export async function requireProvingDevice(
   return { ...caller, proof };
 }
 
-/** Identifies an application's server by its secret. */
-export async function requireServer(c: HonoContext<HttpEnv>): Promise<Application> {
-  const application = await authentication.requireServer(c.get("context"), readCredentials(c));
+/**
+ * Identifies an application's server, or a person who has signed in, by the secret.
+ *
+ * @param deed what the call does; by default what its method says
+ */
+export async function requireServer(c: HonoContext<HttpEnv>, deed: Deed = deedOf(c.req.method)): Promise<Application> {
+  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), deed);
+  admitServer(c, caller);
+  return caller.application;
+}
+
+const deedOf = (method: string): Deed => (method === "GET" || method === "HEAD" ? "read" : "change");
+
+function admitServer(c: HonoContext<HttpEnv>, { application, person }: authentication.ServerCaller): void {
   c.set("application", application.id);
-  return application;
+  if (person !== null) c.set("person", person);
+  c.set("actor", person === null ? namedServer(header(c, "actor")) : { kind: "person", name: person.name });
+}
+
+/**
+ * The application's server, which may say for whom it calls (contract section 23).
+ *
+ * @param name percent-encoded UTF-8; null if the call names nobody
+ * @throws Refusal INVALID_ACTOR
+ */
+function namedServer(name: string | null): Actor {
+  if (name === null) return { kind: "server" };
+  const parsed = actorName.safeParse(decodePercent(name));
+  if (!parsed.success) throw new Refusal("INVALID_ACTOR");
+  return { kind: "server", name: parsed.data };
+}
+
+/** @returns null unless the text is ASCII that encodes UTF-8 */
+function decodePercent(text: string): string | null {
+  if (!/^[\x20-\x7e]*$/.test(text)) return null;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDevice & { inviter: Inviter }> {
   const credentials = readCredentials(c);
-  const { kind, application, person } = await authentication.identifyCaller(c.get("context"), credentials);
+  const inviter = await authentication.identifyInviter(c.get("context"), credentials);
+  const { application } = inviter;
   c.set("application", application.id);
+  if (inviter.kind === "server") admitServer(c, inviter);
   const caller = await identifyDevice(c, application);
-  if (kind === "server") return { ...caller, inviter: person === null ? { kind } : { kind: "person", name: person } };
+  if (inviter.kind === "server") {
+    const { person } = inviter;
+    return { ...caller, inviter: person === null ? { kind: "server" } : { kind: "person", name: person.name } };
+  }
   await limitDevice(c, caller, credentials.clientAddress);
-  return { ...caller, inviter: { kind, device: caller.device } };
+  return { ...caller, inviter: { kind: "device", device: caller.device } };
 }
 
 export interface Revoker {
@@ -92,7 +134,10 @@ export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> 
   const caller = await authentication.identifyRevoker(context, credentials, header(c, "udid"));
   const { kind, application } = caller;
   c.set("application", application.id);
-  if (kind === "server") return { application, by: { kind } };
+  if (kind === "server") {
+    admitServer(c, caller);
+    return { application, by: { kind } };
+  }
   const device = await deviceOf(context.custody, application, caller.udid);
   await limitDevice(c, { application, device }, credentials.clientAddress);
   await limitAddress(c);

@@ -1,7 +1,7 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { blockUser, showUser, unblockUser } from "../../shared/badge-life/blocks.ts";
 import type { Step } from "../../shared/badge-life/states.ts";
-import { badgeEndRequest, userId as userIdSchema } from "../../shared/requests.ts";
+import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
 import type { User } from "../../shared/storage/blocked-users.ts";
 import { decodeFeedCursor, pageChanges } from "../badges/changes.ts";
 import { badgeStore, changeBadge, rebindBadge, showBadge } from "../badges/transitions.ts";
@@ -13,7 +13,10 @@ import { authenticatedApplication, authenticateServer, readPageQuery } from "./l
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
-const END_FIELDS: FieldErrors = { expiresAt: { invalid: "INVALID_EXPIRESAT" } };
+const END_FIELDS: FieldErrors = {
+  expiresAt: { invalid: "INVALID_EXPIRESAT" },
+  startsAt: { invalid: "INVALID_STARTSAT" },
+};
 
 /** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
 export const badgeLifeRoutes = new Hono<HttpEnv>()
@@ -74,8 +77,8 @@ async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
   const isMissing =
     body.expiresAt === undefined || (typeof body.expiresAt === "string" && body.expiresAt.trim() === "");
   if (isMissing) throw new Refusal("UNDEFINED_EXPIRESAT");
-  const { expiresAt } = parseBody(badgeEndRequest, body, END_FIELDS);
-  return { kind: "set-end", expiresAt: expiresAt === null ? null : Date.parse(expiresAt) };
+  const { expiresAt } = parseBody(badgeTimesRequest, body, END_FIELDS);
+  return { kind: "set-end", expiresAt: expiresAt == null ? null : Date.parse(expiresAt) };
 }
 
 const userOf = (c: HonoContext<HttpEnv>, userId: string): User => ({

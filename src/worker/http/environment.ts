@@ -1,5 +1,7 @@
+import type { Actor } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { Person } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
 
@@ -19,6 +21,10 @@ export interface HttpEnv {
     body?: Uint8Array<ArrayBuffer>;
     /** Application and client address of a call that is limited (contract section 7). */
     limitedAddress?: string;
+    /** Who calls, of a server-side call: as the history names it. Absent: a device calls. */
+    actor?: Actor;
+    /** Who has signed in, of a call with a console secret. */
+    person?: Person;
     /** For the log line of the request. */
     application?: ApplicationId;
     code?: ErrorCode;

@@ -14,6 +14,9 @@ import { jsonResponse, methodNotAllowed } from "./response.ts";
 const INVITATION_FIELDS: FieldErrors = {
   expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" },
   badgeExpiresAt: { invalid: "INVALID_BADGEEXPIRESAT" },
+  badgeStartsAt: { invalid: "INVALID_STARTSAT" },
+  name: { invalid: "INVALID_NAME" },
+  userId: { invalid: "INVALID_USERID" },
 };
 
 /** Routes with which an application's server invites visitors (contract section 5). */

@@ -21,10 +21,12 @@ export const overviewRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplication(c));
     if (!settings) throw new Refusal("INVALID_CREDENTIALS");
-    const { applicationId, name, firstNumber, lastNumber, requireSecret, requireProof, statusList, webhookUrl } =
-      settings;
+    const { reuseAfterSeconds: _reuseAfterSeconds, invitationLink, ...shown } = settings;
+    const signedIn = c.get("person");
     return jsonResponse(c, {
-      ...{ applicationId, name, firstNumber, lastNumber, requireSecret, requireProof, statusList, webhookUrl },
+      ...shown,
+      ...(invitationLink !== null && { invitationLink }),
+      ...(signedIn && { signedIn }),
     });
   })
   .all("/v1/application", methodNotAllowed("GET", "HEAD"))

@@ -1,24 +1,37 @@
 import type { Context as HonoContext, MiddlewareHandler } from "hono";
-import { MAX_BODY_BYTES, MAX_DRAIN_MILLISECONDS, MAX_DRAINED_BYTES } from "../../shared/limits.ts";
+import {
+  MAX_BODY_BYTES,
+  MAX_DRAIN_MILLISECONDS,
+  MAX_DRAINED_BYTES,
+  MAX_INVITATIONS_BODY_BYTES,
+} from "../../shared/limits.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * Refuses bodies over 16 KiB (contract section 7). A body without a declared length is read here and kept for `readBody`.
- * Hono's own middleware leaves a body that is too long half read.
+ * Refuses bodies of more bytes. A body without a declared length is read here and kept for `readBody`. Hono's own middleware
+ * leaves a body that is too long half read.
  */
-export const limitBody: MiddlewareHandler<HttpEnv> = (c, next) => {
-  const { headers } = c.req.raw;
-  const declared = headers.has("transfer-encoding") ? null : headers.get("content-length");
-  if (declared === null) return readBounded(c, next);
-  if (Number(declared) > MAX_BODY_BYTES) throw new Refusal("PAYLOAD_TOO_LARGE");
-  return next();
-};
+const limitBodyTo =
+  (maxBytes: number): MiddlewareHandler<HttpEnv> =>
+  (c, next) => {
+    const { headers } = c.req.raw;
+    const declared = headers.has("transfer-encoding") ? null : headers.get("content-length");
+    if (declared === null) return readBounded(c, next, maxBytes);
+    if (Number(declared) > maxBytes) throw new Refusal("PAYLOAD_TOO_LARGE");
+    return next();
+  };
 
-async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>): Promise<void> {
+/** Contract section 7. */
+export const limitBody = limitBodyTo(MAX_BODY_BYTES);
+
+/** Of `POST /v1/invitations` (contract section 24). */
+export const limitInvitationsBody = limitBodyTo(MAX_INVITATIONS_BODY_BYTES);
+
+async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>, maxBytes: number): Promise<void> {
   const { body } = c.req.raw;
   if (body !== null) {
-    const bytes = await readUpTo(body, MAX_BODY_BYTES);
+    const bytes = await readUpTo(body, maxBytes);
     if (bytes === null) throw new Refusal("PAYLOAD_TOO_LARGE");
     c.set("body", bytes);
   }

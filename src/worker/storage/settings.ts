@@ -17,6 +17,7 @@ export function findSettings(db: Database, applicationId: ApplicationId) {
         statusList: application.statusList,
         reuseAfterSeconds: application.reuseAfterSeconds,
         webhookUrl: application.webhookUrl,
+        invitationLink: application.invitationLink,
       })
       .from(application)
       .where(eq(application.id, applicationId))

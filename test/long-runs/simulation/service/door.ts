@@ -63,7 +63,7 @@ function ofServer<Request extends Credentials, Granted>(
   call: (context: Context, request: Request) => Promise<Granted>,
 ) {
   return async (context: Context, request: Request): Promise<Granted> => {
-    await authentication.requireServer(context, presented({ ...request, udid: "a server" }));
+    await authentication.requireServer(context, presented({ ...request, udid: "a server" }), "change");
     return call(context, request);
   };
 }
@@ -88,7 +88,7 @@ const CALLS = {
   },
 
   async invite(context: Context, request: InvitationCall) {
-    const { application, kind } = await authentication.identifyCaller(context, presented(request));
+    const { application, kind } = await authentication.identifyInviter(context, presented(request));
     const { udid, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
     const device = await deviceOf(context.custody, application, udid);
     return createInvitation(context, application, {

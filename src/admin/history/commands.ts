@@ -1,0 +1,113 @@
+import type { Command } from "commander";
+import { and, desc, eq, sql } from "drizzle-orm";
+import * as z from "zod";
+import type { ActorKind } from "../../shared/actor.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { history } from "../../shared/schema.ts";
+import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { badgeNumber, listLimit, userId } from "../command-line/arguments.ts";
+import { isoTime, shownTime, tableLines } from "../command-line/output.ts";
+import { inSession } from "../command-line/session.ts";
+import { examples } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+
+/** An entry as the command prints it: as `GET /v1/history` has it (contract section 23). */
+export interface ShownEntry {
+  at: string | null;
+  action: string;
+  actor: { kind: ActorKind; name?: string };
+  badgeId?: string;
+  userId?: string;
+  requestId?: string;
+  reason?: string;
+  detail?: Record<string, unknown>;
+}
+
+interface HistoryOptions {
+  badge?: number;
+  user?: string;
+  limit: number;
+}
+
+/** Adds `history`. */
+export function addHistoryCommand(program: Command): void {
+  program
+    .command("history")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("show what was done, and by whom")
+    .description(
+      "Shows what was done to the badges, invitations and users of an application, and to its settings, secrets and keys: " +
+        "when, by whom, and why if somebody said it. Newest first. A badge that a device got without an invitation is no " +
+        "entry: see badge show.",
+    )
+    .option("--badge <number>", "only what concerns the badge of this number", badgeNumber)
+    .option("--user <user>", "only what concerns this user", userId)
+    .option("--limit <n>", "the most to show", listLimit, 100)
+    .addHelpText(
+      "after",
+      examples("history app_…", "history app_… --badge 1007352219", "history app_… --user alice --json"),
+    )
+    .action(
+      inSession(async ({ homes, output }, id: ApplicationId, options: HistoryOptions) => {
+        const entries = await readHistory(homes.of(id), id, options);
+        output.result(entries, () => historyTable(entries));
+      }),
+    );
+}
+
+/** The newest entries of an application's history. */
+export async function readHistory(
+  database: Database,
+  applicationId: ApplicationId,
+  { badge, user, limit }: HistoryOptions,
+): Promise<ShownEntry[]> {
+  await findApplication(database, applicationId);
+  const rows = await database.run((orm) =>
+    orm
+      .select()
+      .from(history)
+      .where(
+        and(
+          eq(history.applicationId, applicationId),
+          badge === undefined ? undefined : eq(history.badge, badge),
+          // By the badge alone if both are given: it has few entries. The plus sign keeps SQLite from the user's index.
+          user === undefined
+            ? undefined
+            : badge === undefined
+              ? eq(history.userId, user)
+              : sql`+${history.userId} = ${user}`,
+        ),
+      )
+      .orderBy(desc(history.id))
+      .limit(limit),
+  );
+  return rows.map(shownEntry);
+}
+
+const detailFields = z.record(z.string(), z.unknown());
+
+function shownEntry(row: typeof history.$inferSelect): ShownEntry {
+  const { actorKind: kind, actorName: name, badge, requestId, reason, detail } = row;
+  return {
+    at: isoTime(row.at),
+    action: row.action,
+    actor: { kind, ...(name !== null && { name }) },
+    ...(badge !== null && { badgeId: String(badge) }),
+    ...(row.userId !== null && { userId: row.userId }),
+    ...(requestId !== null && { requestId }),
+    ...(reason !== null && { reason }),
+    ...(detail !== null && { detail: detailFields.parse(JSON.parse(detail)) }),
+  };
+}
+
+function historyTable(entries: readonly ShownEntry[]): string {
+  const rows = entries.map(({ at, action, actor, badgeId = "", userId: user = "", reason = "" }) => [
+    shownTime(at === null ? null : Date.parse(at)),
+    action,
+    actor.name === undefined ? actor.kind : `${actor.name} (${actor.kind})`,
+    badgeId,
+    user,
+    reason,
+  ]);
+  return tableLines(["AT", "ACTION", "BY", "BADGE", "USER", "REASON"], rows, "There is no such entry.");
+}

@@ -1,0 +1,119 @@
+import { drizzle } from "drizzle-orm/d1";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { ROLES, type Role } from "../../../src/shared/actor.ts";
+import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
+import { consoleSecret } from "../../../src/shared/schema.ts";
+import { createApplication, type TestApplication } from "../../support/application.ts";
+import { homeDatabase } from "../../support/home.ts";
+import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { outcome } from "../support/draft.ts";
+import { hoursAhead } from "../support/invitations.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+/** The headers of somebody who has signed in with a console secret of this role. */
+async function signIn({ id: applicationid }: TestApplication, role: Role): Promise<Record<string, string>> {
+  const { row, secret } = await makeConsoleSecret();
+  const values = { ...row, applicationId: applicationid, name: `The ${role}`, role, createdAt: 1 };
+  await drizzle(homeDatabase()).insert(consoleSecret).values(values);
+  return { applicationid, applicationsecret: secret, udid: "console" };
+}
+
+const READS = ["/v1/badges", "/v1/badges/NUMBER", "/v1/users/user", "/v1/changes", "/v1/application", "/v1/stats"];
+const CHANGES = ["badges/NUMBER/suspend", "badges/NUMBER/resume", "badges/NUMBER", "users/user/block"];
+
+describe("what a console secret may do (contract section 24)", () => {
+  it.each(ROLES)("a %s reads, and is named with the role", async (role) => {
+    const application = await createApplication();
+    const { body } = await requestBadge(application, "phone", { userId: "user" });
+    const headers = await signIn(application, role);
+    for (const path of READS) {
+      const answer = await call("GET", path.replace("NUMBER", String(body.badgeId)), { headers });
+      expect({ path, is: outcome(answer) }).toEqual({ path, is: "200" });
+    }
+    const { body: shown } = await call("GET", "/v1/application", { headers });
+    expect(shown.signedIn).toEqual({ name: `The ${role}`, role });
+  });
+
+  it.each([
+    ["viewer", "403 READ_ONLY", "403 READ_ONLY"],
+    ["reception", "403 READ_ONLY", "200"],
+    ["operator", "200", "200"],
+  ] as const)("a %s who changes badges gets %s, and who revokes an invitation %s", async (role, changes, invites) => {
+    const application = await createApplication({ requireSecret: true });
+    const { body } = await requestBadge(application, "phone", { userId: "user" });
+    const number = String(body.badgeId);
+    const headers = await signIn(application, role);
+    for (const path of CHANGES) {
+      const answer = await call("PATCH", `/v1/${path.replace("NUMBER", number)}`, {
+        headers,
+        body: { expiresAt: null },
+      });
+      expect({ path, is: outcome(answer) }).toEqual({ path, is: changes });
+    }
+    const created = await call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
+    expect(outcome(created)).toBe(invites === "200" ? "201" : invites);
+    const revocable = await call("POST", "/v1/invitation", {
+      headers: { ...serverHeaders(application), udid: "server" },
+      body: { expiresAt: hoursAhead(1) },
+    });
+    const revoked = await call("PATCH", `/v1/invitation/${revocable.body.id}/revoke`, { headers });
+    expect(outcome(revoked)).toBe(invites);
+  });
+
+  it("a refused change has no effect, and is refused before its body is read", async () => {
+    const application = await createApplication();
+    const { body } = await requestBadge(application, "phone", { userId: "user" });
+    const headers = await signIn(application, "viewer");
+    const refused = await call("PATCH", `/v1/badges/${body.badgeId}`, { headers, body: "{" });
+    expect(outcome(refused)).toBe("403 READ_ONLY");
+    const { body: badge } = await call("GET", `/v1/badges/${body.badgeId}`, { headers: serverHeaders(application) });
+    expect(badge).toMatchObject({ state: "active" });
+  });
+});
+
+describe("for whom a server calls (contract section 23)", () => {
+  const calling = async (headers: Record<string, string>, actor: string): Promise<Answer> =>
+    call("PATCH", "/v1/users/user/unblock", { headers: { ...headers, actor } });
+
+  it.each(["Ann Lee", "Ann%20Lee", "%E6%9D%8E", encodeURIComponent("ä".repeat(100)), " "])(
+    "%j is accepted",
+    async (actor) => {
+      expect(outcome(await calling(serverHeaders(await createApplication()), actor))).toBe("200");
+    },
+  );
+
+  it.each([
+    ["of broken encoding", "%"],
+    ["of bytes that are not UTF-8", "%ff"],
+    ["with a control character", "%0A"],
+    ["of 101 characters", encodeURIComponent("ä".repeat(101))],
+  ])("a name %s gets 422 INVALID_ACTOR", async (_what, actor) => {
+    const application = await createApplication();
+    expect(outcome(await calling(serverHeaders(application), actor))).toBe("422 INVALID_ACTOR");
+    const list = await call("GET", "/v1/badges", { headers: { ...serverHeaders(application), actor } });
+    expect(outcome(list)).toBe("422 INVALID_ACTOR");
+    // Who has no valid secret does not learn what is wrong with the header.
+    const wrong = { ...serverHeaders(application), applicationsecret: "wrong" };
+    expect(outcome(await calling(wrong, actor))).toBe("401 INVALID_CREDENTIALS");
+  });
+
+  it("is ignored with a console secret, which has a name", async () => {
+    expect(outcome(await calling(await signIn(await createApplication(), "operator"), "%"))).toBe("200");
+  });
+});
+
+describe("GET /v1/application", () => {
+  it("has the link of the console's QR codes when an administrator has set one, and names nobody to the server", async () => {
+    const invitationLink = "https://app.example.com/visit/{token}";
+    const linked = await call("GET", "/v1/application", {
+      headers: serverHeaders(await createApplication({ invitationLink })),
+    });
+    expect(linked.body).toMatchObject({ invitationLink });
+    const { body } = await call("GET", "/v1/application", { headers: serverHeaders(await createApplication()) });
+    expect(body).not.toHaveProperty("invitationLink");
+    expect(body).not.toHaveProperty("signedIn");
+  });
+});
