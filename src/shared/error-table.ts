@@ -37,6 +37,7 @@ const TABLE = {
   INVALID_BADGEEXPIRESAT: { status: 422 },
   INVALID_IDEMPOTENCYKEY: { status: 422 },
   INVALID_STATE: { status: 422 },
+  INVALID_NAME: { status: 422 },
   INVALID_INVITATIONTOKEN: { status: 422 },
   INVALID_PER_PAGE: { status: 422 },
   INVALID_CURSOR: { status: 422 },

@@ -38,6 +38,16 @@ export const PUBLIC_CACHE_SECONDS = 300;
 export const DEFAULT_PER_PAGE = 100;
 export const MAX_PER_PAGE = 1000;
 
+// Filtered lists (contract section 24)
+/** A page of a filter reads at most this many rows for each item that fits on it, and these besides. */
+export const MAX_ROWS_PER_ITEM = 10;
+export const MAX_ROWS_PER_PAGE = 1000;
+export const MIN_SEARCH_CHARACTERS = 2;
+/** Letters of a search beyond ASCII that differ by case: each takes two of D1's 100 parameters. */
+export const MAX_CASED_LETTERS = 40;
+/** Longest name of an invitation, a badge or an actor (contract sections 23 and 24). */
+export const MAX_NAME_CHARACTERS = 100;
+
 // The life of a badge (contract sections 12 and 15)
 /** Longest a badge's end lies ahead (contract section 12). */
 export const MAX_BADGE_DAYS = 3650;
@@ -107,11 +117,10 @@ export const STATUS_LIST_ROOM = 2 ** 15;
 export const MAX_CACHED_STATUS_LISTS = 100;
 /** Each takes 10 KB at most. */
 export const MAX_CACHED_STATUS_INDEXES = 500;
-/** How long a request lets another one build a list before it builds that itself. */
-export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
-/** How long it waits before it looks first; then twice as long each time, up to the next constant. */
-export const STATUS_LIST_FIRST_POLL_MILLISECONDS = 10;
-export const STATUS_LIST_MAX_POLL_MILLISECONDS = 100;
+/** Changed badges that one statement reads for a list. */
+export const STATUS_LIST_CHUNK_ROWS = 10_000;
+/** After this many changes a list is saved in D1, so that they are not read again. */
+export const STATUS_LIST_SAVED_CHANGES = 100;
 
 // Leases of numbers
 /** Age at which an unconfirmed lease is settled against D1. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { badgeExpiresAt, badgeNumber, eventCreatedAt, eventId, invitationFields, time } from "./responses.ts";
-import { EVENT_STATES, INVITATION_STATES } from "./schema.ts";
+import { ACTOR_KINDS, EVENT_STATES, INVITATION_STATES } from "./schema.ts";
 
 /** The schemas of what an application's server sees of its settings, invitations, events and counts (contract section 19). */
 
@@ -36,10 +36,22 @@ export const invitationPage = z.object({
         state: invitationState,
         createdAt: time.meta({ description: "When it was created.", examples: ["2027-01-15T08:00:00.500Z"] }),
         expiresAt: invitationFields.expiresAt,
+        badgeStartsAt: z
+          .string()
+          .meta({
+            format: "date-time",
+            description: "Start of the badge that is claimed, exactly as it was sent.",
+            examples: ["2027-01-22T08:00:00+01:00"],
+          })
+          .optional(),
         badgeExpiresAt: badgeExpiresAt.optional(),
+        name: z
+          .string()
+          .meta({ description: "Whom it is for.", examples: ["Ada Lovelace"] })
+          .optional(),
         userId: z
           .string()
-          .meta({ description: "The user who claimed it.", examples: ["alice"] })
+          .meta({ description: "The user who claimed it, or the only one who may.", examples: ["alice"] })
           .optional(),
       }),
     )
@@ -91,6 +103,49 @@ export const replayedEvent = z.object({
     description: "`held`: without a URL or while the endpoint is held; sent on release.",
     examples: ["pending"],
   }),
+});
+
+const actor = z
+  .object({
+    kind: z.enum(ACTOR_KINDS).meta({
+      description:
+        "`device`, `user` (a person for their own badges), `server`, `person` (with a console secret), `administrator` (the script), `service` (the clock).",
+      examples: ["person"],
+    }),
+    name: z
+      .string()
+      .meta({ description: "As the console secret, the terminal or the caller names them.", examples: ["Tom"] })
+      .optional(),
+  })
+  .meta({ description: "Who did it." });
+
+export const historyPage = z.object({
+  history: z
+    .array(
+      z.object({
+        at: time.meta({ description: "When.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        action: z.string().meta({ description: "What was done.", examples: ["badge:revoked"] }),
+        actor,
+        badgeId: badgeNumber.optional(),
+        userId: z
+          .string()
+          .meta({ description: "The user concerned.", examples: ["alice"] })
+          .optional(),
+        requestId: z
+          .string()
+          .meta({ description: "`X-Request-Id` of the call.", examples: ["4a5b6c7d-0001-4e2f-8a9b-000000000001"] })
+          .optional(),
+        reason: z
+          .string()
+          .meta({ description: "As the caller gave it.", examples: ["Left the company"] })
+          .optional(),
+        detail: z
+          .record(z.string(), z.json())
+          .meta({ description: "What else there is to know, by action." })
+          .optional(),
+      }),
+    )
+    .meta({ description: "Newest first." }),
 });
 
 const counted = (description: string) => z.int().meta({ description, examples: [7] });
@@ -166,7 +221,7 @@ export const statistics = z.object({
     )
     .meta({ description: "Events by state and last outcome, most frequent first." }),
   asOf: time.meta({
-    description: "When this was counted, at most 5 minutes ago.",
+    description: "When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges.",
     examples: ["2027-01-15T08:00:00.500Z"],
   }),
 });

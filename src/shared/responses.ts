@@ -28,6 +28,15 @@ export const badgeNumber = z
 
 export const time = z.iso.datetime();
 
+const name = z
+  .string()
+  .meta({ description: "The name in the invitation that the badge was claimed from.", examples: ["Ada Lovelace"] })
+  .optional();
+
+const startsAt = time
+  .meta({ description: "Before this time the badge signs nothing.", examples: ["2027-01-22T08:00:00.000Z"] })
+  .optional();
+
 export const existingBadge = z.object({ badgeId: badgeNumber });
 
 export const newBadge = z.object({
@@ -49,19 +58,30 @@ export const badge = z.object({
   id: badgeNumber,
   userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
   metadata: metadata.optional(),
+  name,
   state: z
-    .literal("suspended")
-    .meta({ description: "Only of a suspended badge; without it the badge is active.", examples: ["suspended"] })
+    .enum(["suspended", "revoked", "expired", "replaced"])
+    .meta({ description: "Only of a badge that is not active.", examples: ["suspended"] })
     .optional(),
+  startsAt,
   expiresAt: time
     .meta({ description: "When the badge ends; absent: it has no end.", examples: ["2027-01-22T23:00:00.000Z"] })
+    .optional(),
+  issuedAt: time
+    .meta({
+      description: "When it was issued. Only on pages with `state`, `q`, `endsBefore` or `order`.",
+      examples: ["2027-01-15T08:00:00.500Z"],
+    })
+    .optional(),
+  changedAt: time
+    .meta({ description: "When it last changed; where `issuedAt` is.", examples: ["2027-01-15T08:00:00.500Z"] })
     .optional(),
 });
 
 export const badgePage = z.object({
   badges: z
     .array(badge)
-    .meta({ description: "Oldest first. Issued badges only: no reservations, no retired numbers." }),
+    .meta({ description: "Issued badges only: no reservations. Oldest first, unless newest first was asked for." }),
 });
 
 export const invitationFields = {
@@ -176,8 +196,10 @@ const badgeState = z.enum(BADGE_STATES).meta({
 const badgeViewFields = {
   id: badgeNumber,
   userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
+  name,
   state: badgeState,
   metadata: metadata.optional(),
+  startsAt,
   expiresAt: time
     .meta({
       description: "When the badge ends or ended; absent: it has no end.",
@@ -185,9 +207,11 @@ const badgeViewFields = {
     })
     .optional(),
   keyThumbprint,
+  issuedAt: time.meta({ description: "When it was issued.", examples: ["2027-01-15T08:00:00.500Z"] }),
+  changedAt: time.meta({ description: "When it last changed.", examples: ["2027-01-15T08:00:00.500Z"] }),
 };
 
-/** Contract section 12. */
+/** Contract sections 12 and 23. */
 export const badgeView = z.object(badgeViewFields);
 
 const changeNumber = z.int().meta({
@@ -229,7 +253,6 @@ export const changePage = z.object({
       z.object({
         ...badgeViewFields,
         change: changeNumber,
-        changedAt: time.meta({ description: "When it changed.", examples: ["2027-01-15T08:00:00.500Z"] }),
       }),
     )
     .meta({ description: "Each badge once, with its present state, in the order of its last change." }),
@@ -240,6 +263,10 @@ const blockableUser = {
   userId: z.string().meta({ description: "The application's own ID of the user.", examples: ["alice"] }),
   blocked: z.boolean().meta({ description: "Whether the user gets no badge.", examples: [true] }),
 };
+
+export const userPage = z.object({
+  users: z.array(z.object(blockableUser)).meta({ description: "In the order in which they were blocked." }),
+});
 
 export const userView = z.object(blockableUser);
 

@@ -169,6 +169,8 @@ export const badge = sqliteTable(
     /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
     device: text("device").$type<DeviceId>(),
     userId: text("user_id"),
+    /** From the invitation that the badge was claimed from (contract section 24). */
+    name: text("name"),
     /** JSON with the known fields in one order, so that equal metadata is equal text. */
     metadata: text("metadata"),
     signingKeyId: integer("signing_key_id"),
@@ -183,6 +185,8 @@ export const badge = sqliteTable(
     issuedAt: integer("issued_at"),
     /** Without expiry, which the clock decides. Meaningless for a reservation. */
     state: text("state", { enum: STORED_STATES }).notNull().default("active"),
+    /** Before it the badge signs nothing (contract section 24); null: it has begun. */
+    startsAt: integer("starts_at"),
     /** From when the badge is expired; null: it has no end. */
     expiresAt: integer("expires_at"),
     /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
@@ -202,6 +206,11 @@ export const badge = sqliteTable(
      */
     change: integer("change"),
     changedAt: integer("changed_at"),
+    /**
+     * `change` of the last change of `state`, `ended_at` or `expires_at`; null: none since the badge was issued. Status lists
+     * read what is newer than they are. Every statement that sets one of the three sets this too.
+     */
+    statusChange: integer("status_change"),
   },
   (table) => [
     // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
@@ -231,13 +240,24 @@ export const badge = sqliteTable(
     index("badge_change")
       .on(table.applicationId, sql`(CASE WHEN change IS NULL THEN position ELSE change END)`)
       .where(sql`position IS NOT NULL`),
-    // A status list: which badges of a range of positions are not active? It has all columns that the list needs, and no
-    // row of an active badge. Badges whose expiry is not recorded yet are found by the next index.
+    // A status list: what has changed since it was built? 131,072 is STATUS_LIST_ENTRIES. No row of a badge that has only been
+    // issued.
     index("badge_status")
-      .on(table.applicationId, table.position, table.state, table.endedAt, table.expiresAt)
+      .on(table.applicationId, sql`(position / 131072)`, table.statusChange)
+      .where(sql`status_change IS NOT NULL`),
+    // GET /v1/badges?state=…, for all states but active (src/worker/storage/badges.ts). No row of an active badge.
+    index("badge_state")
+      .on(
+        table.applicationId,
+        // Without a comma, at which drizzle-kit would split it.
+        sql`(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END)`,
+        table.position,
+      )
       .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
     // The sweep and status lists: which badges have expired without that being recorded? Few badges have an end.
-    index("badge_expiry").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
+    index("badge_expiry")
+      .on(table.applicationId, table.expiresAt)
+      .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
   ],
 );
 
@@ -253,6 +273,8 @@ export const blockedUser = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.userId] }),
+    // GET /v1/users?state=blocked, oldest first.
+    index("blocked_user_page").on(table.applicationId, table.blockedAt, table.userId),
     // The sweep: whose badges are still to be revoked?
     index("blocked_user_revoking").on(table.blockedAt).where(sql`is_revoking = 1`),
   ],
@@ -293,6 +315,13 @@ export const invitation = sqliteTable(
     /** End of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
     badgeExpiresAt: text("badge_expires_at"),
     badgeExpiresAtTime: integer("badge_expires_at_time"),
+    /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds (contract section 24). */
+    badgeStartsAt: text("badge_starts_at"),
+    badgeStartsAtTime: integer("badge_starts_at_time"),
+    /** Whom it is for, for people to read. */
+    name: text("name"),
+    /** Whoever claims it must name this user; null: anybody may. */
+    userId: text("user_id"),
     createdAt: integer("created_at").notNull(),
     /** When it was claimed, revoked or found expired. */
     endedAt: integer("ended_at"),
@@ -306,8 +335,10 @@ export const invitation = sqliteTable(
   (table) => [
     // GET /v1/invitations, newest first.
     index("invitation_page").on(table.applicationId, table.createdAt),
-    // The sweep: which invitations are past their time?
-    index("invitation_due").on(table.expiresAtTime).where(sql`state = 'pending'`),
+    // GET /v1/invitations?state=…, newest first.
+    index("invitation_state").on(table.applicationId, table.state, table.createdAt),
+    // The sweep and GET /v1/invitations?state=expired: which invitations are past their time without that being recorded?
+    index("invitation_due").on(table.applicationId, table.expiresAtTime).where(sql`state = 'pending'`),
     // The sweep: which ended invitations' numbers are not released yet?
     index("invitation_unreleased")
       .on(table.applicationId, table.endedAt)
@@ -402,6 +433,80 @@ export const reconciliation = sqliteTable(
   },
   // The sweep: which reconciliations are unfinished?
   (table) => [index("reconciliation_open").on(table.requestedAt).where(sql`finished_at IS NULL`)],
+);
+
+/** Who did something (contract section 23). */
+export const ACTOR_KINDS = ["device", "user", "server", "person", "administrator", "service"] as const;
+export type ActorKind = (typeof ACTOR_KINDS)[number];
+
+/**
+ * Who did what (contract section 23). A row is written in the transaction that it reports, and never changed but when a person
+ * is erased.
+ *
+ * The table is WITHOUT ROWID, like `webhook_event`.
+ */
+export const history = sqliteTable(
+  "history",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    /** `his_` and a ULID, which sorts by time (identifiers.ts). */
+    id: text("id").notNull(),
+    at: integer("at").notNull(),
+    /** An event's name, or another of contract section 23. */
+    action: text("action").notNull(),
+    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
+    actorName: text("actor_name"),
+    /** The badge's number. */
+    badge: integer("badge"),
+    userId: text("user_id"),
+    requestId: text("request_id"),
+    reason: text("reason"),
+    /** JSON: an object. */
+    detail: text("detail"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.applicationId, table.id] }),
+    // GET /v1/history?badge=…, also with a user.
+    index("history_badge").on(table.applicationId, table.badge, table.id).where(sql`badge IS NOT NULL`),
+    // GET /v1/history?user=…
+    index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
+  ],
+);
+
+/**
+ * The last statistics of an application, and who counts the next (src/shared/statistics). One row for each application that was
+ * ever counted.
+ */
+export const statistics = sqliteTable("statistics", {
+  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
+  /** JSON of the counts; null: counting has never been finished. */
+  counts: text("counts"),
+  /** When counting them began. */
+  countedAt: integer("counted_at"),
+  /** JSON of what is counted so far; null: nothing. */
+  progress: text("progress"),
+  /** Random ID of the computation that is under way, and until when it is the only one. */
+  claim: text("claim"),
+  claimedUntil: integer("claimed_until").notNull().default(0),
+  /** After a failure: no sooner is it tried again. */
+  retryAt: integer("retry_at").notNull().default(0),
+});
+
+/**
+ * Status lists as they were when something was last added to them (contract section 14). What has changed since is in `badge`,
+ * so a missing or an old row costs only time. Expiries that are not recorded yet are in no row.
+ */
+export const statusList = sqliteTable(
+  "status_list",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    list: integer("list").notNull(),
+    /** The highest `status_change` that is in it. */
+    through: integer("through").notNull(),
+    /** Its entries, as the JWT has them: zlib, base64url. */
+    lst: text("lst").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
 
 export const applicationRelations = relations(application, ({ many }) => ({

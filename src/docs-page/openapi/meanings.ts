@@ -104,6 +104,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
       "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used with another `udid` or body, or for an invitation that was claimed and has been deleted since.",
     remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
   },
+  INVALID_NAME: {
+    meaning: "The name, or the text that is looked for, is too short or too long.",
+    remedy: "A name has 1 to 100 characters; `q` at least 2.",
+  },
   INVALID_STATE: { meaning: "`state` is not one of the states that this list knows.", remedy: FIX_REQUEST },
   CLAIMED_INVITATION: {
     meaning: "The invitation has been claimed; when a token is presented, by another user device.",

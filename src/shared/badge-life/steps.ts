@@ -60,7 +60,8 @@ export async function takeStep(
       case "changed": {
         const changed = await store.writeSteps(applicationId, [badge], step, now);
         const { next } = decision;
-        if (changed.length > 0) return { kind: "taken", badge: { ...badge, ...next, state: stateAt(next, now) } };
+        if (changed.length > 0)
+          return { kind: "taken", badge: { ...badge, ...next, state: stateAt(next, now), changedAt: now } };
       }
     }
   }

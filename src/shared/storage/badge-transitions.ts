@@ -40,7 +40,7 @@ const INSERT_EVENTS = insertEventsOf(
 
 const UPDATE_BADGES = `
   UPDATE badge SET state = row ->> 'state', expires_at = row ->> 'expiresAt', ended_at = row ->> 'endedAt',
-    changed_at = row ->> 'changedAt', change = ${NEW_CHANGE}
+    changed_at = row ->> 'changedAt', change = ${NEW_CHANGE}, status_change = ${NEW_CHANGE}
   FROM ${TRANSITIONS}
   WHERE ${IS_AS_READ}
   RETURNING badge.number AS number, change`;

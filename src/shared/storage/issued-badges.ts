@@ -17,15 +17,18 @@ export interface IssuedBadgeRow {
   applicationId: ApplicationId;
   device: DeviceId;
   userId: string;
+  name: string | null;
   /** JSON text, or null. */
   metadata: string | null;
   invitation: InvitationDigest | null;
   state: StoredState;
+  startsAt: number | null;
   expiresAt: number | null;
   endedAt: number | null;
   /** Of the key that it is bound to; null: it is not bound. */
   keyThumbprint: string | null;
   position: number;
+  issuedAt: number;
   /** Number of its last change within the application. */
   change: number;
   changedAt: number;
@@ -33,6 +36,7 @@ export interface IssuedBadgeRow {
 
 const COLUMNS = `
   badge.number AS number, badge.application_id AS applicationId, badge.device AS device, badge.user_id AS userId,
+  badge.name AS name, badge.starts_at AS startsAt, badge.issued_at AS issuedAt,
   badge.metadata AS metadata, badge.invitation AS invitation, badge.state AS state, badge.expires_at AS expiresAt,
   badge.ended_at AS endedAt, badge.key_thumbprint AS keyThumbprint, badge.position AS position, ${changeOf("badge")} AS change,
   coalesce(badge.changed_at, badge.issued_at) AS changedAt`;
@@ -43,6 +47,9 @@ const rows: z.ZodType<IssuedBadgeRow[]> = z.array(
     applicationId,
     device: deviceId,
     userId: z.string(),
+    name: z.string().nullable(),
+    startsAt: z.number().nullable(),
+    issuedAt: z.number(),
     metadata: z.string().nullable(),
     invitation: invitationDigest.nullable(),
     state: z.enum(STORED_STATES),
@@ -104,7 +111,7 @@ export function findRevocable(
 
 /**
  * Badges of all applications whose end has passed and whose expiry is not recorded yet, earliest end first. One round
- * trip.
+ * trip. An application without any costs one look into an index.
  *
  * @param after the last badge of the previous chunk
  */
@@ -116,7 +123,9 @@ export function findExpired(
 ): Promise<IssuedBadgeRow[]> {
   return select(
     db,
-    `WHERE badge.expires_at IS NOT NULL AND badge.ended_at IS NULL AND badge.expires_at <= ?1
+    `WHERE badge.number IN (
+       SELECT due.number FROM application CROSS JOIN badge AS due WHERE due.application_id = application.id
+         AND due.expires_at IS NOT NULL AND due.ended_at IS NULL AND due.expires_at <= ?1 AND due.expires_at >= ?2)
        AND (badge.expires_at, badge.number) > (?2, ?3)
      ORDER BY badge.expires_at, badge.number LIMIT ?4`,
     [now, after.expiresAt, after.number, limit],

@@ -1,9 +1,10 @@
+import * as z from "zod";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { type Changes, listChanges } from "../../shared/storage/issued-badges.ts";
 import type { Context } from "../context.ts";
-import { decodeCursorText, encodeCursorText } from "../cursor.ts";
+import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
 
 /** A position in the feed: after the change of this number. */
@@ -17,8 +18,15 @@ export interface FeedCursor {
   changedAt: number;
 }
 
+const naturalNumber = z.int().nonnegative();
+
+export const FEED_CURSOR: CursorCodec<FeedCursor> = cursorCodec(
+  "changes",
+  z.object({ epoch: z.string(), change: naturalNumber, changedAt: naturalNumber }),
+);
+
 export interface ChangePage {
-  changes: (BadgeView & { change: number; changedAt: string })[];
+  changes: (BadgeView & { change: number })[];
   more: boolean;
   cursor: string;
 }
@@ -42,13 +50,9 @@ export async function pageChanges(
   const shown = badges.slice(0, perPage);
   const now = context.now();
   return {
-    changes: shown.map((badge) => ({
-      ...viewBadge({ ...badge, state: stateAt(badge, now) }),
-      change: badge.change,
-      changedAt: new Date(badge.changedAt).toISOString(),
-    })),
+    changes: shown.map((badge) => ({ ...viewBadge({ ...badge, state: stateAt(badge, now) }), change: badge.change })),
     more: badges.length > perPage,
-    cursor: encodeFeedCursor({ epoch, ...(shown.at(-1) ?? after ?? BEGINNING) }),
+    cursor: FEED_CURSOR.encode({ epoch, ...(shown.at(-1) ?? after ?? BEGINNING) }),
   };
 }
 
@@ -58,18 +62,4 @@ const BEGINNING = { change: 0, changedAt: 0 };
 function isExpired(after: FeedCursor, { epoch, lastChange, changedAt }: Changes): boolean {
   const isOtherChange = changedAt !== null && changedAt !== after.changedAt;
   return after.epoch !== epoch || after.change > lastChange || isOtherChange;
-}
-
-const CURSOR = /^changes:([0-9a-f]{0,32}):(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15})$/;
-
-export function encodeFeedCursor({ epoch, change, changedAt }: FeedCursor): string {
-  return encodeCursorText(`changes:${epoch}:${change}:${changedAt}`);
-}
-
-/** @returns null for a text that `encodeFeedCursor` cannot have made */
-export function decodeFeedCursor(cursor: string): FeedCursor | null {
-  const [, epoch, change, changedAt] = CURSOR.exec(decodeCursorText(cursor)) ?? [];
-  if (epoch === undefined || change === undefined || changedAt === undefined) return null;
-  const decoded = { epoch, change: Number(change), changedAt: Number(changedAt) };
-  return encodeFeedCursor(decoded) === cursor ? decoded : null;
 }

@@ -11,10 +11,14 @@ import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 
 /** The badge in its present state. @throws Refusal UNKNOWN_BADGE */
-export async function showBadge(context: Context, applicationId: ApplicationId, number: number): Promise<BadgeView> {
+export async function showBadge(
+  context: Context,
+  applicationId: ApplicationId,
+  number: number,
+): Promise<{ badge: BadgeView; change: number }> {
   const badge = await findIssuedBadge(context.db, applicationId, number);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
-  return viewBadge({ ...badge, state: stateAt(badge, context.now()) });
+  return { badge: viewBadge({ ...badge, state: stateAt(badge, context.now()) }), change: badge.change };
 }
 
 /**

@@ -1,15 +1,17 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { blockUser, showUser, unblockUser } from "../../shared/badge-life/blocks.ts";
 import type { Step } from "../../shared/badge-life/states.ts";
-import { badgeEndRequest, userId as userIdSchema } from "../../shared/requests.ts";
+import type { BadgeView } from "../../shared/badge-life/view.ts";
+import { badgeEndRequest, pageQuery, userId as userIdSchema } from "../../shared/requests.ts";
 import type { User } from "../../shared/storage/blocked-users.ts";
-import { decodeFeedCursor, pageChanges } from "../badges/changes.ts";
+import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
 import { badgeStore, changeBadge, rebindBadge, showBadge } from "../badges/transitions.ts";
 import { Refusal } from "../refusal.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
+import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
+import { readCursor, readQuery } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
@@ -17,12 +19,11 @@ const END_FIELDS: FieldErrors = { expiresAt: { invalid: "INVALID_EXPIRESAT" } };
 
 /** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
 export const badgeLifeRoutes = new Hono<HttpEnv>()
-  .get("/v1/badges/:id", authenticateServer, async (c) =>
-    jsonResponse(
-      c,
-      await showBadge(c.get("context"), authenticatedApplication(c), requireBadgeNumber(c.req.param("id"))),
-    ),
-  )
+  .get("/v1/badges/:id", authenticateServer, async (c) => {
+    const number = requireBadgeNumber(c.req.param("id"));
+    const { badge, change } = await showBadge(c.get("context"), authenticatedApplication(c), number);
+    return badgeResponse(c, badge, change);
+  })
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => takeStep(c, await readEnd(c)))
   .all("/v1/badges/:id", methodNotAllowed("GET", "HEAD", "PATCH"))
 
@@ -52,16 +53,22 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   )
   .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
 
-  .get("/v1/changes", authenticateServer, readPageQuery, async (c) => {
+  .get("/v1/changes", authenticateServer, readQuery(pageQuery), async (c) => {
     const { cursor, per_page: perPage } = c.req.valid("query");
-    const after = cursor === undefined ? null : decodeFeedCursor(cursor);
-    if (cursor !== undefined && after === null) throw new Refusal("INVALID_CURSOR");
+    const after = readCursor(FEED_CURSOR, cursor);
     const page = await pageChanges(c.get("context"), authenticatedApplication(c), after, perPage);
     const response = jsonResponse(c, { changes: page.changes, more: page.more });
     response.headers.set("pagination-cursor", page.cursor);
     return response;
   })
   .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
+
+/** @param change the badge's change number, which a later call sends as `If-Match` (contract section 24) */
+export function badgeResponse(c: HonoContext<HttpEnv>, badge: BadgeView, change: number): Response {
+  const response = jsonResponse(c, badge);
+  response.headers.set("ETag", `"${change}"`);
+  return response;
+}
 
 async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
   const number = requireBadgeNumber(c.req.param("id"));

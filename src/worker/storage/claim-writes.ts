@@ -78,7 +78,8 @@ const SUPERSEDE = `
   UPDATE badge SET retired_at = row ->> 'claimedAt', ended_at = coalesce(badge.ended_at, row ->> 'claimedAt'),
     state = iif(badge.state = 'revoked', 'revoked', 'replaced'),
     changed_at = iif(badge.state = 'revoked', badge.changed_at, row ->> 'claimedAt'),
-    change = iif(badge.state = 'revoked', badge.change, ${FIRST_CHANGE})
+    change = iif(badge.state = 'revoked', badge.change, ${FIRST_CHANGE}),
+    status_change = iif(badge.state = 'revoked', badge.status_change, ${FIRST_CHANGE})
   FROM ${OURS}
   WHERE badge.number = row ->> '$.superseded.number' AND badge.retired_at IS NULL`;
 

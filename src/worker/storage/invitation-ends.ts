@@ -145,11 +145,10 @@ export async function writeExpiries(
   limit: number,
   applicationId: ApplicationId | null,
 ): Promise<{ ended: EndedInvitation[]; events: EventId[] }> {
-  // Ordering by rowid too makes every statement of the transaction select the same rows. The plus sign keeps SQLite from
-  // searching by application, which would read all of its invitations.
+  // Ordering by rowid too makes every statement of the transaction select the same rows.
   const due = (limitParameter: string, applicationParameter: string) => `FROM invitation
     WHERE state = 'pending' AND expires_at_time <= ?1
-    ${applicationId === null ? "" : `AND +application_id = ${applicationParameter}`}
+    AND application_id ${applicationId === null ? "IN (SELECT id FROM application)" : `= ${applicationParameter}`}
     ORDER BY expires_at_time, rowid LIMIT ${limitParameter}`;
   const selection = applicationId === null ? [limit] : [limit, applicationId];
   const [recorded, , expired] = await db.run((_, d1) =>

@@ -55,6 +55,9 @@ export interface InvitationForDevice
     expiresAt: number | null;
     keyThumbprint: string | null;
     rebindUntil: number | null;
+    name: string | null;
+    startsAt: number | null;
+    issuedAt: number;
   } | null;
 }
 
@@ -92,6 +95,9 @@ const selectInvitationForDevice = queryOf((builder) => {
       ownExpiresAt: sql`${own.expiresAt}`.as("own_expires_at"),
       ownKeyThumbprint: sql`${own.keyThumbprint}`.as("own_key_thumbprint"),
       ownRebindUntil: sql`${own.rebindUntil}`.as("own_rebind_until"),
+      ownName: sql`${own.name}`.as("own_name"),
+      ownStartsAt: sql`${own.startsAt}`.as("own_starts_at"),
+      ownIssuedAt: sql`${own.issuedAt}`.as("own_issued_at"),
     })
     .from(invitation)
     .leftJoin(own, ownBadge)
@@ -119,6 +125,9 @@ const invitationForDeviceRow = z
     z.enum(STORED_STATES).nullable(),
     z.number().nullable(),
     z.string().nullable(),
+    z.number().nullable(),
+    z.string().nullable(),
+    z.number().nullable(),
     z.number().nullable(),
   ])
   .optional();
@@ -168,11 +177,17 @@ function toOwnBadge(
     expiresAt: number | null,
     keyThumbprint: string | null,
     rebindUntil: number | null,
+    name: string | null,
+    startsAt: number | null,
+    issuedAt: number | null,
   ],
 ): InvitationForDevice["badge"] {
-  const [number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil] = own;
+  const [number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil, name, startsAt, issuedAt] = own;
   if (number === null || change === null || state === null) return null;
-  return { number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil };
+  return {
+    ...{ number, change, metadata, state, expiresAt, keyThumbprint, rebindUntil, name, startsAt },
+    issuedAt: issuedAt ?? 0,
+  };
 }
 
 /** The invitation that reserves a number, or reserved it until it was claimed itself. One round trip. */
