@@ -43,6 +43,7 @@ CREATE TABLE `badge` (
 	`application_id` text NOT NULL,
 	`device` text,
 	`user_id` text,
+	`name` text,
 	`metadata` text,
 	`signing_key_id` integer,
 	`event_id` text,
@@ -53,13 +54,13 @@ CREATE TABLE `badge` (
 	`state` text DEFAULT 'active' NOT NULL,
 	`expires_at` integer,
 	`starts_at` integer,
-	`name` text,
 	`ended_at` integer,
 	`retired_at` integer,
 	`key_thumbprint` text,
 	`rebind_until` integer,
 	`change` integer,
-	`changed_at` integer
+	`changed_at` integer,
+	`status_change` integer
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `badge_user_device` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`user_id`) WHERE position IS NOT NULL AND retired_at IS NULL;--> statement-breakpoint
@@ -68,7 +69,8 @@ CREATE INDEX `badge_device_key` ON `badge` (`application_id`,`device`,`key_thumb
 CREATE INDEX `badge_page` ON `badge` (`application_id`,(ended_at IS NOT NULL),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `badge_user_page` ON `badge` (`application_id`,`user_id`,(ended_at IS NOT NULL),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `badge_change` ON `badge` (`application_id`,`change`) WHERE position IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_status` ON `badge` (`application_id`,`position`,`state`,`ended_at`,`expires_at`) WHERE position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL);--> statement-breakpoint
+CREATE INDEX `badge_status` ON `badge` (`application_id`,(position / 131072),`status_change`) WHERE status_change IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_state` ON `badge` (`application_id`,(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END),`position`) WHERE position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL);--> statement-breakpoint
 CREATE INDEX `badge_expiry` ON `badge` (`application_id`,`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE TABLE `blocked_user` (
 	`application_id` text NOT NULL,
@@ -81,6 +83,7 @@ CREATE TABLE `blocked_user` (
 	PRIMARY KEY(`application_id`, `user_id`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE INDEX `blocked_user_page` ON `blocked_user` (`application_id`,`blocked_at`,`user_id`);--> statement-breakpoint
 CREATE INDEX `blocked_user_revoking` ON `blocked_user` (`application_id`,`user_id`) WHERE is_revoking = 1;--> statement-breakpoint
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
@@ -155,6 +158,7 @@ CREATE TABLE `invitation` (
 );
 --> statement-breakpoint
 CREATE INDEX `invitation_page` ON `invitation` (`application_id`,`created_at`);--> statement-breakpoint
+CREATE INDEX `invitation_state` ON `invitation` (`application_id`,`state`,`created_at`);--> statement-breakpoint
 CREATE INDEX `invitation_due` ON `invitation` (`application_id`,`expires_at_time`) WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX `invitation_user` ON `invitation` (`application_id`,`user_id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `number_range` (
@@ -197,6 +201,24 @@ CREATE TABLE `signing_key` (
 --> statement-breakpoint
 CREATE INDEX `signing_key_application` ON `signing_key` (`application_id`);--> statement-breakpoint
 CREATE INDEX `signing_key_sealing_version` ON `signing_key` (`sealing_version`);--> statement-breakpoint
+CREATE TABLE `statistics` (
+	`application_id` text PRIMARY KEY NOT NULL,
+	`counts` text,
+	`counted_at` integer,
+	`progress` text,
+	`claim` text,
+	`claimed_until` integer DEFAULT 0 NOT NULL,
+	`retry_at` integer DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `status_list` (
+	`application_id` text NOT NULL,
+	`list` integer NOT NULL,
+	`through` integer NOT NULL,
+	`lst` text NOT NULL,
+	PRIMARY KEY(`application_id`, `list`)
+);
+--> statement-breakpoint
 CREATE TABLE `webhook_event` (
 	`application_id` text NOT NULL,
 	`id` text NOT NULL,

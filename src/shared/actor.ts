@@ -32,9 +32,9 @@ export const mayDo = (role: Role, deed: Deed): boolean => DEEDS[role].includes(d
 /** What history says about a call, besides what it did. */
 export interface Origin {
   actor: Actor;
-  requestId?: string;
-  /** As the caller gave it. */
-  reason?: string;
+  requestId?: string | null;
+  /** Why, as the caller said it. */
+  reason?: string | null;
 }
 
 export const BY_CLOCK: Origin = { actor: { kind: "service" } };

@@ -1,5 +1,5 @@
+import { SUBSCRIBABLE_EVENTS } from "./events.ts";
 import { sortableId } from "./identifiers.ts";
-import { SUBSCRIBABLE_EVENTS } from "./schema.ts";
 
 /** What the history names (contract section 23): what webhooks report, whether or not the application subscribes, and more. */
 export const HISTORY_ACTIONS = [

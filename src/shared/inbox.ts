@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { ACTOR_KINDS } from "./actor.ts";
+import { ACTOR_KINDS, type Actor } from "./actor.ts";
 
 /**
  * Commands of the administration script that an application's object carries out (contract section 21), as the table `inbox` has
@@ -19,7 +19,9 @@ export const inboxCommand = z.discriminatedUnion("kind", [
 ]);
 export type InboxCommand = z.infer<typeof inboxCommand>;
 
-const actor = z.object({ kind: z.enum(ACTOR_KINDS), name: z.string().optional() });
+const actor = z
+  .object({ kind: z.enum(ACTOR_KINDS), name: z.string().nullable() })
+  .transform(({ kind, name }): Actor => (name === null ? { kind } : { kind, name }));
 
 /** A command with who gave it. */
 export const inboxRequest = z.object({ command: inboxCommand, actor });

@@ -28,8 +28,6 @@ export const MAX_INVITATIONS = 100;
 export const MAX_NAME_CHARACTERS = 100;
 export const MAX_REASON_CHARACTERS = 500;
 
-/** The shortest part of a user ID or name that a list of badges is searched for. */
-export const MIN_SEARCH_CHARACTERS = 2;
 export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
 export const MAX_METADATA_CHARACTERS = 256;
@@ -48,6 +46,14 @@ export const PUBLIC_CACHE_SECONDS = 300;
 // Pages (contract section 4)
 export const DEFAULT_PER_PAGE = 100;
 export const MAX_PER_PAGE = 1000;
+
+// Filtered lists (contract section 24)
+/** A page of a filter reads at most this many rows for each item that fits on it, and these besides. */
+export const MAX_ROWS_PER_ITEM = 10;
+export const MAX_ROWS_PER_PAGE = 1000;
+export const MIN_SEARCH_CHARACTERS = 2;
+/** Letters of a search beyond ASCII that differ by case: each takes two of D1's 100 parameters. */
+export const MAX_CASED_LETTERS = 40;
 
 // The life of a badge (contract sections 12 and 15)
 /** Longest a badge's end lies ahead (contract section 12). */
@@ -110,11 +116,10 @@ export const STATUS_LIST_ROOM = 2 ** 15;
 export const MAX_CACHED_STATUS_LISTS = 100;
 /** Each takes 10 KB at most. */
 export const MAX_CACHED_STATUS_INDEXES = 500;
-/** How long a request lets another one build a list before it builds that itself. */
-export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
-/** How long it waits before it looks first; then twice as long each time, up to the next constant. */
-export const STATUS_LIST_FIRST_POLL_MILLISECONDS = 10;
-export const STATUS_LIST_MAX_POLL_MILLISECONDS = 100;
+/** Changed badges that one statement reads for a list. */
+export const STATUS_LIST_CHUNK_ROWS = 10_000;
+/** After this many changes a list is saved in D1, so that they are not read again. */
+export const STATUS_LIST_SAVED_CHANGES = 100;
 
 // The order of changes (contract section 21)
 /** When the Worker gives up on a call of an object, retries included: earlier than on any other part of the platform. */

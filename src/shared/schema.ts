@@ -1,6 +1,8 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
+import { EVENTS } from "./events.ts";
+import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
@@ -172,6 +174,8 @@ export const badge = sqliteTable(
     /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
     device: text("device").$type<DeviceId>(),
     userId: text("user_id"),
+    /** From the invitation that the badge was claimed from (contract section 24). */
+    name: text("name"),
     /** JSON with the known fields in one order, so that equal metadata is equal text. */
     metadata: text("metadata"),
     signingKeyId: integer("signing_key_id"),
@@ -190,8 +194,6 @@ export const badge = sqliteTable(
     expiresAt: integer("expires_at"),
     /** Before this it signs nothing (contract section 24); null: it has begun. */
     startsAt: integer("starts_at"),
-    /** Of the person it was made for, from the invitation. */
-    name: text("name"),
     /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
     endedAt: integer("ended_at"),
     /** When another badge superseded this one as the badge of its user device. */
@@ -206,6 +208,11 @@ export const badge = sqliteTable(
     /** Number of the badge's last change (contract section 13), higher than all earlier ones of its application. */
     change: integer("change"),
     changedAt: integer("changed_at"),
+    /**
+     * `change` of the last change of `state`, `ended_at` or `expires_at`; null: none since the badge was issued. Status lists
+     * read what is newer than they are. Every statement that sets one of the three sets this too.
+     */
+    statusChange: integer("status_change"),
   },
   (table) => [
     // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
@@ -232,13 +239,20 @@ export const badge = sqliteTable(
       .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.position)
       .where(sql`position IS NOT NULL`),
     // GET /v1/changes; the application's last change.
-    index("badge_change")
-      .on(table.applicationId, table.change)
-      .where(sql`position IS NOT NULL`),
-    // A status list: which badges of a range of positions are not active? It has all columns that the list needs, and no
-    // row of an active badge. Badges whose expiry is not recorded yet are found by the next index.
+    index("badge_change").on(table.applicationId, table.change).where(sql`position IS NOT NULL`),
+    // A status list: what has changed since it was built? 131,072 is STATUS_LIST_ENTRIES. No row of a badge that has only been
+    // issued.
     index("badge_status")
-      .on(table.applicationId, table.position, table.state, table.endedAt, table.expiresAt)
+      .on(table.applicationId, sql`(position / 131072)`, table.statusChange)
+      .where(sql`status_change IS NOT NULL`),
+    // GET /v1/badges?state=…, for all states but active (src/worker/storage/badges.ts). No row of an active badge.
+    index("badge_state")
+      .on(
+        table.applicationId,
+        // Without a comma, at which drizzle-kit would split it.
+        sql`(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END)`,
+        table.position,
+      )
       .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
     // Which badges have expired without that being recorded? Few badges have an end.
     index("badge_expiry")
@@ -265,6 +279,8 @@ export const blockedUser = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.userId] }),
+    // GET /v1/users?state=blocked, oldest first.
+    index("blocked_user_page").on(table.applicationId, table.blockedAt, table.userId),
     // The sweep: whose badges are still to be revoked?
     index("blocked_user_revoking").on(table.applicationId, table.userId).where(sql`is_revoking = 1`),
   ],
@@ -321,6 +337,8 @@ export const invitation = sqliteTable(
   (table) => [
     // GET /v1/invitations, newest first.
     index("invitation_page").on(table.applicationId, table.createdAt),
+    // GET /v1/invitations?state=…, newest first.
+    index("invitation_state").on(table.applicationId, table.state, table.createdAt),
     // Which of an application's invitations are past their time?
     index("invitation_due").on(table.applicationId, table.expiresAtTime).where(sql`state = 'pending'`),
     // Erasing a user: which invitations name them?
@@ -387,8 +405,8 @@ export const history = sqliteTable(
     /** Sorts by time (src/shared/history.ts). */
     id: text("id").notNull(),
     at: integer("at").notNull(),
-    action: text("action").notNull(),
-    actorKind: text("actor_kind").notNull(),
+    action: text("action", { enum: HISTORY_ACTIONS }).notNull(),
+    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
     actorName: text("actor_name"),
     badge: integer("badge"),
     userId: text("user_id"),
@@ -404,24 +422,6 @@ export const history = sqliteTable(
     index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
   ],
 );
-
-/** Events that an application can subscribe to (contract section 18). */
-export const SUBSCRIBABLE_EVENTS = [
-  "badge:created",
-  "badge:suspended",
-  "badge:resumed",
-  "badge:revoked",
-  "badge:expired",
-  "badge:replaced",
-  "invitation:revoked",
-  "invitation:expired",
-] as const;
-export type SubscribableEvent = (typeof SUBSCRIBABLE_EVENTS)[number];
-
-/** All events. `webhook:test` is sent by an administrator's command. */
-export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
-
-export type EventName = (typeof EVENTS)[number];
 
 /** Delivery states of an event. `exhausted`: all attempts failed; `held`: waits until the endpoint is released. */
 export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
@@ -469,6 +469,42 @@ export const webhookEvent = sqliteTable(
       .on(table.applicationId, table.state, table.id)
       .where(sql`state IN ('exhausted', 'held')`),
   ],
+);
+
+/**
+ * The last statistics of an application, and who counts the next (src/shared/statistics). One row for each application that was
+ * ever counted.
+ */
+export const statistics = sqliteTable("statistics", {
+  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
+  /** JSON of the counts; null: counting has never been finished. */
+  counts: text("counts"),
+  /** When counting them began. */
+  countedAt: integer("counted_at"),
+  /** JSON of what is counted so far; null: nothing. */
+  progress: text("progress"),
+  /** Random ID of the computation that is under way, and until when it is the only one. */
+  claim: text("claim"),
+  claimedUntil: integer("claimed_until").notNull().default(0),
+  /** After a failure: no sooner is it tried again. */
+  retryAt: integer("retry_at").notNull().default(0),
+});
+
+/**
+ * Status lists as they were when something was last added to them (contract section 14). What has changed since is in `badge`,
+ * so a missing or an old row costs only time. Expiries that are not recorded yet are in no row.
+ */
+export const statusList = sqliteTable(
+  "status_list",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    list: integer("list").notNull(),
+    /** The highest `status_change` that is in it. */
+    through: integer("through").notNull(),
+    /** Its entries, as the JWT has them: zlib, base64url. */
+    lst: text("lst").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
 
 export const applicationRelations = relations(application, ({ many }) => ({

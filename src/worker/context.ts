@@ -1,11 +1,11 @@
 import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
-import { AllocatorClient } from "./core/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
+import { AllocatorClient } from "./core/client.ts";
 import { Health } from "./health.ts";
 import type { Home } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";

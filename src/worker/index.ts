@@ -1,5 +1,5 @@
-import { createContext } from "./context.ts";
 import { callHomeClock } from "./clock/client.ts";
+import { createContext } from "./context.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
+import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, type SubscribableEvent, sealingKey } from "../../shared/schema.ts";
+import { application, sealingKey } from "../../shared/schema.ts";
 import {
   badgeNumber,
   checkedWebhookUrl,

@@ -1,8 +1,9 @@
 import { and, eq, notExists, type SQL, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
+import type { SubscribableEvent } from "../../shared/events.ts";
 import { type ApplicationId, newApplicationId } from "../../shared/identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
-import { application, applicationSecret, type SubscribableEvent, signingKey } from "../../shared/schema.ts";
+import { application, applicationSecret, signingKey } from "../../shared/schema.ts";
 import type { WantedNumbers } from "../number-range/card-range.ts";
 import { OF_APPLICATIONS, overlapsAnother } from "../number-range/range.ts";
 import type { Database, Orm } from "../platform/database.ts";

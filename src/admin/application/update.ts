@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, type SubscribableEvent } from "../../shared/schema.ts";
+import { application } from "../../shared/schema.ts";
 import {
   badgeNumber,
   checkedWebhookUrl,

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/events.ts";
 import {
   MAX_BADGE_NUMBER,
   MAX_NAME_CHARACTERS,
@@ -6,7 +7,6 @@ import {
   MIN_STATUS_LIFETIME_SECONDS,
 } from "../../shared/limits.ts";
 import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
-import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { UserError } from "./errors.ts";
 import { commonOptions } from "./session.ts";

@@ -70,7 +70,7 @@ export async function identifyInviter(parts: Parts, credentials: Credentials): P
   const { id } = application;
   const newer = await findForDenial(parts, clientAddress, id);
   if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
-  return { kind: "device", application: newer, person: null };
+  return { kind: "device", application: newer };
 }
 
 /** The caller who revokes an invitation: without a secret, the udid that created it is needed (contract section 5). */

@@ -19,6 +19,7 @@ export interface SigningKey extends Sealed {
   kid: string;
   /** SPKI DER, base64. */
   publicKey: string;
+  createdAt: number;
   /** From when new badges get it, in milliseconds. */
   signsFrom: number;
 }

@@ -54,7 +54,12 @@ export async function issueBadge(
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
   const wanted = { kind: "badge" as const, device, userId, metadata, keyThumbprint, isVerified, invitation };
-  const { answer, rules } = await carryOutByRules(context, application, (rules): BadgeCommand => ({ ...wanted, rules }), origin);
+  const { answer, rules } = await carryOutByRules(
+    context,
+    application,
+    (rules): BadgeCommand => ({ ...wanted, rules }),
+    origin,
+  );
   return toIssued(answer, rules.signingKey.publicKey);
 }
 

@@ -2,11 +2,12 @@ import type { Origin } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
-import { findIssuedBadge, type IssuedBadgeRow } from "../../shared/storage/issued-badges.ts";
 import type { Context } from "../context.ts";
 import { expectAnswer } from "../core/client.ts";
 import type { StepCommand } from "../core/commands.ts";
+import type { IssuedBadge } from "../core/decide/rows.ts";
 import { Refusal } from "../refusal.ts";
+import { findIssuedBadge } from "../storage/issued-badges.ts";
 
 /** A badge as callers see it, and its change number, which is its `ETag` (contract section 24). */
 export interface ShownBadge {
@@ -14,7 +15,7 @@ export interface ShownBadge {
   change: number;
 }
 
-const show = (badge: Omit<IssuedBadgeRow, "applicationId">, now: number): ShownBadge => ({
+const show = (badge: IssuedBadge, now: number): ShownBadge => ({
   view: viewBadge({ ...badge, state: stateAt(badge, now) }),
   change: badge.change,
 });
@@ -74,5 +75,3 @@ export async function eraseUser(
   const { userId: alias, erased } = expectAnswer(answer, "erased");
   return { userId: alias, erased };
 }
-
-

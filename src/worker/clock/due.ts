@@ -29,13 +29,22 @@ export async function compareObjects(context: Context, after: string): Promise<s
     const applications = await listApplications(context.db, after, DUE_CHUNK_APPLICATIONS);
     await wakeObjects(context, applications, true);
     next = applications.length < DUE_CHUNK_APPLICATIONS ? null : (applications.at(-1) ?? null);
-    log("info", { event: "objects-compared", home: context.home, compared: applications.length, isFinished: next === null });
+    log("info", {
+      event: "objects-compared",
+      home: context.home,
+      compared: applications.length,
+      isFinished: next === null,
+    });
   });
   return next;
 }
 
 /** Side by side, so that an object that hangs delays no other. */
-async function wakeObjects(context: Context, applications: readonly ApplicationId[], isToCompare: boolean): Promise<void> {
+async function wakeObjects(
+  context: Context,
+  applications: readonly ApplicationId[],
+  isToCompare: boolean,
+): Promise<void> {
   const waiting = [...applications];
   const callInTurn = async () => {
     for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {

@@ -38,7 +38,8 @@ export async function reconcile(
     return { result: { kind: "level", sequence: level.at.sequence, applied: level.applied }, isStored: false };
   }
   const { at } = level;
-  if (!acceptLoss || !at) return { result: { kind: "gap", d1: at?.sequence ?? null, journal: journalAt }, isStored: false };
+  if (!acceptLoss || !at)
+    return { result: { kind: "gap", d1: at?.sequence ?? null, journal: journalAt }, isStored: false };
   const known = journal.lastEntry()?.position ?? at;
   const result: InboxResult = { kind: "loss-accepted", d1: at.sequence, journal: journalAt, skipped: skip };
   const entry = lossEntry(at, known, skip, now, { id, result: JSON.stringify(result) });
@@ -46,7 +47,13 @@ export async function reconcile(
   journal.append(entry, now);
   const applied = await applyEntry(db, applicationId, entry);
   if (applied.kind !== "applied") throw new Unavailable("D1", "error" in applied ? applied.error : undefined, true);
-  log("warn", { event: "loss-accepted", application: applicationId, d1: at.sequence, journal: journalAt, skipped: skip });
+  log("warn", {
+    event: "loss-accepted",
+    application: applicationId,
+    d1: at.sequence,
+    journal: journalAt,
+    skipped: skip,
+  });
   return { result, isStored: true };
 }
 
@@ -84,7 +91,10 @@ export function furthest(one: readonly RangePart[], other: readonly RangePart[])
   const parts = new Map(one.map((part) => [part.first, part]));
   for (const part of other) {
     const known = parts.get(part.first);
-    parts.set(part.first, known ? { ...part, size: Math.max(part.size, known.size), used: Math.max(part.used, known.used) } : part);
+    parts.set(
+      part.first,
+      known ? { ...part, size: Math.max(part.size, known.size), used: Math.max(part.used, known.used) } : part,
+    );
   }
   return [...parts.values()].sort((a, b) => a.first - b.first);
 }

@@ -235,4 +235,3 @@ function toCommand(command: Exclude<InboxCommand, { kind: "reconcile" }>): Comma
       return { kind: "erase", userId: command.userId, alias: newAlias() };
   }
 }
-

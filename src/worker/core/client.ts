@@ -78,7 +78,10 @@ export class AllocatorClient {
 }
 
 /** An object's answer is of the kind that its command leads to. */
-export function expectAnswer<Kind extends Answer["kind"]>(answer: Answer, ...kinds: Kind[]): Extract<Answer, { kind: Kind }> {
+export function expectAnswer<Kind extends Answer["kind"]>(
+  answer: Answer,
+  ...kinds: Kind[]
+): Extract<Answer, { kind: Kind }> {
   if (!isOfKind(answer, kinds)) throw new Error(`the object answered with ${answer.kind}`);
   return answer;
 }

@@ -36,8 +36,8 @@ export interface StepCommand {
   kind: "step";
   number: number;
   step: Step;
-  /** Of `If-Match`: the change number that the badge must still have; null: any. */
-  ifChange: number | null;
+  /** Of `If-Match`: the change numbers of which the badge must have one; null: it may have any. */
+  ifChange: readonly number[] | null;
   /** The user whose badge it must be; null: anybody's. */
   ownedBy: string | null;
 }

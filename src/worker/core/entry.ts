@@ -1,8 +1,8 @@
 import { newRandomId } from "../../shared/identifiers.ts";
 import type { Outcome } from "./commands.ts";
 import type { Draft, NewEvent } from "./decide/draft.ts";
-import type { Position } from "./decide/rows.ts";
 import type { RowChanges } from "./decide/row-set.ts";
+import type { Position } from "./decide/rows.ts";
 
 /** Tables whose rows an entry stores, by the names of src/shared/schema.ts. */
 export type EntryTable = "badge" | "invitation" | "blockedUser" | "freedNumber" | "history";
@@ -117,7 +117,9 @@ function writes<Key extends string | number, Row extends object>(
   // Rows with the same changed columns share a statement.
   const byColumns = Map.groupBy(updated, ({ columns }) => Object.keys(columns).join(","));
   return [
-    ...(deleted.length > 0 ? [{ op: "delete" as const, table, columns: [key], rows: deleted.map((one) => [one]) }] : []),
+    ...(deleted.length > 0
+      ? [{ op: "delete" as const, table, columns: [key], rows: deleted.map((one) => [one]) }]
+      : []),
     ...[...byColumns].map(([names, rows]) => ({
       op: "update" as const,
       table,
@@ -136,4 +138,3 @@ function inserts<Row extends object>(table: EntryTable, key: keyof Row & string,
   const columns = [key, ...names.filter((name) => name !== key)];
   return [{ op: "insert", table, columns, rows: rows.map((row) => columns.map((name) => Reflect.get(row, name))) }];
 }
-

@@ -18,8 +18,8 @@ import { catchUp, type Gap } from "./catch-up.ts";
 import type { Outcome } from "./commands.ts";
 import type { Again, Revoked } from "./decide/block.ts";
 import { decide } from "./decide/decide.ts";
-import { expireInvitations } from "./decide/due.ts";
 import { Draft } from "./decide/draft.ts";
+import { expireInvitations } from "./decide/due.ts";
 import type { Position, RangePart } from "./decide/rows.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
@@ -286,7 +286,10 @@ const AFTER_ALL_EVENTS = "~";
 class EntryRefused extends Error {}
 
 /** What an entry has for those who asked. */
-function toldBy(decided: readonly Decided[], { eventsThrough }: GroupRows): Pick<Entry, "calls" | "results" | "erasures"> {
+function toldBy(
+  decided: readonly Decided[],
+  { eventsThrough }: GroupRows,
+): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
   return {
     calls: finished.map(({ waiting, outcome }) => ({ id: waiting.call.id, outcome })),

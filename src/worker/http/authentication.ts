@@ -106,18 +106,28 @@ function decodePercent(text: string): string | null {
   }
 }
 
+/** A call that creates invitations. */
+export type InvitingCall = CallingDevice & { inviter: Inviter };
+
+/** Who creates many invitations: only the application's server, or a person who has signed in. */
+export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
+  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), "invite");
+  admitServer(c, caller);
+  return { ...(await identifyDevice(c, caller.application)), inviter: inviterOf(caller) };
+}
+
+const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
+  person === null ? { kind: "server" } : { kind: "person", name: person.name };
+
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
-export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDevice & { inviter: Inviter }> {
+export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
   const credentials = readCredentials(c);
   const inviter = await authentication.identifyInviter(c.get("context"), credentials);
   const { application } = inviter;
   c.set("application", application.id);
   if (inviter.kind === "server") admitServer(c, inviter);
   const caller = await identifyDevice(c, application);
-  if (inviter.kind === "server") {
-    const { person } = inviter;
-    return { ...caller, inviter: person === null ? { kind: "server" } : { kind: "person", name: person.name } };
-  }
+  if (inviter.kind === "server") return { ...caller, inviter: inviterOf(inviter) };
   await limitDevice(c, caller, credentials.clientAddress);
   return { ...caller, inviter: { kind: "device", device: caller.device } };
 }

@@ -7,6 +7,7 @@ import { Refusal } from "../refusal.ts";
 import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
+import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
 import { countingRefused } from "./rate-limits.ts";
@@ -42,9 +43,11 @@ export const badgeRoutes = new Hono<HttpEnv>()
         // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
         metadata: metadata ? JSON.stringify(metadata) : null,
         keyThumbprint: key?.thumbprint ?? null,
+        isVerified: true,
+        invitationToken: invitationToken ?? null,
         bookmark: readBookmark(c, caller.application),
       };
-      const badge = await issueBadge(c.get("context"), caller.application, request, invitationToken ?? null);
+      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c));
       const badgeId = String(badge.number);
       const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
       const response =

@@ -88,7 +88,12 @@ function tokenOf(
   index: number,
 ): Promise<string> | string {
   if (idempotencyKey === null) return newInvitationToken();
-  return deriveInvitationToken(context.custody, application, inviter, index === 0 ? idempotencyKey : `${idempotencyKey}\n${index}`);
+  return deriveInvitationToken(
+    context.custody,
+    application,
+    inviter,
+    index === 0 ? idempotencyKey : `${idempotencyKey}\n${index}`,
+  );
 }
 
 /** The invitation ends with its badge if that is earlier. Times are milliseconds. */

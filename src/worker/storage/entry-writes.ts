@@ -58,7 +58,11 @@ const FENCE = `
     last_signing_key = excluded.last_signing_key, epoch = excluded.epoch, hour_started_at = excluded.hour_started_at,
     hour_used = excluded.hour_used`;
 
-function fence(d1: Statements, applicationId: ApplicationId, { previous, position, unless }: Entry): D1PreparedStatement {
+function fence(
+  d1: Statements,
+  applicationId: ApplicationId,
+  { previous, position, unless }: Entry,
+): D1PreparedStatement {
   const { sequence, entry, fresh, lastPosition, lastChange, lastSigningKey, epoch, hourStartedAt, hourUsed } = position;
   return d1
     .prepare(FENCE)
@@ -154,9 +158,7 @@ function acceptLoss(d1: Statements, applicationId: ApplicationId, now: number): 
   return [
     d1.prepare("DELETE FROM freed_number WHERE application_id = ?1").bind(applicationId),
     d1
-      .prepare(
-        "UPDATE invitation SET state = 'revoked', ended_at = ?2 WHERE application_id = ?1 AND state = 'pending'",
-      )
+      .prepare("UPDATE invitation SET state = 'revoked', ended_at = ?2 WHERE application_id = ?1 AND state = 'pending'")
       .bind(applicationId, now),
   ];
 }

@@ -59,7 +59,7 @@ const selectOf = (table: Parameters<typeof columnName>[0], sql: string, row: z.Z
     .map((name) => `${sql}.${columnName(table, name)} AS ${name}`)
     .join(", ");
 
-const BADGE = selectOf(schema.badge, "badge", badgeRow);
+export const BADGE = selectOf(schema.badge, "badge", badgeRow);
 const INVITATION = selectOf(schema.invitation, "invitation", invitationRow);
 
 const SELECT_POSITION = `SELECT ${selectOf(schema.position, "position", positionRow)} FROM position WHERE application_id = ?1`;
@@ -218,7 +218,10 @@ export async function readRevokedBy(db: Database, applicationId: ApplicationId, 
   const { results } = await db.atPrimary((d1) =>
     d1.prepare(SELECT_REVOKED_BY).bind(userId, applicationId, throughPosition, afterChange).all(),
   );
-  return z.array(z.object({ number: z.number() })).parse(results).map(({ number }) => number);
+  return z
+    .array(z.object({ number: z.number() }))
+    .parse(results)
+    .map(({ number }) => number);
 }
 
 /** How far the application's entries have come in D1. One round trip. @returns undefined: it does not exist */

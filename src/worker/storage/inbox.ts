@@ -29,7 +29,10 @@ export async function readInbox(db: Database, id: ApplicationId, limit: number):
 /** Stores the result of a command that changes nothing else. */
 export async function storeInboxResult(db: Database, itemId: string, result: InboxResult): Promise<void> {
   await db.run((_, d1) =>
-    d1.prepare("UPDATE inbox SET result = ?2 WHERE id = ?1 AND result IS NULL").bind(itemId, JSON.stringify(result)).run(),
+    d1
+      .prepare("UPDATE inbox SET result = ?2 WHERE id = ?1 AND result IS NULL")
+      .bind(itemId, JSON.stringify(result))
+      .run(),
   );
 }
 
@@ -74,10 +77,7 @@ export async function findApplicationsWithCommands(db: Database, limit: number):
 /** Applications with expiries that are not recorded, or blocks that are not finished. One round trip. @param now milliseconds */
 export async function findDueApplications(db: Database, now: number, limit: number): Promise<ApplicationId[]> {
   const results = await db.run((_, d1) =>
-    d1.batch([
-      ...WITH_DUE.map((sql) => d1.prepare(sql).bind("", limit, now)),
-      d1.prepare(WITH_BLOCKS).bind("", limit),
-    ]),
+    d1.batch([...WITH_DUE.map((sql) => d1.prepare(sql).bind("", limit, now)), d1.prepare(WITH_BLOCKS).bind("", limit)]),
   );
   const rows = results.flatMap(({ results: found }) => applicationRows.parse(found));
   return [...new Set(rows.map((row) => row.application_id))];
@@ -89,7 +89,10 @@ const UNFINISHED_BLOCKS = `
 /** Users of an application whose block is not finished. One round trip. */
 export async function findUnfinishedBlocks(db: Database, id: ApplicationId, limit: number): Promise<string[]> {
   const { results } = await db.run((_, d1) => d1.prepare(UNFINISHED_BLOCKS).bind(id, limit).all());
-  return z.array(z.object({ user_id: z.string() })).parse(results).map((row) => row.user_id);
+  return z
+    .array(z.object({ user_id: z.string() }))
+    .parse(results)
+    .map((row) => row.user_id);
 }
 
 const EACH_APPLICATION = "SELECT id AS application_id FROM application WHERE id > ?1 ORDER BY id LIMIT ?2";

@@ -74,6 +74,7 @@ export function issueNumber(
     rebindUntil: null,
     change: 0,
     changedAt: 0,
+    statusChange: null,
   });
   draft.useSigningKey(rules.signingKey);
 }

@@ -2,7 +2,7 @@ import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
 import { MAX_GROUP_CHARACTERS, REPEATED_BLOCK_MILLISECONDS } from "../../../shared/limits.ts";
 import type { Outcome } from "../commands.ts";
 import type { Draft } from "./draft.ts";
-import { type BlockRow, isIssued, type IssuedBadge } from "./rows.ts";
+import { type BlockRow, type IssuedBadge, isIssued } from "./rows.ts";
 import { takeStep } from "./step.ts";
 
 /** There is more to do than fits into one group: the command is decided again, with the next rows. */
@@ -67,11 +67,7 @@ export function decideFinishBlock(draft: Draft, userId: string, through: ReadThr
   return { kind: "user", userId, numbers: [] };
 }
 
-function revokeChunk(
-  draft: Draft,
-  block: BlockRow,
-  through: ReadThrough,
-): { numbers: number[]; isFinished: boolean } {
+function revokeChunk(draft: Draft, block: BlockRow, through: ReadThrough): { numbers: number[]; isFinished: boolean } {
   const last = Math.min(block.throughPosition, through ?? block.throughPosition);
   const numbers: number[] = [];
   let { donePosition } = block;

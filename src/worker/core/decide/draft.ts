@@ -1,11 +1,11 @@
 import type { Origin } from "../../../shared/actor.ts";
+import type { EventName } from "../../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../../shared/history.ts";
 import { type DeviceId, type InvitationDigest, newEventId } from "../../../shared/identifiers.ts";
-import type { EventName } from "../../../shared/schema.ts";
 import type { Rules } from "../commands.ts";
+import { RowSet } from "./row-set.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow, IssuedBadge, Position, RangePart } from "./rows.ts";
 import { isIssued } from "./rows.ts";
-import { RowSet } from "./row-set.ts";
 
 export interface NewEvent {
   id: string;
@@ -92,7 +92,12 @@ export class Draft {
   /** Stores a badge as it is after a change that callers see. */
   change(badge: IssuedBadge): IssuedBadge {
     this.position.lastChange++;
-    const changed = { ...badge, change: this.position.lastChange, changedAt: this.now };
+    const { lastChange: change } = this.position;
+    const before = this.issued(badge.number);
+    const isOfStatus =
+      before !== undefined &&
+      (before.state !== badge.state || before.endedAt !== badge.endedAt || before.expiresAt !== badge.expiresAt);
+    const changed = { ...badge, change, changedAt: this.now, ...(isOfStatus && { statusChange: change }) };
     this.keep(changed);
     return changed;
   }

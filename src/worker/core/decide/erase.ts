@@ -1,6 +1,6 @@
 import type { Origin } from "../../../shared/actor.ts";
 import { MAX_GROUP_CHARACTERS } from "../../../shared/limits.ts";
-import type { Outcome, EraseCommand } from "../commands.ts";
+import type { EraseCommand, Outcome } from "../commands.ts";
 import { AGAIN, type Again, badgesOf, type ReadThrough } from "./block.ts";
 import type { Draft } from "./draft.ts";
 import { takeStep } from "./step.ts";

@@ -1,6 +1,6 @@
 import { stateAt } from "../../../shared/badge-life/states.ts";
 import { viewBadge } from "../../../shared/badge-life/view.ts";
-import type { EventName } from "../../../shared/schema.ts";
+import type { EventName } from "../../../shared/events.ts";
 import { badgeCreatedPayload } from "../../webhooks/event.ts";
 import type { Draft } from "./draft.ts";
 import type { InvitationRow, IssuedBadge } from "./rows.ts";

@@ -66,10 +66,14 @@ const RESERVATION: Omit<BadgeRow, "number" | "invitation"> = {
   rebindUntil: null,
   change: null,
   changedAt: null,
+  statusChange: null,
 };
 
 /** What a repeated request must have in common with the first one. */
-export function isSame(known: InvitationRow, wanted: Omit<NewInvitation, "createdAt">): boolean {
+export function isSame(
+  known: InvitationRow,
+  wanted: Pick<NewInvitation, "creatorDevice" | "expiresAt" | "badgeExpiresAt" | "badgeStartsAt" | "name" | "userId">,
+): boolean {
   return (
     known.creatorDevice === wanted.creatorDevice &&
     known.expiresAt === wanted.expiresAt &&

@@ -30,6 +30,7 @@ export const badgeRow = z.object({
   rebindUntil: z.number().nullable(),
   change: z.number().nullable(),
   changedAt: z.number().nullable(),
+  statusChange: z.number().nullable(),
 });
 export type BadgeRow = z.infer<typeof badgeRow>;
 

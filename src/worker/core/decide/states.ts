@@ -48,7 +48,8 @@ export function decideStep(badge: Life, step: Step, now: number): Decision {
 function reschedule(badge: Life, step: Extract<Step, { kind: "reschedule" }>, now: number): Decision {
   const { expiresAt = badge.expiresAt, startsAt = badge.startsAt } = step;
   if (expiresAt === badge.expiresAt && startsAt === badge.startsAt) return UNCHANGED;
-  if (startsAt !== null && expiresAt !== null && startsAt >= expiresAt && step.startsAt != null) return { kind: "invalid" };
+  if (startsAt !== null && expiresAt !== null && startsAt >= expiresAt && step.startsAt != null)
+    return { kind: "invalid" };
   if (expiresAt === badge.expiresAt) return changed({ ...badge, startsAt }, null);
   const after = stateAt({ state: badge.state, expiresAt }, now);
   const endedAt = after === "expired" ? (badge.endedAt ?? now) : null;

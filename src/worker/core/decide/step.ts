@@ -1,7 +1,7 @@
 import type { Origin } from "../../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
+import type { SubscribableEvent } from "../../../shared/events.ts";
 import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
-import type { SubscribableEvent } from "../../../shared/schema.ts";
 import { type Outcome, refused, type StepCommand } from "../commands.ts";
 import type { Draft } from "./draft.ts";
 import { tellOfBadge } from "./events.ts";
@@ -13,7 +13,7 @@ export function decideStepCommand(draft: Draft, origin: Origin, command: StepCom
   const { number, step, ifChange, ownedBy } = command;
   const badge = draft.issued(number);
   if (!badge || (ownedBy !== null && badge.userId !== ownedBy)) return refused("UNKNOWN_BADGE");
-  if (ifChange !== null && ifChange !== badge.change) return refused("CHANGED_BADGE");
+  if (ifChange !== null && !ifChange.includes(badge.change)) return refused("CHANGED_BADGE");
   if (step.kind === "rebind") return openRebinding(draft, origin, badge);
   const decision = decideStep(badge, step, draft.now);
   switch (decision.kind) {
