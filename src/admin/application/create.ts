@@ -36,6 +36,7 @@ import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "
 import {
   insertApplication,
   insertSecret,
+  insertPosition,
   insertSigningKey,
   type Material,
   makeMaterial,
@@ -176,11 +177,12 @@ export async function createApplication(homes: Homes, wanted: NewApplication): P
   // One home alone decides everything in one transaction.
   const isAlone = homes.others.length === 0;
   const numbers = isAlone ? freeNumbers(wanted, applicationId) : await claimNumbers(homes, applicationId, wanted);
-  const [, , , [created]] = await database.run((orm) =>
+  const [, , , , [created]] = await database.run((orm) =>
     orm.batch([
       insertApplication(orm, wanted, material, numbers),
       insertSecret(orm, material),
       insertSigningKey(orm, material),
+      insertPosition(orm, material),
       orm.select().from(application).where(eq(application.id, applicationId)),
       ...(isAlone ? [registerOwned(orm, applicationId)] : []),
     ]),
