@@ -6,7 +6,7 @@ import type { Context } from "../../src/worker/context.ts";
 import { createInvitation } from "../../src/worker/invitations/create.ts";
 import { releaseChunk } from "../../src/worker/invitations/expire.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
