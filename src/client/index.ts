@@ -14,8 +14,11 @@ export {
 export type { CallOptions, CallSignal, ClientOptions, Fetch, FetchInit, FetchResponse } from "./options.ts";
 export type {
   Application,
+  BlockedUserPage,
   EventPage,
   EventState,
+  HistoryEntry,
+  HistoryPage,
   InvitationPage,
   InvitationState,
   ListedEvent,
@@ -24,7 +27,7 @@ export type {
   Statistics,
   ValueCounts,
 } from "./overview-types.ts";
-export type { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+export type { BadgePages, BlockedUserPages, ChangePages, EventPages, HistoryPages, InvitationPages } from "./pages.ts";
 export { createProof, type ProvenRequest } from "./proof.ts";
 export {
   type ProofKey,
@@ -37,6 +40,7 @@ export {
 export {
   type ChangesQuery,
   type EventQuery,
+  type HistoryQuery,
   type InvitationQuery,
   type ListQuery,
   type NewInvitation,

@@ -1,5 +1,5 @@
 import type { MetadataField } from "../shared/metadata-fields.ts";
-import type { BadgeState } from "./types.ts";
+import type { BadgeState, User } from "./types.ts";
 
 /** An application's settings, invitations, events and counts (contract section 19). Times are ISO 8601 in UTC. */
 
@@ -31,14 +31,46 @@ export interface ListedInvitation {
   createdAt: string;
   /** Exactly as it was sent. */
   expiresAt: string;
-  /** End of the badge that is claimed, exactly as it was sent. */
+  /** Start and end of the badge that is claimed, exactly as they were sent. */
+  badgeStartsAt?: string | undefined;
   badgeExpiresAt?: string | undefined;
-  /** Who claimed it. */
+  /** Whom it is for. */
+  name?: string | undefined;
+  /** Who claimed it, or the only one who may. */
   userId?: string | undefined;
 }
 
 export interface InvitationPage {
   invitations: ListedInvitation[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
+/** `user`: a person for their own badges; `person`: with a console secret; `administrator`: the script; `service`: the clock. */
+export const ACTOR_KINDS = ["device", "user", "server", "person", "administrator", "service"] as const;
+
+/** Something that was done (contract section 23). */
+export interface HistoryEntry {
+  at: string;
+  /** Such as `badge:revoked`. */
+  action: string;
+  actor: { kind: (typeof ACTOR_KINDS)[number]; name?: string | undefined };
+  /** The badge number. */
+  badgeId?: string | undefined;
+  userId?: string | undefined;
+  requestId?: string | undefined;
+  reason?: string | undefined;
+  detail?: Record<string, unknown> | undefined;
+}
+
+export interface HistoryPage {
+  history: HistoryEntry[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface BlockedUserPage {
+  users: User[];
   /** Where the next page starts; null on the last page. */
   nextCursor: string | null;
 }
@@ -121,6 +153,6 @@ export interface Statistics {
   badgesPerDay: { day: string; badges: number }[];
   /** By state and last outcome (null: no attempt was made), most frequent first. */
   deliveries: { state: EventState; outcome: string | null; events: number }[];
-  /** When this was counted: at most 5 minutes ago. */
+  /** When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges. */
   asOf: string;
 }

@@ -1,5 +1,13 @@
-import type { EventPage, InvitationPage, ListedEvent, ListedInvitation } from "./overview-types.ts";
-import type { BadgePage, ChangePage, ListedBadge } from "./types.ts";
+import type {
+  BlockedUserPage,
+  EventPage,
+  HistoryEntry,
+  HistoryPage,
+  InvitationPage,
+  ListedEvent,
+  ListedInvitation,
+} from "./overview-types.ts";
+import type { BadgePage, ChangePage, ListedBadge, User } from "./types.ts";
 
 type FetchPage<Page> = (cursor: string | null) => Promise<Page>;
 
@@ -34,6 +42,22 @@ export class InvitationPages extends Pages<InvitationPage> {
   /** Iterates over the invitations of all pages. */
   async *invitations(): AsyncGenerator<ListedInvitation, void, void> {
     for await (const page of this) yield* page.invitations;
+  }
+}
+
+/** What was done last comes first. */
+export class HistoryPages extends Pages<HistoryPage> {
+  /** Iterates over the entries of all pages. */
+  async *entries(): AsyncGenerator<HistoryEntry, void, void> {
+    for await (const page of this) yield* page.history;
+  }
+}
+
+/** In the order in which they were blocked. */
+export class BlockedUserPages extends Pages<BlockedUserPage> {
+  /** Iterates over the users of all pages. */
+  async *users(): AsyncGenerator<User, void, void> {
+    for await (const page of this) yield* page.users;
   }
 }
 

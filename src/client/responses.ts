@@ -1,8 +1,10 @@
 import { METADATA_FIELDS } from "../shared/metadata-fields.ts";
 import { isObject } from "./json.ts";
 import {
+  ACTOR_KINDS,
   type Application,
   EVENT_STATES,
+  type HistoryEntry,
   INVITATION_STATES,
   type ListedEvent,
   type ListedInvitation,
@@ -42,8 +44,12 @@ export const listedBadges = object<{ badges: ListedBadge[] }>({
       id: text,
       userId: text,
       metadata: optional(metadata),
-      state: optional(oneOf("suspended")),
+      name: optional(text),
+      state: optional(oneOf("suspended", "revoked", "expired", "replaced")),
+      startsAt: optional(text),
       expiresAt: optional(text),
+      issuedAt: optional(text),
+      changedAt: optional(text),
     }),
   ),
 });
@@ -51,16 +57,20 @@ export const listedBadges = object<{ badges: ListedBadge[] }>({
 export const badgeFields = {
   id: text,
   userId: text,
+  name: optional(text),
   state: oneOf(...BADGE_STATES),
   metadata: optional(metadata),
+  startsAt: optional(text),
   expiresAt: optional(text),
   keyThumbprint: optional(text),
+  issuedAt: text,
+  changedAt: text,
 };
 
 export const badge = object<Badge>(badgeFields);
 
 export const changes = object<{ changes: BadgeChange[]; more: boolean }>({
-  changes: list(object<BadgeChange>({ ...badgeFields, change: number, changedAt: text })),
+  changes: list(object<BadgeChange>({ ...badgeFields, change: number })),
   more: boolean,
 });
 
@@ -69,6 +79,23 @@ const userFields = { userId: text, blocked: boolean };
 export const user = object<User>(userFields);
 
 export const blockedUser = object<BlockedUser>({ ...userFields, revoked: list(text) });
+
+export const listedUsers = object<{ users: User[] }>({ users: list(user) });
+
+export const listedHistory = object<{ history: HistoryEntry[] }>({
+  history: list(
+    object<HistoryEntry>({
+      at: text,
+      action: text,
+      actor: object<HistoryEntry["actor"]>({ kind: oneOf(...ACTOR_KINDS), name: optional(text) }),
+      badgeId: optional(text),
+      userId: optional(text),
+      requestId: optional(text),
+      reason: optional(text),
+      detail: optional(anyObject),
+    }),
+  ),
+});
 
 const invitationFields = { id: text, badgeId: text, expiresAt: text };
 
@@ -94,7 +121,9 @@ export const listedInvitations = object<{ invitations: ListedInvitation[] }>({
       state: oneOf(...INVITATION_STATES),
       createdAt: text,
       expiresAt: text,
+      badgeStartsAt: optional(text),
       badgeExpiresAt: optional(text),
+      name: optional(text),
       userId: optional(text),
     }),
   ),

@@ -1,6 +1,6 @@
 import type { CallOptions, ClientOptions } from "./options.ts";
 import type { Application, EventState, InvitationState, ReplayedEvent, Statistics } from "./overview-types.ts";
-import { BadgePages, ChangePages, EventPages, InvitationPages } from "./pages.ts";
+import { BadgePages, BlockedUserPages, ChangePages, EventPages, HistoryPages, InvitationPages } from "./pages.ts";
 import { pathSegment, queryText } from "./paths.ts";
 import { type Reader, read } from "./reading.ts";
 import * as responses from "./responses.ts";
@@ -8,6 +8,7 @@ import { type Call, Transport } from "./transport.ts";
 import type {
   Badge,
   BadgeEndRequest,
+  BadgeState,
   BlockedUser,
   Invitation,
   InvitationRequest,
@@ -28,7 +29,22 @@ export interface PageOptions extends CallOptions {
 }
 
 export interface ListQuery extends PageOptions {
-  /** Lists only the badges of this user. */
+  /** Lists only the badges of this user, active and suspended ones: it goes with no other filter. */
+  userId?: string;
+  /** Lists only badges in this state. Default: active and suspended ones. */
+  state?: BadgeState;
+  /** Lists only badges whose user ID or name has this text in it, in any case: at least 2 characters. */
+  text?: string;
+  /** Lists only badges that end before this time. A string is ISO 8601 with a zone. */
+  endsBefore?: Date | string;
+  /** Default: oldest first. */
+  order?: "newest";
+}
+
+export interface HistoryQuery extends PageOptions {
+  /** Lists only what concerns this badge number. */
+  badge?: string;
+  /** Lists only what concerns this user. */
   userId?: string;
 }
 
@@ -79,17 +95,18 @@ export class ServerClient {
   }
 
   /**
-   * Lists active and suspended badges page by page: `for await (const page of server.listBadges())`, or one by one with
+   * Lists badges page by page, by default active and suspended ones, oldest first: `for await (const page of server.listBadges())`, or one by one with
    * `server.listBadges().badges()`. The iteration sends the requests and throws their errors.
    *
    * @throws RangeError for a `userId` that cannot be part of a path, or that is present but undefined, which would list
    *   everybody's badges
    */
   listBadges(query: ListQuery = {}): BadgePages {
-    const { perPage, signal } = query;
+    const { perPage, signal, state, text: q, endsBefore, order } = query;
     const path = "userId" in query ? `/v1/users/${pathSegment(query.userId)}/badges` : "/v1/badges";
+    const filters = { state, q, endsBefore: endsBefore === undefined ? undefined : dateTime(endsBefore), order };
     return new BadgePages((cursor) =>
-      this.#page(`${path}${queryText({ per_page: perPage, cursor })}`, responses.listedBadges, signal),
+      this.#page(`${path}${queryText({ ...filters, per_page: perPage, cursor })}`, responses.listedBadges, signal),
     );
   }
 
@@ -238,6 +255,23 @@ export class ServerClient {
     );
   }
 
+  /** Lists who did what, newest first, like `listBadges`. */
+  listHistory({ badge, userId: user, perPage, signal }: HistoryQuery = {}): HistoryPages {
+    return new HistoryPages((cursor) =>
+      this.#page(
+        `/v1/history${queryText({ badge, user, per_page: perPage, cursor })}`,
+        responses.listedHistory,
+        signal,
+      ),
+    );
+  }
+
+  /** Lists blocked users, like `listBadges`. */
+  listBlockedUsers({ perPage, signal }: PageOptions = {}): BlockedUserPages {
+    const query = (cursor: string | null) => queryText({ state: "blocked", per_page: perPage, cursor });
+    return new BlockedUserPages((cursor) => this.#page(`/v1/users${query(cursor)}`, responses.listedUsers, signal));
+  }
+
   /** Lists events and how their deliveries went, newest first, like `listBadges`. */
   listEvents({ state, perPage, signal }: EventQuery = {}): EventPages {
     return new EventPages((cursor) =>
@@ -260,7 +294,7 @@ export class ServerClient {
     return this.#get("/v1/application", responses.application, signal);
   }
 
-  /** Counted at most every 5 minutes. */
+  /** At most 5 minutes old; with more than 20,000 badges at most an hour. */
   async getStatistics({ signal }: CallOptions = {}): Promise<Statistics> {
     return this.#get("/v1/stats", responses.statistics, signal);
   }

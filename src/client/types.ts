@@ -40,10 +40,17 @@ export interface ListedBadge {
   id: string;
   userId: string;
   metadata?: Metadata | undefined;
-  /** Only of a suspended badge; without it the badge is active. */
-  state?: "suspended" | undefined;
+  /** Of the invitation that the badge was claimed from. */
+  name?: string | undefined;
+  /** Absent: the badge is active. */
+  state?: "suspended" | "revoked" | "expired" | "replaced" | undefined;
+  /** Before this time the badge signs nothing: ISO 8601, UTC. */
+  startsAt?: string | undefined;
   /** When the badge ends: ISO 8601, UTC. Absent: it has no end. */
   expiresAt?: string | undefined;
+  /** Only on pages with a filter or an order, like `changedAt`. */
+  issuedAt?: string | undefined;
+  changedAt?: string | undefined;
 }
 
 export interface BadgePage {
@@ -61,20 +68,25 @@ export type BadgeState = (typeof BADGE_STATES)[number];
 export interface Badge {
   id: string;
   userId: string;
+  /** Of the invitation that the badge was claimed from. */
+  name?: string | undefined;
   state: BadgeState;
   metadata?: Metadata | undefined;
+  /** Before this time the badge signs nothing: ISO 8601, UTC. */
+  startsAt?: string | undefined;
   /** When the badge ends or ended: ISO 8601, UTC. Absent: it has no end. */
   expiresAt?: string | undefined;
   /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
   keyThumbprint?: string | undefined;
+  /** ISO 8601, UTC, like the next one. */
+  issuedAt: string;
+  changedAt: string;
 }
 
 /** A badge after its last change (contract section 13). */
 export interface BadgeChange extends Badge {
   /** Grows with every change of the application: of two versions of a badge, the higher one is newer. */
   change: number;
-  /** ISO 8601, UTC. */
-  changedAt: string;
 }
 
 export interface ChangePage {

@@ -35,7 +35,10 @@ export class Known {
 
   /** A user who was blocked, and the badges that this revoked. */
   learnBlocked({ userId, blocked, revoked }: BlockedUser): void {
-    for (const id of revoked) this.#badges.set(id, { ...(this.#badges.get(id) ?? { id, userId }), state: "revoked" });
+    for (const id of revoked) {
+      const badge = this.#badges.get(id) ?? { id, userId, issuedAt: "", changedAt: "" };
+      this.#badges.set(id, { ...badge, state: "revoked" });
+    }
     this.learnUser({ userId, blocked });
   }
 

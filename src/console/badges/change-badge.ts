@@ -21,8 +21,12 @@ export async function changeBadge(
   }
 }
 
-/** A badge of a list, which leaves out the state of active ones (contract section 12). */
-export const asListed = (badge: ListedBadge): Badge => ({ ...badge, state: badge.state ?? "active" });
+/** A badge of a list, which leaves out the state of active ones (contract section 12), and times that no card shows. */
+export const asListed = ({ issuedAt = "", changedAt = "", ...badge }: ListedBadge): Badge => ({
+  ...badge,
+  state: badge.state ?? "active",
+  ...{ issuedAt, changedAt },
+});
 
 /** When a badge ends or has ended, in a sentence. */
 export function endSentence({ id, state, expiresAt }: Badge): string {

@@ -5,13 +5,14 @@ import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
-import type { Json, Operation, Parameter, ResponseObject } from "./types.ts";
+import type { Header, Json, Operation, Parameter, ResponseObject } from "./types.ts";
 
 /** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
-const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
+const TIMES = { issuedAt: "2027-01-15T08:00:00.500Z", changedAt: "2027-01-15T08:00:00.500Z" };
+const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA, ...TIMES };
 const SUSPENDED = { ...ACTIVE, state: "suspended" };
 const REVOKED = { ...ACTIVE, state: "revoked" };
 const BOUND = { ...ACTIVE, keyThumbprint: EXAMPLE_KEY_THUMBPRINT };
@@ -38,10 +39,17 @@ const USER_ID: Parameter = {
 /** Of a user who is blocked: one that a badge could have. */
 const BLOCKED_USER_ID: Parameter = { ...USER_ID, schema: jsonSchema(userId) };
 
+const CHANGE_TAG: Header = {
+  description: "The badge's change number.",
+  required: false,
+  schema: { type: "string", pattern: '^"[0-9]+"$' },
+  example: '"42"',
+};
+
 function badgeResponse(examples: Record<string, Json>): ResponseObject {
   return {
     description: "The badge as it is now.",
-    headers: commonHeaders(SERVER_ROUTE),
+    headers: { ...commonHeaders(SERVER_ROUTE), ETag: CHANGE_TAG },
     content: json(schemaRef("BadgeView"), examples),
   };
 }
@@ -200,13 +208,14 @@ No change is skipped or repeated, however many requests write at that moment. An
       content: json(schemaRef("ChangePage"), {
         "Two badges, of more": {
           changes: [
-            { ...SUSPENDED, change: 42, changedAt: "2027-01-15T08:00:00.500Z" },
+            { ...SUSPENDED, change: 42 },
             {
               id: EXAMPLE_OTHER_BADGE,
               userId: "bob",
               state: "expired",
               expiresAt: "2027-01-15T08:30:00.000Z",
               change: 45,
+              issuedAt: "2027-01-15T08:00:00.500Z",
               changedAt: "2027-01-15T08:30:20.125Z",
             },
           ],

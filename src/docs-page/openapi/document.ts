@@ -16,7 +16,15 @@ import { guide } from "./guide.ts";
 import { createInvitation, revokeInvitation } from "./invitation-operations.ts";
 import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
-import { getApplication, getStatistics, listEvents, listInvitations, replayEvent } from "./overview-operations.ts";
+import {
+  getApplication,
+  getStatistics,
+  listEvents,
+  listHistory,
+  listInvitations,
+  listUsers,
+  replayEvent,
+} from "./overview-operations.ts";
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
 import { getStatusList } from "./status-list-operation.ts";
 import type { OpenApiDocument } from "./types.ts";
@@ -77,6 +85,8 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
       "/v1/application": { get: getApplication() },
       "/v1/invitations": { get: listInvitations() },
+      "/v1/history": { get: listHistory() },
+      "/v1/users": { get: listUsers() },
       "/v1/events": { get: listEvents() },
       "/v1/events/{id}/replay": { post: replayEvent() },
       "/v1/stats": { get: getStatistics() },

@@ -2,6 +2,7 @@ import * as z from "zod";
 import {
   applicationView,
   eventPage,
+  historyPage,
   invitationPage,
   replayedEvent,
   statistics,
@@ -24,6 +25,7 @@ import {
   newBadge,
   publicJwk,
   revokedInvitation,
+  userPage,
   userView,
   webhookTest,
 } from "../../shared/responses.ts";
@@ -53,6 +55,8 @@ const NAMED = {
   BadgeView: badgeView,
   ChangePage: changePage,
   User: userView,
+  UserPage: userPage,
+  HistoryPage: historyPage,
   BlockedUser: blockedUserView,
   Application: applicationView,
   InvitationPage: invitationPage,

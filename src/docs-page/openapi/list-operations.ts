@@ -1,6 +1,6 @@
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
-import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../shared/limits.ts";
-import { pageQuery } from "../../shared/requests.ts";
+import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../shared/limits.ts";
+import { badgePageQuery, pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
@@ -37,6 +37,39 @@ export const PAGINATION_CURSOR: Header = {
   example: CURSOR,
 };
 
+const FILTERS: Parameter[] = [
+  {
+    name: "state",
+    in: "query",
+    description: "Only badges in this state. Absent: active and suspended ones.",
+    required: false,
+    schema: jsonSchema(badgePageQuery.shape.state),
+  },
+  {
+    name: "q",
+    in: "query",
+    description: "Only badges whose user ID or name has this text in it, in any case.",
+    required: false,
+    schema: jsonSchema(badgePageQuery.shape.q),
+  },
+  {
+    name: "endsBefore",
+    in: "query",
+    description: "Only badges that end before this time, ISO 8601 with a zone, percent-encoded.",
+    required: false,
+    schema: jsonSchema(badgePageQuery.shape.endsBefore),
+  },
+  {
+    name: "order",
+    in: "query",
+    description: "`newest`: newest first. Absent: oldest first.",
+    required: false,
+    schema: jsonSchema(badgePageQuery.shape.order),
+  },
+];
+
+const FILTERING = `With \`state\`, \`q\`, \`endsBefore\` or \`order\`, items also have \`issuedAt\` and \`changedAt\`, and \`state\` unless they are active. A page looks at ${MAX_ROWS_PER_ITEM} times as many badges as fit on it and ${MAX_ROWS_PER_PAGE} besides, at most, so it may have few items, or none, and still a cursor: go on. A cursor goes with the filters and the order of its own page.`;
+
 const PAGING = `To read all, call without \`cursor\`, then again with each \`pagination-cursor\` header as \`cursor\` until a response has none. A badge that exists when you start appears exactly once, no matter what is issued meanwhile; new badges come last. A cursor is opaque text, safe in a URL. Every page costs the same, regardless of its position and of the number of badges.`;
 
 export const listBadges = (): Operation => ({
@@ -45,9 +78,11 @@ export const listBadges = (): Operation => ({
   summary: "Page all badges of the application",
   description: `Oldest first: the badges that are active or suspended, not reservations, and not badges that were revoked, replaced or have expired. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. \`GET /v1/badges/{id}\` shows a badge in any state. To keep a copy up to date, follow \`GET /v1/changes\` instead: it has only what changed.
 
+${FILTERING}
+
 ${PAGING}`,
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
+  parameters: [...credentialParameters(BY_SERVER), ...FILTERS, ...pageParameters()],
   responses: {
     "200": pageResponse({
       "A page": [
@@ -64,6 +99,9 @@ ${PAGING}`,
       "INVALID_CREDENTIALS",
       "INVALID_PER_PAGE",
       "INVALID_CURSOR",
+      "INVALID_STATE",
+      "INVALID_NAME",
+      "INVALID_EXPIRESAT",
       "RATE_LIMITED",
       "UNAVAILABLE",
     ]),

@@ -108,7 +108,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: "The name, or the text that is looked for, is too short or too long.",
     remedy: "A name has 1 to 100 characters; `q` at least 2.",
   },
-  INVALID_STATE: { meaning: "`state` is not one of the states that this list knows.", remedy: FIX_REQUEST },
+  INVALID_STATE: {
+    meaning: "`state` is not one of the states that this list knows, or `order` not its order.",
+    remedy: FIX_REQUEST,
+  },
   CLAIMED_INVITATION: {
     meaning: "The invitation has been claimed; when a token is presented, by another user device.",
     remedy: `An invitation is for one user device, and a claim is final. ${ASK_NEW_INVITATION}`,

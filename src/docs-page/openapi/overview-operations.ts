@@ -1,8 +1,9 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { EXAMPLE_APPLICATION_ID, EXAMPLE_BADGE, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
+import { historyPageQuery, userPageQuery } from "../../shared/requests.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
-import { schemaRef } from "./json-schemas.ts";
+import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, errorResponses, json } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
@@ -87,6 +88,82 @@ export const listInvitations = (): Operation => ({
   },
 });
 
+export const listHistory = (): Operation => ({
+  operationId: "listHistory",
+  tags: ["Overview"],
+  summary: "Page who did what",
+  description:
+    "Newest first: each change of a badge, a user, an invitation or a setting, who made it and why. Logins, signatures, and badges that devices get without an invitation are not in it. The two filters can be combined.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    {
+      name: "badge",
+      in: "query",
+      description: "Only what concerns this badge number.",
+      required: false,
+      schema: jsonSchema(historyPageQuery.shape.badge),
+    },
+    {
+      name: "user",
+      in: "query",
+      description: "Only what concerns this user ID.",
+      required: false,
+      schema: jsonSchema(historyPageQuery.shape.user),
+    },
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": {
+      description: "A page of the history.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("HistoryPage"), {
+        "A revocation": {
+          history: [
+            {
+              at: "2027-01-15T08:00:00.500Z",
+              action: "badge:revoked",
+              actor: { kind: "person", name: "Tom" },
+              badgeId: EXAMPLE_BADGE,
+              userId: "alice",
+              reason: "Left the company",
+            },
+          ],
+        },
+      }),
+    },
+    ...errors("UNKNOWN_BADGE", "INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_USERID"),
+  },
+});
+
+export const listUsers = (): Operation => ({
+  operationId: "listUsers",
+  tags: ["Users"],
+  summary: "Page blocked users",
+  description: "In the order in which they were blocked.",
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    {
+      name: "state",
+      in: "query",
+      description: "Which users are listed.",
+      required: true,
+      schema: jsonSchema(userPageQuery.shape.state),
+      example: "blocked",
+    },
+    ...pageParameters(),
+  ],
+  responses: {
+    "200": {
+      description: "A page of users.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("UserPage"), { "A blocked user": { users: [{ userId: "mallory", blocked: true }] } }),
+    },
+    ...errors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
+  },
+});
+
 export const listEvents = (): Operation => ({
   operationId: "listEvents",
   tags: ["Overview"],
@@ -161,7 +238,7 @@ export const getStatistics = (): Operation => ({
   tags: ["Overview"],
   summary: "Read the application's statistics",
   description:
-    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome. Counting reads every row of the application, so a result is used for five minutes: `asOf` says when it was counted.",
+    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome. A result is used for five minutes, or for an hour with more than 20,000 badges: `asOf` says when it was counted. While a large application is counted for the first time, the response is 503 UNAVAILABLE: repeat the call.",
   security: BY_SERVER,
   parameters: credentialParameters(BY_SERVER),
   responses: {

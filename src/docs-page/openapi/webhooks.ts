@@ -88,7 +88,8 @@ const badgeCreated = webhook(
   },
 );
 
-const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA };
+const TIMES = { issuedAt: "2027-01-15T08:00:00.500Z", changedAt: "2027-01-15T08:30:20.125Z" };
+const ACTIVE = { id: EXAMPLE_BADGE, userId: "alice", state: "active", metadata: EXAMPLE_METADATA, ...TIMES };
 
 /** A change of a badge (contract section 18). */
 function badgeChanged(
