@@ -283,12 +283,35 @@ export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
 
-// Statistics (contract section 19)
-/** How long an isolate caches an application's statistics: counting reads all of its rows. */
-export const STATISTICS_CACHE_SECONDS = 5 * 60;
+// Statistics (contract sections 19 and 21)
+/** Maximum age of the statistics of an application with at most so many badges, and of one with more. */
+export const STATISTICS_MAX_AGE_SECONDS = 5 * 60;
+export const LARGE_APPLICATION_BADGES = 20_000;
+export const LARGE_STATISTICS_MAX_AGE_SECONDS = 3600;
+/** Age at which those of a larger one are counted again while the old ones are still shown. */
+export const LARGE_STATISTICS_REFRESH_SECONDS = 1800;
+/** Rows of a kind that one statement counts. Grouping and ordering read them once more each, so it reads fewer than 20,000. */
+export const STATISTICS_CHUNK_ROWS = 6000;
+/** Different metadata that one statement returns, most frequent first; the others count as other values. */
+export const STATISTICS_CHUNK_METADATA = 3000;
+/** Values of a metadata field that are counted; devices choose them. */
+export const STATISTICS_VALUES_COUNTED = 500;
+/** Chunks of one call, of up to three statements: D1 allows 1,000 per invocation. */
+export const MAX_STATISTICS_CHUNKS = 300;
+/** How long a call counts or waits before it fails; the next one goes on. */
+export const STATISTICS_DEADLINE_MILLISECONDS = 8000;
+/** The same for a call that nobody waits for: work after a response may take 30 s (Workers: Limits). */
+export const STATISTICS_BACKGROUND_MILLISECONDS = 20_000;
+/** How long a computation is the only one without giving a sign of life, and how often it does. */
+export const STATISTICS_CLAIM_SECONDS = 60;
+export const STATISTICS_SAVE_MILLISECONDS = 5000;
+/** How long after a failure nothing is counted. */
+export const STATISTICS_RETRY_SECONDS = 60;
+/** How often a call that waits for another one's result looks. */
+export const STATISTICS_POLL_MILLISECONDS = 250;
 export const MAX_CACHED_STATISTICS = 500;
 export const STATISTICS_DAYS = 90;
-/** How many values of a metadata field are counted one by one, most frequent first; devices choose the values. */
+/** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;
 
 // Retention (contract section 18)

@@ -1,4 +1,4 @@
-import type { BadgePage } from "../../../../src/worker/badges/list.ts";
+import type { BadgePage } from "../service/door.ts";
 import type { Dice } from "../../dice.ts";
 import type { Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
