@@ -320,5 +320,8 @@ export const EVENT_RETENTION_DAYS = 30;
 export const INVITATION_RETENTION_DAYS = 365;
 /** Exhausted and held events are kept this many times as long as delivered ones. */
 export const UNDELIVERED_RETENTION_FACTOR = 3;
-/** How many of each application's oldest rows every sweep scans; the others are scanned once a day. */
-export const RETENTION_OLDEST_ROWS = 20;
+export const HISTORY_RETENTION_DAYS = 400;
+/** Rows of each table that one chunk scans. */
+export const PURGE_CHUNK_ROWS = 1000;
+/** Chunks of each table that one sweep scans. */
+export const MAX_PURGE_CHUNKS = 5;

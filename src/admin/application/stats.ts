@@ -4,13 +4,13 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
 import { countWithin } from "../../shared/statistics/count.ts";
 import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
-import { applicationIdArgument, findApplication } from "./record.ts";
 import { openBadgeStore } from "../badge/store.ts";
 import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
-import type { Database } from "../platform/database.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import type { Database } from "../platform/database.ts";
+import { applicationIdArgument, findApplication } from "./record.ts";
 
 /** Adds `stats`. */
 export function addStatsCommand(program: Command): void {

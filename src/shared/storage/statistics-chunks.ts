@@ -94,11 +94,11 @@ async function readBadges(db: Database, rows: CountedRows, after: number, at: nu
 /** Creation time and row ID, as text that sorts like the two. */
 const INVITATION_KEY = "printf('%016d:%016d', created_at, rowid)";
 
-/** `resting`: numbers not released yet, or released but still within the reuse delay: ended after `?4`. */
+/** `resting`: numbers that are still within the reuse delay: ended after `?4`. */
 const COUNT_INVITATIONS = `
   SELECT max(key) AS last, count(*) AS rows,
     ${["pending", "claimed", "revoked", "expired"].map((state) => `count(*) FILTER (WHERE state = '${state}') AS ${state}`).join()},
-    count(*) FILTER (WHERE state IN ('revoked', 'expired') AND (released_at IS NULL OR ended_at > ?4)) AS resting
+    count(*) FILTER (WHERE state IN ('revoked', 'expired') AND ended_at > ?4) AS resting
   FROM (SELECT *, ${INVITATION_KEY} AS key FROM invitation
     WHERE application_id = ?1 AND (created_at, rowid) > (?2, ?3) ORDER BY created_at, rowid LIMIT ${STATISTICS_CHUNK_ROWS})`;
 

@@ -5,8 +5,8 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { type Answer, expectAnswer } from "../core/client.ts";
 import type { BadgeCommand } from "../core/commands.ts";
+import { mayBind, mayUse } from "../core/decide/keys.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
-import { mayBind, mayUse } from "./binding.ts";
 import { carryOutByRules } from "./rules.ts";
 
 /** `POST /v1/badge`. */

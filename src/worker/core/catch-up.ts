@@ -5,8 +5,8 @@ import { Unavailable, withDeadline } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import { entryStatements } from "../storage/entry-writes.ts";
 import { readPosition } from "../storage/group-reads.ts";
+import type { Position } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
-import type { Position } from "./decide/rows.ts";
 import type { Entry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
 

@@ -2,7 +2,7 @@ import type { Origin } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
-import type { InvitationRow, IssuedBadge } from "./decide/rows.ts";
+import type { InvitationRow, IssuedBadge } from "../storage/rows.ts";
 import type { Step } from "./decide/states.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Needs } from "../storage/group-reads.ts";
+import type { RangePart } from "../storage/rows.ts";
 import { hasFresh } from "./decide/numbers.ts";
-import type { RangePart } from "./decide/rows.ts";
 import type { Waiting } from "./queue.ts";
 
 /**

@@ -2,6 +2,8 @@ import * as z from "zod";
 import { type ApplicationId, type DeviceId, deviceId, type InvitationDigest } from "../../shared/identifiers.ts";
 import { DUE_CHUNK_ROWS, ERASE_CHUNK_EVENTS, FREED_CHUNK_NUMBERS, USER_CHUNK_BADGES } from "../../shared/limits.ts";
 import * as schema from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import { columnName } from "./entry-writes.ts";
 import {
   type BadgeRow,
   type BlockRow,
@@ -13,9 +15,7 @@ import {
   invitationRow,
   type Position,
   positionRow,
-} from "../core/decide/rows.ts";
-import type { Database } from "./database.ts";
-import { columnName } from "./entry-writes.ts";
+} from "./rows.ts";
 import { highestTurn } from "./turns.ts";
 
 /** What a group of commands has to know. */
