@@ -128,6 +128,8 @@ export const CALL_DEADLINE_MILLISECONDS = 9000;
 export const MAX_GROUP_CALLS = 100;
 /** Characters of what a group stores, after which it takes no more: D1 takes 2 MB a value (D1: Limits). */
 export const MAX_GROUP_CHARACTERS = 256 * 1024;
+/** New badges that a group issues without reading first. */
+export const MAX_UNREAD_CALLS = 20;
 /** Calls of an application that may wait at once; more are answered 503. */
 export const MAX_WAITING_CALLS = 1000;
 /** Entries with one sequence number that D1 may still apply; while there are more, calls are answered 503. */

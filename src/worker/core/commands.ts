@@ -28,6 +28,8 @@ export interface BadgeCommand {
   keyThumbprint: string | null;
   /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
   isVerified: boolean;
+  /** Whether the caller saw no badge of this user device. */
+  isNew: boolean;
   /** The invitation that is presented, and its token for the event; null: none. */
   invitation: { digest: InvitationDigest; token: string } | null;
 }

@@ -19,7 +19,7 @@ export interface Entry extends StoredEntry {
 export function toEntry(
   before: Position,
   draft: Draft,
-  { calls, results, erasures }: Pick<Entry, "calls" | "results" | "erasures">,
+  { calls, results, erasures, unless }: Pick<Entry, "calls" | "results" | "erasures" | "unless">,
 ): Entry {
   const id = newRandomId();
   const { fresh } = draft.position;
@@ -37,7 +37,7 @@ export function toEntry(
     erasures,
     key: draft.signingKey,
     lastNumber: hasGrown ? last.first + last.size - 1 : null,
-    unless: null,
+    unless,
     lossAcceptedAt: null,
   };
 }

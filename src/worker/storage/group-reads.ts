@@ -212,6 +212,20 @@ const SELECT_REVOKED_BY = `
   SELECT number FROM badge WHERE ${OF_USER} AND badge.state = 'revoked' AND badge.position <= ?3 AND badge.change > ?4
   ORDER BY badge.position`;
 
+/** What a group knows that was decided without reading. */
+export const NOTHING_READ: GroupRows = {
+  position: undefined,
+  badges: [],
+  invitations: [],
+  blocks: [],
+  freed: [],
+  turns: [],
+  isDueRead: false,
+  isMoreDue: false,
+  readThrough: null,
+  eventsThrough: null,
+};
+
 /** Numbers of the badges that a block revoked, in the order of issue. One round trip. */
 export async function readRevokedBy(db: Database, applicationId: ApplicationId, block: BlockRow): Promise<number[]> {
   const { userId, throughPosition, afterChange } = block;
