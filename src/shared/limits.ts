@@ -152,6 +152,10 @@ export const JOURNAL_PRUNE_ENTRIES = 20;
 /** Entries, and characters of them, that one batch applies again. */
 export const CATCH_UP_ENTRIES = 50;
 export const CATCH_UP_CHARACTERS = 512 * 1024;
+/** Entries that one invocation applies again: it may make 1,000 D1 queries (D1: Limits), and an entry takes up to ten. */
+export const MAX_CATCH_UP_ENTRIES = 100;
+/** When the next invocation goes on. */
+export const CATCH_UP_PAUSE_MILLISECONDS = 50;
 /** Expiries of each kind that one group records. */
 export const DUE_CHUNK_ROWS = 200;
 /** Badges of a user that one group revokes or erases. */

@@ -34,7 +34,7 @@ export async function reconcile(
 ): Promise<{ result: InboxResult; isStored: boolean }> {
   const level = await catchUp(db, applicationId, journal);
   const journalAt = journal.last()?.sequence ?? 0;
-  if (level.kind === "level") {
+  if (level.kind !== "gap") {
     return { result: { kind: "level", sequence: level.at.sequence, applied: level.applied }, isStored: false };
   }
   const { at } = level;

@@ -37,7 +37,7 @@ interface Decided {
   erased: number;
 }
 
-type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | Gap;
+type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" | "behind" } | Gap;
 
 interface Platform {
   applicationId: ApplicationId;
@@ -90,8 +90,8 @@ export class Groups {
     return this.#outcomes.get(callId);
   }
 
-  /** Carries out one group. Calls that need more groups go back to the queue. @returns a gap that has to be closed first */
-  async run(calls: readonly Waiting[]): Promise<Gap | undefined> {
+  /** Carries out one group. Calls that need more groups go back to the queue. @returns what has to be done first */
+  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "behind" } | undefined> {
     const { queue, now } = this.#platform;
     let waiting = calls;
     try {
@@ -106,6 +106,7 @@ export class Groups {
             queue.putBack(step.rest);
             return undefined;
           case "gap":
+          case "behind":
             giveUp(waiting);
             return step;
           case "repeat":
@@ -142,7 +143,7 @@ export class Groups {
       if (level.kind === "gap") return level;
       this.#at = level.at;
       this.#platform.wake(level.events);
-      return { kind: "repeat" };
+      return { kind: level.kind === "level" ? "repeat" : "behind" };
     }
     this.#at = position;
     // While D1 accepts no write, the entries that it may still apply do not grow in number.
@@ -320,7 +321,9 @@ function toldBy(
 ): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
   return {
-    calls: finished.map(({ waiting, outcome }) => ({ id: waiting.call.id, outcome })),
+    calls: finished.flatMap(({ waiting: { call }, outcome }) =>
+      call.until === null ? [] : [{ id: call.id, outcome }],
+    ),
     results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
       inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(outcome) }],
     ),
