@@ -37,7 +37,7 @@ interface Decided {
   erased: number;
 }
 
-type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" | "behind" } | Gap;
+type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | { kind: "behind" } | Gap;
 
 interface Platform {
   applicationId: ApplicationId;
@@ -143,7 +143,7 @@ export class Groups {
       if (level.kind === "gap") return level;
       this.#at = level.at;
       this.#platform.wake(level.events);
-      return { kind: level.kind === "level" ? "repeat" : "behind" };
+      return level.kind === "level" ? { kind: "repeat" } : { kind: "behind" };
     }
     this.#at = position;
     // While D1 accepts no write, the entries that it may still apply do not grow in number.
