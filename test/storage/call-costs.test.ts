@@ -97,8 +97,8 @@ describe("no request costs more when there are more badges", () => {
       "user page": 11,
       invite: 6,
       claim: 28,
-      suspend: 18,
-      block: 27,
+      suspend: 19,
+      block: 28,
       changes: 14,
     });
   });
