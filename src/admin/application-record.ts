@@ -7,6 +7,7 @@ import { UserError } from "./errors.ts";
 import { bold, fieldLines, isoTime } from "./output.ts";
 import type { Database, Orm } from "./platform/database.ts";
 import { ADMIN } from "./shell.ts";
+import { userFields } from "./user-options.ts";
 
 /** An application as the commands print it, without its sealed values. */
 export interface ShownApplication {
@@ -29,6 +30,12 @@ export interface ShownApplication {
   requireProof: boolean;
   /** Until when the first proof binds an unbound badge; null: never. */
   bindUntil: string | null;
+  /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
+  userIssuer: string | null;
+  userAudience: string | null;
+  userClaim: string;
+  /** Whether logins are counted by their tokens, and none is refused. */
+  userObserve: boolean;
   createdAt: string | null;
   disabledAt: string | null;
 }
@@ -53,6 +60,10 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     statusLifetimeSeconds: row.statusLifetimeSeconds,
     requireProof: row.requireProof,
     bindUntil: isoTime(row.bindUntil),
+    userIssuer: row.userIssuer,
+    userAudience: row.userAudience,
+    userClaim: row.userClaim,
+    userObserve: row.userObserve,
     createdAt: isoTime(row.createdAt),
     disabledAt: isoTime(row.disabledAt),
   };
@@ -78,6 +89,7 @@ ${fieldLines({
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   "Device calls need a proof": application.requireProof ? "yes" : "no",
   "First proofs bind badges until": application.bindUntil ?? undefined,
+  ...userFields(application),
   Created: application.createdAt ?? undefined,
   Disabled: application.disabledAt ?? undefined,
 })}`;

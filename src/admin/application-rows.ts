@@ -6,6 +6,7 @@ import { application, applicationSecret, type SubscribableEvent, signingKey } fr
 import type { WantedNumbers } from "./card-range.ts";
 import { OF_APPLICATIONS, overlapsAnother } from "./number-range.ts";
 import type { Database, Orm } from "./platform/database.ts";
+import { NO_USERS, type UserColumns } from "./user-options.ts";
 
 /** The rows of a new application, which are inserted in one transaction: all of them or none. */
 
@@ -25,6 +26,8 @@ export interface NewApplication extends WantedNumbers {
   /** See `ApplicationChanges`. */
   requireProof?: boolean | undefined;
   bindUntil?: number | null | undefined;
+  /** Undefined: nobody verifies its users. */
+  users?: UserColumns | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: ApplicationId; applicationSecret: string };
 }
@@ -49,6 +52,7 @@ export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApp
 /** @param numbers a query that returns its numbers (`first_number`, `last_number`) */
 export function insertApplication(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
   const { applicationId, deviceKey, sealingVersion, createdAt } = material;
+  const { users = NO_USERS } = wanted;
   const [first, last] = [sql`range.first_number`, sql`range.last_number`];
   return orm.insert(application).select(
     orm
@@ -74,6 +78,10 @@ export function insertApplication(orm: Orm, wanted: NewApplication, material: Ma
         ),
         requireProof: sql`${wanted.requireProof ? 1 : 0}`.as("require_proof"),
         bindUntil: sql`${wanted.bindUntil ?? null}`.as("bind_until"),
+        userIssuer: sql`${users.userIssuer}`.as("user_issuer"),
+        userAudience: sql`${users.userAudience}`.as("user_audience"),
+        userClaim: sql`${users.userClaim}`.as("user_claim"),
+        userObserve: sql`${users.userObserve ? 1 : 0}`.as("user_observe"),
         createdAt: sql`${createdAt}`.as("created_at"),
         disabledAt: sql`NULL`.as("disabled_at"),
       })

@@ -39,9 +39,19 @@ import {
 import { withSession } from "./session.ts";
 import { ADMIN, examples } from "./shell.ts";
 import { checkedStatusList } from "./status-list.ts";
+import {
+  OBSERVE_HELP,
+  readUserOptions,
+  UNCHECKED_HELP,
+  USER_AUDIENCE_HELP,
+  USER_CLAIM_HELP,
+  USER_ISSUER_HELP,
+  type UserColumns,
+  type UserOptions,
+} from "./user-options.ts";
 import { makeDue } from "./webhook-event.ts";
 
-interface UpdateOptions {
+interface UpdateOptions extends UserOptions {
   name?: string;
   /** False for `--no-webhook-url`. */
   webhookUrl?: string | false;
@@ -90,6 +100,12 @@ export function addUpdateCommand(group: Command): void {
     .option("--require-proof", REQUIRE_PROOF_HELP)
     .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--user-issuer <url>", USER_ISSUER_HELP)
+    .option("--no-user-issuer", "let any user be named again")
+    .option("--user-audience <audience>", USER_AUDIENCE_HELP)
+    .option("--user-claim <name>", USER_CLAIM_HELP)
+    .option("--observe", OBSERVE_HELP)
+    .option("--unchecked", UNCHECKED_HELP)
     .addHelpText(
       "after",
       examples(
@@ -97,6 +113,7 @@ export function addUpdateCommand(group: Command): void {
         "application update app_… --webhook-url https://app.example.com/hooks",
         "application update app_… --no-webhook-url --require-secret",
         "application update app_… --events badge:created,badge:revoked",
+        "application update app_… --user-issuer https://login.example.com --user-audience club-app --observe",
         "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
       ),
     )
@@ -117,6 +134,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     statusLifetimeSeconds: options.statusLifetime,
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
+    ...(await readUserOptions(options, this)),
   };
   await withSession(this, async ({ homes, output }) => {
     const application = await updateApplication(homes, id, changes);
@@ -129,7 +147,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
 }
 
 /** What to change; undefined leaves a value as it is. */
-export interface ApplicationChanges {
+export interface ApplicationChanges extends Partial<UserColumns> {
   name?: string | undefined;
   /** Must be the present one: a range only grows at its end. */
   firstNumber?: number | undefined;

@@ -143,5 +143,6 @@ export const statistics = object<Statistics>({
       events: number,
     }),
   ),
+  logins: fieldsOf(["withToken", "withoutToken", "withWrongToken"] as const, number),
   asOf: text,
 });

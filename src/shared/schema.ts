@@ -1,7 +1,7 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
-import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
+import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
 
 /**
  * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
@@ -51,6 +51,14 @@ export const application = sqliteTable(
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
     /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
     bindUntil: integer("bind_until"),
+    /** The OpenID provider whose tokens say who has logged in (contract section 22); null: none is asked for. */
+    userIssuer: text("user_issuer"),
+    /** What `aud` of a user token must contain; not null if there is an issuer. */
+    userAudience: text("user_audience"),
+    /** The claim that contains the user ID. */
+    userClaim: text("user_claim").notNull().default(DEFAULT_USER_CLAIM),
+    /** Whether logins are counted by their tokens, and none is refused. */
+    userObserve: integer("user_observe", { mode: "boolean" }).notNull().default(false),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
@@ -379,6 +387,23 @@ export const webhookEvent = sqliteTable(
       .on(table.applicationId, table.state, table.id)
       .where(sql`state IN ('exhausted', 'held')`),
   ],
+);
+
+/**
+ * Logins of an application whose user tokens are only observed (contract section 22), by hour. The rows of the last day and
+ * no others: whoever counts deletes the older ones.
+ */
+export const observedLogins = sqliteTable(
+  "observed_logins",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    /** Hours since 1970-01-01 UTC. */
+    hour: integer("hour").notNull(),
+    withToken: integer("with_token").notNull(),
+    withoutToken: integer("without_token").notNull(),
+    withWrongToken: integer("with_wrong_token").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.applicationId, table.hour] })],
 );
 
 /**

@@ -11,6 +11,8 @@ import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { type Retention, readRetention } from "./retention-days.ts";
 import { Database } from "./storage/database.ts";
+import { IssuerKeys } from "./users/issuer-keys.ts";
+import { ObservedLogins } from "./users/observed-logins.ts";
 import type { Sender } from "./webhooks/sender.ts";
 import type { WakeUp } from "./webhooks/wake-up.ts";
 
@@ -22,6 +24,8 @@ interface Isolate {
   refusedCalls: RefusedCalls;
   sender: Sender;
   statistics: CountedStatistics;
+  issuerKeys: IssuerKeys;
+  observedLogins: ObservedLogins;
   statusIndexes: StatusIndexes;
   statusLists: StatusLists;
   /** The cache of this data centre. */
@@ -84,6 +88,8 @@ export function createIsolate(env: Env): Isolate {
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
     statistics: new CountedStatistics(),
+    issuerKeys: new IssuerKeys(),
+    observedLogins: new ObservedLogins(),
     statusIndexes: new StatusIndexes(),
     statusLists: new StatusLists(),
     edgeCache: caches.default,

@@ -105,7 +105,14 @@ async function perform(context: Context, what: Act, stage: Stage): Promise<Outco
   const { application, token, number, devices } = stage;
   const present = async (who: "alice" | "bob", invitationToken: string | null): Promise<Outcome> => {
     const device = deviceId.parse(devices[who]);
-    const request = { device, userId: who, metadata: null, keyThumbprint: null, bookmark: null };
+    const request = {
+      device,
+      userId: who,
+      metadata: null,
+      keyThumbprint: null,
+      bookmark: null,
+      user: { isAccepted: true } as const,
+    };
     const badge = await issueBadge(context, application, request, invitationToken);
     return `${badge.kind} ${badge.number === number ? "reserved" : "other"}`;
   };

@@ -79,7 +79,14 @@ describe("a number is released exactly once, wherever the service crashes (contr
       const { number } = await invite(application, ahead(SECOND));
       moveClock(SECOND);
       const device = deviceId.parse("a device");
-      const request = { device, userId: "alice", metadata: null, keyThumbprint: null, bookmark: null };
+      const request = {
+        device,
+        userId: "alice",
+        metadata: null,
+        keyThumbprint: null,
+        bookmark: null,
+        user: { isAccepted: true } as const,
+      };
       const died = await runDying(death, async (context) =>
         issueBadge(context, await loaded(context, application), request, null),
       );
@@ -134,7 +141,14 @@ describe("a claim that crashes half-way (contract section 2)", () => {
       const { badges } = await readRows(application);
       const device = badges.find((row) => row.number === old)?.device;
       if (typeof device !== "string") throw new Error("an issued badge has a device");
-      const own = { device, userId: "somebody", metadata: null, keyThumbprint: null, bookmark: null };
+      const own = {
+        device,
+        userId: "somebody",
+        metadata: null,
+        keyThumbprint: null,
+        bookmark: null,
+        user: { isAccepted: true } as const,
+      };
       const died = await runDying(death, async (dying) =>
         issueBadge(dying, await loaded(context, application), own, token),
       );

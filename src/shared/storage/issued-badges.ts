@@ -102,6 +102,21 @@ export function findRevocable(
   );
 }
 
+/** A user's badges that `GET /v1/badges` lists: those that are not noted to have ended. Newest first. One round trip. */
+export function findListedOfUser(
+  db: Database,
+  user: { applicationId: ApplicationId; userId: string },
+  limit: number,
+): Promise<IssuedBadgeRow[]> {
+  return select(
+    db,
+    `WHERE badge.application_id = ?1 AND badge.user_id = ?2 AND badge.position IS NOT NULL
+       AND (badge.ended_at IS NOT NULL) = 0
+     ORDER BY badge.position DESC LIMIT ?3`,
+    [user.applicationId, user.userId, limit],
+  );
+}
+
 /**
  * Badges of all applications whose end has passed and whose expiry is not recorded yet, earliest end first. One round
  * trip.

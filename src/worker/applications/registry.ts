@@ -22,6 +22,18 @@ export interface SigningKey extends Sealed {
   signsFrom: number;
 }
 
+/** How an application's users are verified. */
+export interface UserSettings {
+  /** URL of an OpenID provider, exactly as `iss` of its tokens. */
+  issuer: string;
+  /** What `aud` must contain. */
+  audience: string;
+  /** The claim that contains the user ID. */
+  claim: string;
+  /** Logins are counted by their tokens, and none is refused. */
+  observe: boolean;
+}
+
 /** What requests need to know about an application. */
 export interface Application {
   id: ApplicationId;
@@ -37,6 +49,8 @@ export interface Application {
   requireProof: boolean;
   /** Until when the first proof of a login binds an unbound badge, in milliseconds; null: never. */
   bindUntil: number | null;
+  /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
+  users: UserSettings | null;
   deviceKey: Sealed;
   /** SHA-256 of each live secret, of its server and of people (contract sections 9 and 19), base64url. */
   secretDigests: readonly string[];
@@ -156,8 +170,14 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     statusLifetimeSeconds: row.statusLifetimeSeconds,
     requireProof: row.requireProof,
     bindUntil: row.bindUntil,
+    users: toUserSettings(row),
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secretDigests: [...row.secrets, ...row.consoleSecrets].map(({ digest }) => digest),
     signingKeys: [firstKey, ...laterKeys],
   };
+}
+
+function toUserSettings(row: typeof application.$inferSelect): UserSettings | null {
+  const { userIssuer: issuer, userAudience: audience, userClaim: claim, userObserve: observe } = row;
+  return issuer === null || audience === null ? null : { issuer, audience, claim, observe };
 }

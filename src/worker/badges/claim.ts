@@ -18,6 +18,7 @@ import {
   type InvitationForDevice,
   lookForInvitationForDevice,
 } from "../storage/invitations.ts";
+import { refusalOfUser } from "../users/user-check.ts";
 import { badgeCreatedPayload } from "../webhooks/event.ts";
 import { mayBind, mayUseNow } from "./binding.ts";
 import { type BadgeRequest, type IssuedBadge, respondWithExisting, userDeviceOf } from "./existing.ts";
@@ -50,6 +51,9 @@ export async function claimInvitation(
       invitation = await findInvitationForDevice(db, digest, userDevice);
       isPrimary = true;
     }
+    const refusal = refusalOfUser(request.user, invitation);
+    if (refusal !== null && isPrimary) throw refusal;
+    if (refusal !== null) continue;
     const isOurs = invitation?.claimEventId === eventId;
     const now = context.now();
     const own = invitation?.badge;

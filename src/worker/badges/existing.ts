@@ -6,6 +6,7 @@ import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { findBadge, type StoredBadge, type UserDevice } from "../storage/device-badges.ts";
 import { bindBadge, recordLogin } from "../storage/logins.ts";
+import type { UserCheck } from "../users/user-check.ts";
 import { mayBind, mayUse, mayUseNow } from "./binding.ts";
 
 export interface BadgeRequest {
@@ -18,6 +19,8 @@ export interface BadgeRequest {
   keyThumbprint: string | null;
   /** D1's state that the device knows of; null: none. */
   bookmark: string | null;
+  /** Whether its user has been verified (contract section 22). */
+  user: UserCheck;
 }
 
 export const userDeviceOf = ({ id }: Application, { device, userId }: BadgeRequest): UserDevice => ({

@@ -48,7 +48,7 @@ async function issueNew(
   const issuedAt = context.now();
   const { id: signingKeyId, publicKey } = currentSigningKey(application.signingKeys, issuedAt);
   const eventId = newEventId(issuedAt);
-  const { bookmark: _, ...newBadge } = request;
+  const { bookmark: _, user: _verified, ...newBadge } = request;
   const result = await retryWithFreedNumbers(context, application, (rules) =>
     context.allocator.issue(application.id, rules, { ...newBadge, signingKeyId, eventId, issuedAt }),
   );

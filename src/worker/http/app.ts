@@ -21,6 +21,7 @@ import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { statusRoutes } from "./status-routes.ts";
+import { userRoutes } from "./user-routes.ts";
 
 /** The HTTP side of the service: what every request gets, then one file per resource. */
 export const app = new Hono<HttpEnv>()
@@ -48,6 +49,7 @@ export const app = new Hono<HttpEnv>()
     });
   })
   .route("/", badgeRoutes)
+  .route("/", userRoutes)
   .route("/", listRoutes)
   .route("/", badgeLifeRoutes)
   .route("/", overviewRoutes)
@@ -84,6 +86,7 @@ function handleException(error: Error, c: HonoContext<HttpEnv>): Response {
     if (error.detail !== undefined) c.set("detail", error.detail);
     const response = errorResponse(c, error.code);
     if (error.nonce !== undefined) response.headers.set("DPoP-Nonce", error.nonce);
+    if (error.challenge !== undefined) response.headers.set("WWW-Authenticate", error.challenge);
     return response;
   }
   // Hono throws for a URL it cannot route, such as a malformed percent-encoding.

@@ -1,5 +1,5 @@
 import type { Context as HonoContext } from "hono";
-import type { DeviceId } from "../../shared/identifiers.ts";
+import { type DeviceId, digestOf } from "../../shared/identifiers.ts";
 import * as authentication from "../applications/authentication.ts";
 import { clientBlock } from "../applications/client-address.ts";
 import { deviceOf } from "../applications/devices.ts";
@@ -81,6 +81,25 @@ export async function requireProvingDevice(
   const proof = await checkProofOfCall(c, text, caller);
   if (isLimited) await applyLimits([deviceLimit, deviceKey(caller, proof)]);
   return { ...caller, proof };
+}
+
+/** A person who calls without naming a device. */
+export interface CallingPerson {
+  application: Application;
+}
+
+/** Identifies the application that a person's call names. Calls are limited by address before a token is checked. */
+export async function requirePerson(c: HonoContext<HttpEnv>): Promise<CallingPerson> {
+  const credentials = readCredentials(c);
+  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  c.set("application", application.id);
+  await applyLimits([c.get("context").clientIpLimit, clientIpKey(application, credentials)]);
+  return { application };
+}
+
+/** A person has as many calls as a device (contract section 22). No device ID has a space. */
+export async function limitPerson(c: HonoContext<HttpEnv>, { id }: Application, userId: string): Promise<void> {
+  await applyLimits([c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`]);
 }
 
 /** Identifies an application's server by its secret. */

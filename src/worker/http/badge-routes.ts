@@ -11,6 +11,7 @@ import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
+import { checkUserOfLogin } from "./user-token.ts";
 
 const BADGE_FIELDS: FieldErrors = {
   userId: { missing: "UNDEFINED_USERID", invalid: "INVALID_USERID" },
@@ -31,6 +32,9 @@ export const badgeRoutes = new Hono<HttpEnv>()
     requireFields(body, BADGE_FIELDS);
     requireValidUdid(caller.udid);
     const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
+    const user = await checkUserOfLogin(c, caller, userId);
+    // An invitation may vouch for its user, which is known when it is read.
+    if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
     const key = await requireKey(c, caller);
     const request = {
       device: caller.device,
@@ -39,6 +43,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
       metadata: metadata ? JSON.stringify(metadata) : null,
       keyThumbprint: key?.thumbprint ?? null,
       bookmark: readBookmark(c, caller.application),
+      user,
     };
     const badge = await issueBadge(c.get("context"), caller.application, request, invitationToken ?? null);
     const badgeId = String(badge.number);
