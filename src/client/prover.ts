@@ -21,18 +21,21 @@ interface Response {
   error: unknown;
 }
 
-/** Makes the proofs of one device (contract section 15). The service's latest nonce is kept in memory alone. */
+/** Makes the proofs of one device, or for one user token (contract sections 15 and 22). The service's latest nonce is kept in memory alone. */
 export class Prover {
   readonly #key: ProofKey;
-  readonly #udid: string;
+  readonly #bearer: string;
   readonly #now: () => number;
   #nonce: { value: string; takenAt: number } | null = null;
 
-  /** @param now milliseconds since 1970-01-01 UTC, by the device's clock, which may be wrong */
-  constructor(key: ProofKey, udid: string, now: () => number) {
+  /**
+   * @param bearer what `ath` covers: the udid, or a user token
+   * @param now milliseconds since 1970-01-01 UTC, by the device's clock, which may be wrong
+   */
+  constructor(key: ProofKey, bearer: string, now: () => number) {
     this.#key = key;
     // As it arrives: white space around a header's value is not part of it (RFC 9110 section 5.5).
-    this.#udid = udid.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+    this.#bearer = bearer.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
     this.#now = now;
   }
 
@@ -43,7 +46,7 @@ export class Prover {
    */
   prove(request: OutgoingRequest): Promise<string> {
     const now = this.#now();
-    return createProof({ ...request, key: this.#key, udid: this.#udid, nonce: this.#nonceAt(now), now });
+    return createProof({ ...request, key: this.#key, udid: this.#bearer, nonce: this.#nonceAt(now), now });
   }
 
   /**

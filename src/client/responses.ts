@@ -59,6 +59,8 @@ export const badgeFields = {
 
 export const badge = object<Badge>(badgeFields);
 
+export const ownBadges = object<{ badges: Badge[] }>({ badges: list(badge) });
+
 export const changes = object<{ changes: BadgeChange[]; more: boolean }>({
   changes: list(object<BadgeChange>({ ...badgeFields, change: number, changedAt: text })),
   more: boolean,

@@ -3,3 +3,4 @@ import "./authorization/credentials.ts";
 import "./authorization/proofs.ts";
 import "./authorization/server-calls.ts";
 import "./authorization/tenants.ts";
+import "./authorization/users.ts";

@@ -5,7 +5,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { homeDatabase } from "../support/home.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
-import { newProviderKey, type Provider, useProviders } from "./provider.ts";
+import { hangs, newProviderKey, type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid, outcome } from "./support.ts";
 
 const newProvider = useProviders();
@@ -246,7 +246,7 @@ describe("observing (contract section 22)", () => {
 
   it("does not wait for a provider that is away, and does not call its tokens wrong", async () => {
     const observed = await createApplication({ ...provider.columns, userObserve: true });
-    provider.discovery = () => new Promise(() => {});
+    provider.discovery = hangs;
     const begunAt = performance.now();
     expect(outcome(await logIn(observed, await provider.token("alice")))).toBe("201");
     expect(performance.now() - begunAt).toBeLessThan(3000);

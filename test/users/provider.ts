@@ -1,5 +1,5 @@
 import { CompactSign, type CryptoKey, exportJWK, generateKeyPair, type JWK } from "jose";
-import { afterEach, beforeEach, vi } from "vitest";
+import { afterEach, beforeEach, type MockInstance, vi } from "vitest";
 
 /** Every algorithm of user tokens (contract section 22). */
 export const ALGORITHMS = ["ES256", "ES384", "RS256", "PS256", "EdDSA"] as const;
@@ -34,9 +34,9 @@ export type Responding = (signal: AbortSignal) => Response | Promise<Response>;
 
 const json = (value: unknown): Response => Response.json(value);
 
-/** An OpenID provider under a host of its own. */
+/** An OpenID provider, under a host of its own unless it is given a URL. */
 export class Provider {
-  readonly issuer = `https://issuer-${++made}.example.com`;
+  readonly issuer: string;
   readonly key: ProviderKey;
   /** What the key set has. */
   published: ProviderKey[];
@@ -45,7 +45,8 @@ export class Provider {
   /** URLs that were fetched, in order. */
   readonly fetched: string[] = [];
 
-  constructor(key: ProviderKey) {
+  constructor(key: ProviderKey, issuer = `https://issuer-${++made}.example.com`) {
+    this.issuer = issuer;
     this.key = key;
     this.published = [key];
   }
@@ -79,8 +80,10 @@ export class Provider {
 export function useProviders(): (algorithm?: string) => Promise<Provider> {
   const providers = new Map<string, Provider>();
 
+  let spy: MockInstance;
+
   beforeEach(() => {
-    vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    spy = vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
       const url = new URL(input instanceof Request ? input.url : String(input));
       const provider = providers.get(url.origin);
       if (provider === undefined) throw new TypeError("the name could not be resolved");
@@ -93,7 +96,7 @@ export function useProviders(): (algorithm?: string) => Promise<Provider> {
     });
   });
 
-  afterEach(() => vi.restoreAllMocks());
+  afterEach(() => spy.mockRestore());
 
   return async (algorithm = "ES256") => {
     const provider = new Provider(await newProviderKey(algorithm));
