@@ -19,6 +19,10 @@ CREATE TABLE `application` (
 	`require_proof` integer DEFAULT false NOT NULL,
 	`bind_until` integer,
 	`new_badges_per_hour` integer,
+	`user_issuer` text,
+	`user_audience` text,
+	`user_claim` text DEFAULT 'sub' NOT NULL,
+	`user_observe` integer DEFAULT false NOT NULL,
 	`created_at` integer NOT NULL,
 	`disabled_at` integer
 );
@@ -166,6 +170,15 @@ CREATE TABLE `number_range` (
 	`first_number` integer NOT NULL,
 	`last_number` integer NOT NULL,
 	`registered_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `observed_logins` (
+	`application_id` text NOT NULL,
+	`hour` integer NOT NULL,
+	`with_token` integer NOT NULL,
+	`without_token` integer NOT NULL,
+	`with_wrong_token` integer NOT NULL,
+	PRIMARY KEY(`application_id`, `hour`)
 );
 --> statement-breakpoint
 CREATE TABLE `position` (

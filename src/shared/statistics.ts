@@ -50,6 +50,7 @@ export async function countStatistics(
     badgesByState: byState({ active: 0, suspended: 0, revoked: 0, expired: 0, replaced: 0 }, counts.states),
     badgesPerDay: days.map((day) => ({ day, badges: badgesOn.get(day) ?? 0 })),
     deliveries: counts.deliveries.map(({ state, outcome, count: events }) => ({ state, outcome, events })),
+    logins: counts.logins,
     asOf: new Date(now).toISOString(),
   };
 }

@@ -17,7 +17,7 @@ export function addStatsCommand(program: Command): void {
     .summary("count an application's badges, invitations and deliveries")
     .description(
       "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
-        "SDK's version, its invitations by state, and its deliveries by outcome. --json prints what GET /v1/stats " +
+        "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
         "responds, which also has the badges issued on each of the last 90 days.",
     )
     .addHelpText("after", examples("stats app_…", "stats app_… --json"))
@@ -60,6 +60,7 @@ function statisticsText({ name, applicationId, numbers, badges, ...statistics }:
     section("Badges by state", byLabel(statistics.badgesByState)),
     ...fields,
     section("Invitations", byLabel(statistics.invitations)),
+    section("Logins of the last day, observed by their user tokens", loginCounts(statistics.logins)),
     section(
       "Deliveries by state and last outcome",
       statistics.deliveries.map(({ state, outcome, events }) => ({
@@ -68,6 +69,12 @@ function statisticsText({ name, applicationId, numbers, badges, ...statistics }:
       })),
     ),
   ].join("\n\n");
+}
+
+/** Nothing at all where nothing is observed. */
+function loginCounts({ withToken, withoutToken, withWrongToken }: Statistics["logins"]) {
+  if (withToken + withoutToken + withWrongToken === 0) return [];
+  return byLabel({ "with a token": withToken, "without a token": withoutToken, "with a wrong token": withWrongToken });
 }
 
 const byLabel = (counts: Readonly<Record<string, number>>) =>

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ApplicationId } from "../identifiers.ts";
+import { OBSERVED_HOURS } from "../limits.ts";
 import { METADATA_FIELDS, type MetadataField } from "../metadata-fields.ts";
 import { EVENT_STATES } from "../schema.ts";
 import type { Database } from "./d1.ts";
@@ -10,6 +11,8 @@ import type { Database } from "./d1.ts";
  */
 
 const count = z.number();
+
+const HOUR_MILLISECONDS = 3600 * 1000;
 
 /** `?1` first number, `?2` last number: the primary key, so the rows are read in table order. */
 const IN_RANGE = "number BETWEEN ?1 AND ?2";
@@ -39,10 +42,10 @@ const countField = (field: MetadataField): string => `
 
 const valueRows = z.array(z.object({ value: z.string().nullable(), badges: count }));
 
-/** `resting`: numbers not released yet, or released but still within the reuse delay: ended after `?2`. */
+/** `resting`: numbers still within the reuse delay: of invitations that ended after `?2`. */
 const COUNT_INVITATIONS = `
   SELECT state, count(*) AS count, count(*) FILTER (WHERE state IN ('revoked', 'expired')
-    AND (released_at IS NULL OR ended_at > ?2)) AS resting
+    AND ended_at > ?2) AS resting
   FROM invitation WHERE application_id = ?1 GROUP BY state`;
 
 const invitationRows = z.array(z.object({ state: z.string(), count, resting: count }));
@@ -51,6 +54,14 @@ const invitationRows = z.array(z.object({ state: z.string(), count, resting: cou
 const COUNT_DELIVERIES = `
   SELECT state, last_outcome AS outcome, count(*) AS count FROM webhook_event WHERE application_id = ?1
   GROUP BY state, last_outcome ORDER BY count DESC`;
+
+/** Since the hour `?2`, by the hour of the login. */
+const COUNT_LOGINS = `
+  SELECT coalesce(sum(with_token), 0) AS withToken, coalesce(sum(without_token), 0) AS withoutToken,
+    coalesce(sum(with_wrong_token), 0) AS withWrongToken
+  FROM observed_logins WHERE application_id = ?1 AND hour > ?2`;
+
+const loginRows = z.tuple([z.object({ withToken: count, withoutToken: count, withWrongToken: count })]);
 
 const deliveryRows = z.array(z.object({ state: z.enum(EVENT_STATES), outcome: z.string().nullable(), count }));
 const stateRows = z.array(z.object({ state: z.string(), count }));
@@ -62,6 +73,7 @@ export interface Counts {
   days: z.infer<typeof dayRows>;
   invitations: z.infer<typeof invitationRows>;
   deliveries: z.infer<typeof deliveryRows>;
+  logins: z.infer<typeof loginRows>[0];
   fields: Record<MetadataField, z.infer<typeof valueRows>>;
 }
 
@@ -81,7 +93,7 @@ export interface Counted {
 /** Reads every badge, invitation and event of an application. One round trip. */
 export async function readCounts(db: Database, counted: Counted): Promise<Counts> {
   const { applicationId, firstNumber, lastNumber, now, restedBefore, daysFrom, valuesShown } = counted;
-  const [numbers, states, days, invitations, deliveries, ...fields] = await db.run((_, d1) => {
+  const [numbers, states, days, invitations, deliveries, logins, ...fields] = await db.run((_, d1) => {
     const ofRange = (sql: string, ...more: number[]) => d1.prepare(sql).bind(firstNumber, lastNumber, ...more);
     return d1.batch([
       ofRange(COUNT_NUMBERS),
@@ -89,6 +101,7 @@ export async function readCounts(db: Database, counted: Counted): Promise<Counts
       ofRange(COUNT_DAYS, daysFrom),
       d1.prepare(COUNT_INVITATIONS).bind(applicationId, restedBefore),
       d1.prepare(COUNT_DELIVERIES).bind(applicationId),
+      d1.prepare(COUNT_LOGINS).bind(applicationId, Math.floor(now / HOUR_MILLISECONDS) - OBSERVED_HOURS),
       ...METADATA_FIELDS.map((field) => ofRange(countField(field), valuesShown)),
     ]);
   });
@@ -99,6 +112,7 @@ export async function readCounts(db: Database, counted: Counted): Promise<Counts
     days: dayRows.parse(days?.results),
     invitations: invitationRows.parse(invitations?.results),
     deliveries: deliveryRows.parse(deliveries?.results),
+    logins: loginRows.parse(logins?.results)[0],
     fields: {
       deviceModel: values("deviceModel"),
       os: values("os"),
