@@ -73,6 +73,9 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
     expect(byOperation).toEqual({
       "POST /v1/badge": { applicationid: true, udid: true, DPoP: false, bookmark: false },
       "POST /v1/badge/sign": { applicationid: true, udid: true, DPoP: false, bookmark: false },
+      // OpenAPI has Authorization in security schemes alone.
+      "GET /v1/user/badges": { applicationid: true, DPoP: false },
+      "PATCH /v1/user/badges/{id}/suspend": { applicationid: true, DPoP: false },
       "GET /v1/badges": byServer,
       "GET /v1/users/{id}/badges": byServer,
       "GET /v1/badges/{id}": byServer,

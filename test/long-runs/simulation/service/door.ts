@@ -76,7 +76,8 @@ const CALLS = {
   async badge(context: Context, request: UserDevice & DeviceCall & { token: string | null; metadata: string | null }) {
     const { userId, metadata, token, key: keyThumbprint } = request;
     const { application, ...caller } = await readDevice(context, request);
-    return issueBadge(context, application, { ...caller, userId, metadata, keyThumbprint }, token);
+    const user = { isAccepted: true } as const;
+    return issueBadge(context, application, { ...caller, userId, metadata, keyThumbprint, user }, token);
   },
 
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
