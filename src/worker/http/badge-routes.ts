@@ -4,6 +4,7 @@ import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
+import { ACCEPTED } from "../users/user-check.ts";
 import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
@@ -32,7 +33,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
     requireFields(body, BADGE_FIELDS);
     requireValidUdid(caller.udid);
     const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
-    const user = await checkUserOfLogin(c, caller, userId);
+    const user = caller.application.users === null ? ACCEPTED : await checkUserOfLogin(c, caller, userId);
     // An invitation may vouch for its user, which is known when it is read.
     if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
     const key = await requireKey(c, caller);

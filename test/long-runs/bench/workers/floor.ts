@@ -5,6 +5,7 @@
  * requests and no others.
  */
 import { env as bindings } from "cloudflare:workers";
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import {
   base64Url,
   type DeviceId,
@@ -16,7 +17,11 @@ import {
   parseApplicationId,
 } from "../../../../src/shared/identifiers.ts";
 import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
-import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
+import type {
+  Application as Registered,
+  SigningKey,
+  UserSettings,
+} from "../../../../src/worker/applications/registry.ts";
 import { encodeCursor } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
@@ -60,7 +65,10 @@ export default {
       env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
     ]);
     const call = { request, env, application, device };
-    if (pathname === "/v1/badge") return badge(call);
+    if (pathname === "/v1/badge") {
+      if (application.users) await verifyUser(application.users, request.headers.get("authorization") ?? "");
+      return badge(call);
+    }
     return pathname === "/v1/invitation" ? invite(call) : sign(call);
   },
   /** The service's own deliveries: what they cost is the same on both sides. */
@@ -92,6 +100,16 @@ const bound = (
 
 /** What a badge call tells its device of the session that it was served by (contract section 16). */
 const bookmarkOf = (session: D1DatabaseSession) => ({ headers: { bookmark: `1.${session.getBookmark()}` } });
+
+const issuerKeys = new Map<string, JWTVerifyGetKey>();
+
+/** Verification alone: the keys are known for good. */
+async function verifyUser({ issuer, audience }: UserSettings, authorization: string): Promise<void> {
+  const known = issuerKeys.get(issuer);
+  const keys = known ?? createLocalJWKSet(await (await fetch(`${issuer}/keys`)).json<JSONWebKeySet>());
+  issuerKeys.set(issuer, keys);
+  await jwtVerify(authorization.slice("Bearer ".length), keys, { issuer, audience });
+}
 
 async function badge({ request, env, application, device }: Call): Promise<Response> {
   const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
