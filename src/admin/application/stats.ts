@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
 import { countStatistics, type Statistics } from "../../shared/statistics.ts";
-import { openBadgeStore } from "../badge/store.ts";
 import { barLines, bold } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { readClock } from "../platform/clock.ts";
 import type { Database } from "../platform/database.ts";
 import { applicationIdArgument, findApplication } from "./record.ts";
 
@@ -33,8 +33,7 @@ export function addStatsCommand(program: Command): void {
 /** Counts the badges, invitations and events of an application, by the clock of D1. */
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
   const { id, ...application } = await findApplication(database, applicationId);
-  const { now } = await openBadgeStore(database);
-  return countStatistics(database, { applicationId: id, ...application }, now());
+  return countStatistics(database, { applicationId: id, ...application }, await readClock(database));
 }
 
 const TITLES: Readonly<Record<MetadataField, string>> = {

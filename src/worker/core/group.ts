@@ -22,6 +22,7 @@ import { Draft } from "./decide/draft.ts";
 import { expireInvitations } from "./decide/due.ts";
 import type { Position, RangePart } from "./decide/rows.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
+import { inboxResultOf } from "./inbox-result.ts";
 import type { Journal } from "./journal.ts";
 import { needsOf } from "./needs.ts";
 import { createPermutation } from "./permutation.ts";
@@ -149,7 +150,7 @@ export class Groups {
     const draft = await this.#draft(taken, rows, position, startedAt);
     const decided = await this.#decide(db, draft, taken, rows);
     const rest = taken.slice(decided.length);
-    const entry = toEntry(position, draft, toldBy(decided, rows));
+    const entry = toEntry(position, draft, toldBy(decided, rows, startedAt));
     if (isEmpty(entry) && !this.#mustWrite) {
       this.#respond(decided, rows, db.bookmark);
       return { kind: "done", rest };
@@ -289,12 +290,13 @@ class EntryRefused extends Error {}
 function toldBy(
   decided: readonly Decided[],
   { eventsThrough }: GroupRows,
+  now: number,
 ): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
   return {
     calls: finished.map(({ waiting, outcome }) => ({ id: waiting.call.id, outcome })),
     results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
-      inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(outcome) }],
+      inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(inboxResultOf(outcome, now)) }],
     ),
     erasures: decided.flatMap(({ waiting: { call, eventsAfter } }) => {
       if (call.command.kind !== "erase") return [];
