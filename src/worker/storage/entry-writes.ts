@@ -160,7 +160,9 @@ function erase(d1: Statements, applicationId: ApplicationId, erasure: Erasure): 
 
 function acceptLoss(d1: Statements, applicationId: ApplicationId, now: number): D1PreparedStatement[] {
   return [
-    d1.prepare("DELETE FROM freed_number WHERE application_id = ?1").bind(applicationId),
+    ...["freed_number", "status_list"].map((table) =>
+      d1.prepare(`DELETE FROM ${table} WHERE application_id = ?1`).bind(applicationId),
+    ),
     d1
       .prepare("UPDATE invitation SET state = 'revoked', ended_at = ?2 WHERE application_id = ?1 AND state = 'pending'")
       .bind(applicationId, now),
