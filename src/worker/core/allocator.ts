@@ -6,10 +6,12 @@ import {
   CATCH_UP_PAUSE_MILLISECONDS,
   COMPARE_AFTER_MILLISECONDS,
   INBOX_CHUNK_COMMANDS,
+  MAX_REMEMBERED_CALLS,
   SETTLE_TRIES,
   SETTLE_WAIT_MILLISECONDS,
   UNFINISHED_BLOCKS,
 } from "../../shared/limits.ts";
+import { BoundedCache } from "../bounded-cache.ts";
 import { findHome } from "../homes.ts";
 import { Custody } from "../keys/custody.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
@@ -22,7 +24,7 @@ import { catchUp } from "./catch-up.ts";
 import type { Call, Command } from "./commands.ts";
 import { Groups } from "./group.ts";
 import { Journal } from "./journal.ts";
-import { CallQueue, type Response, type Waiting } from "./queue.ts";
+import { CallQueue, giveUp, type Response, type Waiting } from "./queue.ts";
 
 const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null };
 
@@ -44,6 +46,8 @@ export class Allocator extends DurableObject<Env> {
   readonly #custody = new Custody(new SealingKeys(this.env));
   /** Calls that are waiting, by ID: one that is repeated meanwhile is not carried out twice. */
   readonly #waiting = new Map<string, Promise<Response>>();
+  /** Calls that were told 503: a copy of one that comes late changes nothing. */
+  readonly #givenUp = new BoundedCache<true>(MAX_REMEMBERED_CALLS);
   #applicationId = this.#journal.base()?.applicationId;
   #groups: Groups | undefined;
   #isRunning = false;
@@ -97,13 +101,17 @@ export class Allocator extends DurableObject<Env> {
   #submit(call: Call, inboxId: string | null): Promise<Response> {
     const waiting = this.#waiting.get(call.id);
     if (waiting) return waiting;
+    if (this.#givenUp.get(call.id)) return Promise.resolve(UNAVAILABLE);
     const known = this.#openGroups().outcomeOf(call.id);
     if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: null });
     const done = Promise.withResolvers<Response>();
     const added: Waiting = { call, done, inboxId, isBegun: false, erased: 0, eventsAfter: "" };
-    if (!this.#queue.add(added)) return Promise.resolve(UNAVAILABLE);
+    if (!this.#queue.add(added)) giveUp([added]);
     this.#waiting.set(call.id, done.promise);
-    void done.promise.finally(() => this.#waiting.delete(call.id));
+    void done.promise.then(({ outcome }) => {
+      this.#waiting.delete(call.id);
+      if (outcome.kind === "unavailable" && call.until !== null) this.#givenUp.set(call.id, true);
+    });
     void this.#run();
     return done.promise;
   }
