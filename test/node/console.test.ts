@@ -53,7 +53,8 @@ beforeAll(async () => {
   service = await startHarness({ webhookUrl: `http://127.0.0.1:${address.port}/hooks` });
   const { origin: baseUrl, applicationId, applicationSecret } = service;
   server = new ServerClient({ baseUrl, applicationId, applicationSecret });
-  secret = (await addConsoleSecret(service.database, applicationId, { name: "Ann", role: "operator" })).applicationSecret;
+  secret = (await addConsoleSecret(service.database, applicationId, { name: "Ann", role: "operator" }))
+    .applicationSecret;
 }, LIMIT);
 
 afterAll(async () => {
