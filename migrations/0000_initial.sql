@@ -9,9 +9,16 @@ CREATE TABLE `application` (
 	`sealed_device_key` text NOT NULL,
 	`sealing_version` integer NOT NULL,
 	`webhook_url` text,
+	`invitation_link` text,
 	`webhook_held_at` integer,
 	`webhook_failing_since` integer,
 	`webhook_failures` integer DEFAULT 0 NOT NULL,
+	`events` text DEFAULT 'badge:created' NOT NULL,
+	`status_list` integer DEFAULT false NOT NULL,
+	`status_lifetime_seconds` integer DEFAULT 86400 NOT NULL,
+	`require_proof` integer DEFAULT false NOT NULL,
+	`bind_until` integer,
+	`new_badges_per_hour` integer,
 	`created_at` integer NOT NULL,
 	`disabled_at` integer
 );
@@ -36,6 +43,7 @@ CREATE TABLE `badge` (
 	`application_id` text NOT NULL,
 	`device` text,
 	`user_id` text,
+	`name` text,
 	`metadata` text,
 	`signing_key_id` integer,
 	`event_id` text,
@@ -43,30 +51,136 @@ CREATE TABLE `badge` (
 	`turn` integer,
 	`invitation` text,
 	`issued_at` integer,
-	`retired_at` integer
+	`state` text DEFAULT 'active' NOT NULL,
+	`expires_at` integer,
+	`starts_at` integer,
+	`ended_at` integer,
+	`retired_at` integer,
+	`key_thumbprint` text,
+	`rebind_until` integer,
+	`change` integer,
+	`changed_at` integer,
+	`status_change` integer
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `badge_user_device` ON `badge` (`application_id`,`device`,`user_id`) WHERE position IS NOT NULL;--> statement-breakpoint
-CREATE UNIQUE INDEX `badge_page` ON `badge` (`application_id`,`position`) WHERE position IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_user_page` ON `badge` (`application_id`,`user_id`,`position`) WHERE position IS NOT NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `badge_user_device` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`user_id`) WHERE position IS NOT NULL AND retired_at IS NULL;--> statement-breakpoint
+CREATE INDEX `badge_device_turn` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`turn`) WHERE position IS NOT NULL AND retired_at IS NULL AND turn > 1;--> statement-breakpoint
+CREATE INDEX `badge_device_key` ON `badge` (`application_id`,`device`,`key_thumbprint`,`turn`) WHERE position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_page` ON `badge` (`application_id`,(ended_at IS NOT NULL),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_user_page` ON `badge` (`application_id`,`user_id`,(ended_at IS NOT NULL),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_change` ON `badge` (`application_id`,`change`) WHERE position IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_status` ON `badge` (`application_id`,(position / 131072),`status_change`) WHERE status_change IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_state` ON `badge` (`application_id`,(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END),`position`) WHERE position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL);--> statement-breakpoint
+CREATE INDEX `badge_expiry` ON `badge` (`application_id`,`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
+CREATE TABLE `blocked_user` (
+	`application_id` text NOT NULL,
+	`user_id` text NOT NULL,
+	`blocked_at` integer NOT NULL,
+	`is_revoking` integer NOT NULL,
+	`through_position` integer NOT NULL,
+	`done_position` integer NOT NULL,
+	`after_change` integer NOT NULL,
+	PRIMARY KEY(`application_id`, `user_id`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `blocked_user_page` ON `blocked_user` (`application_id`,`blocked_at`,`user_id`);--> statement-breakpoint
+CREATE INDEX `blocked_user_revoking` ON `blocked_user` (`application_id`,`user_id`) WHERE is_revoking = 1;--> statement-breakpoint
+CREATE TABLE `clock` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`sequence` integer NOT NULL,
+	`ticked_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `console_secret` (
+	`application_id` text NOT NULL,
+	`name` text NOT NULL,
+	`id` text NOT NULL,
+	`role` text DEFAULT 'operator' NOT NULL,
+	`digest` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`application_id`, `name`),
+	FOREIGN KEY (`application_id`) REFERENCES `application`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE TABLE `freed_number` (
+	`number` integer PRIMARY KEY NOT NULL,
+	`application_id` text NOT NULL,
+	`freed_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `freed_number_rested` ON `freed_number` (`application_id`,`freed_at`);--> statement-breakpoint
+CREATE TABLE `history` (
+	`application_id` text NOT NULL,
+	`id` text NOT NULL,
+	`at` integer NOT NULL,
+	`action` text NOT NULL,
+	`actor_kind` text NOT NULL,
+	`actor_name` text,
+	`badge` integer,
+	`user_id` text,
+	`request_id` text,
+	`reason` text,
+	`detail` text,
+	PRIMARY KEY(`application_id`, `id`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `history_badge` ON `history` (`application_id`,`badge`,`id`) WHERE badge IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `history_user` ON `history` (`application_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE TABLE `inbox` (
+	`id` text PRIMARY KEY NOT NULL,
+	`application_id` text NOT NULL,
+	`command` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`result` text
+);
+--> statement-breakpoint
+CREATE INDEX `inbox_open` ON `inbox` (`application_id`,`created_at`) WHERE result IS NULL;--> statement-breakpoint
 CREATE TABLE `invitation` (
 	`digest` text PRIMARY KEY NOT NULL,
 	`application_id` text NOT NULL,
 	`number` integer NOT NULL,
 	`state` text NOT NULL,
 	`creator_device` text NOT NULL,
+	`with_secret` integer DEFAULT false NOT NULL,
+	`is_repeatable` integer DEFAULT false NOT NULL,
 	`expires_at` text NOT NULL,
 	`expires_at_time` integer NOT NULL,
+	`badge_expires_at` text,
+	`badge_expires_at_time` integer,
+	`badge_starts_at` text,
+	`badge_starts_at_time` integer,
+	`name` text,
+	`user_id` text,
 	`created_at` integer NOT NULL,
 	`ended_at` integer,
 	`claim_device` text,
-	`claim_user_id` text,
-	`claim_event_id` text,
-	`released_at` integer
+	`claim_user_id` text
 );
 --> statement-breakpoint
-CREATE INDEX `invitation_due` ON `invitation` (`expires_at_time`) WHERE state = 'pending';--> statement-breakpoint
-CREATE INDEX `invitation_unreleased` ON `invitation` (`application_id`,`ended_at`) WHERE released_at IS NULL AND state IN ('revoked', 'expired');--> statement-breakpoint
+CREATE INDEX `invitation_page` ON `invitation` (`application_id`,`created_at`);--> statement-breakpoint
+CREATE INDEX `invitation_state` ON `invitation` (`application_id`,`state`,`created_at`);--> statement-breakpoint
+CREATE INDEX `invitation_due` ON `invitation` (`application_id`,`expires_at_time`) WHERE state = 'pending';--> statement-breakpoint
+CREATE INDEX `invitation_user` ON `invitation` (`application_id`,`user_id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE TABLE `number_range` (
+	`application_id` text PRIMARY KEY NOT NULL,
+	`first_number` integer NOT NULL,
+	`last_number` integer NOT NULL,
+	`registered_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `position` (
+	`application_id` text PRIMARY KEY NOT NULL,
+	`sequence` integer NOT NULL,
+	`entry` text NOT NULL,
+	`fresh` text NOT NULL,
+	`last_position` integer NOT NULL,
+	`last_change` integer NOT NULL,
+	`last_signing_key` integer NOT NULL,
+	`epoch` text NOT NULL,
+	`hour_started_at` integer NOT NULL,
+	`hour_used` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `sealing_key` (
 	`version` integer PRIMARY KEY NOT NULL,
 	`public_key` text NOT NULL,
@@ -74,18 +188,37 @@ CREATE TABLE `sealing_key` (
 );
 --> statement-breakpoint
 CREATE TABLE `signing_key` (
-	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`id` integer PRIMARY KEY NOT NULL,
 	`application_id` text NOT NULL,
 	`kid` text NOT NULL,
 	`public_key` text NOT NULL,
 	`sealed` text NOT NULL,
 	`sealing_version` integer NOT NULL,
 	`created_at` integer NOT NULL,
+	`signs_from` integer DEFAULT 0 NOT NULL,
 	FOREIGN KEY (`application_id`) REFERENCES `application`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
 CREATE INDEX `signing_key_application` ON `signing_key` (`application_id`);--> statement-breakpoint
 CREATE INDEX `signing_key_sealing_version` ON `signing_key` (`sealing_version`);--> statement-breakpoint
+CREATE TABLE `statistics` (
+	`application_id` text PRIMARY KEY NOT NULL,
+	`counts` text,
+	`counted_at` integer,
+	`progress` text,
+	`claim` text,
+	`claimed_until` integer DEFAULT 0 NOT NULL,
+	`retry_at` integer DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `status_list` (
+	`application_id` text NOT NULL,
+	`list` integer NOT NULL,
+	`through` integer NOT NULL,
+	`lst` text NOT NULL,
+	PRIMARY KEY(`application_id`, `list`)
+);
+--> statement-breakpoint
 CREATE TABLE `webhook_event` (
 	`application_id` text NOT NULL,
 	`id` text NOT NULL,
@@ -94,6 +227,7 @@ CREATE TABLE `webhook_event` (
 	`state` text NOT NULL,
 	`attempts` integer DEFAULT 0 NOT NULL,
 	`due_at` integer NOT NULL,
+	`lease_until` integer DEFAULT 0 NOT NULL,
 	`last_status` integer,
 	`last_outcome` text,
 	`last_response` text,
@@ -101,7 +235,7 @@ CREATE TABLE `webhook_event` (
 	`created_at` integer NOT NULL,
 	`delivered_at` integer,
 	PRIMARY KEY(`application_id`, `id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `webhook_event_due` ON `webhook_event` (`application_id`,`due_at`) WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX `webhook_event_stopped` ON `webhook_event` (`application_id`,`state`,`id`) WHERE state IN ('exhausted', 'held');

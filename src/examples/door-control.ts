@@ -8,6 +8,7 @@ import {
   type RefusedPossession,
   readStatusList,
   type StatusList,
+  type StatusListFailure,
   type VerifiedBadgeSignature,
   type VerifiedPossession,
   verifyBadgeSignature,
@@ -26,6 +27,8 @@ const DOWNLOAD_TIMEOUT_SECONDS = 10;
 const MAX_DOWNLOAD_BYTES = 524_288;
 /** Over a hundred million badges. */
 const MAX_STATUS_LISTS = 1000;
+/** More than phones at one door answer within a minute, and little enough to keep. */
+const MAX_CHALLENGES = 10_000;
 /** A list whose content has not changed is written only this often, because flash memory wears out. */
 const SAVE_UNCHANGED_SECONDS = 600;
 
@@ -69,8 +72,11 @@ export class DoorControl {
   #saved = this.#content();
   #savedAt = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<boolean> | null = null;
-  /** Challenge that the phone at this door must respond to. */
-  #challenge: string | null = null;
+  /**
+   * Challenges that wait for a response, oldest first. Several, so that whoever asks for another one, or presents nonsense, does not
+   * take away the one that a phone is just answering.
+   */
+  readonly #challenges = new Set<string>();
   readonly #stopped = new AbortController();
 
   private constructor(options: DoorOptions) {
@@ -99,13 +105,18 @@ export class DoorControl {
   }
 
   /**
-   * Makes a challenge for the phone at this door, in place of the one before (contract section 15).
+   * Makes a challenge for a phone at this door (contract section 15).
    *
    * @param doorId see `createChallenge`
    */
   challenge(doorId: string): string {
-    this.#challenge = createChallenge({ doorId, now: this.#options.now() });
-    return this.#challenge;
+    const challenge = createChallenge({ doorId, now: this.#options.now() });
+    this.#challenges.add(challenge);
+    for (const oldest of this.#challenges) {
+      if (this.#challenges.size <= MAX_CHALLENGES) break;
+      this.#challenges.delete(oldest);
+    }
+    return challenge;
   }
 
   /** Verifies a badge signature, and that the phone that presents it holds its key. Each challenge serves once. */
@@ -114,9 +125,9 @@ export class DoorControl {
     doorId: string,
     expected: OwnExpectations = {},
   ): Promise<VerifiedPossession | RefusedPossession> {
-    const challenge = this.#challenge ?? "";
-    // Before the first await: of two presentations at one moment, one has the challenge.
-    this.#challenge = null;
+    const named = challengeOf(presented.response);
+    // Before the first await: of two presentations at one moment, one has the challenge. Nobody else can guess it.
+    const challenge = this.#challenges.delete(named) ? named : "";
     const all = { ...this.#expectations(expected), doorId, challenge };
     return this.#noteNewKey(await verifyPossession(presented, all));
   }
@@ -232,7 +243,7 @@ export class DoorControl {
     const read = await readStatusList(jwt, { keys: this.#keys, uri });
     if (!read.ok) {
       if (read.reason === "unknown-key") this.#areKeysDue = true;
-      this.#options.log(`${uri} is refused (${read.reason}); the one before stays`);
+      this.#options.log(`${uri} is refused (${read.reason}); the one before stays${REMEDIES[read.reason] ?? ""}`);
       return false;
     }
     const known = this.#lists.get(uri);
@@ -278,6 +289,23 @@ export class DoorControl {
 
   #applicationUrl(): string {
     return `${this.#options.serviceUrl}/v1/applications/${this.#options.applicationId}`;
+  }
+}
+
+/** What the person who set the door up can do about a list that is refused. */
+const REMEDIES: { [reason in StatusListFailure]?: string } = {
+  "wrong-uri":
+    ". It names another address: give the service's URL exactly as its PUBLIC_URL has it, with the same host (localhost is not 127.0.0.1)",
+};
+
+/** The challenge that a response names, before anything of it is verified; empty for what is no response. */
+function challengeOf(response: string): string {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(response.split(".")[1] ?? "", "base64url").toString());
+    const isNamed = typeof claims === "object" && claims !== null && "challenge" in claims;
+    return isNamed && typeof claims.challenge === "string" ? claims.challenge : "";
+  } catch {
+    return "";
   }
 }
 

@@ -1,4 +1,4 @@
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -12,7 +12,7 @@ import { DoorControl } from "./door-control.ts";
  *   node src/examples/door.ts --service https://badges.example --application app_…
  *
  * Without the network it uses what it has stored in its file. With --port it also takes `POST /` on this computer, with
- * a badge signature as the body: 200 opens, 403 does not.
+ * a badge signature as the body: 200 opens, 403 does not. Web pages may not call it.
  *
  * A badge signature can be copied. With --challenge it opens only with the phone whose key the badge is bound to (README of
  * the verifier, "The door's challenge"): the line `challenge`, or `POST /challenge`, gets a challenge for the phone at the
@@ -123,20 +123,18 @@ async function main(): Promise<void> {
 
 /** Takes badge signatures from programs on this computer only: there is no TLS. */
 async function listen(port: number, { challenge, decide }: Desk): Promise<void> {
-  async function respond(url: string | undefined, presented: string): Promise<[status: number, content: object]> {
-    if (challenge !== null && url === "/challenge") return [200, { challenge: challenge() }];
+  async function respond(request: IncomingMessage): Promise<Response> {
+    const refusal = refuseForeign(request);
+    if (refusal !== null) return refusal;
+    const presented = await readText(request);
+    if (challenge !== null && request.url === "/challenge") return { status: 200, content: { challenge: challenge() } };
     const decision = await decide(presented);
-    return [decision.open ? 200 : 403, decision];
+    return { status: decision.open ? 200 : 403, content: decision };
   }
 
   const server = createServer(async (request, response) => {
     try {
-      let presented = "";
-      for await (const chunk of request) {
-        // A longer body cannot be a badge signature. It is read to its end all the same, so that the response arrives.
-        if (presented.length <= MAX_REQUEST_CHARACTERS) presented += chunk;
-      }
-      const [status, content] = await respond(request.url, presented);
+      const { status, content } = await respond(request);
       response.writeHead(status, { "Content-Type": "application/json" });
       response.end(`${JSON.stringify(content)}\n`);
     } catch {
@@ -147,6 +145,33 @@ async function listen(port: number, { challenge, decide }: Desk): Promise<void> 
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : port}/`;
   console.error(`Waiting for badge signatures on ${url}`);
+}
+
+interface Response {
+  status: number;
+  content: object;
+}
+
+const LOCAL_HOST = /^(localhost|127\.0\.0\.1)(:[0-9]+)?$/i;
+
+/**
+ * Only `POST /` and `POST /challenge` reach the door, and only from programs. A web page that this computer's browser shows sends an
+ * `Origin`, and under a name of its own that leads to this computer (DNS rebinding) another `Host`.
+ */
+function refuseForeign({ method, url, headers }: IncomingMessage): Response | null {
+  if (!LOCAL_HOST.test(headers.host ?? "")) return { status: 421, content: { error: "another host's address" } };
+  if (headers.origin !== undefined) return { status: 403, content: { error: "web pages may not ask this door" } };
+  if (url !== "/" && url !== "/challenge") return { status: 404, content: { error: "the path is / or /challenge" } };
+  return method === "POST" ? null : { status: 405, content: { error: "the method is POST" } };
+}
+
+/** A longer body cannot be a badge signature. It is read to its end all the same, so that the response arrives. */
+async function readText(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) {
+    if (text.length <= MAX_REQUEST_CHARACTERS) text += chunk;
+  }
+  return text;
 }
 
 function readCommandLine() {

@@ -28,3 +28,13 @@ const DEEDS: Readonly<Record<Role, readonly Deed[]>> = {
 
 /** Whether a role may do this. What it may not do gets 403 READ_ONLY. */
 export const mayDo = (role: Role, deed: Deed): boolean => DEEDS[role].includes(deed);
+
+/** What history says about a call, besides what it did. */
+export interface Origin {
+  actor: Actor;
+  requestId?: string | null;
+  /** Why, as the caller said it. */
+  reason?: string | null;
+}
+
+export const BY_CLOCK: Origin = { actor: { kind: "service" } };

@@ -48,10 +48,20 @@ export async function makeConsoleSecret(): Promise<NewConsoleSecret> {
 }
 
 export interface NewSigningKey {
+  /** Higher than that of any earlier key. */
+  id: number;
   kid: string;
   publicKey: string;
   sealed: string;
   sealingVersion: number;
+}
+
+const KEYS_OF_A_MILLISECOND = 4096;
+
+/** From the time and random bits, below 2^53 until the year 2039: an ID is never used again, also after a restoration. */
+function newSigningKeyId(now: number): number {
+  const [random = 0] = crypto.getRandomValues(new Uint16Array(1));
+  return now * KEYS_OF_A_MILLISECOND + (random % KEYS_OF_A_MILLISECOND);
 }
 
 /** A new ECDSA P-256 key with its private half sealed. */
@@ -61,6 +71,7 @@ export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationI
   const kid = await calculateJwkThumbprint(await exportJWK(pair.publicKey), "sha256");
   const privateKey = await exportDer("pkcs8", pair.privateKey);
   return {
+    id: newSigningKeyId(Date.now()),
     kid,
     publicKey: toBase64(await exportDer("spki", pair.publicKey)),
     sealed: await sealer.seal({ purpose: "signing-key", applicationId, id: kid }, privateKey),

@@ -11,7 +11,7 @@ export const EXAMPLE_SECRET = "bdss_EXAMPLE_ONLY_0123456789abcdefghijklmnopqrst"
 export const EXAMPLE_UDID = "2b6f0cc904d137be2e1730235f5664094b831186";
 export const EXAMPLE_BADGE = "1004711815";
 export const EXAMPLE_OTHER_BADGE = "1007352219";
-export const EXAMPLE_TOKEN = "inv_jqg4320bzqrp3gyqqe2m4c5mqe9hgnv2";
+export const EXAMPLE_TOKEN = "inv_Zk3vQm8RtW1xYb7cLp0NfJd5Hs2GaEuT";
 export const EXAMPLE_EXPIRES_AT = "2027-01-22T18:00:00+01:00";
 export const EXAMPLE_REQUEST_ID = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 /** Of home 1. */

@@ -22,19 +22,38 @@ export type InvitationDigest = z.infer<typeof invitationDigest>;
 /** Crockford's base 32 in lower case: no ambiguous letters, and text sorts like the encoded bits. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
-const EVENT_TIME_CHARACTERS = 10;
-const EVENT_RANDOM_CHARACTERS = 16;
-const INVITATION_TOKEN_CHARACTERS = 32;
+const TIME_CHARACTERS = 10;
+const INDEX_CHARACTERS = 4;
+const RANDOM_CHARACTERS = 16;
+/** 192 bits; the condition on their text takes less than one of them. */
+const INVITATION_TOKEN_BYTES = 24;
 
 /** 100 random bits, enough to be unique: the ID is public. @param home in which the application lives for ever */
 export const newApplicationId = (home = 1): ApplicationId =>
   applicationId.parse(`app${home === 1 ? "" : home}_${randomText(20)}`);
 export const newSecretId = (): string => `sec_${randomText(12)}`;
-/** 160 random bits: the invitation token is a secret (contract section 5 asks for 128). */
-export const newInvitationToken = (): string => `inv_${randomText(INVITATION_TOKEN_CHARACTERS)}`;
-/** @param bytes at least 32, as random as a token must be */
-export const invitationTokenOf = (bytes: Uint8Array): string =>
-  `inv_${textOf(bytes.subarray(0, INVITATION_TOKEN_CHARACTERS))}`;
+
+/** At least two upper-case letters, lower-case letters and digits each. */
+const REDACTED_FORM = /^(?=(?:[^A-Z]*[A-Z]){2})(?=(?:[^a-z]*[a-z]){2})(?:[^0-9]*[0-9]){2}/;
+
+/**
+ * An invitation token from random bytes: base64url, of a form that the platform's telemetry redacts from URLs (contract section 5).
+ *
+ * @param bytes at least 24, as random as a token must be
+ * @returns null for the three texts in a hundred that do not have the form: try other bytes
+ */
+export function invitationTokenOf(bytes: Uint8Array): string | null {
+  const text = base64Url(bytes.subarray(0, INVITATION_TOKEN_BYTES));
+  return REDACTED_FORM.test(text) ? `inv_${text}` : null;
+}
+
+/** The invitation token is a secret (contract section 5 asks for 128 random bits). */
+export function newInvitationToken(): string {
+  for (;;) {
+    const token = invitationTokenOf(crypto.getRandomValues(new Uint8Array(INVITATION_TOKEN_BYTES)));
+    if (token !== null) return token;
+  }
+}
 
 /** `bdss_` and 256 random bits as base64url (contract section 9). */
 export function newApplicationSecret(): string {
@@ -43,17 +62,29 @@ export function newApplicationSecret(): string {
 
 /** `evt_` and a ULID: 48 bits of time, 80 random bits; IDs sort by the time they were made. */
 export const newEventId = (nowMilliseconds: number): string =>
-  `${eventIdPrefix(nowMilliseconds)}${randomText(EVENT_RANDOM_CHARACTERS)}`;
+  `${eventIdPrefix(nowMilliseconds)}${randomText(RANDOM_CHARACTERS)}`;
 
 /** Prefix of the IDs of events made in a millisecond; the IDs of earlier events sort before it. */
-export function eventIdPrefix(milliseconds: number): string {
-  let time = milliseconds;
+export const eventIdPrefix = (milliseconds: number): string => `evt_${sortableText(milliseconds, TIME_CHARACTERS)}`;
+
+/** An ID that sorts by time, then by `index` (below 32^4); the rest is random. */
+export const sortableId = (prefix: string, milliseconds: number, index: number): string =>
+  `${prefix}${sortableText(milliseconds, TIME_CHARACTERS)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
+
+/** What stands in place of the user ID of a person who was erased (contract section 24). */
+export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
+
+/** 80 random bits: the ID of an entry, or of a command. */
+export const newRandomId = (): string => randomText(RANDOM_CHARACTERS);
+
+function sortableText(value: number, characters: number): string {
+  let rest = value;
   let text = "";
-  for (let index = 0; index < EVENT_TIME_CHARACTERS; index++) {
-    text = ALPHABET.charAt(time % 32) + text;
-    time = Math.floor(time / 32);
+  for (let index = 0; index < characters; index++) {
+    text = ALPHABET.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
   }
-  return `evt_${text}`;
+  return text;
 }
 
 /** @param token of an invitation; any text, since nothing but an invitation's token has its digest */

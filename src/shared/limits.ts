@@ -28,8 +28,6 @@ export const MAX_INVITATIONS = 100;
 export const MAX_NAME_CHARACTERS = 100;
 export const MAX_REASON_CHARACTERS = 500;
 
-/** The shortest part of a user ID or name that a list of badges is searched for. */
-export const MIN_SEARCH_CHARACTERS = 2;
 export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
 export const MAX_METADATA_CHARACTERS = 256;
@@ -49,21 +47,21 @@ export const PUBLIC_CACHE_SECONDS = 300;
 export const DEFAULT_PER_PAGE = 100;
 export const MAX_PER_PAGE = 1000;
 
+// Filtered lists (contract section 24)
+/** A page of a filter reads at most this many rows for each item that fits on it, and these besides. */
+export const MAX_ROWS_PER_ITEM = 10;
+export const MAX_ROWS_PER_PAGE = 1000;
+export const MIN_SEARCH_CHARACTERS = 2;
+/** Letters of a search beyond ASCII that differ by case: each takes two of D1's 100 parameters. */
+export const MAX_CASED_LETTERS = 40;
+
 // The life of a badge (contract sections 12 and 15)
 /** Longest a badge's end lies ahead (contract section 12). */
 export const MAX_BADGE_DAYS = 3650;
-/** How often a step is decided and written before it fails, if concurrent calls change the badge each time. */
-export const MAX_STEP_ATTEMPTS = 25;
-/** Badges of a blocked user that one transaction revokes. */
-export const BLOCK_CHUNK_BADGES = 500;
-/** As `MAX_STEP_ATTEMPTS`, for a login that binds a badge to a key. */
-export const MAX_LOGIN_ATTEMPTS = 5;
 
 // Invitations (contract section 5)
 export const MAX_INVITATION_DAYS = 365;
 export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
-/** How often a claim is decided and written before it fails, if concurrent requests change what it read each time. */
-export const MAX_CLAIM_ATTEMPTS = 5;
 
 // Secrets (contract section 19)
 /** Secrets for people that an application has at most, besides the two of its server. */
@@ -118,42 +116,61 @@ export const STATUS_LIST_ROOM = 2 ** 15;
 export const MAX_CACHED_STATUS_LISTS = 100;
 /** Each takes 10 KB at most. */
 export const MAX_CACHED_STATUS_INDEXES = 500;
-/** How long a request lets another one build a list before it builds that itself. */
-export const STATUS_LIST_WAIT_MILLISECONDS = 2000;
-/** How long it waits before it looks first; then twice as long each time, up to the next constant. */
-export const STATUS_LIST_FIRST_POLL_MILLISECONDS = 10;
-export const STATUS_LIST_MAX_POLL_MILLISECONDS = 100;
+/** Changed badges that one statement reads for a list. */
+export const STATUS_LIST_CHUNK_ROWS = 10_000;
+/** After this many changes a list is saved in D1, so that they are not read again. */
+export const STATUS_LIST_SAVED_CHANGES = 100;
 
-// Leases of numbers
-/** Age at which an unconfirmed lease is settled against D1. */
-export const LEASE_RECLAIM_SECONDS = 3600;
-/**
- * The same when the range is exhausted. No request can still be under way by then: the Worker gives up after 10 s, a group
- * in the object waits for the previous one and makes two round trips itself (40 s), and D1 has been seen to execute a call
- * up to 80 s late. This is more than twice their sum.
- */
-export const LEASE_SETTLE_SECONDS = 300;
-/** Shortest time to an object's next alarm, so that leases due shortly after each other share one. */
-export const MIN_ALARM_SECONDS = 60;
-/**
- * How long after a call has arrived an object still reports a reservation. Later the Worker may have given up: its deadline
- * is `PLATFORM_DEADLINE_MILLISECONDS`, and the difference is for the network.
- */
-export const RESERVATION_DEADLINE_MILLISECONDS = 8000;
-/** Leases looked up in D1 by one statement when reclaiming. */
-export const RECLAIM_CHUNK_LEASES = 500;
-/** Maximum freed numbers that one lease moves between tables. A release adds only one, so backlogs shrink. */
-export const FREED_CHUNK_NUMBERS = 100;
-/** Maximum fresh numbers that one lease skips because they lie beyond the range. */
+// The order of changes (contract section 21)
+/** When the Worker gives up on a call of an object, retries included: earlier than on any other part of the platform. */
+export const CALL_DEADLINE_MILLISECONDS = 9000;
+/** Calls of one group. */
+export const MAX_GROUP_CALLS = 100;
+/** Characters of what a group stores, after which it takes no more: D1 takes 2 MB a value (D1: Limits). */
+export const MAX_GROUP_CHARACTERS = 256 * 1024;
+/** Calls of an application that may wait at once; more are answered 503. */
+export const MAX_WAITING_CALLS = 1000;
+/** Entries with one sequence number that D1 may still apply; while there are more, calls are answered 503. */
+export const MAX_ENTRY_ATTEMPTS = 5;
+/** How often, and after how long, an object writes an empty entry while nobody knows whether D1 applied the last one. */
+export const SETTLE_TRIES = 10;
+export const SETTLE_WAIT_MILLISECONDS = 1000;
+/** How long, and how many, outcomes are remembered for calls that are repeated. */
+export const REMEMBERED_CALL_MILLISECONDS = 5 * 60 * 1000;
+export const MAX_REMEMBERED_CALLS = 2000;
+/** How long after a block a repeated one may be the same call, whose response was lost. */
+export const REPEATED_BLOCK_MILLISECONDS = 10 * 60 * 1000;
+/** How long after its last entry an object looks whether D1 still has it. */
+export const COMPARE_AFTER_MILLISECONDS = 2 * 60 * 1000;
+/** How long entries are kept: one day longer than D1's Time Travel goes back; and the bytes of storage they may take. */
+export const JOURNAL_DAYS = 31;
+export const JOURNAL_BYTES = 4_000_000_000;
+/** Old entries that one new entry makes the journal forget at most. */
+export const JOURNAL_PRUNE_ENTRIES = 20;
+/** Entries, and characters of them, that one batch applies again. */
+export const CATCH_UP_ENTRIES = 50;
+export const CATCH_UP_CHARACTERS = 512 * 1024;
+/** Expiries of each kind that one group records. */
+export const DUE_CHUNK_ROWS = 200;
+/** Badges of a user that one group revokes or erases. */
+export const USER_CHUNK_BADGES = 100;
+/** Events that one group looks through for a user to be erased. */
+export const ERASE_CHUNK_EVENTS = 5000;
+/** The longest rested freed numbers, of which one is drawn. */
+export const FREED_CHUNK_NUMBERS = 500;
+/** Maximum fresh numbers that one call skips because they lie beyond the range. */
 export const BEYOND_CHUNK_NUMBERS = 500;
 /** Used shares of a range, in percent, at which a warning is logged. */
 export const RANGE_WARNING_PERCENTS = [99, 90] as const;
-/** Numbers of each kind, ready and fresh, that one query looks up after D1 turned out to have a leased number. */
-export const SKIP_CHUNK_NUMBERS = 500;
-/** Maximum badges that one group commit writes. */
-export const MAX_GROUP_BADGES = 100;
-/** How many numbers are tried for one request if D1 already has them. */
-export const MAX_LEASE_ATTEMPTS = 10;
+/** Fresh numbers that are skipped when an administrator accepts a loss. */
+export const DEFAULT_SKIPPED_NUMBERS = 10_000;
+/** The hour of `--new-badges-per-hour` (contract section 7). */
+export const HOUR_MILLISECONDS = 3600 * 1000;
+/** Commands of the script, and unfinished blocks, that an object takes at once. */
+export const INBOX_CHUNK_COMMANDS = 20;
+export const UNFINISHED_BLOCKS = 20;
+/** How long commands are kept. */
+export const INBOX_RETENTION_DAYS = 7;
 
 // Signing keys (contract section 10)
 /**
@@ -191,6 +208,10 @@ export const COPY_CLOCK_SKEW_SECONDS = 5;
 export const PLATFORM_DEADLINE_MILLISECONDS = 10_000;
 /** The same for the round trip of `GET /health` (contract section 11). */
 export const HEALTH_DEADLINE_MILLISECONDS = 3000;
+/** How long an isolate answers health checks with what D1 last responded (contract section 7). */
+export const HEALTH_CACHE_MILLISECONDS = 1000;
+/** How often a health check looks whether the one that asked has a result. */
+export const HEALTH_POLL_MILLISECONDS = 20;
 export const PLATFORM_TRIES = 3;
 export const PLATFORM_RETRY_BASE_MILLISECONDS = 50;
 /** `Retry-After` of 503 UNAVAILABLE. */
@@ -236,24 +257,18 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 // The sweep
 /** Rows that one statement of the sweep takes; of each application where the statement goes by application. */
 export const SWEEP_CHUNK_ROWS = 500;
-/** Blocks that one chunk finishes, with at least three statements each. */
-export const SWEEP_CHUNK_BLOCKS = 20;
-/** Duration after which a sweep leaves the rest to the next one, and what each home after the first adds to it. */
-export const SWEEP_BUDGET_MILLISECONDS = 20_000;
-export const SWEEP_HOME_MILLISECONDS = 250;
-/**
- * D1 statements after which a sweep leaves the rest to the next one. D1 allows 1,000 per invocation, where each statement of a
- * batch counts (D1: Limits); the difference is for the chunks that have begun. What is urgent takes six statements a home.
- */
-export const MAX_SWEEP_D1_STATEMENTS = 900;
-/** How many homes a sweep visits at once. An invocation may wait for six connections (Workers: Limits). */
-export const HOMES_SWEPT_AT_ONCE = 4;
-/** How long other homes wait for what is urgent in one; then its own goes on beside theirs. */
-export const SWEEP_PATIENCE_MILLISECONDS = 3000;
-/** Maximum reconciliations that one sweep works on. */
-export const MAX_SWEEP_RECONCILIATIONS = 500;
-/** Leases or badges that one chunk of a reconciliation checks. */
-export const RECONCILE_CHUNK_ROWS = 500;
+/** How often a home's clock looks for commands of the script, and how often for what is due. */
+export const INBOX_POLL_MILLISECONDS = 4000;
+export const DUE_POLL_MILLISECONDS = 20_000;
+/** Applications that one look finds at most, and how many of their objects are called at once. */
+export const DUE_CHUNK_APPLICATIONS = 400;
+export const OBJECTS_CALLED_AT_ONCE = 100;
+/** Time between two ticks after which every object of the home compares itself with D1. */
+export const CLOCK_GAP_MILLISECONDS = 90_000;
+/** How long each kind of a sweep's work may take. */
+export const SWEEP_SHARE_MILLISECONDS = 20_000;
+/** Chunks of each kind of work in one sweep: an invocation may make 1,000 D1 queries (D1: Limits). */
+export const MAX_SWEEP_CHUNKS = 50;
 /** Sealed values of each table that one chunk re-seals: each costs some milliseconds of RSA. */
 export const RESEAL_CHUNK_ROWS = 50;
 /** How many values that cannot be opened a sweep logs one by one; it counts the rest. */

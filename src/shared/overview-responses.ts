@@ -120,6 +120,49 @@ export const replayedEvent = z.object({
   }),
 });
 
+const actor = z
+  .object({
+    kind: z.enum(ACTOR_KINDS).meta({
+      description:
+        "`device`, `user` (a person for their own badges), `server`, `person` (with a console secret), `administrator` (the script), `service` (the clock).",
+      examples: ["person"],
+    }),
+    name: z
+      .string()
+      .meta({ description: "As the console secret, the terminal or the caller names them.", examples: ["Tom"] })
+      .optional(),
+  })
+  .meta({ description: "Who did it." });
+
+export const historyPage = z.object({
+  history: z
+    .array(
+      z.object({
+        at: time.meta({ description: "When.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        action: z.string().meta({ description: "What was done.", examples: ["badge:revoked"] }),
+        actor,
+        badgeId: badgeNumber.optional(),
+        userId: z
+          .string()
+          .meta({ description: "The user concerned.", examples: ["alice"] })
+          .optional(),
+        requestId: z
+          .string()
+          .meta({ description: "`X-Request-Id` of the call.", examples: ["4a5b6c7d-0001-4e2f-8a9b-000000000001"] })
+          .optional(),
+        reason: z
+          .string()
+          .meta({ description: "As the caller gave it.", examples: ["Left the company"] })
+          .optional(),
+        detail: z
+          .record(z.string(), z.json())
+          .meta({ description: "What else there is to know, by action." })
+          .optional(),
+      }),
+    )
+    .meta({ description: "Newest first." }),
+});
+
 const counted = (description: string) => z.int().meta({ description, examples: [7] });
 
 const valueCounts = z.object({
@@ -193,51 +236,7 @@ export const statistics = z.object({
     )
     .meta({ description: "Events by state and last outcome, most frequent first." }),
   asOf: time.meta({
-    description: "When this was counted, at most 5 minutes ago.",
+    description: "When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges.",
     examples: ["2027-01-15T08:00:00.500Z"],
   }),
-});
-
-export const historyPage = z.object({
-  history: z
-    .array(
-      z.object({
-        at: time.meta({ description: "When.", examples: ["2027-01-15T08:00:00.500Z"] }),
-        action: z.string().meta({
-          description: "What was done: the name of an event, or another of the guide.",
-          examples: ["badge:suspended"],
-        }),
-        actor: z
-          .object({
-            kind: z.enum(ACTOR_KINDS).meta({
-              description:
-                "`device`: the application on a phone. `user`: a person with a token of the identity provider. `server`: the application's server. `person`: somebody with a console secret. `administrator`: the script. `service`: the clock.",
-              examples: ["person"],
-            }),
-            name: z
-              .string()
-              .meta({ description: "Who it was, as far as the caller said it.", examples: ["Ann Lee"] })
-              .optional(),
-          })
-          .meta({ description: "Who did it." }),
-        badgeId: badgeNumber.optional(),
-        userId: z
-          .string()
-          .meta({ description: "The user it concerns.", examples: ["alice"] })
-          .optional(),
-        requestId: z
-          .string()
-          .meta({ description: "`X-Request-Id` of the call.", examples: ["0c1f3b0e-6f6d-4f0a-9a51-2f7f5b0b8c11"] })
-          .optional(),
-        reason: z
-          .string()
-          .meta({ description: "As the caller sent it.", examples: ["Lost his phone"] })
-          .optional(),
-        detail: z
-          .record(z.string(), z.unknown())
-          .meta({ description: "What else belongs to it, such as a badge's times." })
-          .optional(),
-      }),
-    )
-    .meta({ description: "Newest first." }),
 });

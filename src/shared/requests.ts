@@ -18,6 +18,7 @@ import {
   MIN_SEARCH_CHARACTERS,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
+import { isSearchable } from "./text-search.ts";
 
 /**
  * The schemas of requests. They validate, and `/openapi.json` is generated from them (src/docs-page/openapi/json-schemas.ts),
@@ -189,16 +190,39 @@ export const pageQuery = z.object({
   cursor: z.string().optional(),
 });
 
+/** A page of things in a state. */
+export const statePageQuery = <States extends readonly [string, ...string[]]>(states: States) =>
+  pageQuery.extend({ state: z.enum(states).optional() });
+
 /** The query of `GET /v1/badges` (contract section 24). */
-export const badgeQuery = pageQuery.extend({
-  state: z
-    .enum(BADGE_STATES)
-    .optional()
-    .meta({ description: "Only badges in this state. Absent: active and suspended." }),
-  q: z.string().min(MIN_SEARCH_CHARACTERS).optional(),
+export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
+  q: z
+    .string()
+    .refine((value) => hasAtLeast(value, MIN_SEARCH_CHARACTERS) && hasAtMost(value, MAX_USER_ID_CHARACTERS))
+    .refine(isSearchable)
+    .meta({
+      minLength: MIN_SEARCH_CHARACTERS,
+      maxLength: MAX_USER_ID_CHARACTERS,
+      description: "Part of the user ID or of the name, in any case.",
+    })
+    .optional(),
   endsBefore: dateTime(
-    "Only badges whose end is before this time: ISO 8601 with a zone.",
-    "2027-01-22T00:00:00+01:00",
+    "Only badges that end before this time: ISO 8601 with a zone.",
+    "2027-01-23T00:00:00+01:00",
   ).optional(),
-  order: z.literal("newest").optional().meta({ description: "Newest first. Absent: oldest first." }),
+  order: z.literal("newest").meta({ description: "`newest`: newest first. Absent: oldest first." }).optional(),
+});
+
+const hasAtLeast = (value: string, minCharacters: number): boolean => [...value].length >= minCharacters;
+
+/** The query of `GET /v1/users`. */
+export const userPageQuery = pageQuery.extend({ state: z.literal("blocked") });
+
+/** The query of `GET /v1/history` (contract section 23). */
+export const historyPageQuery = pageQuery.extend({
+  badge: z
+    .string()
+    .regex(/^[1-9]\d{0,15}$/)
+    .optional(),
+  user: z.string().optional(),
 });

@@ -91,7 +91,7 @@ export const badge = z.object({
 export const badgePage = z.object({
   badges: z
     .array(badge)
-    .meta({ description: "Oldest first. Issued badges only: no reservations, no retired numbers." }),
+    .meta({ description: "Issued badges only: no reservations. Oldest first, unless newest first was asked for." }),
 });
 
 export const invitationFields = {
@@ -244,7 +244,7 @@ const badgeViewFields = {
   changedAt,
 };
 
-/** Contract section 12. */
+/** Contract sections 12 and 23. */
 export const badgeView = z.object(badgeViewFields);
 
 const changeNumber = z.int().meta({
@@ -296,6 +296,10 @@ const blockableUser = {
   userId: z.string().meta({ description: "The application's own ID of the user.", examples: ["alice"] }),
   blocked: z.boolean().meta({ description: "Whether the user gets no badge.", examples: [true] }),
 };
+
+export const userPage = z.object({
+  users: z.array(z.object(blockableUser)).meta({ description: "In the order in which they were blocked." }),
+});
 
 export const userView = z.object(blockableUser);
 

@@ -1,6 +1,8 @@
 import { relations, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
+import { EVENTS } from "./events.ts";
+import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
 
@@ -41,11 +43,6 @@ export const application = sqliteTable(
     webhookFailures: integer("webhook_failures").notNull().default(0),
     /** Names of the events that the application subscribes to, separated by commas (contract section 18). */
     events: text("events").notNull().default("badge:created"),
-    /**
-     * 128 random bits in hex, part of every cursor of `GET /v1/changes`. Renewed when D1 is found to have been restored to
-     * an older state, so that the cursors issued before expire.
-     */
-    feedEpoch: text("feed_epoch").notNull().default(""),
     /** Whether badge signatures name a status list, and the lists are published (contract section 14). */
     statusList: integer("status_list", { mode: "boolean" }).notNull().default(false),
     /** How long a door may go on without a newer status list. */
@@ -54,6 +51,8 @@ export const application = sqliteTable(
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
     /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
     bindUntil: integer("bind_until"),
+    /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
+    newBadgesPerHour: integer("new_badges_per_hour"),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
@@ -133,7 +132,8 @@ export const consoleSecret = sqliteTable(
 export const signingKey = sqliteTable(
   "signing_key",
   {
-    id: integer("id").primaryKey({ autoIncrement: true }),
+    /** Never reused, also after a restoration: from the time it was made, and random bits (newSigningKeyId). */
+    id: integer("id").primaryKey(),
     applicationId: text("application_id")
       .$type<ApplicationId>()
       .notNull()
@@ -174,14 +174,16 @@ export const badge = sqliteTable(
     /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
     device: text("device").$type<DeviceId>(),
     userId: text("user_id"),
+    /** From the invitation that the badge was claimed from (contract section 24). */
+    name: text("name"),
     /** JSON with the known fields in one order, so that equal metadata is equal text. */
     metadata: text("metadata"),
     signingKeyId: integer("signing_key_id"),
-    /** ID of the `badge:created` event; a repeated write recognizes its own badge by it. */
+    /** ID of the `badge:created` event. */
     eventId: text("event_id"),
     /** Orders an application's badges by when they were issued. Assigned once, never reused. */
     position: integer("position"),
-    /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/turns.ts). */
+    /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/device-badges.ts). */
     turn: integer("turn"),
     /** Digest of the invitation token that reserved this number. */
     invitation: text("invitation").$type<InvitationDigest>(),
@@ -190,6 +192,8 @@ export const badge = sqliteTable(
     state: text("state", { enum: STORED_STATES }).notNull().default("active"),
     /** From when the badge is expired; null: it has no end. */
     expiresAt: integer("expires_at"),
+    /** Before this it signs nothing (contract section 24); null: it has begun. */
+    startsAt: integer("starts_at"),
     /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
     endedAt: integer("ended_at"),
     /** When another badge superseded this one as the badge of its user device. */
@@ -201,12 +205,14 @@ export const badge = sqliteTable(
     keyThumbprint: text("key_thumbprint"),
     /** Until when another key may take the place of that one; null: none may. */
     rebindUntil: integer("rebind_until"),
-    /**
-     * Number of the badge's last change (contract section 13), higher than all earlier ones of its application. Null for
-     * badges of release 1.0 that have not changed since; their position is used instead.
-     */
+    /** Number of the badge's last change (contract section 13), higher than all earlier ones of its application. */
     change: integer("change"),
     changedAt: integer("changed_at"),
+    /**
+     * `change` of the last change of `state`, `ended_at` or `expires_at`; null: none since the badge was issued. Status lists
+     * read what is newer than they are. Every statement that sets one of the three sets this too.
+     */
+    statusChange: integer("status_change"),
   },
   (table) => [
     // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
@@ -233,16 +239,25 @@ export const badge = sqliteTable(
       .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.position)
       .where(sql`position IS NOT NULL`),
     // GET /v1/changes; the application's last change.
-    index("badge_change")
-      .on(table.applicationId, sql`(CASE WHEN change IS NULL THEN position ELSE change END)`)
-      .where(sql`position IS NOT NULL`),
-    // A status list: which badges of a range of positions are not active? It has all columns that the list needs, and no
-    // row of an active badge. Badges whose expiry is not recorded yet are found by the next index.
+    index("badge_change").on(table.applicationId, table.change).where(sql`position IS NOT NULL`),
+    // A status list: what has changed since it was built? 131,072 is STATUS_LIST_ENTRIES. No row of a badge that has only been
+    // issued.
     index("badge_status")
-      .on(table.applicationId, table.position, table.state, table.endedAt, table.expiresAt)
+      .on(table.applicationId, sql`(position / 131072)`, table.statusChange)
+      .where(sql`status_change IS NOT NULL`),
+    // GET /v1/badges?state=…, for all states but active (src/worker/storage/badges.ts). No row of an active badge.
+    index("badge_state")
+      .on(
+        table.applicationId,
+        // Without a comma, at which drizzle-kit would split it.
+        sql`(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END)`,
+        table.position,
+      )
       .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
-    // The sweep and status lists: which badges have expired without that being recorded? Few badges have an end.
-    index("badge_expiry").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
+    // Which badges have expired without that being recorded? Few badges have an end.
+    index("badge_expiry")
+      .on(table.applicationId, table.expiresAt)
+      .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
   ],
 );
 
@@ -255,11 +270,19 @@ export const blockedUser = sqliteTable(
     blockedAt: integer("blocked_at").notNull(),
     /** True until every badge of the user has been revoked. */
     isRevoking: integer("is_revoking", { mode: "boolean" }).notNull(),
+    /** The application's last position when the user was blocked: later badges are not this block's. */
+    throughPosition: integer("through_position").notNull(),
+    /** The user's badges up to this position are revoked. */
+    donePosition: integer("done_position").notNull(),
+    /** The application's last change when the user was blocked: what the block revoked has higher ones. */
+    afterChange: integer("after_change").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.userId] }),
+    // GET /v1/users?state=blocked, oldest first.
+    index("blocked_user_page").on(table.applicationId, table.blockedAt, table.userId),
     // The sweep: whose badges are still to be revoked?
-    index("blocked_user_revoking").on(table.blockedAt).where(sql`is_revoking = 1`),
+    index("blocked_user_revoking").on(table.applicationId, table.userId).where(sql`is_revoking = 1`),
   ],
 );
 
@@ -298,45 +321,107 @@ export const invitation = sqliteTable(
     /** End of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
     badgeExpiresAt: text("badge_expires_at"),
     badgeExpiresAtTime: integer("badge_expires_at_time"),
+    /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
+    badgeStartsAt: text("badge_starts_at"),
+    badgeStartsAtTime: integer("badge_starts_at_time"),
+    /** Of the person who is invited (contract section 24). */
+    name: text("name"),
+    /** Whoever claims it must name this user; null: anybody may claim it. */
+    userId: text("user_id"),
     createdAt: integer("created_at").notNull(),
     /** When it was claimed, revoked or found expired. */
     endedAt: integer("ended_at"),
     claimDevice: text("claim_device").$type<DeviceId>(),
     claimUserId: text("claim_user_id"),
-    /** ID of the claim's `badge:created` event; a repeated claim recognizes its own earlier try by it. */
-    claimEventId: text("claim_event_id"),
-    /** When the allocator released the number of a revoked or expired invitation. */
-    releasedAt: integer("released_at"),
   },
   (table) => [
     // GET /v1/invitations, newest first.
     index("invitation_page").on(table.applicationId, table.createdAt),
-    // The sweep: which invitations are past their time?
-    index("invitation_due").on(table.expiresAtTime).where(sql`state = 'pending'`),
-    // The sweep: which ended invitations' numbers are not released yet?
-    index("invitation_unreleased")
-      .on(table.applicationId, table.endedAt)
-      .where(sql`released_at IS NULL AND state IN ('revoked', 'expired')`),
+    // GET /v1/invitations?state=…, newest first.
+    index("invitation_state").on(table.applicationId, table.state, table.createdAt),
+    // Which of an application's invitations are past their time?
+    index("invitation_due").on(table.applicationId, table.expiresAtTime).where(sql`state = 'pending'`),
+    // Erasing a user: which invitations name them?
+    index("invitation_user").on(table.applicationId, table.userId).where(sql`user_id IS NOT NULL`),
   ],
 );
 
-/** Events that an application can subscribe to (contract section 18). */
-export const SUBSCRIBABLE_EVENTS = [
-  "badge:created",
-  "badge:suspended",
-  "badge:resumed",
-  "badge:revoked",
-  "badge:expired",
-  "badge:replaced",
-  "invitation:revoked",
-  "invitation:expired",
-] as const;
-export type SubscribableEvent = (typeof SUBSCRIBABLE_EVENTS)[number];
+/**
+ * How far an application's ordered list of changes has come in D1 (docs/architecture.md). Every batch of its object moves this
+ * row on from the entry before, or changes nothing.
+ */
+export const position = sqliteTable("position", {
+  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
+  /** Sequence number of the last entry, and its random ID. Their order matters: `sequence` is checked first. */
+  sequence: integer("sequence").notNull(),
+  entry: text("entry").notNull(),
+  /** JSON: the parts of the number range, `[{first, size, used}]`; a part is added when the range grows. */
+  fresh: text("fresh").notNull(),
+  /** The last list position and the last change number (contract sections 4 and 13). */
+  lastPosition: integer("last_position").notNull(),
+  lastChange: integer("last_change").notNull(),
+  /** Of the last signing key that a badge was issued with. */
+  lastSigningKey: integer("last_signing_key").notNull(),
+  /** Part of every cursor of `GET /v1/changes`; renewed when an administrator accepts a loss, which expires them. */
+  epoch: text("epoch").notNull(),
+  /** The current hour of `--new-badges-per-hour`: when it began, and fresh numbers used in it by POST /v1/badge. */
+  hourStartedAt: integer("hour_started_at").notNull(),
+  hourUsed: integer("hour_used").notNull(),
+});
 
-/** All events. `webhook:test` is sent by an administrator's command. */
-export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
+/** Numbers that were reserved and are available again. */
+export const freedNumber = sqliteTable(
+  "freed_number",
+  {
+    number: integer("number").primaryKey(),
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    freedAt: integer("freed_at").notNull(),
+  },
+  // Which of an application's freed numbers have rested longest?
+  (table) => [index("freed_number_rested").on(table.applicationId, table.freedAt)],
+);
 
-export type EventName = (typeof EVENTS)[number];
+/** Commands of the administration script, which the application's object carries out (contract section 21). */
+export const inbox = sqliteTable(
+  "inbox",
+  {
+    id: text("id").primaryKey(),
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    /** JSON (src/shared/inbox.ts). */
+    command: text("command").notNull(),
+    createdAt: integer("created_at").notNull(),
+    /** JSON; null until the command is carried out. */
+    result: text("result"),
+  },
+  // The service looks for new commands every few seconds.
+  (table) => [index("inbox_open").on(table.applicationId, table.createdAt).where(sql`result IS NULL`)],
+);
+
+/** Who did what (contract section 23). Rows are written with the change that they report. */
+export const history = sqliteTable(
+  "history",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    /** Sorts by time (src/shared/history.ts). */
+    id: text("id").notNull(),
+    at: integer("at").notNull(),
+    action: text("action", { enum: HISTORY_ACTIONS }).notNull(),
+    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
+    actorName: text("actor_name"),
+    badge: integer("badge"),
+    userId: text("user_id"),
+    requestId: text("request_id"),
+    reason: text("reason"),
+    /** JSON. */
+    detail: text("detail"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.applicationId, table.id] }),
+    // GET /v1/history of a badge, and of a user.
+    index("history_badge").on(table.applicationId, table.badge, table.id).where(sql`badge IS NOT NULL`),
+    index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
+  ],
+);
 
 /** Delivery states of an event. `exhausted`: all attempts failed; `held`: waits until the endpoint is released. */
 export const EVENT_STATES = ["pending", "delivered", "exhausted", "held"] as const;
@@ -387,60 +472,39 @@ export const webhookEvent = sqliteTable(
 );
 
 /**
- * A request to make D1 and an application's object agree: by an administrator after one of them was restored, or by the
- * script, which revokes badges without the object (then only the last step, `revocations`).
+ * The last statistics of an application, and who counts the next (src/shared/statistics). One row for each application that was
+ * ever counted.
  */
-export const reconciliation = sqliteTable(
-  "reconciliation",
-  {
-    applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
-    /** Which of the two was restored to an older state. */
-    restored: text("restored", { enum: ["d1", "object"] }).notNull(),
-    requestedAt: integer("requested_at").notNull(),
-    /** Which rows are processed, and the last one so far: a lease's ID, a badge number or a change number. */
-    step: text("step", { enum: ["leases", "badges", "revocations"] }).notNull(),
-    through: integer("through").notNull(),
-    /** How many rows or leases were checked, and how many had to be changed. */
-    checked: integer("checked").notNull().default(0),
-    changed: integer("changed").notNull().default(0),
-    finishedAt: integer("finished_at"),
-  },
-  // The sweep: which reconciliations are unfinished?
-  (table) => [index("reconciliation_open").on(table.requestedAt).where(sql`finished_at IS NULL`)],
-);
+export const statistics = sqliteTable("statistics", {
+  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
+  /** JSON of the counts; null: counting has never been finished. */
+  counts: text("counts"),
+  /** When counting them began. */
+  countedAt: integer("counted_at"),
+  /** JSON of what is counted so far; null: nothing. */
+  progress: text("progress"),
+  /** Random ID of the computation that is under way, and until when it is the only one. */
+  claim: text("claim"),
+  claimedUntil: integer("claimed_until").notNull().default(0),
+  /** After a failure: no sooner is it tried again. */
+  retryAt: integer("retry_at").notNull().default(0),
+});
 
 /**
- * Who did what (contract section 23). A row is written in the transaction that it reports, and never changed but when a person
- * is erased.
- *
- * The table is WITHOUT ROWID, like `webhook_event`.
+ * Status lists as they were when something was last added to them (contract section 14). What has changed since is in `badge`,
+ * so a missing or an old row costs only time. Expiries that are not recorded yet are in no row.
  */
-export const history = sqliteTable(
-  "history",
+export const statusList = sqliteTable(
+  "status_list",
   {
     applicationId: text("application_id").$type<ApplicationId>().notNull(),
-    /** `his_` and a ULID, which sorts by time (identifiers.ts). */
-    id: text("id").notNull(),
-    at: integer("at").notNull(),
-    /** An event's name, or another of contract section 23. */
-    action: text("action").notNull(),
-    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
-    actorName: text("actor_name"),
-    /** The badge's number. */
-    badge: integer("badge"),
-    userId: text("user_id"),
-    requestId: text("request_id"),
-    reason: text("reason"),
-    /** JSON: an object. */
-    detail: text("detail"),
+    list: integer("list").notNull(),
+    /** The highest `status_change` that is in it. */
+    through: integer("through").notNull(),
+    /** Its entries, as the JWT has them: zlib, base64url. */
+    lst: text("lst").notNull(),
   },
-  (table) => [
-    primaryKey({ columns: [table.applicationId, table.id] }),
-    // GET /v1/history?badge=…, also with a user.
-    index("history_badge").on(table.applicationId, table.badge, table.id).where(sql`badge IS NOT NULL`),
-    // GET /v1/history?user=…
-    index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
-  ],
+  (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
 
 export const applicationRelations = relations(application, ({ many }) => ({

@@ -35,8 +35,13 @@ const LOCAL_RECEIVER = /^http:\/\/(localhost|127\.0\.0\.1)(:[1-9][0-9]*)?$/i;
 /** RFC 1123 section 2.1, and the underscore, which occurs in practice. */
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const MAX_HOST_CHARACTERS = 253;
-/** Names of one machine or one network: RFC 6761, RFC 6762, and ICANN's reservation of 2024. */
-const LOCAL_TOP_LABELS: ReadonlySet<string> = new Set(["localhost", "local", "internal"]);
+/**
+ * Ends of names that only one machine or one network knows: RFC 6761, RFC 6762 with its appendix G, RFC 8375 (home.arpa; what else
+ * is below arpa has no web servers), RFC 7686 (onion), and the names that ICANN keeps from being delegated because networks use them.
+ */
+const LOCAL_TOP_LABELS: ReadonlySet<string> = new Set(
+  "localhost localdomain domain local internal intranet private lan home corp mail arpa onion".split(" "),
+);
 
 /**
  * Checks a webhook URL.
@@ -99,7 +104,7 @@ export function describeUrlRefusal(reason: UrlRefusal): string {
     case "malformed-host":
       return "The webhook URL's host is not a valid host name: correct it.";
     case "local-name":
-      return "The webhook URL's host is a local name (localhost, .localhost, .local, .internal): give a public host name.";
+      return "The webhook URL's host is a name of a local network (.local, .lan, .corp or the like): give a public host name.";
     case "single-label":
       return "The webhook URL's host is a single word: give a full host name such as hooks.example.com.";
     case "not-port-443":

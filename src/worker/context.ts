@@ -1,11 +1,12 @@
 import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
-import { AllocatorClient } from "./allocator/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
+import { AllocatorClient } from "./core/client.ts";
+import { Health } from "./health.ts";
 import type { Home } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
@@ -21,6 +22,7 @@ interface Isolate {
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
   sender: Sender;
+  health: Health;
   statistics: CountedStatistics;
   statusIndexes: StatusIndexes;
   statusLists: StatusLists;
@@ -83,6 +85,7 @@ export function createIsolate(env: Env): Isolate {
     refusedCalls: new RefusedCalls(),
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
+    health: new Health(),
     statistics: new CountedStatistics(),
     statusIndexes: new StatusIndexes(),
     statusLists: new StatusLists(),

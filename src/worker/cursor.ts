@@ -1,14 +1,36 @@
-import { base64Url } from "../shared/identifiers.ts";
+import { base64url } from "jose";
+import * as z from "zod";
 
-/** Cursors are opaque to callers: base64url of a text that names the list and the position. */
-export const encodeCursorText = (text: string): string => base64Url(new TextEncoder().encode(text));
+/** How a list names a position to its callers, for whom the cursor is opaque and safe in a URL. */
+export interface CursorCodec<Position> {
+  encode(position: Position): string;
+  /** @returns null for a text that `encode` cannot have made, such as the cursor of another list */
+  decode(cursor: string): Position | null;
+}
 
-/** @returns the empty text if the cursor is not base64url */
-export function decodeCursorText(cursor: string): string {
-  if (!/^[\w-]+$/.test(cursor)) return "";
+/**
+ * The cursors of one list: base64url of JSON.
+ *
+ * @param list the name that tells its cursors from those of other lists
+ */
+export function cursorCodec<Position>(list: string, position: z.ZodType<Position>): CursorCodec<Position> {
+  const content = z.tuple([z.literal(list), position]);
+  // Parsed, so that equal positions are equal text whatever the order of their fields.
+  const encode = (position: Position) => base64url.encode(JSON.stringify(content.parse([list, position])));
+  const decode = (cursor: string) => {
+    const parsed = content.safeParse(parseJson(cursor));
+    if (!parsed.success) return null;
+    const [, found] = parsed.data;
+    // Several texts decode to the same bytes, and several bytes to the same JSON.
+    return encode(found) === cursor ? found : null;
+  };
+  return { encode, decode };
+}
+
+function parseJson(cursor: string): unknown {
   try {
-    return atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));
+    return JSON.parse(new TextDecoder().decode(base64url.decode(cursor)));
   } catch {
-    return "";
+    return undefined;
   }
 }

@@ -1,10 +1,11 @@
+import { callHomeClock } from "./clock/client.ts";
 import { createContext } from "./context.ts";
-import { findHome, type Home, homesOf } from "./homes.ts";
+import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
-import { sweep } from "./sweep.ts";
 import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 
-export { Allocator } from "./allocator/allocator.ts";
+export { HomeClock } from "./clock/home-clock.ts";
+export { Allocator } from "./core/allocator.ts";
 export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */
@@ -23,9 +24,7 @@ export default {
     else await consumeWakeUps(at, batch);
   },
 
-  async scheduled(_controller, env, execution) {
-    const at = (home: Home) => createContext(env, (work) => execution.waitUntil(work), home);
-    const [first, ...others] = homesOf(env);
-    await sweep([at(first), ...others.map(at)]);
+  async scheduled(_controller, env) {
+    await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
   },
 } satisfies ExportedHandler<Env>;

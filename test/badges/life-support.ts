@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import type { TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";

@@ -5,7 +5,7 @@ import { takeStep } from "../../src/shared/badge-life/steps.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { reconciliation } from "../../src/shared/schema.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { claim, invite } from "../invitations/support/calls.ts";
 import { MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { allocatorOf, leasesOf, withLedger } from "../support/allocator.ts";
+import { allocatorOf } from "../support/allocator.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import type { Answer } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";

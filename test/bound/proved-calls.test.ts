@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import * as dpop from "dpop";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createProof } from "../../src/client/index.ts";
@@ -311,15 +310,43 @@ describe("rate limits (contract section 15)", () => {
     expect(keys).toEqual([]);
   });
 
-  it("ask about the address before the proof is checked", async () => {
+  /** The address limit of a building where somebody has used it up, for calls of every kind. */
+  const USED_UP: RateLimit = { limit: async () => ({ success: false }) };
+
+  it("by address hold for no call with a valid proof, so nobody at a shared address shuts such phones out", async () => {
     const phone = await newPhone(await createApplication());
-    const CLIENT_IP_LIMIT: RateLimit = { limit: async () => ({ success: false }) };
-    const asked = vi.spyOn(crypto.subtle, "verify");
-    const answer = await callWith(
-      { ...env, CLIENT_IP_LIMIT },
-      request(phone, { DPoP: await phone.prove(BADGE, LOGIN) }),
-    );
-    expect(outcome(answer)).toBe("429 RATE_LIMITED");
-    expect(asked).not.toHaveBeenCalled();
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: USED_UP };
+    const badge = await callWith(bindings, request(phone, { DPoP: await phone.prove(BADGE, LOGIN) }));
+    expect(badge.status).toBe(201);
+    // With a clock that is wrong it gets its nonce.
+    const stale = await callWith(bindings, request(phone, { DPoP: await proveAt(phone, -3600) }));
+    expect(outcome(stale)).toBe("401 USE_DPOP_NONCE");
+    expect(outcome(await callWith(bindings, request(phone, {})))).toBe("429 RATE_LIMITED");
+    expect(outcome(await callWith(bindings, request(phone, { DPoP: "x" })))).toBe("429 RATE_LIMITED");
+  });
+
+  it("by address count calls without a proof, and apart from them what is refused by INVALID_PROOF", async () => {
+    const application = await createApplication();
+    const { phone } = await boundPhone(application);
+    const another = await newPhone(application, "another");
+    const keys: string[] = [];
+    const CLIENT_IP_LIMIT: RateLimit = {
+      limit: async ({ key }) => {
+        keys.push(key);
+        return { success: true };
+      },
+    };
+    const counted = async (from: Phone, headers: Record<string, string>) => {
+      keys.length = 0;
+      await callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT }, request(from, headers));
+      return keys.map((key) => (key.endsWith(":refused") ? "refused" : "unproved"));
+    };
+    expect(await counted(another, {})).toEqual(["unproved"]);
+    expect(await counted(another, { DPoP: "x" })).toEqual(["refused"]);
+    const thief = await phone.withOtherKey();
+    expect(await counted(thief, { DPoP: await thief.prove(BADGE, LOGIN) })).toEqual(["refused"]);
+    expect(await counted(phone, { DPoP: await phone.prove(BADGE, LOGIN) })).toEqual([]);
+    // It reads D1 before it is refused, so it counts as what it is, too.
+    expect(await counted(phone, {})).toEqual(["unproved", "refused"]);
   });
 });

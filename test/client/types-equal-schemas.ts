@@ -33,7 +33,7 @@ import type {
 import type * as overview from "../../src/shared/overview-responses.ts";
 import type { badgeRequest, badgeTimesRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
 import type * as responses from "../../src/shared/responses.ts";
-import type { SUBSCRIBABLE_EVENTS } from "../../src/shared/schema.ts";
+import type { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 
 /**
  * Holds the client's plain types against the service's schemas: a field that is missing, has another type, or is

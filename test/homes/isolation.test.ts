@@ -142,8 +142,11 @@ describe("an application lives in the home that its ID names (contract section 1
   it("health asks home 1, whichever application the caller names", async () => {
     const application = await createApplication({ home: 2 });
     const down = <Result>(): Promise<Result> => Promise.reject(new Error("this home is down"));
-    const health = async (bindings: Partial<Env>) =>
-      (await sender(bindings)("GET", "/health", { headers: serverHeaders(application) })).status;
+    const health = async (bindings: Partial<Env>) => {
+      // An isolate asks once a second.
+      await scheduler.wait(1100);
+      return (await sender(bindings)("GET", "/health", { headers: serverHeaders(application) })).status;
+    };
     expect(await health({ DB_2: aroundD1(boundHome(2).d1, down) })).toBe(200);
     expect(await health({ DB: aroundD1(env.DB, down) })).toBe(503);
   });

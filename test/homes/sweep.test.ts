@@ -5,7 +5,7 @@ import { type ApplicationId, newEventId } from "../../src/shared/identifiers.ts"
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { HomeSweep } from "../../src/worker/home-sweep.ts";
 import { homesOf } from "../../src/worker/homes.ts";
-import { inTurn, sweep } from "../../src/worker/sweep.ts";
+import { inTurn, sweep } from "../support/sweep.ts";
 import { createApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";

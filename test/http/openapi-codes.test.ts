@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
-import { encodeFeedCursor } from "../../src/worker/badges/changes.ts";
+import { FEED_CURSOR } from "../../src/worker/badges/changes.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
@@ -267,7 +267,7 @@ const CASES: Record<string, Case[]> = {
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/changes")],
     [
       "410 EXPIRED_CURSOR",
-      () => list(`/v1/changes?cursor=${encodeFeedCursor({ epoch: "", change: 1_000_000_000, changedAt: 1 })}`),
+      () => list(`/v1/changes?cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000, changedAt: 1 })}`),
     ],
     ["422 INVALID_PER_PAGE", () => list("/v1/changes?per_page=none")],
     ["422 INVALID_CURSOR", () => list("/v1/changes?cursor=none")],

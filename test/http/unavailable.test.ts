@@ -105,6 +105,8 @@ describe("when D1 fails (contract section 6)", () => {
 
   it("health responds 503 UNAVAILABLE", async () => {
     expect(outcome(await call("GET", "/health"))).toBe("200");
+    // An isolate asks once a second.
+    await scheduler.wait(1100);
     const DB = new Proxy(env.DB, {
       get: () => () => {
         throw new Error("D1_ERROR: out of order");

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

@@ -1,8 +1,12 @@
+import { drizzle } from "drizzle-orm/d1";
 import { describe, expect, it } from "vitest";
+import { makeSecret } from "../../src/shared/credentials.ts";
+import { applicationId as applicationIdSchema } from "../../src/shared/identifiers.ts";
+import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { runSweep } from "../badges/life-support.ts";
 import { passHours } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
-import { createApplication, type TestApplication } from "../support/application.ts";
+import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { failingTrips, LOST } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
@@ -118,6 +122,43 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
       false,
       false,
     ]);
+  });
+
+  it("is each person's own, too; the server's two secrets share theirs", async () => {
+    const application = await createApplication();
+    const body = { expiresAt: ahead(HOUR) };
+    const sealer = await testSealer();
+    const [second, anns, bens] = await Promise.all([1, 2, 3].map(() => makeSecret(sealer, application.id)));
+    if (!second || !anns || !bens) throw new Error("three were made");
+    const orm = drizzle(homeDatabase());
+    const applicationId = applicationIdSchema.parse(application.id);
+    await orm.insert(applicationSecret).values({ ...second.row, applicationId, role: "added", createdAt: 1 });
+    for (const [name, { row }] of [["Ann", anns] as const, ["Ben", bens] as const]) {
+      await orm.insert(consoleSecret).values({ applicationId, name, id: row.id, digest: row.digest, createdAt: 1 });
+    }
+    const askWith = (secret: string) =>
+      ask(application, body, { ...serverHeaders(application), applicationsecret: secret });
+    const [servers, servers2, annsOwn, bensOwn, annsAgain] = [
+      await ask(application, body),
+      await askWith(second.secret),
+      await askWith(anns.secret),
+      await askWith(bens.secret),
+      await askWith(anns.secret),
+    ];
+    expect(servers2.body).toEqual(servers.body);
+    expect(annsAgain.body).toEqual(annsOwn.body);
+    expect(new Set([servers, annsOwn, bensOwn].map(({ body: { id } }) => id)).size).toBe(3);
+    const rows = (await readRows(application)).invitations;
+    expect(rows.map(({ withSecret }) => Boolean(withSecret))).toEqual([true, true, true]);
+  });
+
+  it("gives a token of the form that the platform's telemetry redacts, also where it is derived (section 5)", async () => {
+    const application = await createApplication({ size: 200 });
+    for (let visit = 0; visit < 60; visit++) {
+      const headers = { ...serverHeaders(application), "idempotency-key": `visit-${visit}` };
+      const { id } = (await ask(application, { expiresAt: ahead(HOUR) }, headers)).body;
+      expect(id).toMatch(/^inv_(?=(.*[A-Z]){2})(?=(.*[a-z]){2})(?=(.*[0-9]){2})[\w-]{32}$/);
+    }
   });
 
   it("has 1 to 255 printable ASCII characters, else 422; a blank one counts as missing", async () => {

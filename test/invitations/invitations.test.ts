@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { invitationTokenOf, newInvitationToken } from "../../src/shared/identifiers.ts";
 import { createApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -134,6 +135,13 @@ describe("an application that requires its secret (contract section 5)", () => {
 });
 
 describe("the invitation token (contract sections 5 and 9)", () => {
+  it("is of a form that the platform's telemetry redacts from URLs", () => {
+    for (let count = 0; count < 2000; count++) {
+      expect(newInvitationToken()).toMatch(/^inv_(?=(.*[A-Z]){2})(?=(.*[a-z]){2})(?=(.*[0-9]){2})[\w-]{32}$/);
+    }
+    expect(invitationTokenOf(new Uint8Array(24))).toBeNull();
+  });
+
   it("has 128 random bits or more", async () => {
     const application = await createApplication();
     const tokens: string[] = [];

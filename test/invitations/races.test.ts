@@ -4,7 +4,7 @@ import { deviceOf } from "../../src/worker/applications/devices.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
-import { createInvitation } from "../../src/worker/invitations/create.ts";
+import { createInvitation, type NewInvitation } from "../../src/worker/invitations/create.ts";
 import { expireChunk, releaseChunk } from "../../src/worker/invitations/expire.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
 import { Refusal } from "../../src/worker/refusal.ts";
@@ -153,9 +153,9 @@ async function race({ owner, application }: Ground, acts: readonly Act[], schedu
   const startedAt = Date.now();
   const endsAt = startedAt + HOUR;
   let now = startedAt;
-  const invitation = {
+  const invitation: NewInvitation = {
     device: devices.alice,
-    withSecret: false,
+    inviter: { kind: "device", device: devices.alice },
     expiresAt: new Date(endsAt).toISOString(),
     badgeExpiresAt: null,
     idempotencyKey: null,

@@ -6,7 +6,7 @@ import type { Context } from "../../src/worker/context.ts";
 import { createInvitation } from "../../src/worker/invitations/create.ts";
 import { releaseChunk } from "../../src/worker/invitations/expire.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -106,7 +106,8 @@ describe("a number is released exactly once, wherever the service crashes (contr
     });
     const expiresAt = ahead(SECOND);
     const device = deviceId.parse("a device");
-    const request = { device, withSecret: false, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
+    const inviter = { kind: "device", device } as const;
+    const request = { device, inviter, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
     const { id, number } = await createInvitation(context, await loaded(context, application), request);
     expect(outcome(await claim(application, "device", "alice", id))).toBe("410 EXPIRED_INVITATION");
     await expectReleased(application, id, number);

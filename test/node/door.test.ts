@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
+import { createChallenge } from "../../src/verify/index.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
 
 const root = mkdtempSync(join(tmpdir(), "door-"));
@@ -150,6 +151,14 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
   });
 });
 
+/** Not fetch, which sets `Host` itself. */
+async function statusOf(url: string, method: string, headers: Record<string, string>): Promise<number> {
+  const asked = request(url, { method, headers }).end();
+  const [response] = await once(asked, "response");
+  response.resume();
+  return response.statusCode;
+}
+
 async function newPhoneKey(): Promise<ProofKey> {
   return webCryptoProofKey(
     await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]),
@@ -195,11 +204,20 @@ describe("a door that challenges the phone (contract section 15)", () => {
     expect(outcomes).toEqual(["open", "wrong-challenge"]);
   });
 
-  it("takes the response to its last challenge alone, for ten seconds, and none to a challenge of another door", async () => {
+  it("takes each challenge's response once, whatever is asked or presented in between", async () => {
     const first = await present(phone, door.challenge(DOOR_ID));
-    const second = await present(phone, door.challenge(DOOR_ID));
+    for (let count = 0; count < 100; count++) door.challenge(DOOR_ID);
+    const junk = { ...first, response: "x" };
+    expect(await outcomeOf(junk)).toBe("malformed-response");
+    const stranger = await present(await newPhoneKey(), door.challenge(DOOR_ID));
+    expect(await outcomeOf(stranger)).toBe("bad-response-signature");
+    expect(await outcomeOf(first)).toBe("open");
     expect(await outcomeOf(first)).toBe("wrong-challenge");
-    expect(await outcomeOf(second)).toBe("wrong-challenge");
+  });
+
+  it("takes a response for ten seconds, and none to a challenge of another door, or to one that nobody gave", async () => {
+    const made = await present(phone, createChallenge({ doorId: DOOR_ID, now }));
+    expect(await outcomeOf(made)).toBe("wrong-challenge");
     const late = await present(phone, door.challenge(DOOR_ID));
     pass(10_000);
     expect(await outcomeOf(late)).toBe("expired-challenge");
@@ -247,7 +265,9 @@ describe("what a door does not let itself be told (contract section 14)", () => 
     service.interfere = (path) => (path.endsWith("/status/0") ? new Response(list()) : undefined);
     expect(await door.refresh()).toBe(false);
     expect(await outcome(door, 4)).toBe("revoked");
-    expect(logged).toEqual([`${service.listUri} is refused (${reason}); the one before stays`]);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain(`${service.listUri} is refused (${reason}); the one before stays`);
+    expect(logged[0]?.includes("PUBLIC_URL")).toBe(reason === "wrong-uri");
   });
 
   it.each<[string, () => Response]>([
@@ -504,6 +524,41 @@ describe("the program src/examples/door.ts", () => {
       });
       expect(await ask(service.badgeSignature(6))).toEqual({ status: 403, body: { open: false, reason: "revoked" } });
       expect(await ask("x".repeat(1_000_000))).toEqual({ status: 403, body: { open: false, reason: "malformed" } });
+    });
+  });
+
+  it("hears on its port nobody but programs of this computer, by POST, and nobody else's calls keep it shut", async () => {
+    now = Date.now();
+    const phone = await newPhoneKey();
+    service.boundKey = phone.publicJwk;
+    await withService(async () => {
+      const { said } = start("--port", "0", "--challenge", "lobby-1");
+      await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
+      const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
+      const asked = await (await fetch(`${url}challenge`, { method: "POST" })).json();
+      const statuses: number[] = [];
+      for (const [method, path, headers] of [
+        ["GET", "", {}],
+        ["GET", "challenge", {}],
+        ["PUT", "", {}],
+        ["POST", "favicon.ico", {}],
+        ["POST", "challenge?x", {}],
+        ["POST", "", { origin: "https://evil.example" }],
+        ["POST", "", { host: "evil.example:8080" }],
+        ["POST", "", { host: "127.0.0.1.evil.example" }],
+      ] as const) {
+        statuses.push(await statusOf(`${url}${path}`, method, headers));
+      }
+      expect(statuses).toEqual([405, 405, 405, 404, 404, 403, 421, 421]);
+      for (let count = 0; count < 20; count++) {
+        await statusOf(url, "POST", {});
+        await statusOf(`${url}challenge`, "POST", {});
+      }
+      const { badgeSignature, response } = await present(phone, asked.challenge);
+      const opened = await fetch(url, { method: "POST", body: `${badgeSignature} ${response}` });
+      expect(await opened.json()).toEqual({ open: true, badgeNumber: "1000000000" });
+      // What was refused at the port was no attempt.
+      expect(said.out.match(/^closed/gm)).toHaveLength(20);
     });
   });
 

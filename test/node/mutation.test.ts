@@ -69,7 +69,7 @@ describe("the files that mutants are made of", () => {
   it("are tried in the simulation if the file runs in it", () => {
     const simulated = sources.filter(isSimulated);
     expect(simulated).toContain("src/worker/allocator/ledger.ts");
-    expect(simulated).toContain("src/worker/sweep.ts");
+    expect(simulated).toContain("../support/sweep.ts");
     expect(simulated).not.toContain("src/worker/http/app.ts");
   });
 });

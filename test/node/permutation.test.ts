@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/worker/allocator/permutation.ts";
+import { createPermutation, PERMUTATION_KEY_BYTES } from "../../src/worker/core/permutation.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 

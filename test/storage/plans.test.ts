@@ -11,7 +11,7 @@ import {
   oldEvents,
   oldInvitations,
 } from "../../src/worker/storage/retention.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { passHours } from "../badges/support.ts";
 import { aroundObjectD1, bindObject, withLedger } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

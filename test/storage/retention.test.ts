@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { readRetention } from "../../src/worker/retention-days.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";

@@ -1,20 +1,10 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import type { Allocator } from "../../src/worker/allocator/allocator.ts";
-import { Ledger } from "../../src/worker/allocator/ledger.ts";
-import { IS_UNCONFIRMED } from "../../src/worker/allocator/ledger-tables.ts";
+import type { Allocator } from "../../src/worker/core/allocator.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase } from "./home.ts";
 
 export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator> => env.ALLOCATOR.getByName(id);
-
-/** Runs one atomic step on an application's ledger, in its object. */
-export function withLedger<T>(
-  application: { id: string },
-  step: (ledger: Ledger, storage: DurableObjectStorage) => T,
-): Promise<T> {
-  return runInDurableObject(allocatorOf(application), (_, { storage }) => step(new Ledger(storage.sql), storage));
-}
 
 /** From now on the object has these bindings instead of its own, until it ends. */
 export async function bindObject(
@@ -33,24 +23,6 @@ export async function aroundObjectD1(
   around: (state: DurableObjectState) => AroundTrip,
 ): Promise<void> {
   await bindObject(application, (state) => bindDatabase(aroundD1(homeDatabase(), around(state))));
-}
-
-export interface StoredLease {
-  holder: string;
-  number: number;
-  confirmed: boolean;
-}
-
-/** An application's leases, oldest first. */
-export function leasesOf(application: { id: string }): Promise<StoredLease[]> {
-  return withLedger(application, (_, { sql }) =>
-    sql
-      .exec<{ holder: string; number: number; confirmed: number }>(
-        `SELECT holder, number, NOT ${IS_UNCONFIRMED} AS confirmed FROM lease ORDER BY id`,
-      )
-      .toArray()
-      .map(({ holder, number, confirmed }) => ({ holder, number, confirmed: confirmed === 1 })),
-  );
 }
 
 /** What a test does around one call of an object's method. */

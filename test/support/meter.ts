@@ -9,7 +9,7 @@ import { vi } from "vitest";
 import { createContext } from "../../src/worker/context.ts";
 import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";
 import { billOf } from "./bill.ts";

@@ -6,7 +6,7 @@ import { application, webhookEvent } from "../../src/shared/schema.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import { sendAll } from "../../src/worker/webhooks/sender.ts";
 import type { WakeUp } from "../../src/worker/webhooks/wake-up.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { invitationDigestOf } from "../../src/shared/identifiers.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { endPending } from "../../src/worker/storage/invitation-ends.ts";
-import { sweep } from "../../src/worker/sweep.ts";
+import { sweep } from "../support/sweep.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";

@@ -21,6 +21,8 @@ const REFUSED_BY_REASON: Record<Exclude<UrlRefusal, "local-only">, string> = {
     localhost LOCALHOST LocalHost localhost. localhost:8443 hooks.localhost a.b.LOCALHOST hooks.localhost.
     printer.local PRINTER.LOCAL printer.local. printer.LoCaL. local internal internal. vault.internal Vault.INTERNAL
     vault.internal. metadata.google.internal metadata.google.internal. a-b.c-d.local xn--bcher-kva.local
+    printer.lan PRINTER.LAN. nas.home.arpa nas.home.arpa. home.arpa nas.home mail.corp exchange.corp. a.intranet
+    a.private a.localdomain a.onion intranet intranet. INTRANET intranet:8443 1.0.0.127.in-addr.arpa a.mail router.domain lan corp
     # hosts: a local name in percent-encoding or look-alike characters
     %6c%6f%63%61%6c%68%6f%73%74 %4cocalhost hooks%2elocalhost printer.%6cocal printer%2Elocal%2E
     printer.local%E3%80%82 ｌｏｃａｌｈｏｓｔ ⓛⓞⓒⓐⓛⓗⓞⓢⓣ localhoſt 𝐥𝐨𝐜𝐚𝐥𝐡𝐨𝐬𝐭 ℓocalhost ｐｒｉｎｔｅｒ．ｌｏｃａｌ printer｡local
@@ -28,7 +30,7 @@ const REFUSED_BY_REASON: Record<Exclude<UrlRefusal, "local-only">, string> = {
     vault.ⓘⓝⓣⓔⓡⓝⓐⓛ vault.ⁱnternal vault.ｉｎｔｅｒｎａｌ． vault．internal vault.INTERN\u{1d400}L`,
   "single-label": `
     # hosts: a single word as the host
-    intranet intranet. INTRANET hooks printer kubernetes web-1 web_1 xn--bcher-kva bücher com 1e3 intranet:8443`,
+    hooks printer kubernetes web-1 web_1 xn--bcher-kva bücher com 1e3 hooks:8443`,
   "ip-literal": `
     # hosts: an IPv4 address, plain
     127.0.0.1 10.0.0.1 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 255.255.255.255 1.1.1.1 8.8.8.8
@@ -109,7 +111,7 @@ const ALLOWED = [
     https://hooks.example.com:443/ https://hooks.example.com:0443/ https://hooks.example.com:/ https://hooks.example.com./
     HTTPS://hooks.example.com/ https://xn--bcher-kva.example/ https://bücher.example/ https://例え.テスト/ https://a_b.example.com/
     https://a-1.example.com/ https://1.example.com/ https://127.0.0.1.example.com/ https://localhost.example.com/
-    https://local.example/ https://internal.example/ https://notlocal.example/ https://mylocal.nolocal/ https://x.internals/
+    https://lan.example/ https://home.example/ https://corp.example/ https://local.example/ https://internal.example/ https://notlocal.example/ https://mylocal.nolocal/ https://x.internals/
     https://hooks.example.com/@user https://hooks.example.com/?to=a@b https://hooks.example.com/?next=http://localhost
     https://hooks.example.com/%23 https://hooks.example.com//a https://${"a".repeat(63)}.example.com/ https://${"a.".repeat(123)}example/`),
   longUrl(2048),

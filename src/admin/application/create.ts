@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
+import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, type SubscribableEvent, sealingKey } from "../../shared/schema.ts";
+import { application, sealingKey } from "../../shared/schema.ts";
 import {
   badgeNumber,
   checkedWebhookUrl,
@@ -9,6 +10,8 @@ import {
   eventList,
   homeNumber,
   lifetime,
+  NEW_BADGES_HELP,
+  newBadgesPerHour,
   onOneLine,
   seconds,
   siteCode,
@@ -33,6 +36,7 @@ import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "
 import {
   insertApplication,
   insertSecret,
+  insertPosition,
   insertSigningKey,
   type Material,
   makeMaterial,
@@ -54,6 +58,7 @@ interface CreateOptions extends RangeOptions {
   statusLifetime?: number;
   requireProof?: boolean;
   bindUntil?: BindUntil;
+  newBadgesPerHour?: number;
 }
 
 /** Adds `application create`. */
@@ -91,6 +96,7 @@ export function addCreateCommand(group: Command): void {
     .option("--require-proof", REQUIRE_PROOF_HELP)
     .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--new-badges-per-hour <n>", `${NEW_BADGES_HELP} (no limit)`, newBadgesPerHour)
     .addHelpText(
       "after",
       examples(
@@ -119,6 +125,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     statusLifetimeSeconds: options.statusLifetime,
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
+    newBadgesPerHour: options.newBadgesPerHour ?? null,
   };
   await withSession(
     this,
@@ -170,11 +177,12 @@ export async function createApplication(homes: Homes, wanted: NewApplication): P
   // One home alone decides everything in one transaction.
   const isAlone = homes.others.length === 0;
   const numbers = isAlone ? freeNumbers(wanted, applicationId) : await claimNumbers(homes, applicationId, wanted);
-  const [, , , [created]] = await database.run((orm) =>
+  const [, , , , [created]] = await database.run((orm) =>
     orm.batch([
       insertApplication(orm, wanted, material, numbers),
       insertSecret(orm, material),
       insertSigningKey(orm, material),
+      insertPosition(orm, material),
       orm.select().from(application).where(eq(application.id, applicationId)),
       ...(isAlone ? [registerOwned(orm, applicationId)] : []),
     ]),

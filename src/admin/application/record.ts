@@ -31,6 +31,8 @@ export interface ShownApplication {
   requireProof: boolean;
   /** Until when the first proof binds an unbound badge; null: never. */
   bindUntil: string | null;
+  /** Null: no limit. */
+  newBadgesPerHour: number | null;
   createdAt: string | null;
   disabledAt: string | null;
 }
@@ -56,6 +58,7 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     statusLifetimeSeconds: row.statusLifetimeSeconds,
     requireProof: row.requireProof,
     bindUntil: isoTime(row.bindUntil),
+    newBadgesPerHour: row.newBadgesPerHour,
     createdAt: isoTime(row.createdAt),
     disabledAt: isoTime(row.disabledAt),
   };
@@ -82,6 +85,7 @@ ${fieldLines({
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   "Device calls need a proof": application.requireProof ? "yes" : "no",
   "First proofs bind badges until": application.bindUntil ?? undefined,
+  "New badges an hour": application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
   Created: application.createdAt ?? undefined,
   Disabled: application.disabledAt ?? undefined,
 })}`;

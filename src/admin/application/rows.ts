@@ -1,8 +1,10 @@
 import { and, eq, notExists, type SQL, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
+import type { SubscribableEvent } from "../../shared/events.ts";
+import { FIRST_POSITION } from "../../shared/first-position.ts";
 import { type ApplicationId, newApplicationId } from "../../shared/identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
-import { application, applicationSecret, type SubscribableEvent, signingKey } from "../../shared/schema.ts";
+import { application, applicationSecret, position, signingKey } from "../../shared/schema.ts";
 import type { WantedNumbers } from "../number-range/card-range.ts";
 import { OF_APPLICATIONS, overlapsAnother } from "../number-range/range.ts";
 import type { Database, Orm } from "../platform/database.ts";
@@ -25,6 +27,7 @@ export interface NewApplication extends WantedNumbers {
   /** See `ApplicationChanges`. */
   requireProof?: boolean | undefined;
   bindUntil?: number | null | undefined;
+  newBadgesPerHour?: number | null | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: ApplicationId; applicationSecret: string };
 }
@@ -68,13 +71,13 @@ export function insertApplication(orm: Orm, wanted: NewApplication, material: Ma
         webhookFailingSince: sql`NULL`.as("webhook_failing_since"),
         webhookFailures: sql`0`.as("webhook_failures"),
         events: sql`${(wanted.events ?? DEFAULT_EVENTS).join()}`.as("events"),
-        feedEpoch: sql`lower(hex(randomblob(16)))`.as("feed_epoch"),
         statusList: sql`${wanted.statusList ? 1 : 0}`.as("status_list"),
         statusLifetimeSeconds: sql`${wanted.statusLifetimeSeconds ?? DEFAULT_STATUS_LIFETIME_SECONDS}`.as(
           "status_lifetime_seconds",
         ),
         requireProof: sql`${wanted.requireProof ? 1 : 0}`.as("require_proof"),
         bindUntil: sql`${wanted.bindUntil ?? null}`.as("bind_until"),
+        newBadgesPerHour: sql`${wanted.newBadgesPerHour ?? null}`.as("new_badges_per_hour"),
         createdAt: sql`${createdAt}`.as("created_at"),
         disabledAt: sql`NULL`.as("disabled_at"),
       })
@@ -108,7 +111,7 @@ export function insertSigningKey(orm: Orm, { applicationId, signingKey: key, cre
   return orm.insert(signingKey).select(
     orm
       .select({
-        id: sql`NULL`.as("id"),
+        id: sql`${key.id}`.as("id"),
         applicationId: application.id,
         kid: sql`${key.kid}`.as("kid"),
         publicKey: sql`${key.publicKey}`.as("public_key"),
@@ -122,12 +125,34 @@ export function insertSigningKey(orm: Orm, { applicationId, signingKey: key, cre
   );
 }
 
+export function insertPosition(orm: Orm, { applicationId }: Material) {
+  const existing = orm.select().from(position).where(eq(position.applicationId, applicationId));
+  return orm.insert(position).select(
+    orm
+      .select({
+        applicationId: application.id,
+        sequence: sql`${FIRST_POSITION.sequence}`.as("sequence"),
+        entry: sql`${FIRST_POSITION.entry}`.as("entry"),
+        fresh: sql`${FIRST_POSITION.fresh}`.as("fresh"),
+        lastPosition: sql`${FIRST_POSITION.lastPosition}`.as("last_position"),
+        lastChange: sql`${FIRST_POSITION.lastChange}`.as("last_change"),
+        lastSigningKey: sql`${FIRST_POSITION.lastSigningKey}`.as("last_signing_key"),
+        epoch: sql`${FIRST_POSITION.epoch}`.as("epoch"),
+        hourStartedAt: sql`${FIRST_POSITION.hourStartedAt}`.as("hour_started_at"),
+        hourUsed: sql`${FIRST_POSITION.hourUsed}`.as("hour_used"),
+      })
+      .from(application)
+      .where(and(eq(application.id, applicationId), notExists(existing))),
+  );
+}
+
 /** Removes an application whose ID nobody has learned yet. */
 export const removeApplication = (database: Database, id: ApplicationId) =>
   database.run((orm) =>
     orm.batch([
       orm.delete(applicationSecret).where(eq(applicationSecret.applicationId, id)),
       orm.delete(signingKey).where(eq(signingKey.applicationId, id)),
+      orm.delete(position).where(eq(position.applicationId, id)),
       orm.delete(application).where(eq(application.id, id)),
     ]),
   );

@@ -1,13 +1,16 @@
 import type { Command } from "commander";
 import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, type SubscribableEvent } from "../../shared/schema.ts";
+import { application } from "../../shared/schema.ts";
 import {
   badgeNumber,
   checkedWebhookUrl,
   EVENTS_HELP,
   eventList,
   lifetime,
+  NEW_BADGES_HELP,
+  newBadgesPerHour,
   onOneLine,
   seconds,
   statusLifetime,
@@ -59,6 +62,8 @@ interface UpdateOptions {
   statusLifetime?: number;
   requireProof?: boolean;
   bindUntil?: BindUntil;
+  /** False for `--no-new-badges-per-hour`. */
+  newBadgesPerHour?: number | false;
 }
 
 /** Adds `application update`. */
@@ -95,6 +100,8 @@ export function addUpdateCommand(group: Command): void {
     .option("--require-proof", REQUIRE_PROOF_HELP)
     .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
+    .option("--new-badges-per-hour <n>", NEW_BADGES_HELP, newBadgesPerHour)
+    .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers")
     .addHelpText(
       "after",
       examples(
@@ -124,6 +131,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     statusLifetimeSeconds: options.statusLifetime,
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
+    newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
   };
   await withSession(this, async ({ homes, output }) => {
     const application = await updateApplication(homes, id, changes);
@@ -155,6 +163,8 @@ export interface ApplicationChanges {
   requireProof?: boolean | undefined;
   /** Milliseconds; null: first proofs bind no badge. */
   bindUntil?: number | null | undefined;
+  /** Null: no limit. */
+  newBadgesPerHour?: number | null | undefined;
 }
 
 /**

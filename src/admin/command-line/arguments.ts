@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/events.ts";
 import {
   MAX_BADGE_NUMBER,
   MAX_NAME_CHARACTERS,
@@ -6,7 +7,6 @@ import {
   MIN_STATUS_LIFETIME_SECONDS,
 } from "../../shared/limits.ts";
 import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
-import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { UserError } from "./errors.ts";
 import { commonOptions } from "./session.ts";
@@ -31,6 +31,11 @@ export const lifetime = (text: string): number => (text === "none" ? 0 : seconds
 
 /** Parses a status lifetime. */
 export const statusLifetime = (text: string): number => wholeNumber(text, MIN_STATUS_LIFETIME_SECONDS, MAX_SECONDS);
+
+/** Parses `--new-badges-per-hour`. */
+export const newBadgesPerHour = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
+
+export const NEW_BADGES_HELP = "refuse logins without an invitation that would take more fresh numbers within an hour";
 
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 

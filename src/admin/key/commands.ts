@@ -85,7 +85,7 @@ const isKey = (applicationId: ApplicationId, kid: string) =>
  */
 function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
   return orm.insert(signingKey).select(sql`
-    SELECT NULL, id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, unixepoch() * 1000,
+    SELECT max(${key.id}, 1 + coalesce((SELECT max(id) FROM ${signingKey}), 0)), id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, unixepoch() * 1000,
       (unixepoch() + ${delaySeconds}) * 1000
     FROM ${application} WHERE id = ${applicationId}
       AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})

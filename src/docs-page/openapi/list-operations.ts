@@ -1,6 +1,6 @@
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MIN_SEARCH_CHARACTERS } from "../../shared/limits.ts";
-import { badgeQuery, pageQuery } from "../../shared/requests.ts";
+import { badgePageQuery, pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, json, serverErrors } from "./parts.ts";
@@ -31,7 +31,7 @@ export const pageParameters = (): Parameter[] => [
 ];
 
 const searchParameters = (): Parameter[] => {
-  const { state, q, endsBefore, order } = badgeQuery.shape;
+  const { state, q, endsBefore, order } = badgePageQuery.shape;
   const parameter = (name: string, description: string, schema: Parameter["schema"]): Parameter => ({
     name,
     in: "query",

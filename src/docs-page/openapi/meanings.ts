@@ -55,6 +55,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: `Nothing is wrong with the proof but its age: its \`nonce\` is not one that the service gave at most ${NONCE_LIFETIME_SECONDS} s ago or, without a \`nonce\`, its \`iat\` is more than ${PROOF_WINDOW_SECONDS} s from the service's clock.`,
     remedy: "Send the request again with a new proof whose `nonce` is the response's `DPoP-Nonce`.",
   },
+  INVALID_USERTOKEN: {
+    meaning: "The application verifies its users, and the call has no valid token of its identity provider.",
+    remedy: "Log in with the identity provider again.",
+  },
   SUSPENDED_BADGE: {
     meaning: "The badge is suspended for now.",
     remedy: "Tell the user to ask whoever runs the application. It may be resumed.",

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { EventName } from "../../shared/events.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,
@@ -10,7 +11,6 @@ import {
 } from "../../shared/examples.ts";
 import { SLOW_RETRY_SECONDS } from "../../shared/limits.ts";
 import type * as responses from "../../shared/responses.ts";
-import type { EventName } from "../../shared/schema.ts";
 import { BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { json } from "./parts.ts";

@@ -1,16 +1,17 @@
-import { newEventId } from "../identifiers.ts";
-import type { EventName } from "../schema.ts";
-import type { Transition } from "../storage/badge-transitions.ts";
 import type { BadgeState } from "./states.ts";
 
 /** A badge as the application's server sees it (contract section 12); times are UTC with milliseconds. */
 export interface BadgeView {
   id: string;
   userId: string;
+  name?: string;
   state: BadgeState;
   metadata?: Record<string, string>;
+  startsAt?: string;
   expiresAt?: string;
   keyThumbprint?: string;
+  issuedAt: string;
+  changedAt: string;
 }
 
 /** @returns null if the text is not a badge number (contract section 1) */
@@ -34,14 +35,18 @@ export function parseMetadata(metadata: string | null): Record<string, string> |
 const isTextRecord = (value: unknown): value is Record<string, string> =>
   typeof value === "object" && value !== null && Object.values(value).every((field) => typeof field === "string");
 
-/** The parts of a badge that callers see; `expiresAt` is milliseconds. */
+/** The parts of a badge that callers see. Times are milliseconds. */
 interface SeenBadge {
   number: number;
   userId: string;
+  name: string | null;
   state: BadgeState;
   metadata: string | null;
+  startsAt: number | null;
   expiresAt: number | null;
   keyThumbprint: string | null;
+  issuedAt: number;
+  changedAt: number;
 }
 
 export function viewBadge(badge: SeenBadge): BadgeView {
@@ -49,19 +54,15 @@ export function viewBadge(badge: SeenBadge): BadgeView {
   return {
     id: String(badge.number),
     userId: badge.userId,
+    ...(badge.name !== null && { name: badge.name }),
     state: badge.state,
     ...(metadata && { metadata }),
-    ...(badge.expiresAt !== null && { expiresAt: new Date(badge.expiresAt).toISOString() }),
+    ...(badge.startsAt !== null && { startsAt: isoTime(badge.startsAt) }),
+    ...(badge.expiresAt !== null && { expiresAt: isoTime(badge.expiresAt) }),
     ...(badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint }),
+    issuedAt: isoTime(badge.issuedAt),
+    changedAt: isoTime(badge.changedAt),
   };
 }
 
-/**
- * The event of a change (contract section 18). Its `data` is the badge with `change` as the last member, which only the
- * transaction knows: the payload ends just before that number.
- */
-export function badgeEvent(name: EventName, now: number, badge: SeenBadge): NonNullable<Transition["event"]> {
-  const id = newEventId(now);
-  const body = { id, event: name, createdAt: new Date(now).toISOString(), data: viewBadge(badge) };
-  return { id, name, payloadUpToChange: `${JSON.stringify(body).slice(0, -2)},"change":` };
-}
+const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

@@ -18,19 +18,30 @@ export async function deviceOf(custody: Custody, application: Application, udid:
   return deviceId.parse(base64Url(new Uint8Array(mac, 0, DEVICE_BYTES)));
 }
 
+/** Who creates an invitation: each has Idempotency-Keys of its own (contract section 12). */
+export type Inviter =
+  /** By either of the server's two secrets. */
+  | { kind: "server" }
+  /** By a secret for people; `name` is unique within the application. */
+  | { kind: "person"; name: string }
+  | { kind: "device"; device: DeviceId };
+
 /**
  * The invitation token for an Idempotency-Key (contract section 12): derived under the application's device key, so that
  * it need not be stored.
- *
- * @param device of the caller; null: the caller is the application's server
  */
 export async function deriveInvitationToken(
   custody: Custody,
   application: Application,
-  device: DeviceId | null,
+  inviter: Inviter,
   idempotencyKey: string,
 ): Promise<string> {
   const key = await custody.deviceKey(application.id, application.deviceKey);
-  const caller = device === null ? "server" : "device";
-  return invitationTokenOf(await deriveBytes(key, "invitation-token", caller, device ?? "", idempotencyKey));
+  const caller = inviter.kind === "device" ? inviter.device : inviter.kind === "person" ? inviter.name : "";
+  const parts = ["invitation-token", inviter.kind, caller, idempotencyKey];
+  // The first text that has the form of a token, so a repeated request finds the same one.
+  for (let counter = 0; ; counter++) {
+    const token = invitationTokenOf(await deriveBytes(key, ...parts, String(counter)));
+    if (token !== null) return token;
+  }
 }

@@ -19,6 +19,7 @@ export interface SigningKey extends Sealed {
   kid: string;
   /** SPKI DER, base64. */
   publicKey: string;
+  createdAt: number;
   /** From when new badges get it, in milliseconds. */
   signsFrom: number;
 }
@@ -51,6 +52,8 @@ export interface Application {
   requireProof: boolean;
   /** Until when the first proof of a login binds an unbound badge, in milliseconds; null: never. */
   bindUntil: number | null;
+  /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
+  newBadgesPerHour: number | null;
   deviceKey: Sealed;
   /** Those of its server and of people (contract sections 9 and 19). */
   secrets: readonly LiveSecret[];
@@ -170,6 +173,7 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     statusLifetimeSeconds: row.statusLifetimeSeconds,
     requireProof: row.requireProof,
     bindUntil: row.bindUntil,
+    newBadgesPerHour: row.newBadgesPerHour,
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secrets: [
       ...row.secrets.map(({ digest }) => ({ digest, person: null })),

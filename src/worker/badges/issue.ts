@@ -1,19 +1,42 @@
-import { currentSigningKey } from "../../shared/credentials.ts";
-import { newEventId } from "../../shared/identifiers.ts";
+import type { Origin } from "../../shared/actor.ts";
+import { stateAt } from "../../shared/badge-life/states.ts";
+import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import { retryWithFreedNumbers } from "../invitations/expire.ts";
-import { Unavailable } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
-import { type Authority, findBadge, lookForBadge } from "../storage/device-badges.ts";
-import { claimInvitation } from "./claim.ts";
-import { type BadgeRequest, type IssuedBadge, isMereLogin, respondWithExisting, userDeviceOf } from "./existing.ts";
+import { type Answer, expectAnswer } from "../core/client.ts";
+import type { BadgeCommand } from "../core/commands.ts";
+import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
+import { mayBind, mayUse } from "./binding.ts";
+import { carryOutByRules } from "./rules.ts";
+
+/** `POST /v1/badge`. */
+export interface BadgeRequest {
+  /** Keyed digest of the udid. */
+  device: DeviceId;
+  userId: string;
+  /** JSON text with the known fields in one order, or null when none was sent. */
+  metadata: string | null;
+  /** Of the key that the device proved to hold; null: none. */
+  keyThumbprint: string | null;
+  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  isVerified: boolean;
+  invitationToken: string | null;
+  /** D1's state that the device knows of; null: none. */
+  bookmark: string | null;
+}
+
+/** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
+export type IssuedBadge = {
+  number: number;
+  /** Of the key that it is bound to; null: it is not bound. */
+  keyThumbprint: string | null;
+} & ({ kind: "created"; publicKey: string } | { kind: "existing" });
 
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
- * What a copy of D1 near the caller finds may be enough for a login; all else is decided at the primary (contract section 16),
- * even that there is no badge yet, which the INSERT of a new one decides.
+ * A login that changes nothing is answered from what a replica of D1 near the caller has, if that is recent (contract section
+ * 16), or from the primary. Everything else is decided by the application's object.
  *
  * @throws Refusal
  * @throws Unavailable
@@ -22,71 +45,60 @@ export async function issueBadge(
   context: Context,
   application: Application,
   request: BadgeRequest,
-  invitationToken: string | null,
+  origin: Origin,
 ): Promise<IssuedBadge> {
-  if (invitationToken !== null) return claimInvitation(context, application, request, invitationToken);
-  const userDevice = userDeviceOf(application, request);
-  const now = context.now();
-  const { badge: seen, authority } = await lookForBadge(context.db, userDevice, request.bookmark, now);
-  if (!seen) return issueNew(context, application, request, authority);
-  if (authority === "recent-copy" && isMereLogin(application, request, seen, now)) {
-    return { kind: "existing", number: seen.number, keyThumbprint: seen.keyThumbprint };
-  }
-  const badge = authority === "primary" ? seen : await findBadge(context.db, userDevice);
-  return badge
-    ? respondWithExisting(context, application, request, badge)
-    : issueNew(context, application, request, "primary");
-}
-
-/** @param authority of the look that found no badge */
-async function issueNew(
-  context: Context,
-  application: Application,
-  request: BadgeRequest,
-  authority: Authority,
-): Promise<IssuedBadge> {
-  const issuedAt = context.now();
-  const { id: signingKeyId, publicKey } = currentSigningKey(application.signingKeys, issuedAt);
-  const eventId = newEventId(issuedAt);
-  const { bookmark: _, ...newBadge } = request;
-  const result = await retryWithFreedNumbers(context, application, (rules) =>
-    context.allocator.issue(application.id, rules, { ...newBadge, signingKeyId, eventId, issuedAt }),
+  const { invitationToken: token, ...rest } = request;
+  const digest = token === null ? null : await invitationDigestOf(token);
+  const known = await findUnchanged(context, application, request, digest);
+  if (known) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
+  const { device, userId, metadata, keyThumbprint, isVerified } = rest;
+  const invitation = digest === null || token === null ? null : { digest, token };
+  const wanted = { kind: "badge" as const, device, userId, metadata, keyThumbprint, isVerified, invitation };
+  const { answer, rules } = await carryOutByRules(
+    context,
+    application,
+    (rules): BadgeCommand => ({ ...wanted, rules }),
+    origin,
   );
-  switch (result.kind) {
-    case "written":
-      context.db.noteBookmark(result.bookmark);
-      return { kind: "created", number: result.number, publicKey, keyThumbprint: request.keyThumbprint };
-    case "existing":
-      return respondWithFound(context, application, request, { otherwise: contended });
-    case "exhausted":
-      if (authority === "primary") throw exhausted();
-      return respondWithFound(context, application, request, { otherwise: exhausted });
-    case "blocked":
-      throw new Refusal("BLOCKED_USER");
-    case "mismatched":
-      throw new Error("a badge is issued without an Idempotency-Key");
-    case "contended":
-      throw contended();
-    case "unavailable":
-      throw new Unavailable("allocator", undefined);
-  }
+  return toIssued(answer, rules.signingKey.publicKey);
 }
 
-const contended = () => new Refusal("UNAVAILABLE", { detail: "contended" });
-const exhausted = () => new Refusal("NUMBERS_EXHAUSTED");
+function toIssued(answer: Answer, publicKey: string): IssuedBadge {
+  const { kind, number, keyThumbprint } = expectAnswer(answer, "created", "existing");
+  return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
+}
 
-/**
- * The badge that the primary has: a concurrent request issued it, or the copy that was looked at did not have it yet.
- *
- * @throws Refusal `otherwise`, if there is none
- */
-async function respondWithFound(
+/** The user device's badge, if a login with it is accepted and changes nothing. */
+async function findUnchanged(
   context: Context,
   application: Application,
   request: BadgeRequest,
-  { otherwise }: { otherwise: () => Refusal },
-): Promise<IssuedBadge> {
-  const badge = await findBadge(context.db, userDeviceOf(application, request));
-  if (!badge) throw otherwise();
-  return respondWithExisting(context, application, request, badge);
+  invitation: InvitationDigest | null,
+): Promise<StoredBadge | undefined> {
+  const { db } = context;
+  const { device, userId, bookmark } = request;
+  if (!request.isVerified) return undefined;
+  const userDevice = { applicationId: application.id, device, userId };
+  const now = context.now();
+  const isUnchanged = (badge: StoredBadge | undefined): badge is StoredBadge =>
+    badge !== undefined &&
+    (invitation === null || badge.invitation === invitation) &&
+    isMereLogin(application, request, badge, now);
+  const { badge: seen, authority } = await lookForBadge(db, userDevice, bookmark, now);
+  if (!seen) return undefined;
+  if (authority !== "hint") return isUnchanged(seen) ? seen : undefined;
+  const badge = await findBadge(db, userDevice);
+  return isUnchanged(badge) ? badge : undefined;
+}
+
+/** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */
+function isMereLogin(application: Application, request: BadgeRequest, badge: StoredBadge, now: number): boolean {
+  const { keyThumbprint, metadata } = request;
+  return (
+    badge.currentNumber === badge.number &&
+    (metadata === null || metadata === badge.metadata) &&
+    mayUse(badge, keyThumbprint, application) &&
+    !mayBind(badge, keyThumbprint, application, now) &&
+    stateAt(badge, now) === "active"
+  );
 }

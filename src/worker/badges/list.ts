@@ -1,59 +1,61 @@
+import * as z from "zod";
+import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import { parseMetadata } from "../../shared/badge-life/view.ts";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { badgePage } from "../../shared/responses.ts";
 import type { Context } from "../context.ts";
-import { decodeCursorText, encodeCursorText } from "../cursor.ts";
-import { type ListedBadge, listBadges } from "../storage/badges.ts";
+import { cursorCodec } from "../cursor.ts";
+import { type BadgePageQuery, type ListedBadge, listBadges } from "../storage/badges.ts";
 
-export interface BadgePage {
-  badges: {
-    id: string;
-    userId: string;
-    metadata?: Record<string, string>;
-    state?: "suspended";
-    expiresAt?: string;
-  }[];
-  /** Present exactly when more follow. */
-  nextCursor: string | null;
-}
+type ListedView = z.infer<typeof badgePage>["badges"][number];
 
-/** A page of issued badges, oldest first. Badges issued while a caller pages come at the end, and none comes twice. */
+/** The position after which a page starts; in the newest-first order, before which. */
+export const BADGE_CURSOR = cursorCodec("badges", z.int().nonnegative());
+export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegative());
+
+/**
+ * A page of issued badges. Oldest first, badges issued while a caller pages come at the end, and none comes twice.
+ *
+ * @returns the badges, and the position after which the next page starts; null on the last page
+ */
 export async function pageBadges(
   context: Context,
-  page: { applicationId: ApplicationId; userId: string | null; after: number; perPage: number },
-): Promise<BadgePage> {
-  const { perPage, ...rest } = page;
-  // One row more than requested shows whether there is a next page.
-  const rows = await listBadges(context.db, { ...rest, limit: perPage + 1 });
-  const shown = rows.slice(0, perPage);
-  const last = shown.at(-1);
-  return {
-    badges: shown.map(viewListed),
-    nextCursor: rows.length > perPage && last ? encodeCursor(last.position) : null,
-  };
+  query: BadgePageQuery,
+): Promise<{ badges: ListedView[]; next: number | null }> {
+  const now = context.now();
+  const { items, last } = await listBadges(context.db, query, now);
+  const view = isPlain(query) ? viewListed : (badge: ListedBadge) => viewFound(badge, query.state, now);
+  return { badges: items.map(view), next: last?.position ?? null };
 }
 
+/** A page as contract section 4 has it, of active and suspended badges; the others are those of section 24. */
+const isPlain = ({ state, text, endsBefore, isNewestFirst }: BadgePageQuery): boolean =>
+  state === null && text === null && endsBefore === null && !isNewestFirst;
+
 /** Active badges have no `state` here (contract section 12). Expired ones leave the list when the sweep records it. */
-function viewListed({ number, userId, metadata, state, expiresAt }: ListedBadge): BadgePage["badges"][number] {
+function viewListed(badge: ListedBadge): ListedView {
+  const { number, userId, name, metadata, state, startsAt, expiresAt } = badge;
   const fields = parseMetadata(metadata);
   return {
     id: String(number),
     userId,
+    ...(name !== null && { name }),
     ...(fields && { metadata: fields }),
     ...(state === "suspended" && { state }),
-    ...(expiresAt !== null && { expiresAt: new Date(expiresAt).toISOString() }),
+    ...(startsAt !== null && { startsAt: isoTime(startsAt) }),
+    ...(expiresAt !== null && { expiresAt: isoTime(expiresAt) }),
   };
 }
 
-const CURSOR = /^after:(0|[1-9]\d{0,15})$/;
-
-/** Opaque to callers: the position after which the next page starts. */
-export function encodeCursor(position: number): string {
-  return encodeCursorText(`after:${position}`);
+/** Whoever searches also sees when a badge was issued and changed, and a state other than active. */
+function viewFound(badge: ListedBadge, asked: BadgeState | null, now: number): ListedView {
+  const { state: _, ...listed } = viewListed(badge);
+  const state = asked ?? stateAt(badge, now);
+  return {
+    ...listed,
+    ...(state !== "active" && { state }),
+    ...(badge.issuedAt !== null && { issuedAt: isoTime(badge.issuedAt) }),
+    ...(badge.changedAt !== null && { changedAt: isoTime(badge.changedAt) }),
+  };
 }
 
-/** @returns the position, or null for a text that `encodeCursor` cannot have made */
-export function decodeCursor(cursor: string): number | null {
-  const position = CURSOR.exec(decodeCursorText(cursor))?.[1];
-  if (position === undefined || encodeCursor(Number(position)) !== cursor) return null;
-  return Number(position);
-}
+const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

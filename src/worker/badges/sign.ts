@@ -1,11 +1,13 @@
 import { CompactSign } from "jose";
+import { stateAt } from "../../shared/badge-life/states.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
 import { mayUse, mayUseNow, type ProvenKey } from "./binding.ts";
-import { isActive, requireActive } from "./existing.ts";
+import { refusalOfState } from "./refusal.ts";
 import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
@@ -55,6 +57,7 @@ export async function signBadge(
     sub: String(badge.number),
     aud: application.id,
     iat: issuedAt,
+    ...(badge.startsAt !== null && { nbf: Math.floor(badge.startsAt / 1000) }),
     ...(expiresAt !== null && { exp: expiresAt }),
     ...(await statusClaim(context, application, badge.position)),
     ...(badge.keyThumbprint !== null && provenKey !== null && { cnf: { jwk: provenKey.jwk } }),
@@ -81,13 +84,20 @@ async function requireSigningBadge(
   const now = context.now();
   const look = bookmark === null ? null : await lookForSigningBadge(db, signer, bookmark, now);
   if (look?.authority === "recent-copy" && look.badge) {
-    if (mayUse(look.badge, thumbprint, application) && isActive(look.badge, now)) return look.badge;
+    if (mayUse(look.badge, thumbprint, application) && refusalOf(look.badge, now) === null) return look.badge;
   }
   const badge = look?.authority === "primary" ? look.badge : await findSigningBadge(db, signer);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
   if (!(await mayUseNow(context, application, badge, thumbprint))) throw new Refusal("INVALID_PROOF");
-  requireActive(badge, context.now());
+  const code = refusalOf(badge, context.now());
+  if (code !== null) throw new Refusal(code);
   return badge;
+}
+
+/** Only an active badge signs, from its start on (contract sections 12 and 24). @returns null: it may */
+function refusalOf(badge: SigningBadge, now: number): ErrorCode | null {
+  const code = refusalOfState(stateAt(badge, now));
+  return code === null && badge.startsAt !== null && now < badge.startsAt ? "EARLY_BADGE" : code;
 }
 
 /** The earlier of two times; null counts as never. */

@@ -4,49 +4,47 @@ import {
   MAX_CACHED_APPLICATIONS,
   MAX_CACHED_STATUS_LISTS,
   STATUS_LIST_CACHE_SECONDS,
+  STATUS_LIST_ROOM,
 } from "../../shared/limits.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import { type EdgeCopy, isYoung } from "../edge-copies.ts";
+import { firstPositionOf, listOf } from "./status-index.ts";
 
-/** The last status list of an application. */
-export interface LastList {
-  list: number;
-  /** Whether it has so much room that the next one does not begin while a copy is young enough to be sent. */
-  hasRoom: boolean;
-}
-
-/** What an isolate knows about status lists, by their URLs. */
+/** What an isolate knows about status lists. */
 export class StatusLists {
-  /** Compact JWSs. */
-  readonly copies = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
-  /** The request that is building a list. An entry is left behind when that request's caller hangs up. */
-  readonly building = new BoundedCache<object>(MAX_CACHED_STATUS_LISTS);
-  /** Each with the time when D1 was asked, by application ID. */
-  readonly #lastLists = new BoundedCache<LastList & { askedAt: number }>(MAX_CACHED_APPLICATIONS);
+  /** Compact JWSs, by URL. */
+  readonly #cached = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
+  /** The last position that an application has assigned, and when D1 said so. */
+  readonly #lastPositions = new BoundedCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
 
-  /** @returns the copy if it is young enough to be sent */
+  /** @returns a list that is young enough to be sent */
   recall(uri: string, now: number): EdgeCopy | undefined {
-    const copy = this.copies.get(uri);
-    return copy && isYoung(copy, now, STATUS_LIST_CACHE_SECONDS) ? copy : undefined;
+    const cached = this.#cached.get(uri);
+    return cached && isYoung(cached, now, STATUS_LIST_CACHE_SECONDS) ? cached : undefined;
   }
 
-  /** @returns the number of the application's last list as far as is known: there is always a first one */
+  remember(uri: string, list: EdgeCopy): void {
+    this.#cached.set(uri, list);
+  }
+
+  rememberLastPosition(applicationId: ApplicationId, position: number, askedAt: number): void {
+    this.#lastPositions.set(applicationId, { position, askedAt });
+  }
+
+  /** The application's last list as far as is known: there is always a first one. */
   lastList(applicationId: ApplicationId): number {
-    return this.#lastLists.get(applicationId)?.list ?? 0;
-  }
-
-  rememberLastList(applicationId: ApplicationId, last: LastList, askedAt: number): void {
-    this.#lastLists.set(applicationId, { ...last, askedAt });
+    return listOf(this.#lastPositions.get(applicationId)?.position ?? 0);
   }
 
   /**
-   * Whether a list does not exist: it did not a moment ago, or there has been no time to fill the one before it. Every door
-   * asks for the list after the last at every refresh.
+   * Whether a list does not exist: it did not a moment ago, or there has been no time to issue the badges before it. So asking
+   * for lists that do not exist costs D1 one query in all that time, whatever their numbers.
    */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
-    const last = this.#lastLists.get(applicationId);
-    if (last === undefined || list <= last.list) return false;
-    const milliseconds = last.hasRoom ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
+    const last = this.#lastPositions.get(applicationId);
+    if (last === undefined || list <= listOf(last.position)) return false;
+    const isFarAway = firstPositionOf(list) - last.position > STATUS_LIST_ROOM;
+    const milliseconds = isFarAway ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
     return Math.abs(now - last.askedAt) < milliseconds;
   }
 }

@@ -1,33 +1,39 @@
+import { base64url } from "jose";
 import { STATUS_BITS, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
 
-/** Values of a status list (contract section 14; draft-ietf-oauth-status-list-20 section 7.1). An active badge has 0. */
-const INVALID = 1;
-const SUSPENDED = 2;
+/** Values of a status list (contract section 14; draft-ietf-oauth-status-list-20 section 7.1). */
+export const VALID = 0;
+export const INVALID = 1;
+export const SUSPENDED = 2;
+
+export type StatusValue = typeof VALID | typeof INVALID | typeof SUSPENDED;
+
+/** Two bits an entry, the first entry in the lowest bits (draft-ietf-oauth-status-list-20 section 4.1). */
+export type Entries = Uint8Array<ArrayBuffer>;
 
 const ENTRIES_OF_BYTE = 8 / STATUS_BITS;
+const MASK = 2 ** STATUS_BITS - 1;
 
-/**
- * Two bits an entry, the first entry in the lowest bits (draft-ietf-oauth-status-list-20 section 4.1).
- *
- * @param badges those that are not active, as the offsets of their positions in the list
- * @param indexOf from an offset to the index in the list
- */
-export function packEntries(
-  { ended, paused }: { ended: readonly number[]; paused: readonly number[] },
-  indexOf: (offset: number) => number,
-): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(STATUS_LIST_ENTRIES / ENTRIES_OF_BYTE);
-  const add = (offset: number, value: number) => {
-    const index = indexOf(offset);
-    const byte = Math.floor(index / ENTRIES_OF_BYTE);
-    bytes[byte] = (bytes[byte] ?? 0) | (value << ((index % ENTRIES_OF_BYTE) * STATUS_BITS));
-  };
-  for (const offset of ended) add(offset, INVALID);
-  for (const offset of paused) add(offset, SUSPENDED);
-  return bytes;
+/** A list in which every badge is active. */
+export const validEntries = (): Entries => new Uint8Array(STATUS_LIST_ENTRIES / ENTRIES_OF_BYTE);
+
+export function setEntry(entries: Entries, index: number, value: StatusValue): void {
+  const byte = Math.floor(index / ENTRIES_OF_BYTE);
+  const shift = (index % ENTRIES_OF_BYTE) * STATUS_BITS;
+  entries[byte] = ((entries[byte] ?? 0) & ~(MASK << shift)) | (value << shift);
 }
 
-/** zlib (RFC 1950), as the draft requires. */
-export function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
-  return new Response(new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate"))).bytes();
+export const entryAt = (entries: Entries, index: number): number =>
+  ((entries[Math.floor(index / ENTRIES_OF_BYTE)] ?? 0) >> ((index % ENTRIES_OF_BYTE) * STATUS_BITS)) & MASK;
+
+/** @returns `lst` as the draft requires it: zlib (RFC 1950), base64url */
+export async function packEntries(entries: Entries): Promise<string> {
+  return base64url.encode(await piped(entries, new CompressionStream("deflate")));
 }
+
+export async function unpackEntries(lst: string): Promise<Entries> {
+  return new Uint8Array(await piped(new Uint8Array(base64url.decode(lst)), new DecompressionStream("deflate")));
+}
+
+const piped = (bytes: Entries, through: CompressionStream | DecompressionStream): Promise<Uint8Array> =>
+  new Response(new Blob([bytes]).stream().pipeThrough(through)).bytes();

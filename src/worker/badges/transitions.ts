@@ -1,25 +1,34 @@
-import { openRebinding } from "../../shared/badge-life/rebinding.ts";
-import { type Step, stateAt } from "../../shared/badge-life/states.ts";
-import { type BadgeStore, type StepResult, takeStep, toTransition } from "../../shared/badge-life/steps.ts";
+import type { Origin } from "../../shared/actor.ts";
+import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
-import type { ApplicationId } from "../../shared/identifiers.ts";
-import { findIssuedBadge, type IssuedBadgeRow } from "../../shared/storage/issued-badges.ts";
-import type { HeldTransition } from "../allocator/allocator.ts";
-import { badgeHolder, holderKey } from "../allocator/holder.ts";
+import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
-import { Unavailable } from "../platform.ts";
+import { expectAnswer } from "../core/client.ts";
+import type { StepCommand } from "../core/commands.ts";
+import type { IssuedBadge } from "../core/decide/rows.ts";
 import { Refusal } from "../refusal.ts";
+import { findIssuedBadge } from "../storage/issued-badges.ts";
+
+/** A badge as callers see it, and its change number, which is its `ETag` (contract section 24). */
+export interface ShownBadge {
+  view: BadgeView;
+  change: number;
+}
+
+const show = (badge: IssuedBadge, now: number): ShownBadge => ({
+  view: viewBadge({ ...badge, state: stateAt(badge, now) }),
+  change: badge.change,
+});
 
 /** The badge in its present state. @throws Refusal UNKNOWN_BADGE */
-export async function showBadge(context: Context, applicationId: ApplicationId, number: number): Promise<BadgeView> {
+export async function showBadge(context: Context, applicationId: ApplicationId, number: number): Promise<ShownBadge> {
   const badge = await findIssuedBadge(context.db, applicationId, number);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
-  return viewBadge({ ...badge, state: stateAt(badge, context.now()) });
+  return show(badge, context.now());
 }
 
 /**
- * Takes one step in the life of a badge (contract section 12). The write is conditional on the change number that was
- * read; if a concurrent call came first, this one reads and decides again.
+ * Takes one step in the life of a badge (contract sections 12, 15 and 24).
  *
  * @throws Refusal
  * @throws Unavailable
@@ -27,58 +36,42 @@ export async function showBadge(context: Context, applicationId: ApplicationId, 
 export async function changeBadge(
   context: Context,
   applicationId: ApplicationId,
-  number: number,
-  step: Step,
-): Promise<BadgeView> {
-  return viewResult(await takeStep(badgeStore(context), applicationId, number, step));
+  step: Omit<StepCommand, "kind">,
+  origin: Origin,
+): Promise<ShownBadge> {
+  const answer = await context.allocator.carryOut(context.db, applicationId, { kind: "step", ...step }, origin);
+  return show(expectAnswer(answer, "badge").badge, context.now());
 }
 
-/**
- * Lets the user device bind the badge to another key (contract section 15).
- *
- * @throws Refusal
- */
-export async function rebindBadge(context: Context, applicationId: ApplicationId, number: number): Promise<BadgeView> {
-  return viewResult(await openRebinding(context, applicationId, number));
+/** The response to a block or an unblock; `revoked`: badge numbers (contract section 12). */
+export interface BlockedUserView {
+  userId: string;
+  blocked: boolean;
+  revoked: string[];
 }
 
-function viewResult(result: StepResult): BadgeView {
-  switch (result.kind) {
-    case "taken":
-      return viewBadge(result.badge);
-    case "unknown":
-      throw new Refusal("UNKNOWN_BADGE");
-    case "ended":
-      throw new Refusal("ENDED_BADGE");
-    case "contended":
-      throw new Refusal("UNAVAILABLE", { detail: "contended" });
-  }
-}
-
-/** Badges as a request, a sweep or a reconciliation changes them. */
-export const badgeStore = (context: Context): BadgeStore => ({
-  db: context.db,
-  now: context.now,
-  writeSteps: (applicationId, badges, step, now) => writeSteps(context, applicationId, badges, step, now),
-});
-
-/** Writes through the application's object, which remembers what was revoked. See `BadgeStore`. */
-export async function writeSteps(
+/** Blocks a user and revokes the user's badges, or lifts the block. @throws Unavailable */
+export async function changeBlock(
   context: Context,
   applicationId: ApplicationId,
-  badges: readonly IssuedBadgeRow[],
-  step: Step,
-  now: number,
-): Promise<number[]> {
-  const transitions = badges.flatMap((badge) => toHeldTransition(badge, step, now) ?? []);
-  if (transitions.length === 0) return [];
-  const result = await context.allocator.transition(applicationId, transitions);
-  if (result.kind === "unavailable") throw new Unavailable("allocator", undefined);
-  return result.changes.map(({ number }) => number);
+  userId: string,
+  kind: "block" | "unblock",
+  origin: Origin,
+): Promise<BlockedUserView> {
+  const answer = await context.allocator.carryOut(context.db, applicationId, { kind, userId }, origin);
+  const { numbers } = expectAnswer(answer, "user");
+  return { userId, blocked: kind === "block", revoked: numbers.map(String) };
 }
 
-function toHeldTransition(badge: IssuedBadgeRow, step: Step, now: number): HeldTransition | null {
-  const transition = toTransition(badge, step, now);
-  const holder = badgeHolder(badge);
-  return transition && holder && { ...transition, holder: holderKey(holder) };
+/** Erases a person; badges stay, without the person (contract section 24). @throws Unavailable */
+export async function eraseUser(
+  context: Context,
+  applicationId: ApplicationId,
+  userId: string,
+  origin: Origin,
+): Promise<{ userId: string; erased: number }> {
+  const command = { kind: "erase" as const, userId, alias: newAlias() };
+  const answer = await context.allocator.carryOut(context.db, applicationId, command, origin);
+  const { userId: alias, erased } = expectAnswer(answer, "erased");
+  return { userId: alias, erased };
 }

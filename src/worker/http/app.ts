@@ -21,6 +21,7 @@ import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { statusRoutes } from "./status-routes.ts";
+import { userRoutes } from "./user-routes.ts";
 
 /** The HTTP side of the service: what every request gets, then one file per resource. */
 export const app = new Hono<HttpEnv>()
@@ -50,6 +51,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", badgeRoutes)
   .route("/", listRoutes)
   .route("/", badgeLifeRoutes)
+  .route("/", userRoutes)
   .route("/", overviewRoutes)
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)

@@ -3,13 +3,12 @@ import type { Actor, Deed } from "../../shared/actor.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { actorName } from "../../shared/requests.ts";
 import * as authentication from "../applications/authentication.ts";
-import { clientBlock } from "../applications/client-address.ts";
-import { deviceOf } from "../applications/devices.ts";
+import { deviceOf, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
-import { retryPlatform } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, checkProofOfCall } from "./proof.ts";
+import { limitAddress, limitDevice } from "./rate-limits.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
@@ -39,23 +38,6 @@ export interface CallingDevice {
   udid: string;
 }
 
-/**
- * Identifies the caller of a device route, and applies the rate limits.
- *
- * @param missing the code for a missing application ID: routes differ (contract sections 2 and 3)
- */
-export async function requireDevice(
-  c: HonoContext<HttpEnv>,
-  missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
-): Promise<CallingDevice> {
-  const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, missing);
-  c.set("application", application.id);
-  const caller = await identifyDevice(c, application);
-  await limitDevice(c, caller, credentials);
-  return caller;
-}
-
 /** A device that calls with a proof, or without one. */
 export interface ProvingDevice extends CallingDevice {
   /** Null: the call has no proof. */
@@ -63,25 +45,22 @@ export interface ProvingDevice extends CallingDevice {
 }
 
 /**
- * Identifies the caller of a badge call, checks its proof, and applies the rate limits. What is wrong with a proof is reported
- * later, by `requireKey`: after the body's faults (contract section 15).
+ * Identifies the caller of a badge call, checks its proof, and counts the call for its device. What is wrong with a proof is
+ * reported later, by `requireKey`: after the body's faults (contract section 15).
+ *
+ * @param missing the code for a missing application ID: routes differ (contract sections 2 and 3)
  */
 export async function requireProvingDevice(
   c: HonoContext<HttpEnv>,
   missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
 ): Promise<ProvingDevice> {
-  const text = header(c, "dpop");
-  if (text === null) return { ...(await requireDevice(c, missing)), proof: null };
   const credentials = readCredentials(c);
   const application = await authentication.requireApplication(c.get("context"), credentials, missing);
   c.set("application", application.id);
   const caller = await identifyDevice(c, application);
-  const { deviceLimit, clientIpLimit } = c.get("context");
-  const isLimited = !(await isServer(application, credentials));
-  // Before the proof, whose check takes more time than the rest of the call.
-  if (isLimited) await applyLimits([clientIpLimit, clientIpKey(application, credentials)]);
-  const proof = await checkProofOfCall(c, text, caller);
-  if (isLimited) await applyLimits([deviceLimit, deviceKey(caller, proof)]);
+  const text = header(c, "dpop");
+  const proof = text === null ? null : await checkProofOfCall(c, text, caller);
+  if (!(await isServer(application, credentials))) await limitDevice(c, caller, credentials.clientAddress, proof);
   return { ...caller, proof };
 }
 
@@ -127,16 +106,30 @@ function decodePercent(text: string): string | null {
   }
 }
 
+/** A call that creates invitations. */
+export type InvitingCall = CallingDevice & { inviter: Inviter };
+
+/** Who creates many invitations: only the application's server, or a person who has signed in. */
+export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
+  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), "invite");
+  admitServer(c, caller);
+  return { ...(await identifyDevice(c, caller.application)), inviter: inviterOf(caller) };
+}
+
+const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
+  person === null ? { kind: "server" } : { kind: "person", name: person.name };
+
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
-export async function requireInviter(c: HonoContext<HttpEnv>): Promise<CallingDevice & { withSecret: boolean }> {
+export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
   const credentials = readCredentials(c);
   const inviter = await authentication.identifyInviter(c.get("context"), credentials);
-  const { kind, application } = inviter;
+  const { application } = inviter;
   c.set("application", application.id);
-  if (kind === "server") admitServer(c, inviter);
+  if (inviter.kind === "server") admitServer(c, inviter);
   const caller = await identifyDevice(c, application);
-  if (kind === "device") await limitDevice(c, caller, credentials);
-  return { ...caller, withSecret: kind === "server" };
+  if (inviter.kind === "server") return { ...caller, inviter: inviterOf(inviter) };
+  await limitDevice(c, caller, credentials.clientAddress);
+  return { ...caller, inviter: { kind: "device", device: caller.device } };
 }
 
 export interface Revoker {
@@ -144,17 +137,21 @@ export interface Revoker {
   by: { kind: "server" } | { kind: "device"; device: DeviceId };
 }
 
-/** Identifies who revokes an invitation. The form of a udid is not checked: one that created no invitation finds none. */
+/** Identifies who revokes an invitation. A device is limited like on every device route. The form of a udid is not checked: one that created no invitation finds none. */
 export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> {
   const context = c.get("context");
-  const caller = await authentication.identifyRevoker(context, readCredentials(c), header(c, "udid"));
+  const credentials = readCredentials(c);
+  const caller = await authentication.identifyRevoker(context, credentials, header(c, "udid"));
   const { kind, application } = caller;
   c.set("application", application.id);
   if (kind === "server") {
     admitServer(c, caller);
     return { application, by: { kind } };
   }
-  return { application, by: { kind, device: await deviceOf(context.custody, application, caller.udid) } };
+  const device = await deviceOf(context.custody, application, caller.udid);
+  await limitDevice(c, { application, device }, credentials.clientAddress);
+  await limitAddress(c);
+  return { application, by: { kind, device } };
 }
 
 async function identifyDevice(c: HonoContext<HttpEnv>, application: Application): Promise<CallingDevice> {
@@ -163,42 +160,6 @@ async function identifyDevice(c: HonoContext<HttpEnv>, application: Application)
   return { application, udid, device: await deviceOf(c.get("context").custody, application, udid) };
 }
 
-/**
- * Limits device calls with the platform's rate-limit binding, which counts per location (contract section 7) and stores
- * no keys. A call with a valid secret is a server's, and not limited.
- */
-async function limitDevice(
-  c: HonoContext<HttpEnv>,
-  caller: CallingDevice,
-  credentials: authentication.Credentials,
-): Promise<void> {
-  const { application } = caller;
-  if (await isServer(application, credentials)) return;
-  const { deviceLimit, clientIpLimit } = c.get("context");
-  await applyLimits([deviceLimit, deviceKey(caller, null)], [clientIpLimit, clientIpKey(application, credentials)]);
-}
-
 async function isServer(application: Application, { secret }: authentication.Credentials): Promise<boolean> {
   return secret !== null && (await authentication.hasSecret(application, secret));
-}
-
-/**
- * Calls with a valid proof are counted by its key, so a stranger with the udid cannot lock its owner out (contract section
- * 15). Proofs that are only not fresh are counted apart from them: a stranger may have recorded one.
- */
-function deviceKey({ application, device }: CallingDevice, proof: CheckedProof | null): string {
-  const key = `${application.id}:${device}`;
-  if (proof === null || proof.thumbprint === null) return key;
-  return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale`;
-}
-
-const clientIpKey = ({ id }: Application, { clientAddress }: authentication.Credentials): string =>
-  `${id}:${clientBlock(clientAddress)}`;
-
-/** @throws Refusal RATE_LIMITED */
-async function applyLimits(...limits: [limit: RateLimit, key: string][]): Promise<void> {
-  const outcomes = await retryPlatform("rate limit", () =>
-    Promise.all(limits.map(([limit, key]) => limit.limit({ key }))),
-  );
-  if (outcomes.some(({ success }) => !success)) throw new Refusal("RATE_LIMITED");
 }

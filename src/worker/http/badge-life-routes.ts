@@ -1,64 +1,47 @@
 import { Hono, type Context as HonoContext } from "hono";
-import { blockUser, showUser, unblockUser } from "../../shared/badge-life/blocks.ts";
-import type { Step } from "../../shared/badge-life/states.ts";
-import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
-import type { User } from "../../shared/storage/blocked-users.ts";
-import { decodeFeedCursor, pageChanges } from "../badges/changes.ts";
-import { badgeStore, changeBadge, rebindBadge, showBadge } from "../badges/transitions.ts";
+import { badgeTimesRequest, pageQuery } from "../../shared/requests.ts";
+import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
+import { changeBadge, type ShownBadge, showBadge } from "../badges/transitions.ts";
+import type { Step } from "../core/decide/states.ts";
 import { Refusal } from "../refusal.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
+import { entityTag, originOf, readIfMatch, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
+import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
+import { readCursor, readQuery } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
-const END_FIELDS: FieldErrors = {
+const TIME_FIELDS: FieldErrors = {
   expiresAt: { invalid: "INVALID_EXPIRESAT" },
   startsAt: { invalid: "INVALID_STARTSAT" },
 };
 
-/** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
+/** Routes with which an application's server follows and ends badges (contract sections 12, 13, 15 and 24). */
 export const badgeLifeRoutes = new Hono<HttpEnv>()
-  .get("/v1/badges/:id", authenticateServer, async (c) =>
-    jsonResponse(
-      c,
-      await showBadge(c.get("context"), authenticatedApplication(c), requireBadgeNumber(c.req.param("id"))),
-    ),
-  )
-  .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => takeStep(c, await readEnd(c)))
+  .get("/v1/badges/:id", authenticateServer, async (c) => {
+    const number = requireBadgeNumber(c.req.param("id"));
+    return badgeResponse(c, await showBadge(c.get("context"), authenticatedApplication(c), number));
+  })
+  .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => {
+    const { step, reason } = await readTimes(c);
+    return takeStep(c, step, reason);
+  })
   .all("/v1/badges/:id", methodNotAllowed("GET", "HEAD", "PATCH"))
 
-  .patch("/v1/badges/:id/suspend", limitBody, authenticateServer, (c) => takeStep(c, { kind: "suspend" }))
+  .patch("/v1/badges/:id/suspend", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "suspend" }))
   .all("/v1/badges/:id/suspend", methodNotAllowed("PATCH"))
-  .patch("/v1/badges/:id/resume", limitBody, authenticateServer, (c) => takeStep(c, { kind: "resume" }))
+  .patch("/v1/badges/:id/resume", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "resume" }))
   .all("/v1/badges/:id/resume", methodNotAllowed("PATCH"))
-  .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => takeStep(c, { kind: "revoke" }))
+  .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "revoke" }))
   .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
-
-  .patch("/v1/badges/:id/rebind", limitBody, authenticateServer, async (c) => {
-    const number = requireBadgeNumber(c.req.param("id"));
-    return jsonResponse(c, await rebindBadge(c.get("context"), authenticatedApplication(c), number));
-  })
+  .patch("/v1/badges/:id/rebind", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "rebind" }))
   .all("/v1/badges/:id/rebind", methodNotAllowed("PATCH"))
 
-  .get("/v1/users/:id", authenticateServer, async (c) =>
-    jsonResponse(c, await showUser(c.get("context").db, userOf(c, c.req.param("id") ?? ""))),
-  )
-  .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
-  .patch("/v1/users/:id/block", limitBody, authenticateServer, async (c) =>
-    jsonResponse(c, await blockUser(badgeStore(c.get("context")), userOf(c, requireUserId(c.req.param("id"))))),
-  )
-  .all("/v1/users/:id/block", methodNotAllowed("PATCH"))
-  .patch("/v1/users/:id/unblock", limitBody, authenticateServer, async (c) =>
-    jsonResponse(c, await unblockUser(c.get("context").db, userOf(c, requireUserId(c.req.param("id"))))),
-  )
-  .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
-
-  .get("/v1/changes", authenticateServer, readPageQuery, async (c) => {
+  .get("/v1/changes", authenticateServer, readQuery(pageQuery), async (c) => {
     const { cursor, per_page: perPage } = c.req.valid("query");
-    const after = cursor === undefined ? null : decodeFeedCursor(cursor);
-    if (cursor !== undefined && after === null) throw new Refusal("INVALID_CURSOR");
+    const after = readCursor(FEED_CURSOR, cursor);
     const page = await pageChanges(c.get("context"), authenticatedApplication(c), after, perPage);
     const response = jsonResponse(c, { changes: page.changes, more: page.more });
     response.headers.set("pagination-cursor", page.cursor);
@@ -66,28 +49,42 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   })
   .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
 
-async function takeStep(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
+/** A badge, with the change number that a later call sends as `If-Match` (contract section 24). */
+export function badgeResponse(c: HonoContext<HttpEnv>, { view, change }: ShownBadge): Response {
+  const response = jsonResponse(c, view);
+  response.headers.set("ETag", entityTag(change));
+  return response;
+}
+
+async function takeStepOfBody(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
+  return takeStep(c, step, await readReason(c));
+}
+
+async function takeStep(c: HonoContext<HttpEnv>, step: Step, reason: string | null): Promise<Response> {
   const number = requireBadgeNumber(c.req.param("id"));
-  return jsonResponse(c, await changeBadge(c.get("context"), authenticatedApplication(c), number, step));
+  const change = { number, step, ifChange: readIfMatch(c), ownedBy: null };
+  return badgeResponse(
+    c,
+    await changeBadge(c.get("context"), authenticatedApplication(c), change, originOf(c, reason)),
+  );
 }
 
-/** Unlike in other calls, `null` is a value: the badge has no end. */
-async function readEnd(c: HonoContext<HttpEnv>): Promise<Step> {
+/** Unlike in other calls, `null` is a value: the badge has no end, or has begun. */
+async function readTimes(c: HonoContext<HttpEnv>): Promise<{ step: Step; reason: string | null }> {
   const body = await readWholeBody(c);
-  const isMissing =
-    body.expiresAt === undefined || (typeof body.expiresAt === "string" && body.expiresAt.trim() === "");
-  if (isMissing) throw new Refusal("UNDEFINED_EXPIRESAT");
-  const { expiresAt } = parseBody(badgeTimesRequest, body, END_FIELDS);
-  return { kind: "set-end", expiresAt: expiresAt == null ? null : Date.parse(expiresAt) };
+  for (const name of ["expiresAt", "startsAt", "reason"]) {
+    const value = body[name];
+    const isMissing = (typeof value === "string" && value.trim() === "") || (name === "reason" && value === null);
+    if (isMissing) delete body[name];
+  }
+  if (body.expiresAt === undefined && body.startsAt === undefined) throw new Refusal("UNDEFINED_EXPIRESAT");
+  const { expiresAt, startsAt, reason } = parseBody(badgeTimesRequest, body, TIME_FIELDS);
+  const step = {
+    kind: "reschedule" as const,
+    ...(expiresAt !== undefined && { expiresAt: toTime(expiresAt) }),
+    ...(startsAt !== undefined && { startsAt: toTime(startsAt) }),
+  };
+  return { step, reason: reason ?? null };
 }
 
-const userOf = (c: HonoContext<HttpEnv>, userId: string): User => ({
-  applicationId: authenticatedApplication(c),
-  userId,
-});
-
-function requireUserId(id: string | undefined): string {
-  const parsed = userIdSchema.safeParse(id);
-  if (!parsed.success) throw new Refusal("INVALID_USERID");
-  return parsed.data;
-}
+const toTime = (text: string | null): number | null => (text === null ? null : Date.parse(text));

@@ -7,8 +7,10 @@ import { Refusal } from "../refusal.ts";
 import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
+import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
+import { countingRefused } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
 
@@ -25,45 +27,55 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .use("/v1/badge", anyOrigin)
   .use("/v1/badge/sign", anyOrigin)
 
-  .post("/v1/badge", limitBody, async (c) => {
-    const caller = await requireProvingDevice(c, "UNDEFINED_APPLICATIONID");
-    const body = await readBody(c);
-    requireFields(body, BADGE_FIELDS);
-    requireValidUdid(caller.udid);
-    const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
-    const key = await requireKey(c, caller);
-    const request = {
-      device: caller.device,
-      userId,
-      // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
-      metadata: metadata ? JSON.stringify(metadata) : null,
-      keyThumbprint: key?.thumbprint ?? null,
-      bookmark: readBookmark(c, caller.application),
-    };
-    const badge = await issueBadge(c.get("context"), caller.application, request, invitationToken ?? null);
-    const badgeId = String(badge.number);
-    const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
-    const response =
-      badge.kind === "created"
-        ? jsonResponse(c, { badgeId, publicKey: badge.publicKey, ...bound }, 201)
-        : jsonResponse(c, { badgeId, ...bound });
-    return withBookmark(c, caller.application, response);
-  })
+  .post(
+    "/v1/badge",
+    limitBody,
+    countingRefused(async (c) => {
+      const caller = await requireProvingDevice(c, "UNDEFINED_APPLICATIONID");
+      const body = await readBody(c);
+      requireFields(body, BADGE_FIELDS);
+      requireValidUdid(caller.udid);
+      const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
+      const key = await requireKey(c, caller);
+      const request = {
+        device: caller.device,
+        userId,
+        // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
+        metadata: metadata ? JSON.stringify(metadata) : null,
+        keyThumbprint: key?.thumbprint ?? null,
+        isVerified: true,
+        invitationToken: invitationToken ?? null,
+        bookmark: readBookmark(c, caller.application),
+      };
+      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c));
+      const badgeId = String(badge.number);
+      const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
+      const response =
+        badge.kind === "created"
+          ? jsonResponse(c, { badgeId, publicKey: badge.publicKey, ...bound }, 201)
+          : jsonResponse(c, { badgeId, ...bound });
+      return withBookmark(c, caller.application, response);
+    }),
+  )
   .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))
 
-  .post("/v1/badge/sign", limitBody, async (c) => {
-    const caller = await requireProvingDevice(c, "INVALID_APPLICATIONID");
-    const body = await readBody(c);
-    requireFields(body, SIGN_FIELDS);
-    requireValidUdid(caller.udid);
-    const { base64, badgeId } = parseBody(signRequest, body, SIGN_FIELDS);
-    const key = await requireKey(c, caller);
-    const badgeNumber = badgeId === undefined ? null : requireBadgeNumber(badgeId);
-    const bookmark = readBookmark(c, caller.application);
-    const request = { device: caller.device, clientSignature: base64, badgeNumber, key, bookmark };
-    const signature = await signBadge(c.get("context"), caller.application, request);
-    return withBookmark(c, caller.application, jsonResponse(c, { signature }));
-  })
+  .post(
+    "/v1/badge/sign",
+    limitBody,
+    countingRefused(async (c) => {
+      const caller = await requireProvingDevice(c, "INVALID_APPLICATIONID");
+      const body = await readBody(c);
+      requireFields(body, SIGN_FIELDS);
+      requireValidUdid(caller.udid);
+      const { base64, badgeId } = parseBody(signRequest, body, SIGN_FIELDS);
+      const key = await requireKey(c, caller);
+      const badgeNumber = badgeId === undefined ? null : requireBadgeNumber(badgeId);
+      const bookmark = readBookmark(c, caller.application);
+      const request = { device: caller.device, clientSignature: base64, badgeNumber, key, bookmark };
+      const signature = await signBadge(c.get("context"), caller.application, request);
+      return withBookmark(c, caller.application, jsonResponse(c, { signature }));
+    }),
+  )
   .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
 
 /** @throws Refusal UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */

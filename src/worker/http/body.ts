@@ -42,12 +42,12 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Removes fields that count as missing, also from nested objects such as `metadata`. */
-function withoutMissing(body: Record<string, unknown>): Record<string, unknown> {
+export function withoutMissing(body: Record<string, unknown>): Record<string, unknown> {
   deleteMissing(body);
   for (const value of Object.values(body)) if (isObject(value)) deleteMissing(value);
   return body;

@@ -1,18 +1,10 @@
 import type { Context as HonoContext } from "hono";
-import type { Actor } from "../../shared/actor.ts";
+import type { Origin } from "../../shared/actor.ts";
 import { reasonRequest } from "../../shared/requests.ts";
 import { parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
-/** What every change is recorded with (contract section 23). */
-export interface Origin {
-  actor: Actor;
-  requestId: string;
-  /** Why, as the caller said it; null: it said nothing. */
-  reason: string | null;
-}
-
-/** @param reason of a `PATCH`: from its body */
+/** What a change is recorded with (contract section 23). @param reason of a `PATCH`: from its body */
 export function originOf(c: HonoContext<HttpEnv>, reason: string | null = null): Origin {
   return { actor: c.get("actor") ?? { kind: "device" }, requestId: c.get("requestId"), reason };
 }

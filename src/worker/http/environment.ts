@@ -19,6 +19,8 @@ export interface HttpEnv {
     anyOrigin?: true;
     /** The body, once it was read. */
     body?: Uint8Array<ArrayBuffer>;
+    /** Application and client address of a call that is limited (contract section 7). */
+    limitedAddress?: string;
     /** Who calls, of a server-side call: as the history names it. Absent: a device calls. */
     actor?: Actor;
     /** Who has signed in, of a call with a console secret. */

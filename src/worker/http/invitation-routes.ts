@@ -1,13 +1,17 @@
 import { Hono, type Context as HonoContext } from "hono";
-import { idempotencyKey, invitationRequest } from "../../shared/requests.ts";
-import { createInvitation } from "../invitations/create.ts";
+import type * as z from "zod";
+import type { ErrorCode } from "../../shared/error-table.ts";
+import { idempotencyKey, invitationRequest, invitationsRequest } from "../../shared/requests.ts";
+import { type CreatedInvitation, createInvitations, type InvitationRequest } from "../invitations/create.ts";
 import { revokeInvitation } from "../invitations/revoke.ts";
 import { Refusal } from "../refusal.ts";
-import { header, requireInviter, requireRevoker } from "./authentication.ts";
+import { header, type InvitingCall, requireInviter, requireRevoker, requireServerInviter } from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
-import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
+import { type FieldErrors, isObject, parseBody, readBody, requireFields, withoutMissing } from "./body.ts";
+import { originOf, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
-import { limitBody } from "./request-stream.ts";
+import { countingRefused, limitAddress } from "./rate-limits.ts";
+import { limitBody, limitInvitationsBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
 const INVITATION_FIELDS: FieldErrors = {
@@ -18,34 +22,90 @@ const INVITATION_FIELDS: FieldErrors = {
   userId: { invalid: "INVALID_USERID" },
 };
 
-/** Routes with which an application's server invites visitors (contract section 5). */
+/** Routes with which an application's server invites visitors (contract sections 5 and 24). */
 export const invitationRoutes = new Hono<HttpEnv>()
-  .post("/v1/invitation", limitBody, async (c) => {
-    const context = c.get("context");
-    const { application, device, udid, withSecret } = await requireInviter(c);
-    const body = await readBody(c);
-    requireFields(body, INVITATION_FIELDS);
-    requireValidUdid(udid);
-    const { expiresAt, badgeExpiresAt } = parseBody(invitationRequest, body, INVITATION_FIELDS);
-    const created = await createInvitation(context, application, {
-      device,
-      withSecret,
-      expiresAt,
-      badgeExpiresAt: badgeExpiresAt ?? null,
-      idempotencyKey: readIdempotencyKey(c),
-    });
-    const end = badgeExpiresAt != null ? { badgeExpiresAt } : {};
-    return jsonResponse(c, { id: created.id, badgeId: String(created.number), expiresAt, ...end }, 201);
-  })
+  .post(
+    "/v1/invitation",
+    limitBody,
+    countingRefused(async (c) => {
+      const caller = await requireInviter(c);
+      const body = await readBody(c);
+      requireFields(body, INVITATION_FIELDS);
+      requireValidUdid(caller.udid);
+      const request = parseBody(invitationRequest, body, INVITATION_FIELDS);
+      await limitAddress(c);
+      const [created] = await create(c, caller, [toRequest(request)]);
+      if (!created || "code" in created) throw new Refusal(created?.code ?? "UNAVAILABLE");
+      return jsonResponse(c, viewOf(created, request), 201);
+    }),
+  )
   .all("/v1/invitation", methodNotAllowed("POST"))
+
+  .post("/v1/invitations", limitInvitationsBody, async (c) => {
+    const caller = await requireServerInviter(c);
+    const body = await readBody(c);
+    requireValidUdid(caller.udid);
+    const { invitations } = parseBody(invitationsRequest, body, { invitations: { invalid: "INVALID_INVITATIONS" } });
+    const requests = invitations.map(readOne);
+    const created = await create(
+      c,
+      caller,
+      requests.map((request) => ("code" in request ? request : toRequest(request))),
+    );
+    const views = created.map((one, index) => {
+      const request = requests[index];
+      if ("code" in one || !request || "code" in request) return { error: "code" in one ? one.code : "INVALID_JSON" };
+      return viewOf(one, request);
+    });
+    return jsonResponse(c, { invitations: views });
+  })
+  .all("/v1/invitations", methodNotAllowed("GET", "HEAD", "POST"))
 
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
     const { application, by } = await requireRevoker(c);
     const id = c.req.param("id");
-    const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by);
+    const origin = originOf(c, await readReason(c));
+    const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, origin);
     return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: new Date(revokedAt).toISOString() });
   })
   .all("/v1/invitation/:id/revoke", methodNotAllowed("PATCH"));
+
+type ParsedRequest = z.infer<typeof invitationRequest>;
+
+const toRequest = ({ expiresAt, badgeExpiresAt, badgeStartsAt, name, userId }: ParsedRequest): InvitationRequest => ({
+  expiresAt,
+  badgeExpiresAt: badgeExpiresAt ?? null,
+  badgeStartsAt: badgeStartsAt ?? null,
+  name: name ?? null,
+  userId: userId ?? null,
+});
+
+function viewOf({ id, number }: Exclude<CreatedInvitation, { code: ErrorCode }>, request: ParsedRequest) {
+  const { expiresAt, badgeExpiresAt, badgeStartsAt, name, userId } = request;
+  return { id, badgeId: String(number), expiresAt, badgeExpiresAt, badgeStartsAt, name, userId };
+}
+
+/** One of many: what is wrong with it does not concern the others. */
+function readOne(body: unknown): ParsedRequest | { code: ErrorCode } {
+  try {
+    if (!isObject(body)) return { code: "INVALID_JSON" };
+    const fields = withoutMissing(body);
+    requireFields(fields, INVITATION_FIELDS);
+    return parseBody(invitationRequest, fields, INVITATION_FIELDS);
+  } catch (error) {
+    if (error instanceof Refusal) return { code: error.code };
+    throw error;
+  }
+}
+
+function create(
+  c: HonoContext<HttpEnv>,
+  { application, device, inviter }: InvitingCall,
+  requests: readonly (InvitationRequest | { code: ErrorCode })[],
+): Promise<CreatedInvitation[]> {
+  const caller = { device, inviter, idempotencyKey: readIdempotencyKey(c) };
+  return createInvitations(c.get("context"), application, requests, caller, originOf(c));
+}
 
 /** Printable ASCII, as an udid (contract section 12); null when none was sent. */
 function readIdempotencyKey(c: HonoContext<HttpEnv>): string | null {

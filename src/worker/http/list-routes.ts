@@ -1,11 +1,13 @@
-import { zValidator } from "@hono/zod-validator";
 import { Hono, type Context as HonoContext } from "hono";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { pageQuery } from "../../shared/requests.ts";
-import { decodeCursor, pageBadges } from "../badges/list.ts";
+import { badgePageQuery, pageQuery, userPageQuery } from "../../shared/requests.ts";
+import { BADGE_CURSOR, NEWEST_BADGE_CURSOR, pageBadges } from "../badges/list.ts";
+import type { CursorCodec } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
+import { BLOCKED_USER_CURSOR, pageBlockedUsers } from "../users/list.ts";
 import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
+import { readCursor, readQuery } from "./queries.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
 /** Checks credentials before anything else, so that a stranger learns nothing from how a malformed request is refused. */
@@ -21,34 +23,51 @@ export function authenticatedApplication(c: HonoContext<HttpEnv>): ApplicationId
   return applicationId;
 }
 
-export const readPageQuery = zValidator("query", pageQuery, (result) => {
-  if (result.success) return;
-  const isPerPage = result.error.issues.some(({ path }) => path[0] === "per_page");
-  // Otherwise only a repeated cursor can be invalid.
-  throw new Refusal(isPerPage ? "INVALID_PER_PAGE" : "INVALID_CURSOR");
-});
-
-/** Routes with which an application's server pages its badges (contract section 4). */
-export const listRoutes = new Hono<HttpEnv>()
-  .get("/v1/badges", authenticateServer, readPageQuery, (c) => pageResponse(c, null, c.req.valid("query")))
-  .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
-
-  .get("/v1/users/:id/badges", authenticateServer, readPageQuery, (c) =>
-    pageResponse(c, c.req.param("id"), c.req.valid("query")),
-  )
-  .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"));
-
-async function pageResponse(
+/** A page of a list; its cursor is there when more follow. @param next after which the next page starts, or null */
+export function pageResponse<Position>(
   c: HonoContext<HttpEnv>,
-  userId: string | null,
-  query: { per_page: number; cursor?: string | undefined },
-): Promise<Response> {
-  const applicationId = authenticatedApplication(c);
-  const after = query.cursor === undefined ? 0 : decodeCursor(query.cursor);
-  if (after === null) throw new Refusal("INVALID_CURSOR");
-  const page = { applicationId, userId, after, perPage: query.per_page };
-  const { badges, nextCursor } = await pageBadges(c.get("context"), page);
-  const response = jsonResponse(c, { badges });
-  if (nextCursor !== null) response.headers.set("pagination-cursor", nextCursor);
+  body: object,
+  codec: CursorCodec<Position>,
+  next: Position | null,
+): Response {
+  const response = jsonResponse(c, body);
+  if (next !== null) response.headers.set("pagination-cursor", codec.encode(next));
   return response;
 }
+
+/** Routes with which an application's server pages its badges and users (contract sections 4 and 24). */
+export const listRoutes = new Hono<HttpEnv>()
+  .get("/v1/badges", authenticateServer, readQuery(badgePageQuery), async (c) => {
+    const { per_page: perPage, cursor, state = null, q: text = null, endsBefore, order } = c.req.valid("query");
+    const isNewestFirst = order === "newest";
+    const codec = isNewestFirst ? NEWEST_BADGE_CURSOR : BADGE_CURSOR;
+    const { badges, next } = await pageBadges(c.get("context"), {
+      applicationId: authenticatedApplication(c),
+      userId: null,
+      ...{ state, text, isNewestFirst, perPage },
+      endsBefore: endsBefore === undefined ? null : Date.parse(endsBefore),
+      after: readCursor(codec, cursor),
+    });
+    return pageResponse(c, { badges }, codec, next);
+  })
+  .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
+
+  .get("/v1/users/:id/badges", authenticateServer, readQuery(pageQuery), async (c) => {
+    const { per_page: perPage, cursor } = c.req.valid("query");
+    const { badges, next } = await pageBadges(c.get("context"), {
+      applicationId: authenticatedApplication(c),
+      userId: c.req.param("id"),
+      ...{ state: null, text: null, endsBefore: null, isNewestFirst: false, perPage },
+      after: readCursor(BADGE_CURSOR, cursor),
+    });
+    return pageResponse(c, { badges }, BADGE_CURSOR, next);
+  })
+  .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"))
+
+  .get("/v1/users", authenticateServer, readQuery(userPageQuery), async (c) => {
+    const { per_page: perPage, cursor } = c.req.valid("query");
+    const page = { after: readCursor(BLOCKED_USER_CURSOR, cursor), perPage };
+    const { users, next } = await pageBlockedUsers(c.get("context"), authenticatedApplication(c), page);
+    return pageResponse(c, { users }, BLOCKED_USER_CURSOR, next);
+  })
+  .all("/v1/users", methodNotAllowed("GET", "HEAD"));

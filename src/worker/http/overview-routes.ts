@@ -1,18 +1,16 @@
-import { Hono, type Context as HonoContext } from "hono";
+import { Hono } from "hono";
+import { historyPageQuery, statePageQuery } from "../../shared/requests.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { readStatistics } from "../applications/statistics.ts";
-import { pageInvitations } from "../invitations/list.ts";
+import { HISTORY_CURSOR, pageHistory } from "../history/list.ts";
+import { INVITATION_CURSOR, pageInvitations } from "../invitations/list.ts";
 import { Refusal } from "../refusal.ts";
 import { findSettings } from "../storage/settings.ts";
-import { pageEvents, replay } from "../webhooks/deliveries.ts";
+import { EVENT_CURSOR, pageEvents, replay } from "../webhooks/deliveries.ts";
+import { requireBadgeNumber } from "./badge-routes.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer, readPageQuery } from "./list-routes.ts";
-import {
-  decodeEventCursor,
-  decodeInvitationCursor,
-  encodeEventCursor,
-  encodeInvitationCursor,
-} from "./overview-cursors.ts";
+import { authenticatedApplication, authenticateServer, pageResponse } from "./list-routes.ts";
+import { readCursor, readQuery } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse, methodNotAllowed } from "./response.ts";
 
@@ -31,25 +29,31 @@ export const overviewRoutes = new Hono<HttpEnv>()
   })
   .all("/v1/application", methodNotAllowed("GET", "HEAD"))
 
-  .get("/v1/invitations", authenticateServer, readPageQuery, async (c) => {
-    const { per_page: perPage, cursor } = c.req.valid("query");
-    const before = readCursor(cursor, decodeInvitationCursor);
-    const page = { state: readState(c, INVITATION_STATES), before, perPage };
+  .get("/v1/invitations", authenticateServer, readQuery(statePageQuery(INVITATION_STATES)), async (c) => {
+    const { per_page: perPage, cursor, state = null } = c.req.valid("query");
+    const page = { state, after: readCursor(INVITATION_CURSOR, cursor), perPage };
     const { invitations, next } = await pageInvitations(c.get("context"), authenticatedApplication(c), page);
-    const response = jsonResponse(c, { invitations });
-    if (next !== null) response.headers.set("pagination-cursor", encodeInvitationCursor(next));
-    return response;
+    return pageResponse(c, { invitations }, INVITATION_CURSOR, next);
   })
   .all("/v1/invitations", methodNotAllowed("GET", "HEAD"))
 
-  .get("/v1/events", authenticateServer, readPageQuery, async (c) => {
-    const { per_page: perPage, cursor } = c.req.valid("query");
-    const before = readCursor(cursor, decodeEventCursor);
-    const page = { state: readState(c, EVENT_STATES), before, perPage };
+  .get("/v1/history", authenticateServer, readQuery(historyPageQuery), async (c) => {
+    const { per_page: perPage, cursor, badge, user: userId = null } = c.req.valid("query");
+    const { history, next } = await pageHistory(c.get("context"), {
+      applicationId: authenticatedApplication(c),
+      badge: badge === undefined ? null : requireBadgeNumber(badge),
+      ...{ userId, perPage },
+      after: readCursor(HISTORY_CURSOR, cursor),
+    });
+    return pageResponse(c, { history }, HISTORY_CURSOR, next);
+  })
+  .all("/v1/history", methodNotAllowed("GET", "HEAD"))
+
+  .get("/v1/events", authenticateServer, readQuery(statePageQuery(EVENT_STATES)), async (c) => {
+    const { per_page: perPage, cursor, state = null } = c.req.valid("query");
+    const page = { state, after: readCursor(EVENT_CURSOR, cursor), perPage };
     const { events, next } = await pageEvents(c.get("context"), authenticatedApplication(c), page);
-    const response = jsonResponse(c, { events });
-    if (next !== null) response.headers.set("pagination-cursor", encodeEventCursor(next));
-    return response;
+    return pageResponse(c, { events }, EVENT_CURSOR, next);
   })
   .all("/v1/events", methodNotAllowed("GET", "HEAD"))
 
@@ -62,22 +66,3 @@ export const overviewRoutes = new Hono<HttpEnv>()
     jsonResponse(c, await readStatistics(c.get("context"), authenticatedApplication(c))),
   )
   .all("/v1/stats", methodNotAllowed("GET", "HEAD"));
-
-function readCursor<Position>(
-  cursor: string | undefined,
-  decode: (cursor: string) => Position | null,
-): Position | null {
-  if (cursor === undefined) return null;
-  const position = decode(cursor);
-  if (position === null) throw new Refusal("INVALID_CURSOR");
-  return position;
-}
-
-/** @returns null if the request names no state */
-function readState<State extends string>(c: HonoContext<HttpEnv>, states: readonly State[]): State | null {
-  const asked = c.req.queries("state");
-  if (asked === undefined) return null;
-  const state = asked.length === 1 ? states.find((each) => each === asked[0]) : undefined;
-  if (state === undefined) throw new Refusal("INVALID_STATE");
-  return state;
-}

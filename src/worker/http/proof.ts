@@ -8,6 +8,7 @@ import { callUrls } from "../proofs/url.ts";
 import { Refusal } from "../refusal.ts";
 import { readBytes } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
+import { limitAddress } from "./rate-limits.ts";
 
 export type CheckedProof = AcceptedProof | RefusedProof;
 
@@ -34,11 +35,11 @@ export async function checkProofOfCall(
 }
 
 /**
- * The key that a call has proved.
+ * The key that a call has proved. A call without a proof counts for its address.
  *
  * @param proof null: the call has none
  * @returns null if it has none and needs none
- * @throws Refusal INVALID_PROOF, or USE_DPOP_NONCE with a nonce for the next call
+ * @throws Refusal INVALID_PROOF, USE_DPOP_NONCE with a nonce for the next call, or RATE_LIMITED
  */
 export async function requireKey(
   c: HonoContext<HttpEnv>,
@@ -46,6 +47,7 @@ export async function requireKey(
 ): Promise<ProvenKey | null> {
   if (proof === null) {
     if (await requiresProof(c.get("context"), application)) throw new Refusal("INVALID_PROOF", { detail: "no-proof" });
+    await limitAddress(c);
     return null;
   }
   if (proof.ok) return proof;

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { readKeySet } from "../applications/key-set.ts";
+import { Refusal } from "../refusal.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, cacheable, jsonResponse, methodNotAllowed, otherResponse } from "./response.ts";
@@ -20,7 +21,9 @@ export const serviceRoutes = new Hono<HttpEnv>()
   .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 
   .get("/health", async (c) => {
-    await c.get("context").db.run((orm) => orm.run(sql`SELECT 1`), HEALTH_DEADLINE_MILLISECONDS);
+    const { health, db, now } = c.get("context");
+    const ask = () => db.run((orm) => orm.run(sql`SELECT 1`), HEALTH_DEADLINE_MILLISECONDS);
+    if (!(await health.check(now(), ask))) throw new Refusal("UNAVAILABLE");
     return jsonResponse(c, { status: "ok" });
   })
   .all("/health", methodNotAllowed("GET", "HEAD"));

@@ -1,7 +1,6 @@
 import { Hono } from "hono";
 import { STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
-import { requireStatusLists } from "../applications/authentication.ts";
-import { findListCopy, readStatusList } from "../badges/status-list.ts";
+import { readStatusList } from "../badges/status-list.ts";
 import { Refusal } from "../refusal.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -16,10 +15,7 @@ export const statusRoutes = new Hono<HttpEnv>()
     if (c.req.query("time") !== undefined) throw new Refusal("NOT_IMPLEMENTED");
     const list = requireListNumber(c.req.param("n"));
     const [context, address] = [c.get("context"), clientAddress(c)];
-    const applicationId = c.req.param("applicationId");
-    const jwt =
-      (await findListCopy(context, applicationId, list)) ??
-      (await readStatusList(context, await requireStatusLists(context, address, applicationId), list, address));
+    const jwt = await readStatusList(context, c.req.param("applicationId"), list, address);
     const response = otherResponse(c, jwt, 200, [["Content-Type", "application/statuslist+jwt"]]);
     return cacheable(c, response, `public, max-age=${STATUS_LIST_TTL_SECONDS}`);
   })

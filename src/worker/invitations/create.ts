@@ -1,149 +1,166 @@
-import { type ApplicationId, type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
+import type { Origin } from "../../shared/actor.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
+import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
-import type { AllocationResult, AllocationRules } from "../allocator/allocations.ts";
-import type { ReserveRequest } from "../allocator/allocator.ts";
-import { deriveInvitationToken } from "../applications/devices.ts";
+import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
+import { carryOutByRules } from "../badges/rules.ts";
 import type { Context } from "../context.ts";
+import { expectAnswer } from "../core/client.ts";
+import type { NewInvitation } from "../core/commands.ts";
+import { isSame } from "../core/decide/invitation.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
-import { findInvitation, type StoredInvitation } from "../storage/invitations.ts";
-import { revokePending } from "./end.ts";
-import { retryWithFreedNumbers } from "./expire.ts";
+import { findInvitations } from "../storage/invitations.ts";
 
-export interface NewInvitation {
-  /** Keyed digest of the udid. */
-  device: DeviceId;
-  /** Whether the application's secret was presented. */
-  withSecret: boolean;
-  /** Both exactly as sent; `badgeExpiresAt` is null if it was not sent. */
+/** What a caller wants; times exactly as sent, or null when not sent. */
+export interface InvitationRequest {
   expiresAt: string;
   badgeExpiresAt: string | null;
+  badgeStartsAt: string | null;
+  name: string | null;
+  userId: string | null;
+}
+
+/** Who asks for it. */
+export interface InvitingCaller {
+  /** Keyed digest of the udid. */
+  device: DeviceId;
+  inviter: Inviter;
   /** Null: none was sent, so a repeated request creates another invitation. */
   idempotencyKey: string | null;
 }
 
-export interface CreatedInvitation {
-  /** The invitation token. Only its digest is stored. */
-  id: string;
-  number: number;
-}
+/** `id`: the invitation token. Only its digest is stored. */
+export type CreatedInvitation = { id: string; number: number } | { code: ErrorCode };
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
 /**
- * Reserves a number until the invitation is claimed, revoked or expires (contract section 5). With an Idempotency-Key, a
- * repeated request gets the same invitation, even after it has ended (contract section 12).
+ * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an Idempotency-Key, a
+ * repeated request gets the same invitations, even after they have ended (contract section 12).
  *
+ * @param requests null: this one is not valid
+ * @returns what became of each, in the same order
  * @throws Refusal
  * @throws Unavailable
  */
-export async function createInvitation(
+export async function createInvitations(
   context: Context,
   application: Application,
-  request: NewInvitation,
-): Promise<CreatedInvitation> {
-  const { idempotencyKey, withSecret, device } = request;
-  const isRepeatable = idempotencyKey !== null;
-  const caller = withSecret ? null : device;
-  const id = isRepeatable
-    ? await deriveInvitationToken(context.custody, application, caller, idempotencyKey)
-    : newInvitationToken();
-  const invitation = await invitationDigestOf(id);
-  if (isRepeatable) {
-    const known = await findInvitation(context.db, application.id, invitation);
-    if (known && !isSame(known, request)) throw new Refusal("INVALID_IDEMPOTENCYKEY");
-    // A pending invitation's lease may be unconfirmed, and would then be settled as never reported; reserving confirms it.
-    if (known && known.state !== "pending") return { id, number: known.number };
-    if (known) return { id, number: await reserve(context, application, toReservation(known)) };
-  }
+  requests: readonly (InvitationRequest | { code: ErrorCode })[],
+  caller: InvitingCaller,
+  origin: Origin,
+): Promise<CreatedInvitation[]> {
+  const tokens = await Promise.all(requests.map((_, index) => tokenOf(context, application, caller, index)));
+  const digests = await Promise.all(tokens.map(invitationDigestOf));
+  const isRepeatable = caller.idempotencyKey !== null;
+  const known = new Map(
+    (isRepeatable ? await findInvitations(context.db, application.id, digests) : []).map((row) => [row.digest, row]),
+  );
   const createdAt = context.now();
-  const times = requireTimes(request, createdAt);
-  const { expiresAt, badgeExpiresAt } = request;
-  const reservation = {
-    invitation,
-    creatorDevice: device,
-    createdAt,
-    expiresAt,
-    badgeExpiresAt,
-    withSecret,
-    isRepeatable,
-  };
-  return { id, number: await reserve(context, application, { ...reservation, ...times }) };
+  const planned = requests.map((request, index): NewInvitation | { number: number } | { code: ErrorCode } => {
+    if ("code" in request) return request;
+    const digest = digests[index];
+    if (digest === undefined) throw new Error("each request has a token");
+    const wanted = { ...request, digest, creatorDevice: caller.device };
+    const found = known.get(digest);
+    if (found) return isSame(found, wanted) ? { number: found.number } : { code: "INVALID_IDEMPOTENCYKEY" };
+    const times = checkTimes(request, createdAt);
+    if ("code" in times) return times;
+    return { ...wanted, ...times, withSecret: caller.inviter.kind !== "device", isRepeatable, createdAt };
+  });
+  const invitations = planned.filter((plan): plan is NewInvitation => "digest" in plan);
+  const reserved = await reserve(context, application, invitations, origin);
+  return planned.map((plan, index) => {
+    const result = "digest" in plan ? reserved.shift() : plan;
+    if (!result) throw new Error("the object answered for fewer invitations");
+    return "code" in result ? result : { id: tokens[index] ?? "", number: result.number };
+  });
 }
 
-const isSame = (known: StoredInvitation, { device, expiresAt, badgeExpiresAt }: NewInvitation): boolean =>
-  known.creatorDevice === device && known.expiresAt === expiresAt && known.badgeExpiresAt === badgeExpiresAt;
-
-function toReservation({ digest, ...known }: StoredInvitation): ReserveRequest {
-  const { creatorDevice, createdAt, expiresAt, expiresAtTime, badgeExpiresAt, badgeExpiresAtTime } = known;
-  const { withSecret, isRepeatable } = known;
-  const times = { expiresAt, expiresAtTime, badgeExpiresAt, badgeExpiresAtTime };
-  return { invitation: digest, creatorDevice, createdAt, withSecret, isRepeatable, ...times };
+/** Each invitation of a call has a token of its own; the first one's is that of a call for one. */
+function tokenOf(
+  context: Context,
+  application: Application,
+  { inviter, idempotencyKey }: InvitingCaller,
+  index: number,
+): Promise<string> | string {
+  if (idempotencyKey === null) return newInvitationToken();
+  return deriveInvitationToken(
+    context.custody,
+    application,
+    inviter,
+    index === 0 ? idempotencyKey : `${idempotencyKey}\n${index}`,
+  );
 }
 
-/** The invitation ends with its badge if that is earlier. Times are milliseconds. @throws Refusal */
-function requireTimes(
-  { expiresAt, badgeExpiresAt }: NewInvitation,
+/** The invitation ends with its badge if that is earlier. Times are milliseconds. */
+function checkTimes(
+  { expiresAt, badgeExpiresAt, badgeStartsAt }: InvitationRequest,
   now: number,
-): { expiresAtTime: number; badgeExpiresAtTime: number | null } {
-  const end = requireAhead(expiresAt, MAX_INVITATION_DAYS, now);
-  if (end === null) throw new Refusal("INVALID_EXPIRESAT");
-  if (badgeExpiresAt === null) return { expiresAtTime: end, badgeExpiresAtTime: null };
-  const badgeEnd = requireAhead(badgeExpiresAt, MAX_BADGE_DAYS, now);
-  if (badgeEnd === null) throw new Refusal("INVALID_BADGEEXPIRESAT");
-  return { expiresAtTime: Math.min(end, badgeEnd), badgeExpiresAtTime: badgeEnd };
+):
+  | { expiresAtTime: number; badgeExpiresAtTime: number | null; badgeStartsAtTime: number | null }
+  | { code: ErrorCode } {
+  const end = timeAhead(expiresAt, MAX_INVITATION_DAYS, now);
+  if (end === null) return { code: "INVALID_EXPIRESAT" };
+  const badgeEnd = badgeExpiresAt === null ? null : timeAhead(badgeExpiresAt, MAX_BADGE_DAYS, now);
+  if (badgeExpiresAt !== null && badgeEnd === null) return { code: "INVALID_BADGEEXPIRESAT" };
+  const badgeStartsAtTime = badgeStartsAt === null ? null : Date.parse(badgeStartsAt);
+  if (badgeStartsAtTime !== null && badgeStartsAtTime >= (badgeEnd ?? Number.POSITIVE_INFINITY)) {
+    return { code: "INVALID_STARTSAT" };
+  }
+  return { expiresAtTime: Math.min(end, badgeEnd ?? end), badgeExpiresAtTime: badgeEnd, badgeStartsAtTime };
 }
 
 /** @returns milliseconds; null if the time is past or too far ahead */
-function requireAhead(text: string, maxDays: number, now: number): number | null {
+function timeAhead(text: string, maxDays: number, now: number): number | null {
   const time = Date.parse(text);
   return time > now && time <= now + maxDays * DAY_MILLISECONDS ? time : null;
 }
 
-/** @returns the reserved number */
-async function reserve(context: Context, application: Application, request: ReserveRequest): Promise<number> {
-  const result = await retryWithFreedNumbers(context, application, (rules) =>
-    reserveOrEnd(context, application.id, rules, request),
-  );
-  switch (result.kind) {
-    case "written":
-    case "existing":
-      return result.number;
-    case "mismatched":
-      throw new Refusal("INVALID_IDEMPOTENCYKEY");
-    case "blocked":
-      throw new Error("an invitation has no user yet");
-    case "exhausted":
-      throw new Refusal("NUMBERS_EXHAUSTED");
-    case "contended":
-      throw new Refusal("UNAVAILABLE", { detail: "contended" });
-    case "unavailable":
-      throw new Unavailable("allocator", undefined);
+/** @returns the reserved numbers, or why there is none */
+async function reserve(
+  context: Context,
+  application: Application,
+  invitations: readonly NewInvitation[],
+  origin: Origin,
+): Promise<({ number: number } | { code: ErrorCode })[]> {
+  if (invitations.length === 0) return [];
+  try {
+    const { answer } = await carryOutByRules(
+      context,
+      application,
+      (rules) => ({ kind: "invite", rules, invitations }),
+      origin,
+    );
+    return [...expectAnswer(answer, "invitations").results];
+  } catch (error) {
+    if (error instanceof Refusal) return invitations.map(() => ({ code: error.code }));
+    if (error instanceof Unavailable) endUnreported(context, application, invitations, origin);
+    throw error;
   }
 }
 
 /**
- * If the call fails, the object may still have reserved the number and confirmed its lease. The caller will never learn the
- * token, unless it can repeat the request, so the invitation is revoked. Best effort: revoking may fail as well.
+ * Nobody will ever learn these tokens, unless the caller can repeat the request: in case the numbers are reserved, they are given
+ * back. Best effort.
  */
-async function reserveOrEnd(
-  context: Context,
-  applicationId: ApplicationId,
-  rules: AllocationRules,
-  request: ReserveRequest,
-): Promise<AllocationResult> {
-  try {
-    return await context.allocator.reserve(applicationId, rules, request);
-  } catch (error) {
-    if (!request.isRepeatable) {
-      context.defer(
-        revokePending(context, request.invitation).catch((fault) => {
-          log("warn", { event: "unreported-invitation-left", application: applicationId, error: fault });
-        }),
-      );
-    }
-    throw error;
+function endUnreported(
+  { allocator, db, defer }: Context,
+  application: Application,
+  invitations: readonly NewInvitation[],
+  origin: Origin,
+): void {
+  for (const { digest, isRepeatable } of invitations) {
+    if (isRepeatable) continue;
+    const revoke = { kind: "revoke-invitation" as const, id: digest, revoker: { kind: "server" as const } };
+    defer(
+      allocator.carryOut(db, application.id, revoke, origin).catch((error) => {
+        if (error instanceof Refusal) return;
+        log("warn", { event: "unreported-invitation-left", application: application.id, error });
+      }),
+    );
   }
 }

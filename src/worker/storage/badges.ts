@@ -1,73 +1,97 @@
-import { and, asc, eq, gt, isNotNull, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
+import type { BadgeState } from "../../shared/badge-life/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { badge, STORED_STATES, type StoredState } from "../../shared/schema.ts";
-import { type Database, type Query, queryOf } from "./database.ts";
+import { STORED_STATES } from "../../shared/schema.ts";
+import { type Bind, type ScannedPage, scanPage } from "./bounded-scan.ts";
+import type { Database } from "./database.ts";
+import { containsText } from "./text-search.ts";
 
-export interface ListedBadge {
-  number: number;
-  userId: string;
-  metadata: string | null;
-  position: number;
-  state: StoredState;
-  /** Milliseconds, or null. */
-  expiresAt: number | null;
+/** Which of an application's badges a page lists (contract sections 4 and 24). */
+export interface BadgeFilter {
+  userId: string | null;
+  /** Null: active and suspended ones. */
+  state: BadgeState | null;
+  /** Part of the user ID or the name, in any case; null: any. */
+  text: string | null;
+  /** Milliseconds; null: whenever they end, if they do. */
+  endsBefore: number | null;
 }
 
-const storedState = z.enum(STORED_STATES);
+export interface BadgePageQuery extends BadgeFilter {
+  applicationId: ApplicationId;
+  isNewestFirst: boolean;
+  /** The position after which the page starts; null: the first page. */
+  after: number | null;
+  perPage: number;
+}
 
-const pageColumns = {
-  number: badge.number,
-  userId: badge.userId,
-  metadata: badge.metadata,
-  position: badge.position,
-  state: badge.state,
-  expiresAt: badge.expiresAt,
-};
+const nullableText = z.string().nullable();
+const time = z.number().nullable();
 
-/** In the order of `pageColumns`. */
-const pageRows = z.array(
-  z.tuple([z.number(), z.string(), z.string().nullable(), z.number(), storedState, z.number().nullable()]),
-);
+const listedRow = z.object({
+  number: z.number(),
+  userId: z.string(),
+  name: nullableText,
+  metadata: nullableText,
+  position: z.number(),
+  state: z.enum(STORED_STATES),
+  startsAt: time,
+  expiresAt: time,
+  endedAt: time,
+  issuedAt: time,
+  changedAt: time,
+});
 
-/** Written as in the indexes `badge_page` and `badge_user_page`, so that ended badges are not even read. */
-const isListed = sql`(${badge.endedAt} IS NOT NULL) = 0`;
+/** Times are milliseconds, or null. */
+export type ListedBadge = z.infer<typeof listedRow>;
 
-/** @param ofUser also limits the page to one user */
-const pageQuery = (ofUser?: SQL): (() => Query) =>
-  queryOf((builder) =>
-    builder
-      .select(pageColumns)
-      .from(badge)
-      .where(
-        and(
-          eq(badge.applicationId, sql.placeholder("applicationId")),
-          ofUser,
-          isListed,
-          gt(badge.position, sql.placeholder("after")),
-          isNotNull(badge.position),
-        ),
-      )
-      .orderBy(asc(badge.position))
-      .limit(sql.placeholder("limit")),
-  );
+const listedRows = z.array(listedRow);
 
-export const selectPage = pageQuery();
-const selectUserPage = pageQuery(eq(badge.userId, sql.placeholder("userId")));
+const COLUMNS = `
+  number, user_id AS userId, name, metadata, position, state, starts_at AS startsAt, expires_at AS expiresAt,
+  ended_at AS endedAt, issued_at AS issuedAt, changed_at AS changedAt`;
 
-/** Badges that have not ended, after a position, oldest first; of one user when `userId` is given. One round trip. */
-export async function listBadges(
-  db: Database,
-  page: { applicationId: ApplicationId; userId: string | null; after: number; limit: number },
-): Promise<ListedBadge[]> {
-  const { userId, ...rest } = page;
-  const rows = await (userId === null ? db.rows(selectPage(), rest) : db.rows(selectUserPage(), { ...rest, userId }));
-  return pageRows.parse(rows).map(([number, userId, metadata, position, state, expiresAt]) => ({
-    number,
-    userId,
-    metadata,
-    position,
-    state,
-    expiresAt,
-  }));
+/** As the index `badge_state` has it. */
+const RECORDED_STATE = `(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired'
+  WHEN state = 'suspended' THEN 'expired' ELSE state END)`;
+
+/** As the indexes `badge_page` and `badge_user_page` have it. */
+const IS_LISTED = "(ended_at IS NOT NULL) = 0";
+
+/** A page of badges. One round trip, or two. @param now milliseconds */
+export function listBadges(db: Database, query: BadgePageQuery, now: number): Promise<ScannedPage<ListedBadge>> {
+  const { applicationId, after, isNewestFirst, perPage } = query;
+  return scanPage(db, {
+    table: "badge",
+    ranges: (bind) => {
+      const ofApplication = `application_id = ${bind(applicationId)} AND position IS NOT NULL`;
+      const start = after === null ? "" : `AND position ${isNewestFirst ? "<" : ">"} ${bind(after)}`;
+      return rangesOf(query, bind, now).map((range) => `${ofApplication} AND ${range} ${start}`);
+    },
+    order: `position ${isNewestFirst ? "DESC" : "ASC"}`,
+    conditions: (bind) => conditionsOf(query, bind, now),
+    columns: COLUMNS,
+    rows: listedRows,
+    perPage,
+  });
+}
+
+/** Ranges of indexes that together have all badges in a state, and of other states as few as possible. */
+function rangesOf({ state, userId }: BadgeFilter, bind: Bind, now: number): string[] {
+  if (state === null || state === "active") {
+    return [userId === null ? IS_LISTED : `user_id = ${bind(userId)} AND ${IS_LISTED}`];
+  }
+  const recorded = `${RECORDED_STATE} = '${state}' AND (state <> 'active' OR ended_at IS NOT NULL)`;
+  // What expired in the last minute is not recorded yet.
+  return state === "expired" ? [recorded, `expires_at <= ${bind(now)} AND ended_at IS NULL`] : [recorded];
+}
+
+function conditionsOf({ state, text, endsBefore }: BadgeFilter, bind: Bind, now: number): string[] {
+  // The clock decides which of the rows recorded in these states are in them.
+  const isByClock = state === "active" || state === "suspended";
+  return [
+    ...(isByClock ? [`state = '${state}' AND (expires_at IS NULL OR expires_at > ${bind(now)})`] : []),
+    ...(text === null ? [] : [`(${containsText(["user_id", "name"], text, bind)})`]),
+    ...(endsBefore === null ? [] : [`expires_at < ${bind(endsBefore)}`]),
+  ];
 }

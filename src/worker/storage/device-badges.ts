@@ -1,7 +1,11 @@
 import * as z from "zod";
-import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
+import {
+  type ApplicationId,
+  type DeviceId,
+  type InvitationDigest,
+  invitationDigest,
+} from "../../shared/identifiers.ts";
 import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
-import { changeOf } from "../../shared/storage/high-water.ts";
 import { isRecent, TICKED_AT } from "./clock.ts";
 import type { Database, Query } from "./database.ts";
 
@@ -71,7 +75,8 @@ export interface StoredBadge {
   /** Of the key that it is bound to; null: it is not bound. */
   keyThumbprint: string | null;
   rebindUntil: number | null;
-  change: number;
+  /** Digest of the token that reserved its number; null: none did. */
+  invitation: InvitationDigest | null;
   /** Number of the device's current badge: the one returned by its last login. */
   currentNumber: number;
 }
@@ -80,7 +85,7 @@ export interface StoredBadge {
 const badgeQuery = (tickedAt: string): Query => ({
   sql: `
     SELECT badge.number, badge.metadata, badge.state, badge.expires_at, badge.key_thumbprint, badge.rebind_until,
-      ${changeOf("badge")} AS change, ${CURRENT} AS current_number, ${tickedAt} AS ticked_at
+      badge.invitation, ${CURRENT} AS current_number, ${tickedAt} AS ticked_at
     FROM badge
     WHERE badge.application_id = ?1 AND badge.device = ?2 AND (badge.key_thumbprint IS NOT NULL) IN (0, 1)
       AND badge.user_id = ?3 AND badge.position IS NOT NULL AND badge.retired_at IS NULL`,
@@ -100,7 +105,7 @@ const badgeRow = z
     z.number().nullable(),
     z.string().nullable(),
     z.number().nullable(),
-    z.number(),
+    invitationDigest.nullable(),
     z.number(),
     z.number().nullable(),
   ])
@@ -109,8 +114,8 @@ const badgeRow = z
 function toBadge(row: unknown): { badge: StoredBadge; tickedAt: number | null } | undefined {
   const parsed = badgeRow.parse(row);
   if (!parsed) return undefined;
-  const [number, metadata, state, expiresAt, keyThumbprint, rebindUntil, change, currentNumber, tickedAt] = parsed;
-  const badge = { number, metadata, state, expiresAt, keyThumbprint, rebindUntil, change, currentNumber };
+  const [number, metadata, state, expiresAt, keyThumbprint, rebindUntil, invitation, currentNumber, tickedAt] = parsed;
+  const badge = { number, metadata, state, expiresAt, keyThumbprint, rebindUntil, invitation, currentNumber };
   return { badge, tickedAt };
 }
 
@@ -156,6 +161,8 @@ export interface SigningBadge {
   expiresAt: number | null;
   position: number;
   keyThumbprint: string | null;
+  /** Milliseconds, or null: it has begun. */
+  startsAt: number | null;
 }
 
 interface SigningQueries {
@@ -166,7 +173,7 @@ interface SigningQueries {
 function signingQueries(condition: string, ...parameters: string[]): SigningQueries {
   const query = (tickedAt: string): Query => ({
     sql: `
-    SELECT badge.number, badge.signing_key_id, badge.state, badge.expires_at, badge.position, badge.key_thumbprint,
+    SELECT badge.number, badge.signing_key_id, badge.state, badge.expires_at, badge.position, badge.key_thumbprint, badge.starts_at,
       ${tickedAt} AS ticked_at
     FROM badge WHERE ${condition}`,
     bind: ({ applicationId, device, ...values }) => [applicationId, device, ...parameters.map((name) => values[name])],
@@ -192,6 +199,7 @@ const signingBadgeRow = z
     z.number().nullable(),
     z.number(),
     z.string().nullable(),
+    z.number().nullable(),
     z.number().nullable(),
   ])
   .optional();
@@ -229,8 +237,8 @@ export async function lookForSigningBadge(
 function toSigningBadge(row: unknown): { badge: SigningBadge; tickedAt: number | null } | undefined {
   const parsed = signingBadgeRow.parse(row);
   if (!parsed) return undefined;
-  const [number, signingKeyId, state, expiresAt, position, keyThumbprint, tickedAt] = parsed;
-  return { badge: { number, signingKeyId, state, expiresAt, position, keyThumbprint }, tickedAt };
+  const [number, signingKeyId, state, expiresAt, position, keyThumbprint, startsAt, tickedAt] = parsed;
+  return { badge: { number, signingKeyId, state, expiresAt, position, keyThumbprint, startsAt }, tickedAt };
 }
 
 function queriesOf({ thumbprint, number }: Signer): SigningQueries {

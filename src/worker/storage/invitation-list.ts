@@ -1,57 +1,67 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INVITATION_STATES, type InvitationState } from "../../shared/schema.ts";
+import { type Bind, type ScannedPage, scanPage } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 
-/** An invitation as lists show it: neither its token nor its digest. Times are milliseconds. */
-export interface ListedInvitation {
-  number: number;
-  state: InvitationState;
-  createdAt: number;
+const nullableText = z.string().nullable();
+
+const listedRow = z.object({
+  number: z.number(),
+  state: z.enum(INVITATION_STATES),
+  createdAt: z.number(),
   /** Orders invitations of one millisecond. */
-  rowid: number;
-  /** As they were sent. */
-  expiresAt: string;
-  badgeExpiresAt: string | null;
-  userId: string | null;
-}
+  rowid: z.number(),
+  /** As they were sent, like the start and the end of the badge. */
+  expiresAt: z.string(),
+  badgeStartsAt: nullableText,
+  badgeExpiresAt: nullableText,
+  name: nullableText,
+  /** Who claimed it, or who may. */
+  userId: nullableText,
+});
 
-const listedRows: z.ZodType<ListedInvitation[]> = z.array(
-  z.object({
-    number: z.number(),
-    state: z.enum(INVITATION_STATES),
-    createdAt: z.number(),
-    rowid: z.number(),
-    expiresAt: z.string(),
-    badgeExpiresAt: z.string().nullable(),
-    userId: z.string().nullable(),
-  }),
-);
+/** An invitation as lists show it: neither its token nor its digest. Times are milliseconds. */
+export type ListedInvitation = z.infer<typeof listedRow>;
 
-/** A pending invitation past its time is shown as expired; the sweep records that within a minute. */
-const SHOWN_STATE = "iif(state = 'pending' AND expires_at_time <= ?2, 'expired', state)";
+/** The last invitation of a page. */
+export type InvitationPosition = Pick<ListedInvitation, "createdAt" | "rowid">;
 
-const selectInvitations = (state: InvitationState | null): string => `
-  SELECT number, ${SHOWN_STATE} AS state, created_at AS createdAt, rowid AS rowid, expires_at AS expiresAt,
-    badge_expires_at AS badgeExpiresAt, claim_user_id AS userId
-  FROM invitation
-  WHERE application_id = ?1 AND (created_at, rowid) < (?3, ?4) ${state === null ? "" : `AND ${SHOWN_STATE} = '${state}'`}
-  ORDER BY created_at DESC, rowid DESC LIMIT ?5`;
+const listedRows = z.array(listedRow);
 
 /**
- * An application's invitations, newest first. One round trip. With a state, invitations in other states are read and
- * skipped: there is no index by state.
+ * An application's invitations, newest first. One round trip, or two.
  *
- * @param before the last invitation of the previous page
+ * @param page `after`: the last invitation of the previous page; `now`: milliseconds. A pending invitation past its time is shown as
+ *   expired; the sweep records that within a minute.
  */
-export async function listInvitations(
+export function listInvitations(
   db: Database,
   applicationId: ApplicationId,
-  page: { state: InvitationState | null; now: number; before: { createdAt: number; rowid: number }; limit: number },
-): Promise<ListedInvitation[]> {
-  const { state, now, before, limit } = page;
-  const { results } = await db.run((_, d1) =>
-    d1.prepare(selectInvitations(state)).bind(applicationId, now, before.createdAt, before.rowid, limit).all(),
-  );
-  return listedRows.parse(results);
+  page: { state: InvitationState | null; after: InvitationPosition | null; perPage: number; now: number },
+): Promise<ScannedPage<ListedInvitation>> {
+  const { state, after, perPage, now } = page;
+  return scanPage(db, {
+    table: "invitation",
+    selected: `*, rowid AS rowid, iif(state = 'pending' AND expires_at_time <= ${now}, 'expired', state) AS shown_state`,
+    ranges: (bind) => {
+      const ofApplication = `application_id = ${bind(applicationId)}`;
+      const start = after && `AND (created_at, rowid) < (${bind(after.createdAt)}, ${bind(after.rowid)})`;
+      return rangesOf(state, now, bind).map((range) => `${ofApplication} ${range} ${start ?? ""}`);
+    },
+    order: "created_at DESC, rowid DESC",
+    conditions: () => (state === "pending" ? ["shown_state = 'pending'"] : []),
+    columns: `number, shown_state AS state, created_at AS createdAt, rowid, expires_at AS expiresAt,
+      badge_starts_at AS badgeStartsAt, badge_expires_at AS badgeExpiresAt, name,
+      coalesce(claim_user_id, user_id) AS userId`,
+    rows: listedRows,
+    perPage,
+  });
+}
+
+/** What expired in the last minute is not recorded yet. */
+function rangesOf(state: InvitationState | null, now: number, bind: Bind): string[] {
+  if (state === null) return [""];
+  const recorded = `AND state = '${state}'`;
+  return state === "expired" ? [recorded, `AND state = 'pending' AND expires_at_time <= ${bind(now)}`] : [recorded];
 }

@@ -4,9 +4,6 @@
  * that the many devices with a single user cost no index rows. Every query about a device therefore has two parts: that
  * index, and, if it has nothing, `badge_user_device`, which finds the only badge, with turn 1. Both have a device's unbound
  * badges before its bound ones (contract section 15), so each part looks in both places.
- *
- * Two badges can share a turn if an earlier release wrote them in one transaction. Their requests were concurrent, so either may
- * be the current one, until the next login decides.
  */
 
 /**
@@ -24,17 +21,4 @@ export function highestTurn(device: { applicationId: string; device: string }): 
   // Naming `user_id` makes SQLite search by `badge_user_device` instead of reading every badge of the application.
   const only = (isBound: 0 | 1) => `(SELECT 1 ${ofDevice(isBound)} AND issued.user_id IS NOT NULL LIMIT 1)`;
   return `coalesce(nullif(max(${highest(0)}, ${highest(1)}), 0), ${only(0)}, ${only(1)}, 0)`;
-}
-
-/**
- * Numbers the rows of one transaction from 1 within each device. All rows of a statement read the same highest turn, so
- * each adds its `turnStep` to get a distinct turn.
- */
-export function withTurnSteps<Row extends { device: string }>(rows: readonly Row[]): (Row & { turnStep: number })[] {
-  const steps = new Map<string, number>();
-  return rows.map((row) => {
-    const turnStep = (steps.get(row.device) ?? 0) + 1;
-    steps.set(row.device, turnStep);
-    return { ...row, turnStep };
-  });
 }

@@ -1,8 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import * as z from "zod";
+import { EVENTS, type EventName } from "../../shared/events.ts";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
-import { EVENTS, type EventName, webhookEvent } from "../../shared/schema.ts";
+import { webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 export interface EventId {

@@ -1,6 +1,8 @@
 import * as z from "zod";
+import { EVENTS, type EventName } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { EVENT_STATES, EVENTS, type EventName, type EventState } from "../../shared/schema.ts";
+import { EVENT_STATES, type EventState } from "../../shared/schema.ts";
+import { type ScannedPage, scanLimit, scanPage } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 
 /** Events as an application's server sees them (contract section 19). */
@@ -51,32 +53,67 @@ const endpointRows = z.array(
 const SELECT_ENDPOINT = `
   SELECT webhook_url AS webhookUrl, webhook_held_at AS heldAt, disabled_at AS disabledAt FROM application WHERE id = ?1`;
 
-/** The state is a literal, not a parameter, so that SQLite can use the partial index of exhausted and held events. */
-const selectEvents = (state: EventState | null): string => `
-  SELECT id, event, payload, state, attempts, max(due_at, lease_until) AS dueAt, last_status AS lastStatus, last_outcome AS lastOutcome,
-    last_response AS lastResponse, created_at AS createdAt, delivered_at AS deliveredAt
-  FROM webhook_event
-  WHERE application_id = ?1 AND id < ?2 ${state === null ? "" : `AND state = '${state}'`}
-  ORDER BY id DESC LIMIT ?3`;
+const COLUMNS = `
+  id, event, payload, state, attempts, max(due_at, lease_until) AS dueAt, last_status AS lastStatus,
+  last_outcome AS lastOutcome, last_response AS lastResponse, created_at AS createdAt, delivered_at AS deliveredAt`;
 
 /**
- * An application's events, newest first. One round trip. Exhausted and held events have an index; for delivered and pending
- * ones, events in other states are read and skipped.
+ * An application's events, newest first, and the endpoint they go to. Two or three round trips.
  *
- * @param before an event ID: only older events are listed
+ * @param page `after`: the last event of the previous page
  */
 export async function listEvents(
   db: Database,
   applicationId: ApplicationId,
-  { state, before, limit }: { state: EventState | null; before: string; limit: number },
-): Promise<{ events: EventRow[]; endpoint: EndpointState | undefined }> {
-  const [events, endpoint] = await db.run((_, d1) =>
-    d1.batch([
-      d1.prepare(selectEvents(state)).bind(applicationId, before, limit),
-      d1.prepare(SELECT_ENDPOINT).bind(applicationId),
-    ]),
+  page: { state: EventState | null; after: string | null; perPage: number },
+): Promise<ScannedPage<EventRow> & { endpoint: EndpointState | undefined }> {
+  const { state, after, perPage } = page;
+  const limit = scanLimit(perPage) / 2;
+  const areFewPending = state === "pending" && (await countPending(db, applicationId, limit)) < limit;
+  const range = rangeOf(state, areFewPending);
+  const events = await scanPage(
+    db,
+    {
+      table: "webhook_event",
+      ranges: (bind) => {
+        const ofApplication = `application_id = ${bind(applicationId)}`;
+        return [`${ofApplication} ${range} ${after === null ? "" : `AND id < ${bind(after)}`}`];
+      },
+      order: "id DESC",
+      // Delivered events have no index: most events are delivered.
+      conditions: () =>
+        state === "delivered" || (state === "pending" && !areFewPending) ? [`state = '${state}'`] : [],
+      columns: COLUMNS,
+      rows: eventRows,
+      perPage,
+    },
+    limit,
   );
-  return { events: eventRows.parse(events?.results), endpoint: endpointRows.parse(endpoint?.results)[0] };
+  const endpoint = await db.run((_, d1) => d1.prepare(SELECT_ENDPOINT).bind(applicationId).all());
+  return { ...events, endpoint: endpointRows.parse(endpoint.results)[0] };
+}
+
+/**
+ * The index of pending events orders them by due time. So a few are all read and put into order; of many, the newest events have enough.
+ */
+function rangeOf(state: EventState | null, areFewPending: boolean): string {
+  if (areFewPending) return "AND state = 'pending'";
+  if (state === "exhausted" || state === "held") {
+    // The second condition is that of the index `webhook_event_stopped`.
+    return `AND state = '${state}' AND state IN ('exhausted', 'held')`;
+  }
+  return "";
+}
+
+const COUNT_PENDING = `
+  SELECT count(*) AS pending FROM (SELECT 1 FROM webhook_event INDEXED BY webhook_event_due
+    WHERE application_id = ?1 AND state = 'pending' LIMIT ?2)`;
+
+const pendingRows = z.tuple([z.object({ pending: z.number() })]);
+
+async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
+  const { results } = await db.run((_, d1) => d1.prepare(COUNT_PENDING).bind(applicationId, limit).all());
+  return pendingRows.parse(results)[0].pending;
 }
 
 /** `due_at` -1: before all other events of its application, because somebody is waiting for it. */

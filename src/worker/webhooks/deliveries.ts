@@ -3,6 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { eventPage } from "../../shared/overview-responses.ts";
 import type { EventState } from "../../shared/schema.ts";
 import type { Context } from "../context.ts";
+import { cursorCodec } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
 import { type EndpointState, type EventRow, listEvents, replayEvent } from "../storage/webhook-list.ts";
 import { sendWakeUps } from "./wake-up.ts";
@@ -10,22 +11,17 @@ import { sendWakeUps } from "./wake-up.ts";
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
 export type EventView = z.infer<typeof eventPage>["events"][number];
 
-/** Sorts after every event ID, so the first page starts here. */
-const NEWEST = "evt_~";
+/** By the ID of the last event of a page. */
+export const EVENT_CURSOR = cursorCodec("events", z.string());
 
 /** @returns a page of events, newest first, and the ID after which the next page starts; null on the last page */
 export async function pageEvents(
   context: Context,
   applicationId: ApplicationId,
-  { state, before, perPage }: { state: EventState | null; before: string | null; perPage: number },
+  page: { state: EventState | null; after: string | null; perPage: number },
 ): Promise<{ events: EventView[]; next: string | null }> {
-  const page = { state, before: before ?? NEWEST, limit: perPage + 1 };
-  const { events, endpoint } = await listEvents(context.db, applicationId, page);
-  const shown = events.slice(0, perPage);
-  return {
-    events: shown.map((event) => viewEvent(event, endpoint)),
-    next: events.length > perPage ? (shown.at(-1)?.id ?? null) : null,
-  };
+  const { items, last, endpoint } = await listEvents(context.db, applicationId, page);
+  return { events: items.map((event) => viewEvent(event, endpoint)), next: last?.id ?? null };
 }
 
 const payloadWithData = z.object({ data: z.record(z.string(), z.unknown()) });

@@ -10,6 +10,9 @@ export interface BadgeCreated {
   metadata: string | null;
   /** Of the key that the badge is bound to, if it is. */
   keyThumbprint?: string | null;
+  name?: string | null;
+  /** Milliseconds; null: it has begun. */
+  startsAt?: number | null;
   invitationId?: string;
   /** The number that the invitation's number replaced. */
   replacedNumber?: number | null;
@@ -17,7 +20,8 @@ export interface BadgeCreated {
 
 /** The body of the webhook. It is serialized once: every attempt signs and sends these bytes. */
 export function badgeCreatedPayload(created: BadgeCreated): string {
-  const { eventId, createdAt, number, userId, metadata, keyThumbprint, invitationId, replacedNumber } = created;
+  const { eventId, createdAt, number, userId, metadata, name, startsAt } = created;
+  const { keyThumbprint, invitationId, replacedNumber } = created;
   return JSON.stringify({
     id: eventId,
     event: "badge:created",
@@ -26,6 +30,8 @@ export function badgeCreatedPayload(created: BadgeCreated): string {
       id: String(number),
       userId,
       metadata: parseMetadata(metadata),
+      ...(name != null && { name }),
+      ...(startsAt != null && { startsAt: new Date(startsAt).toISOString() }),
       ...(keyThumbprint != null && { keyThumbprint }),
       ...(invitationId !== undefined && { invitationId }),
       ...(replacedNumber != null && { replacedBadgeId: String(replacedNumber) }),

@@ -49,6 +49,7 @@ describe("calls of one device (contract section 7)", () => {
         () => sign(application, "phone", { base64: "not base64" }),
         () => inviteBy(device),
         () => requestBadge(application, "phone", "not JSON"),
+        () => call("PATCH", "/v1/invitation/inv_x/revoke", { headers: device }),
       ];
       const counted = await inParallel(times(CALLS_OF_A_DEVICE), async (place) => {
         const answer = await deviceCalls[place % deviceCalls.length]?.();
@@ -61,15 +62,22 @@ describe("calls of one device (contract section 7)", () => {
         await requestBadge(application, "another phone", { userId: "user" }),
         await requestBadge(await createApplication(), "phone", { userId: "user" }),
         await inviteBy({ ...device, applicationsecret: application.secret }),
+        await call("PATCH", "/v1/invitation/inv_x/revoke", { headers: serverHeaders(application) }),
         await call("GET", "/v1/badges", { headers: serverHeaders(application) }),
       ];
       return { counted, after, others };
     });
-    expect(tally(counted)).toEqual({ "201": 16, "200": 14, "422 INVALID_BASE64": 15, "400 INVALID_JSON": 15 });
-    expect(after.map(outcome)).toEqual([LIMITED, LIMITED, LIMITED, LIMITED]);
+    expect(tally(counted)).toEqual({
+      "201": 13,
+      "200": 11,
+      "422 INVALID_BASE64": 12,
+      "400 INVALID_JSON": 12,
+      "404 UNKNOWN_INVITATION": 12,
+    });
+    expect(after.map(outcome)).toEqual(Array(5).fill(LIMITED));
     for (const { headers } of after) expect(headers.get("retry-after")).toBe("60");
     // Other devices, other applications' devices and servers go on.
-    expect(others.map(outcome)).toEqual(["201", "201", "201", "200"]);
+    expect(others.map(outcome)).toEqual(["201", "201", "201", "404 UNKNOWN_INVITATION", "200"]);
   });
 
   it("can be read by a web page when they are limited", async () => {
@@ -133,6 +141,28 @@ describe("calls of one client IP (contract section 7)", () => {
     const counted = "422 UNDEFINED_BASE64";
     expect(answers.map(outcome)).toEqual([counted, counted, LIMITED, counted, counted]);
     expect(answers[2]?.headers.get("retry-after")).toBe("60");
+  });
+
+  it("are counted apart when they are malformed, so those do not use up the limit of well-formed ones", async () => {
+    const counts = new Map<string, number>();
+    const twoEach: RateLimit = {
+      limit: async ({ key }) => {
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+        return { success: (counts.get(key) ?? 0) <= 2 };
+      },
+    };
+    const application = await createApplication();
+    const send = async (method: string, path: string, udid: string, body?: unknown) => {
+      const headers = { applicationid: application.id, udid, "cf-connecting-ip": "192.0.2.9" };
+      const request = new Request(`https://badges.example${path}`, { method, headers, body: JSON.stringify(body) });
+      return outcome(await callWith({ CLIENT_IP_LIMIT: twoEach }, request));
+    };
+    expect(await send("POST", "/v1/badge", "one", {})).toBe("422 UNDEFINED_USERID");
+    expect(await send("POST", "/v1/invitation", "two", {})).toBe("422 UNDEFINED_EXPIRESAT");
+    expect(await send("POST", "/v1/badge/sign", "three", [])).toBe(LIMITED);
+    expect(await send("POST", "/v1/badge", "four", { userId: "user" })).toBe("201");
+    expect(await send("PATCH", "/v1/invitation/inv_x/revoke", "five")).toBe("404 UNKNOWN_INVITATION");
+    expect(await send("POST", "/v1/badge", "six", { userId: "user" })).toBe(LIMITED);
   });
 
   it("are counted together for all IPv6 addresses of one /64, which one customer has", async () => {

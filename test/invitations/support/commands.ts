@@ -1,7 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import { sweep } from "../../../src/worker/sweep.ts";
+import { sweep } from "../../support/sweep.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { testContext } from "../../support/context.ts";
 import { type Answer, serverHeaders } from "../../support/http.ts";

@@ -17,10 +17,9 @@ import {
 } from "../../../../src/shared/identifiers.ts";
 import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
-import { encodeCursor } from "../../../../src/worker/badges/list.ts";
+import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
-import { selectPage } from "../../../../src/worker/storage/badges.ts";
 import type { Query } from "../../../../src/worker/storage/database.ts";
 import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
@@ -155,13 +154,18 @@ async function sign({ request, env, application, device }: Call): Promise<Respon
 
 const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(value)));
 
+const SELECT_PAGE = `
+  SELECT number, user_id, metadata, position, state, expires_at FROM badge
+  WHERE application_id = ?1 AND (ended_at IS NOT NULL) = 0 AND position IS NOT NULL ORDER BY position LIMIT ?2`;
+
 async function page(request: Request, env: Env, application: Application, query: URLSearchParams) {
   const digest = encoder.encode(await digestOf(request.headers.get("applicationsecret") ?? ""));
   const isKnown = (known: string) => crypto.subtle.timingSafeEqual(digest, encoder.encode(known));
   if (!application.secrets.some(({ digest }) => isKnown(digest))) throw new Error("a benchmark knows its own secrets");
   const perPage = Number(query.get("per_page") ?? 100);
-  const asked = { applicationId: application.id, after: 0, limit: perPage + 1 };
-  const rows = await bound(env.DB, selectPage(), asked).raw<[number, string, string | null, number]>();
+  const rows = await env.DB.prepare(SELECT_PAGE)
+    .bind(application.id, perPage + 1)
+    .raw<[number, string, string | null, number]>();
   const shown = rows.slice(0, perPage);
   const badges = shown.map(([number, userId, metadata]) => ({
     id: String(number),
@@ -169,7 +173,7 @@ async function page(request: Request, env: Env, application: Application, query:
     ...(metadata !== null && { metadata: JSON.parse(metadata) }),
   }));
   const last = shown.at(-1)?.[3] ?? 0;
-  const headers: HeadersInit = rows.length > perPage ? { "pagination-cursor": encodeCursor(last) } : {};
+  const headers: HeadersInit = rows.length > perPage ? { "pagination-cursor": BADGE_CURSOR.encode(last) } : {};
   return Response.json({ badges }, { headers });
 }
 

@@ -5,9 +5,9 @@ import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import * as authentication from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
 import { requiresProof } from "../../../../src/worker/badges/binding.ts";
-import { decodeFeedCursor, pageChanges } from "../../../../src/worker/badges/changes.ts";
+import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
-import { decodeCursor, pageBadges } from "../../../../src/worker/badges/list.ts";
+import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
 import { badgeStore, changeBadge, rebindBadge } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
@@ -90,9 +90,10 @@ const CALLS = {
   async invite(context: Context, request: InvitationCall) {
     const { application, kind } = await authentication.identifyInviter(context, presented(request));
     const { udid, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
+    const device = await deviceOf(context.custody, application, udid);
     return createInvitation(context, application, {
-      device: await deviceOf(context.custody, application, udid),
-      withSecret: kind === "server",
+      device,
+      inviter: kind === "server" ? { kind } : { kind, device },
       expiresAt: new Date(expiresAtTime).toISOString(),
       badgeExpiresAt: badgeExpiresAtTime === null ? null : new Date(badgeExpiresAtTime).toISOString(),
       idempotencyKey,
@@ -107,10 +108,13 @@ const CALLS = {
   },
 
   page: ofServer((context, { applicationId, userId, cursor, perPage }: PageCall & { userId: string | null }) =>
-    pageBadges(context, { applicationId, userId, after: cursor === null ? 0 : (decodeCursor(cursor) ?? 0), perPage }),
+    pageBadges(context, {
+      ...{ applicationId, userId, state: null, text: null, endsBefore: null, isNewestFirst: false, perPage },
+      after: cursor === null ? null : BADGE_CURSOR.decode(cursor),
+    }),
   ),
   changes: ofServer((context, { applicationId, cursor, perPage }: PageCall) =>
-    pageChanges(context, applicationId, cursor === null ? null : decodeFeedCursor(cursor), perPage),
+    pageChanges(context, applicationId, cursor === null ? null : FEED_CURSOR.decode(cursor), perPage),
   ),
   step: ofServer((context, { applicationId, number, step }: BadgeCall & { step: Step }) =>
     changeBadge(context, applicationId, number, step),

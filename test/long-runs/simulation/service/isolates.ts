@@ -1,7 +1,7 @@
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome } from "../../../../src/worker/homes.ts";
 import type { Custody, Sealed } from "../../../../src/worker/keys/custody.ts";
-import { sweep } from "../../../../src/worker/sweep.ts";
+import { sweep } from "../../../support/sweep.ts";
 import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";

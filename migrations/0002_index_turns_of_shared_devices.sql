@@ -1,1 +1,0 @@
-CREATE INDEX `badge_device_turn` ON `badge` (`application_id`,`device`,`turn`) WHERE position IS NOT NULL AND turn > 1;

@@ -1,0 +1,46 @@
+import type { Origin } from "../../shared/actor.ts";
+import { currentSigningKey } from "../../shared/credentials.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
+import type { Application } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import type { Answer } from "../core/client.ts";
+import type { Command, Rules } from "../core/commands.ts";
+import { Refusal } from "../refusal.ts";
+
+/** The settings that a command is decided by. @param now milliseconds */
+function rulesOf(application: Application, now: number): Rules {
+  const { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, deviceKey } = application;
+  const signingKey = currentSigningKey(application.signingKeys, now);
+  return { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, deviceKey, signingKey };
+}
+
+/** Refusals that settings may be the reason of. */
+const BY_SETTINGS: readonly ErrorCode[] = ["NUMBERS_EXHAUSTED", "RATE_LIMITED", "INVALID_PROOF"];
+
+/**
+ * Carries out a command that the application's settings decide. A refusal rests on settings at most a second old: an
+ * administrator may just have made the range longer, or stopped requiring proofs.
+ *
+ * @throws Refusal
+ * @throws Unavailable
+ */
+export async function carryOutByRules(
+  context: Context,
+  application: Application,
+  build: (rules: Rules) => Command,
+  origin: Origin,
+): Promise<{ answer: Answer; rules: Rules }> {
+  const rules = rulesOf(application, context.now());
+  try {
+    return await carryOut(rules);
+  } catch (error) {
+    if (!(error instanceof Refusal) || !BY_SETTINGS.includes(error.code)) throw error;
+    const recent = await context.registry.findForDenial(context.db, application.id, context.now());
+    if (!recent || recent === application) throw error;
+    return carryOut(rulesOf(recent, context.now()));
+  }
+
+  async function carryOut(by: Rules) {
+    return { answer: await context.allocator.carryOut(context.db, application.id, build(by), origin), rules: by };
+  }
+}

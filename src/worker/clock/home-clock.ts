@@ -1,0 +1,83 @@
+import { DurableObject } from "cloudflare:workers";
+import * as z from "zod";
+import { DUE_POLL_MILLISECONDS, INBOX_POLL_MILLISECONDS } from "../../shared/limits.ts";
+import { type Context, createContext } from "../context.ts";
+import { findHome } from "../homes.ts";
+import { log } from "../log.ts";
+import { carryOutCommands, compareObjects, recordDue } from "./due.ts";
+import { noteTick, type Tick } from "./restorations.ts";
+import { sweepHome } from "./sweep.ts";
+
+const tickRow = z.object({
+  home: z.number(),
+  sequence: z.number(),
+  ticked_at: z.number(),
+  compare_after: z.string().nullable(),
+});
+
+/**
+ * One home's clock (contract section 17), named by the home's number: it does what has become due in its home, in invocations of
+ * its own, so that no home waits for another. Cron calls it every minute; in between it looks for commands of the script.
+ */
+export class HomeClock extends DurableObject<Env> {
+  #dueAt = 0;
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env);
+    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
+      sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
+  }
+
+  /** Once a minute: all that has become due, in bounded chunks. All of it may be repeated, even by two ticks at once. */
+  async tick(home: number): Promise<void> {
+    const context = this.#open(home);
+    const before = this.#read();
+    try {
+      this.#write(home, await noteTick(context, before));
+    } catch (error) {
+      log("error", { event: "tick-failed", home, error });
+    }
+    await this.ctx.storage.setAlarm(Date.now() + INBOX_POLL_MILLISECONDS);
+    await Promise.all([this.#compare(context), recordDue(context), carryOutCommands(context), sweepHome(context)]);
+  }
+
+  /** Every few seconds: commands of the script, and less often what is due. */
+  override async alarm(): Promise<void> {
+    const tick = this.#read();
+    if (!tick) return;
+    await this.ctx.storage.setAlarm(Date.now() + INBOX_POLL_MILLISECONDS);
+    const context = this.#open(tick.home);
+    const isDue = Math.abs(Date.now() - this.#dueAt) >= DUE_POLL_MILLISECONDS;
+    if (isDue) this.#dueAt = Date.now();
+    await Promise.all([carryOutCommands(context), this.#compare(context), ...(isDue ? [recordDue(context)] : [])]);
+  }
+
+  /** After a restoration of D1: a chunk of the home's objects compares itself with D1, then the next one. */
+  async #compare(context: Context): Promise<void> {
+    const tick = this.#read();
+    if (tick?.compareAfter == null) return;
+    const compareAfter = await compareObjects(context, tick.compareAfter);
+    this.ctx.storage.sql.exec("UPDATE tick SET compare_after = ?", compareAfter);
+  }
+
+  #open(number: number): Context {
+    const home = findHome(this.env, number);
+    if (!home) throw new Error(`home ${number} is not bound`);
+    return createContext(this.env, (work) => this.ctx.waitUntil(work), home);
+  }
+
+  #read(): (Tick & { home: number }) | undefined {
+    const row = tickRow.optional().parse(this.ctx.storage.sql.exec("SELECT * FROM tick").toArray()[0]);
+    return row && { home: row.home, sequence: row.sequence, tickedAt: row.ticked_at, compareAfter: row.compare_after };
+  }
+
+  #write(home: number, { sequence, tickedAt, compareAfter }: Tick): void {
+    this.ctx.storage.sql.exec(
+      "INSERT OR REPLACE INTO tick VALUES (1, ?, ?, ?, ?)",
+      home,
+      sequence,
+      tickedAt,
+      compareAfter,
+    );
+  }
+}

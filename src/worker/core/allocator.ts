@@ -1,0 +1,237 @@
+import { DurableObject } from "cloudflare:workers";
+import { homeOf } from "../../shared/homes.ts";
+import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
+import type { InboxCommand } from "../../shared/inbox.ts";
+import {
+  COMPARE_AFTER_MILLISECONDS,
+  INBOX_CHUNK_COMMANDS,
+  SETTLE_TRIES,
+  SETTLE_WAIT_MILLISECONDS,
+  UNFINISHED_BLOCKS,
+} from "../../shared/limits.ts";
+import { findHome } from "../homes.ts";
+import { Custody } from "../keys/custody.ts";
+import { SealingKeys } from "../keys/sealing-keys.ts";
+import { log } from "../log.ts";
+import { Database } from "../storage/database.ts";
+import { findUnfinishedBlocks, type InboxItem, readInbox, storeInboxResult } from "../storage/inbox.ts";
+import { sendWakeUps } from "../webhooks/wake-up.ts";
+import { reconcile } from "./accept-loss.ts";
+import { catchUp } from "./catch-up.ts";
+import type { Call, Command } from "./commands.ts";
+import { Groups } from "./group.ts";
+import { Journal } from "./journal.ts";
+import { CallQueue, type Response, type Waiting } from "./queue.ts";
+
+const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null };
+
+/** How far back an application's journal reaches. */
+export interface JournalReach {
+  /** Milliseconds; null: it has no entry. */
+  since: number | null;
+  bytes: number;
+}
+
+/**
+ * One application's Durable Object, named by the application ID: the only writer of its badges, invitations, numbers and blocks
+ * (docs/architecture.md). Calls are carried out in groups, one after the other; each group is one entry of the application's
+ * list of changes, which D1 applies in its turn or not at all.
+ */
+export class Allocator extends DurableObject<Env> {
+  readonly #journal = new Journal(this.ctx.storage.sql);
+  readonly #queue = new CallQueue();
+  readonly #custody = new Custody(new SealingKeys(this.env));
+  /** Calls that are waiting, by ID: one that is repeated meanwhile is not carried out twice. */
+  readonly #waiting = new Map<string, Promise<Response>>();
+  #applicationId = this.#journal.base()?.applicationId;
+  #groups: Groups | undefined;
+  #isRunning = false;
+  #alarmAt = 0;
+
+  /** Carries out a call in its turn. It may be repeated with the same ID. */
+  call(applicationId: ApplicationId, call: Call): Promise<Response> {
+    this.#learn(applicationId);
+    return this.#submit(call, null);
+  }
+
+  /**
+   * Does what is due: expiries, unfinished blocks, and commands of the script. Called by the home's clock.
+   *
+   * @param isToCompare whether D1 may have been restored
+   */
+  async wake(applicationId: ApplicationId, isToCompare: boolean): Promise<void> {
+    this.#learn(applicationId);
+    const db = this.#openDatabase();
+    if (isToCompare) await this.#compare(db);
+    for (const item of await readInbox(db, applicationId, INBOX_CHUNK_COMMANDS)) await this.#carryOut(db, item);
+    for (const userId of await findUnfinishedBlocks(db, applicationId, UNFINISHED_BLOCKS)) {
+      void this.#submit(byClock({ kind: "finish-block", userId }, `finish ${userId}`), null);
+    }
+    await this.#submit(byClock({ kind: "record-due" }, "due"), null);
+  }
+
+  reach(): JournalReach {
+    return { since: this.#journal.oldest(), bytes: this.ctx.storage.sql.databaseSize };
+  }
+
+  /** Two minutes after the last entry: was D1 restored to the time before it? */
+  override async alarm(): Promise<void> {
+    this.#alarmAt = 0;
+    if (this.#applicationId === undefined) return;
+    try {
+      await this.#compare(this.#openDatabase());
+    } catch (error) {
+      // The runtime retries a failed alarm six times, then drops it (Durable Objects: Alarms). D1 may be away for longer.
+      log("warn", { event: "comparison-postponed", application: this.#applicationId, error });
+      await this.#ensureAlarm();
+    }
+  }
+
+  /** @throws Error when the object belongs to another application */
+  #learn(applicationId: ApplicationId): void {
+    this.#applicationId ??= applicationId;
+    if (this.#applicationId !== applicationId) throw new Error("the object belongs to another application");
+  }
+
+  #submit(call: Call, inboxId: string | null): Promise<Response> {
+    const waiting = this.#waiting.get(call.id);
+    if (waiting) return waiting;
+    const known = this.#openGroups().outcomeOf(call.id);
+    if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: null });
+    const done = Promise.withResolvers<Response>();
+    const added: Waiting = { call, done, inboxId, isBegun: false, erased: 0, eventsAfter: "" };
+    if (!this.#queue.add(added)) return Promise.resolve(UNAVAILABLE);
+    this.#waiting.set(call.id, done.promise);
+    void done.promise.finally(() => this.#waiting.delete(call.id));
+    void this.#run();
+    return done.promise;
+  }
+
+  /** Runs groups until nothing waits, and until nothing is left that D1 may still apply. */
+  async #run(): Promise<void> {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    const groups = this.#openGroups();
+    // Calls that arrived together are carried out together.
+    await scheduler.wait(0);
+    for (let tries = 0; this.#queue.size > 0 || (groups.isUnsettled && tries < SETTLE_TRIES); ) {
+      if (this.#queue.size === 0) {
+        tries++;
+        await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
+      }
+      await this.#runGroup(groups);
+    }
+    this.#isRunning = false;
+  }
+
+  async #runGroup(groups: Groups): Promise<void> {
+    const calls = this.#queue.take();
+    try {
+      await this.#ensureAlarm();
+      const gap = await groups.run(calls);
+      if (gap) this.#reportGap(gap.at?.sequence);
+    } catch (error) {
+      log("error", { event: "group-broken", application: this.#applicationId, error });
+      for (const { done } of calls) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+    }
+  }
+
+  async #carryOut(db: Database, { id, command, actor }: InboxItem): Promise<void> {
+    if (command.kind === "reconcile") {
+      await this.#reconcile(db, id, command);
+      return;
+    }
+    const { outcome } = await this.#submit({ id, until: null, origin: { actor }, command: toCommand(command) }, id);
+    if (outcome.kind === "failed") await storeInboxResult(db, id, { kind: "failed" });
+  }
+
+  async #reconcile(db: Database, id: string, command: Extract<InboxCommand, { kind: "reconcile" }>): Promise<void> {
+    const { applicationId } = this.#known();
+    const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
+    const { result, isStored } = await reconcile(db, applicationId, this.#journal, request, Date.now());
+    if (!isStored) await storeInboxResult(db, id, result);
+  }
+
+  /** @throws Unavailable */
+  async #compare(db: Database): Promise<void> {
+    const { applicationId } = this.#known();
+    const level = await catchUp(db, applicationId, this.#journal);
+    if (level.kind === "gap") this.#reportGap(level.at?.sequence);
+    else this.#wakeEvents(level.events);
+  }
+
+  #reportGap(d1: number | undefined): void {
+    // A write fails in an instance that another has taken the place of (Durable Objects: one instance at a time).
+    this.#journal.touch();
+    log("error", {
+      event: "journal-gap",
+      application: this.#applicationId,
+      d1: d1 ?? null,
+      journal: this.#journal.last()?.sequence ?? null,
+    });
+  }
+
+  #openGroups(): Groups {
+    const { applicationId } = this.#known();
+    this.#groups ??= new Groups({
+      applicationId,
+      journal: this.#journal,
+      custody: this.#custody,
+      queue: this.#queue,
+      openDatabase: () => this.#openDatabase(),
+      now: Date.now,
+      wake: (eventIds) => this.#wakeEvents(eventIds),
+    });
+    return this.#groups;
+  }
+
+  #known(): { applicationId: ApplicationId } {
+    if (this.#applicationId === undefined) throw new Error("the object does not know its application");
+    return { applicationId: this.#applicationId };
+  }
+
+  /** The D1 of the application's home. */
+  #openDatabase(): Database {
+    const home = findHome(this.env, homeOf(this.#known().applicationId));
+    if (!home) throw new Error("the application's home is not bound");
+    return new Database(home.d1);
+  }
+
+  #wakeEvents(eventIds: readonly string[]): void {
+    if (eventIds.length === 0) return;
+    this.ctx.waitUntil(sendWakeUps(this.env.WEBHOOKS, this.#known().applicationId, eventIds));
+  }
+
+  async #ensureAlarm(): Promise<void> {
+    const now = Date.now();
+    if (this.#alarmAt > now) return;
+    this.#alarmAt = now + COMPARE_AFTER_MILLISECONDS;
+    await this.ctx.storage.setAlarm(this.#alarmAt);
+  }
+}
+
+const byClock = (command: Command, id: string): Call => ({
+  id,
+  until: null,
+  origin: { actor: { kind: "service" } },
+  command,
+});
+
+function toCommand(command: Exclude<InboxCommand, { kind: "reconcile" }>): Command {
+  switch (command.kind) {
+    case "suspend":
+    case "resume":
+    case "revoke":
+    case "rebind":
+      return { kind: "step", number: command.number, step: { kind: command.kind }, ifChange: null, ownedBy: null };
+    case "reschedule": {
+      const { number, expiresAt } = command;
+      return { kind: "step", number, step: { kind: "reschedule", expiresAt }, ifChange: null, ownedBy: null };
+    }
+    case "block":
+    case "unblock":
+      return { kind: command.kind, userId: command.userId };
+    case "erase":
+      return { kind: "erase", userId: command.userId, alias: newAlias() };
+  }
+}

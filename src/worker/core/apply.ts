@@ -1,0 +1,60 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { isOverloaded, isRetryable } from "../../shared/retryable.ts";
+import { writtenIds } from "../../shared/storage/d1.ts";
+import { withDeadline } from "../platform.ts";
+import type { Database } from "../storage/database.ts";
+import { entryStatements } from "../storage/entry-writes.ts";
+import { readPosition } from "../storage/group-reads.ts";
+import type { Entry } from "./entry.ts";
+
+export type Applied =
+  | { kind: "applied"; events: string[]; bookmark: string | null }
+  /** D1 is at another place than the entry before. */
+  | { kind: "elsewhere" }
+  /** What must be true for the entry is not. */
+  | { kind: "hindered" }
+  /** D1 refuses the entry for another reason. */
+  | { kind: "refused"; error: unknown }
+  /** Nobody knows whether D1 applied the entry, or will. */
+  | { kind: "unknown"; error: unknown };
+
+/**
+ * Applies an entry: once, however often this is called, because its batch applies only right after the entry before. One round
+ * trip, and a second one when that fails.
+ */
+export async function applyEntry(db: Database, applicationId: ApplicationId, entry: Entry): Promise<Applied> {
+  try {
+    const session = db.d1.withSession("first-primary");
+    const results = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
+      session.batch(entryStatements(session, applicationId, entry)),
+    );
+    const events = entry.events.length > 0 ? [...writtenIds(results.at(-1))] : [];
+    return { kind: "applied", events, bookmark: session.getBookmark() };
+  } catch (error) {
+    return explain(db, applicationId, entry, error);
+  }
+}
+
+/** The message only tells what to suspect; what happened is what the position says. */
+async function explain(db: Database, applicationId: ApplicationId, entry: Entry, error: unknown): Promise<Applied> {
+  let at: string | undefined;
+  try {
+    at = (await readPosition(db, applicationId))?.entry;
+  } catch {
+    return { kind: "unknown", error };
+  }
+  if (at === entry.id) return { kind: "applied", events: entry.events.map(({ id }) => id), bookmark: db.bookmark };
+  if (at !== entry.previous) return { kind: "elsewhere" };
+  const message = messageOf(error);
+  if (message.includes("NOT NULL constraint failed: position.entry")) return { kind: "hindered" };
+  const isTransient = isRetryable(error) || isOverloaded(error) || !/SQLITE|constraint|D1_ERROR/i.test(message);
+  // The position was read after a refusal in another's turn: a later write may have come in between.
+  if (isTransient || message.includes("position.sequence")) return { kind: "unknown", error };
+  return { kind: "refused", error };
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return "";
+  return `${error.message} ${messageOf(error.cause)}`;
+}

@@ -1,0 +1,95 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { CATCH_UP_CHARACTERS, CATCH_UP_ENTRIES, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { log } from "../log.ts";
+import { Unavailable, withDeadline } from "../platform.ts";
+import type { Database } from "../storage/database.ts";
+import { entryStatements } from "../storage/entry-writes.ts";
+import { readPosition } from "../storage/group-reads.ts";
+import { applyEntry } from "./apply.ts";
+import type { Position } from "./decide/rows.ts";
+import type { Entry } from "./entry.ts";
+import type { Journal } from "./journal.ts";
+
+/** D1 has forgotten more than the journal has, or is on another timeline; an administrator decides (contract section 21). */
+export interface Gap {
+  kind: "gap";
+  /** Where D1 is; undefined: it does not know the application. */
+  at: Position | undefined;
+}
+
+export type CaughtUp = { kind: "level"; at: Position; applied: number; events: string[] } | Gap;
+
+/**
+ * Makes D1 and the journal agree. D1 behind: it was restored, or a write was lost; its missing entries are applied again. D1
+ * ahead: the object was restored or is new, and takes over D1's counters.
+ *
+ * @throws Unavailable
+ */
+export async function catchUp(db: Database, applicationId: ApplicationId, journal: Journal): Promise<CaughtUp> {
+  const events: string[] = [];
+  let applied = 0;
+  for (;;) {
+    const at = await readPosition(db, applicationId);
+    if (!at) return { kind: "gap", at };
+    const last = journal.last();
+    if (!last || at.sequence > last.sequence) {
+      journal.begin(applicationId, at);
+      return { kind: "level", at, applied, events };
+    }
+    if (!journal.has(at)) return { kind: "gap", at };
+    journal.confirm(at);
+    const missing = journal.after(at, CATCH_UP_ENTRIES);
+    const [first] = missing;
+    if (!first) return { kind: "level", at, applied, events };
+    if (applied === 0 && missing.length > 1) {
+      journal.renew(at, Date.now());
+      log("warn", { event: "catching-up", application: applicationId, from: at.sequence, to: last.sequence });
+    }
+    const progress = await applyChunk(db, applicationId, journal, missing);
+    applied += progress.applied;
+    events.push(...progress.events);
+  }
+}
+
+/** Several entries a batch, but the last one of all alone: it is the only one that D1 may refuse. */
+async function applyChunk(
+  db: Database,
+  applicationId: ApplicationId,
+  journal: Journal,
+  missing: readonly Entry[],
+): Promise<{ applied: number; events: string[] }> {
+  const end = journal.last()?.sequence;
+  const together: Entry[] = [];
+  let characters = 0;
+  for (const entry of missing) {
+    characters += JSON.stringify(entry).length;
+    if (entry.position.sequence === end || (together.length > 0 && characters > CATCH_UP_CHARACTERS)) break;
+    together.push(entry);
+  }
+  if (together.length > 0) {
+    const session = db.d1.withSession("first-primary");
+    const statements = together.flatMap((entry) => entryStatements(session, applicationId, entry));
+    try {
+      await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => session.batch(statements));
+    } catch (error) {
+      throw new Unavailable("D1", error, true);
+    }
+    return { applied: together.length, events: together.flatMap((entry) => entry.events.map(({ id }) => id)) };
+  }
+  const [last] = missing;
+  if (!last) return { applied: 0, events: [] };
+  const outcome = await applyEntry(db, applicationId, last);
+  switch (outcome.kind) {
+    case "applied":
+      return { applied: 1, events: outcome.events };
+    case "elsewhere":
+      return { applied: 0, events: [] };
+    case "hindered":
+    case "refused":
+      // D1 refused it before, too, or was never asked: nobody was told that it happened.
+      journal.drop(last.id);
+      return { applied: 0, events: [] };
+    case "unknown":
+      throw new Unavailable("D1", outcome.error, true);
+  }
+}

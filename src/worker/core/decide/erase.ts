@@ -1,0 +1,60 @@
+import type { Origin } from "../../../shared/actor.ts";
+import { MAX_GROUP_CHARACTERS } from "../../../shared/limits.ts";
+import type { EraseCommand, Outcome } from "../commands.ts";
+import { AGAIN, type Again, badgesOf, type ReadThrough } from "./block.ts";
+import type { Draft } from "./draft.ts";
+import { takeStep } from "./step.ts";
+
+/** How far an erasure has come: badges, and whether all of the application's events were looked through. */
+export interface Progress {
+  erased: number;
+  areEventsDone: boolean;
+}
+
+/**
+ * Erases a person (contract section 24): revokes the user's badges, and puts an alias in place of the user ID wherever it
+ * stands. Numbers stay taken. Rows that have the alias are not found again, so each chunk reads the next ones.
+ *
+ * @param before what earlier groups of this call have done
+ * @returns the outcome, and how many badges this group erased
+ */
+export function decideErase(
+  draft: Draft,
+  origin: Origin,
+  { userId, alias }: EraseCommand,
+  through: ReadThrough,
+  before: Progress,
+): { outcome: Outcome | Again; erased: number } {
+  let erased = 0;
+  let isFull = false;
+  for (const badge of badgesOf(draft, userId)) {
+    isFull ||= draft.size > MAX_GROUP_CHARACTERS;
+    if (isFull) break;
+    const anonymous = { ...badge, userId: alias, metadata: null, name: null };
+    const revoked = takeStep(draft, origin, anonymous, { kind: "revoke" });
+    const retiredAt = badge.retiredAt ?? draft.now;
+    if (revoked === anonymous) draft.change({ ...anonymous, retiredAt });
+    else draft.keep({ ...revoked, retiredAt });
+    erased++;
+  }
+  for (const invitation of draft.invitations.values()) {
+    const isNamed = invitation.userId === userId;
+    const isClaimer = invitation.claimUserId === userId;
+    if (!isNamed && !isClaimer) continue;
+    draft.invitations.set(invitation.digest, {
+      ...invitation,
+      name: null,
+      ...(isNamed && { userId: alias }),
+      ...(isClaimer && { claimUserId: alias }),
+    });
+    draft.size += 300;
+  }
+  const block = draft.blocks.get(userId);
+  if (block) {
+    draft.blocks.delete(userId);
+    draft.blocks.set(alias, { ...block, userId: alias, isRevoking: false });
+  }
+  if (isFull || through !== null || !before.areEventsDone) return { outcome: AGAIN, erased };
+  draft.note("user:erased", origin, { userId: alias });
+  return { outcome: { kind: "erased", userId: alias, erased: before.erased + erased }, erased };
+}

@@ -1,0 +1,75 @@
+import { BEYOND_CHUNK_NUMBERS, HOUR_MILLISECONDS } from "../../../shared/limits.ts";
+import type { NumberRange } from "../../../shared/number-range.ts";
+import type { Rules } from "../commands.ts";
+import type { Draft } from "./draft.ts";
+import type { RangePart } from "./rows.ts";
+
+/**
+ * Which number is handed out next (contract section 5): a fresh one; when there is none, one of the freed numbers that have
+ * rested, at random, so that nobody who reserves and revokes numbers chooses what a stranger gets.
+ */
+export function takeNumber(draft: Draft, rules: Rules): number | null {
+  return takeFresh(draft, rules.range) ?? takeFreed(draft, rules);
+}
+
+/** Whether the range may have a number that was never used. */
+export function hasFresh(parts: readonly RangePart[], range: NumberRange): boolean {
+  return cover(parts, range).some(({ first, size, used }) => used < size && first <= range.last);
+}
+
+/** How many numbers of the range were never used. */
+export function countFresh(parts: readonly RangePart[], range: NumberRange): number {
+  return cover(parts, range).reduce((sum, { size, used }) => sum + size - used, 0);
+}
+
+/**
+ * The parts with one more if the range has grown at its end. The parts before it keep their order, so no number comes twice. A
+ * caller that still knows the shorter range changes nothing.
+ */
+function cover(parts: readonly RangePart[], { first, last }: NumberRange): RangePart[] {
+  const end = parts.reduce((end, part) => Math.max(end, part.first + part.size - 1), first - 1);
+  return last > end ? [...parts, { first: end + 1, size: last - end, used: 0 }] : [...parts];
+}
+
+/** Numbers beyond the range are skipped for good: a part reaches beyond it only if an administrator accepted a loss. */
+function takeFresh(draft: Draft, range: NumberRange): number | null {
+  draft.position.fresh = cover(draft.position.fresh, range);
+  const { fresh } = draft.position;
+  for (let step = 0; step < BEYOND_CHUNK_NUMBERS; step++) {
+    const part = fresh.find(({ first, size, used }) => used < size && first <= range.last);
+    if (!part) return null;
+    const number = draft.sources.numberAt(part, part.used++);
+    if (number <= range.last) return number;
+  }
+  return null;
+}
+
+function takeFreed(draft: Draft, { range, reuseAfterSeconds }: Rules): number | null {
+  const restedBefore = draft.now - reuseAfterSeconds * 1000;
+  const ready = [...draft.freed.values()].filter(
+    ({ number, freedAt }) => number <= range.last && (reuseAfterSeconds === 0 || freedAt <= restedBefore),
+  );
+  const drawn = ready[draft.sources.randomBelow(Math.max(1, ready.length))];
+  if (!drawn) return null;
+  draft.freed.delete(drawn.number);
+  return drawn.number;
+}
+
+/** @param freedAt in the past if an invitation's end is noticed late */
+export function freeNumber(draft: Draft, number: number, freedAt: number): void {
+  draft.badges.delete(number);
+  draft.freed.set(number, { number, freedAt });
+}
+
+/** Counts a fresh number for `--new-badges-per-hour`. @returns false if the hour's numbers are used up */
+export function countNewBadge({ position, now }: Draft, { newBadgesPerHour }: Rules): boolean {
+  if (newBadgesPerHour === null) return true;
+  const age = now - position.hourStartedAt;
+  if (age < 0 || age >= HOUR_MILLISECONDS) {
+    position.hourStartedAt = now;
+    position.hourUsed = 0;
+  }
+  if (position.hourUsed >= newBadgesPerHour) return false;
+  position.hourUsed++;
+  return true;
+}

@@ -1,0 +1,305 @@
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import {
+  MAX_ENTRY_ATTEMPTS,
+  MAX_GROUP_CHARACTERS,
+  MAX_REMEMBERED_CALLS,
+  REMEMBERED_CALL_MILLISECONDS,
+} from "../../shared/limits.ts";
+import { BoundedCache } from "../bounded-cache.ts";
+import { type Custody, permutationKey } from "../keys/custody.ts";
+import { log } from "../log.ts";
+import { Unavailable } from "../platform.ts";
+import type { Database } from "../storage/database.ts";
+import { type GroupRows, readGroup, readRevokedBy } from "../storage/group-reads.ts";
+import { applyEntry } from "./apply.ts";
+import { catchUp, type Gap } from "./catch-up.ts";
+import type { Outcome } from "./commands.ts";
+import type { Again, Revoked } from "./decide/block.ts";
+import { decide } from "./decide/decide.ts";
+import { Draft } from "./decide/draft.ts";
+import { expireInvitations } from "./decide/due.ts";
+import type { Position, RangePart } from "./decide/rows.ts";
+import { type Entry, isEmpty, toEntry } from "./entry.ts";
+import type { Journal } from "./journal.ts";
+import { needsOf } from "./needs.ts";
+import { createPermutation } from "./permutation.ts";
+import { type CallQueue, giveUp, splitByDeadline, userOf, type Waiting } from "./queue.ts";
+import { randomBelow } from "./random.ts";
+import { warnIfFilling } from "./range-warnings.ts";
+
+/** What a group has decided for a call. */
+interface Decided {
+  waiting: Waiting;
+  outcome: Outcome | Again;
+  /** Badges that it erased. */
+  erased: number;
+}
+
+type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | Gap;
+
+interface Platform {
+  applicationId: ApplicationId;
+  journal: Journal;
+  custody: Custody;
+  queue: CallQueue;
+  openDatabase(): Database;
+  now(): number;
+  /** Events are recorded and due. */
+  wake(eventIds: readonly string[]): void;
+}
+
+/**
+ * Carries out groups of calls, one group after the other: reads what they need, decides them, keeps the entry and applies it to
+ * D1. It never responds before it knows that no other instance of the object is ahead of it.
+ */
+export class Groups {
+  readonly #platform: Platform;
+  readonly #permutations = new Map<number, (index: number) => number>();
+  /** Outcomes of the last minutes by the call's ID, so that a repeated call gets its own. */
+  readonly #outcomes = new BoundedCache<Outcome>(MAX_REMEMBERED_CALLS);
+  /** Users whose block was answered. */
+  readonly #answeredBlocks = new BoundedCache<true>(MAX_REMEMBERED_CALLS);
+  /** Whether this instance has written an entry: until then another one may be ahead. */
+  #isProven = false;
+  /** The number range as the last group left it; null: this instance has not read it yet. */
+  #fresh: readonly RangePart[] | null = null;
+  /** Whether D1 may still apply an entry that nobody waits for. */
+  #isUnsettled = false;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+    const since = platform.now() - REMEMBERED_CALL_MILLISECONDS;
+    for (const entry of platform.journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
+  }
+
+  /** Whether D1 may still apply an entry that nobody waits for: a group, even an empty one, settles that. */
+  get isUnsettled(): boolean {
+    return this.#isUnsettled;
+  }
+
+  /** Whether the next group writes an entry even if its calls change nothing. */
+  get #mustWrite(): boolean {
+    return !this.#isProven || this.#isUnsettled;
+  }
+
+  outcomeOf(callId: string): Outcome | undefined {
+    return this.#outcomes.get(callId);
+  }
+
+  /** Carries out one group. Calls that need more groups go back to the queue. @returns a gap that has to be closed first */
+  async run(calls: readonly Waiting[]): Promise<Gap | undefined> {
+    const { queue, now } = this.#platform;
+    let waiting = calls;
+    try {
+      for (;;) {
+        const { live, late } = splitByDeadline(waiting, now());
+        giveUp(late);
+        waiting = live;
+        if (live.length === 0 && !this.#isUnsettled) return undefined;
+        const step = await this.#attempt(live);
+        switch (step.kind) {
+          case "done":
+            queue.putBack(step.rest);
+            return undefined;
+          case "gap":
+            giveUp(waiting);
+            return step;
+          case "repeat":
+            break;
+          case "split": {
+            const half = Math.ceil(live.length / 2);
+            queue.putBack(live.slice(half));
+            waiting = live.slice(0, half);
+          }
+        }
+      }
+    } catch (error) {
+      if (error instanceof EntryRefused) {
+        for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+        return undefined;
+      }
+      if (!(error instanceof Unavailable)) throw error;
+      log("warn", { event: "group-failed", application: this.#platform.applicationId, calls: waiting.length, error });
+      giveUp(waiting);
+      for (const each of waiting) if (each.isBegun) queue.continueLater(each);
+      return undefined;
+    }
+  }
+
+  async #attempt(calls: readonly Waiting[]): Promise<Step> {
+    const { applicationId, journal, now } = this.#platform;
+    const db = this.#platform.openDatabase();
+    const startedAt = now();
+    const rows = await readGroup(db, applicationId, needsOf(calls, startedAt, this.#fresh));
+    const { position } = rows;
+    const last = journal.last();
+    if (!position || position.entry !== last?.entry || position.sequence !== last.sequence) {
+      const level = await catchUp(db, applicationId, journal);
+      if (level.kind === "gap") return level;
+      this.#platform.wake(level.events);
+      return { kind: "repeat" };
+    }
+    this.#fresh = position.fresh;
+    // While D1 accepts no write, the entries that it may still apply do not grow in number.
+    const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS;
+    if (isCrowded) giveUp(calls);
+    const taken = isCrowded ? [] : calls;
+    const draft = await this.#draft(taken, rows, position, startedAt);
+    const decided = await this.#decide(db, draft, taken, rows);
+    const rest = taken.slice(decided.length);
+    const entry = toEntry(position, draft, toldBy(decided, rows));
+    if (isEmpty(entry) && !this.#mustWrite) {
+      this.#respond(decided, rows, db.bookmark);
+      return { kind: "done", rest };
+    }
+    journal.append(entry, now());
+    journal.prune(now());
+    const written = await this.#write(db, entry, decided);
+    if (written.kind !== "applied") return written;
+    warnIfFilling(applicationId, position.fresh, entry.position.fresh);
+    this.#fresh = entry.position.fresh;
+    this.#respond(decided, rows, written.bookmark);
+    return { kind: "done", rest };
+  }
+
+  /** Repeats the write while somebody waits for it. @throws Unavailable when nobody does */
+  async #write(
+    db: Database,
+    entry: Entry,
+    decided: readonly Decided[],
+  ): Promise<{ kind: "applied"; bookmark: string | null } | { kind: "repeat" | "split" }> {
+    const { applicationId, journal, now } = this.#platform;
+    for (;;) {
+      const applied = await applyEntry(db, applicationId, entry);
+      switch (applied.kind) {
+        case "applied":
+          journal.confirm(entry.position);
+          this.#isProven = true;
+          this.#isUnsettled = false;
+          this.#remember(entry);
+          this.#platform.wake(applied.events);
+          return applied;
+        case "elsewhere":
+        case "hindered":
+          return { kind: "repeat" };
+        case "refused": {
+          journal.drop(entry.id);
+          if (decided.length > 1) return { kind: "split" };
+          log("error", { event: "entry-refused", application: applicationId, error: applied.error });
+          throw new EntryRefused();
+        }
+        case "unknown": {
+          this.#isUnsettled = true;
+          const isWaitedFor = decided.some(({ waiting }) => waiting.call.until !== null && now() < waiting.call.until);
+          // From here on, the next group's entry takes its place, and D1 applies one of the two.
+          if (!isWaitedFor) throw new Unavailable("D1", applied.error, true);
+        }
+      }
+    }
+  }
+
+  async #draft(calls: readonly Waiting[], rows: GroupRows, position: Position, now: number): Promise<Draft> {
+    const key = await this.#permutationKey(calls);
+    const draft = new Draft(position, {
+      now,
+      randomBelow,
+      numberAt: (part, index) => part.first + this.#permutation(key, part)(index),
+    });
+    for (const row of rows.badges) draft.badges.load(row.number, row);
+    for (const row of rows.invitations) draft.invitations.load(row.digest, row);
+    for (const row of rows.blocks) draft.blocks.load(row.userId, row);
+    for (const row of rows.freed) draft.freed.load(row.number, row);
+    for (const { device, turn } of rows.turns) draft.turns.set(device, turn);
+    return draft;
+  }
+
+  /** As many calls as fit into one entry. */
+  async #decide(db: Database, draft: Draft, calls: readonly Waiting[], rows: GroupRows): Promise<Decided[]> {
+    const decided: Decided[] = [];
+    if (rows.isDueRead) expireInvitations(draft);
+    for (const waiting of calls) {
+      if (decided.length > 0 && draft.size > MAX_GROUP_CHARACTERS) break;
+      const wasAnswered = this.#answeredBlocks.get(userOf(waiting.call) ?? "") === true;
+      const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
+      decided.push({ waiting, outcome: await this.#complete(db, outcome), erased });
+    }
+    return decided;
+  }
+
+  /** The numbers that earlier groups of a block revoked are in D1. */
+  async #complete(db: Database, outcome: Outcome | Again | Revoked): Promise<Outcome | Again> {
+    if (outcome.kind !== "revoked-by") return outcome;
+    const { block, numbers } = outcome;
+    const earlier = await readRevokedBy(db, this.#platform.applicationId, block);
+    return { kind: "user", userId: block.userId, numbers: [...earlier, ...numbers] };
+  }
+
+  #respond(decided: readonly Decided[], { eventsThrough }: GroupRows, bookmark: string | null): void {
+    const { queue, now } = this.#platform;
+    for (const { waiting, outcome, erased } of decided) {
+      const { command, until } = waiting.call;
+      if (outcome.kind === "again") {
+        waiting.isBegun = true;
+        waiting.erased += erased;
+        waiting.eventsAfter = eventsThrough ?? AFTER_ALL_EVENTS;
+        queue.continueLater(waiting);
+        continue;
+      }
+      if (command.kind === "block" && (until === null || now() < until)) this.#answeredBlocks.set(command.userId, true);
+      if (command.kind === "unblock") this.#answeredBlocks.delete(command.userId);
+      waiting.done.resolve({ outcome, bookmark });
+    }
+  }
+
+  #remember(entry: Entry): void {
+    for (const { id, outcome } of entry.calls) this.#outcomes.set(id, outcome);
+  }
+
+  /** Null: none of the calls takes a number. @throws Unavailable when the application's device key can not be opened */
+  async #permutationKey(calls: readonly Waiting[]): Promise<Uint8Array | null> {
+    for (const { call } of calls) {
+      const { command } = call;
+      if (command.kind === "badge" || command.kind === "invite") {
+        return permutationKey(this.#platform.custody, this.#platform.applicationId, command.rules.deviceKey);
+      }
+    }
+    return null;
+  }
+
+  /** Cached, since a part's start and size never change. One key per part: parts of equal size have different orders. */
+  #permutation(key: Uint8Array | null, { first, size }: RangePart): (index: number) => number {
+    const known = this.#permutations.get(first);
+    if (known) return known;
+    if (!key) throw new Error("only a call with rules takes numbers");
+    const permutation = createPermutation(hmac(sha256, key, new TextEncoder().encode(String(first))), size);
+    this.#permutations.set(first, permutation);
+    return permutation;
+  }
+}
+
+/** Sorts after every event ID. */
+const AFTER_ALL_EVENTS = "~";
+
+/** The one call of this entry is what D1 refuses. */
+class EntryRefused extends Error {}
+
+/** What an entry has for those who asked. */
+function toldBy(
+  decided: readonly Decided[],
+  { eventsThrough }: GroupRows,
+): Pick<Entry, "calls" | "results" | "erasures"> {
+  const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
+  return {
+    calls: finished.map(({ waiting, outcome }) => ({ id: waiting.call.id, outcome })),
+    results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
+      inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(outcome) }],
+    ),
+    erasures: decided.flatMap(({ waiting: { call, eventsAfter } }) => {
+      if (call.command.kind !== "erase") return [];
+      const { userId, alias } = call.command;
+      return [{ userId, alias, eventsAfter, eventsThrough }];
+    }),
+  };
+}

@@ -1,0 +1,93 @@
+import { MAX_GROUP_CALLS, MAX_WAITING_CALLS } from "../../shared/limits.ts";
+import type { Call, Outcome } from "./commands.ts";
+
+export interface Response {
+  outcome: Outcome;
+  /** D1's state after the call, as D1 names it; null: not known. */
+  bookmark: string | null;
+}
+
+/** A call that waits for its turn, or for the rest of it. */
+export interface Waiting {
+  call: Call;
+  done: PromiseWithResolvers<Response>;
+  /** ID of the inbox command that it carries out; null: a program waits for the response. */
+  inboxId: string | null;
+  /** Whether a part of it is done: then the rest is done too, whoever waits. */
+  isBegun: boolean;
+  /** What an erasure has done so far. */
+  erased: number;
+  eventsAfter: string;
+}
+
+const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null };
+
+/** Whether a call is about everything of one user, and so may take several groups. */
+export function userOf({ command }: Call): string | null {
+  switch (command.kind) {
+    case "block":
+    case "unblock":
+    case "erase":
+    case "finish-block":
+      return command.userId;
+    default:
+      return null;
+  }
+}
+
+/**
+ * Calls that wait to be decided, in two lanes: what somebody waits for, and what takes several groups or was made due by the
+ * clock. The lanes alternate, so neither delays the other by more than one group.
+ */
+export class CallQueue {
+  #first: Waiting[] = [];
+  #second: Waiting[] = [];
+  #isSecondNext = false;
+
+  get size(): number {
+    return this.#first.length + this.#second.length;
+  }
+
+  /** Adds a call at the end. @returns false if too many are waiting: then it is not added */
+  add(waiting: Waiting): boolean {
+    if (this.size >= MAX_WAITING_CALLS) return false;
+    const user = userOf(waiting.call);
+    // A user's calls stay in order: the next one waits for the whole of the one before.
+    const isBehind = user !== null && this.#second.some(({ call }) => userOf(call) === user);
+    const isOfClock = waiting.call.command.kind === "record-due" || waiting.call.command.kind === "finish-block";
+    (isBehind || isOfClock ? this.#second : this.#first).push(waiting);
+    return true;
+  }
+
+  /** Puts calls back that were not decided, at their old places. */
+  putBack(calls: readonly Waiting[]): void {
+    this.#first.unshift(...calls);
+  }
+
+  /** The rest of a call that takes several groups. What the clock made due lets others go first. */
+  continueLater(waiting: Waiting): void {
+    if (waiting.call.command.kind === "record-due") this.#second.push(waiting);
+    else this.#second.unshift(waiting);
+  }
+
+  /** The calls of the next group: of the second lane one, of the first as many as go together. */
+  take(): Waiting[] {
+    const isSecond = this.#second.length > 0 && (this.#isSecondNext || this.#first.length === 0);
+    this.#isSecondNext = !isSecond;
+    if (isSecond) return this.#second.splice(0, 1);
+    const users = this.#first.flatMap(({ call }, index) => (userOf(call) === null ? [] : [index]));
+    // A group has one call that is about everything of a user.
+    return this.#first.splice(0, Math.min(MAX_GROUP_CALLS, users[1] ?? MAX_GROUP_CALLS));
+  }
+}
+
+/** Tells those who wait that nothing was changed, or that nobody knows. */
+export function giveUp(calls: readonly Waiting[]): void {
+  for (const { done } of calls) done.resolve(UNAVAILABLE);
+}
+
+/** Splits calls by whether their callers still wait; what has begun goes on in any case. */
+export function splitByDeadline(calls: readonly Waiting[], now: number): { live: Waiting[]; late: Waiting[] } {
+  const isLive = ({ call, isBegun }: Waiting) => isBegun || call.until === null || now < call.until;
+  return { live: calls.filter(isLive), late: calls.filter((waiting) => !isLive(waiting)) };
+}

@@ -1,0 +1,36 @@
+import { zValidator } from "@hono/zod-validator";
+import type * as z from "zod";
+import type { ErrorCode } from "../../shared/error-table.ts";
+import type { CursorCodec } from "../cursor.ts";
+import { Refusal } from "../refusal.ts";
+
+/** What refuses a query, by parameter, in the order in which they are checked. */
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  per_page: "INVALID_PER_PAGE",
+  // A repeated one; others are refused when they are decoded.
+  cursor: "INVALID_CURSOR",
+  state: "INVALID_STATE",
+  order: "INVALID_STATE",
+  q: "INVALID_NAME",
+  endsBefore: "INVALID_EXPIRESAT",
+  badge: "UNKNOWN_BADGE",
+  user: "INVALID_USERID",
+};
+
+/** Reads the query of a list. Parameters that it does not have are ignored. */
+export const readQuery = <Schema extends z.ZodType>(schema: Schema) =>
+  zValidator("query", schema, (result) => {
+    if (result.success) return;
+    const faulty = new Set(result.error.issues.map(({ path }) => path[0]));
+    const first = Object.entries(CODES).find(([parameter]) => faulty.has(parameter));
+    if (!first) throw new Error("every parameter has a code");
+    throw new Refusal(first[1]);
+  });
+
+/** @returns null on the first page. @throws Refusal INVALID_CURSOR */
+export function readCursor<Position>(codec: CursorCodec<Position>, cursor: string | undefined): Position | null {
+  if (cursor === undefined) return null;
+  const position = codec.decode(cursor);
+  if (position === null) throw new Refusal("INVALID_CURSOR");
+  return position;
+}

@@ -1,0 +1,42 @@
+import { Hono, type Context as HonoContext } from "hono";
+import { userId as userIdSchema } from "../../shared/requests.ts";
+import { changeBlock, eraseUser } from "../badges/transitions.ts";
+import { Refusal } from "../refusal.ts";
+import { isBlocked } from "../storage/blocked-users.ts";
+import { originOf, readReason } from "./change-request.ts";
+import type { HttpEnv } from "./environment.ts";
+import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
+import { limitBody } from "./request-stream.ts";
+import { jsonResponse, methodNotAllowed } from "./response.ts";
+
+/** Routes with which an application's server blocks and erases users (contract sections 12 and 24). */
+export const userRoutes = new Hono<HttpEnv>()
+  .get("/v1/users/:id", authenticateServer, async (c) => {
+    const user = { applicationId: authenticatedApplication(c), userId: c.req.param("id") ?? "" };
+    return jsonResponse(c, { userId: user.userId, blocked: await isBlocked(c.get("context").db, user) });
+  })
+  .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
+
+  .patch("/v1/users/:id/block", limitBody, authenticateServer, (c) => changeBlockOf(c, "block"))
+  .all("/v1/users/:id/block", methodNotAllowed("PATCH"))
+  .patch("/v1/users/:id/unblock", limitBody, authenticateServer, (c) => changeBlockOf(c, "unblock"))
+  .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
+
+  .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
+    const userId = requireUserId(c.req.param("id"));
+    const origin = originOf(c, await readReason(c));
+    return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, origin));
+  })
+  .all("/v1/users/:id/erase", methodNotAllowed("PATCH"));
+
+async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
+  const userId = requireUserId(c.req.param("id"));
+  const origin = originOf(c, await readReason(c));
+  return jsonResponse(c, await changeBlock(c.get("context"), authenticatedApplication(c), userId, kind, origin));
+}
+
+function requireUserId(id: string | undefined): string {
+  const parsed = userIdSchema.safeParse(id);
+  if (!parsed.success) throw new Refusal("INVALID_USERID");
+  return parsed.data;
+}

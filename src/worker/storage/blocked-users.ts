@@ -1,0 +1,42 @@
+import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { type ScannedPage, scanPage } from "./bounded-scan.ts";
+import type { Database } from "./database.ts";
+
+/** A blocked user. `blockedAt` is milliseconds. */
+export interface BlockedUserRow {
+  userId: string;
+  blockedAt: number;
+}
+
+const blockedRows: z.ZodType<BlockedUserRow[]> = z.array(z.object({ userId: z.string(), blockedAt: z.number() }));
+
+/** An application's blocked users, in the order in which they were blocked. One round trip. */
+export function listBlockedUsers(
+  db: Database,
+  applicationId: ApplicationId,
+  { after, perPage }: { after: BlockedUserRow | null; perPage: number },
+): Promise<ScannedPage<BlockedUserRow>> {
+  return scanPage(db, {
+    table: "blocked_user",
+    ranges: (bind) => {
+      const start = after && `AND (blocked_at, user_id) > (${bind(after.blockedAt)}, ${bind(after.userId)})`;
+      return [`application_id = ${bind(applicationId)} ${start ?? ""}`];
+    },
+    order: "blocked_at, user_id",
+    columns: "user_id AS userId, blocked_at AS blockedAt",
+    rows: blockedRows,
+    perPage,
+  });
+}
+
+const IS_BLOCKED = "SELECT 1 FROM blocked_user WHERE application_id = ?1 AND user_id = ?2";
+
+/** Whether a user gets no badge (contract section 12). One round trip. */
+export async function isBlocked(
+  db: Database,
+  { applicationId, userId }: { applicationId: ApplicationId; userId: string },
+): Promise<boolean> {
+  const { results } = await db.run((_, d1) => d1.prepare(IS_BLOCKED).bind(applicationId, userId).all());
+  return results.length > 0;
+}

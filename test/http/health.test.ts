@@ -1,0 +1,66 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { callWith } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { outcome } from "./support/draft.ts";
+
+let now = Date.UTC(2032, 0, 1);
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  now += 10_000;
+  vi.setSystemTime(now);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Health checks of one isolate, whose round trips to D1 are counted. */
+function checks(respond: () => Promise<void> = async () => {}) {
+  let asked = 0;
+  const DB = aroundD1(env.DB, async (_, send) => {
+    asked++;
+    await respond();
+    return send();
+  });
+  const check = () => callWith({ DB }, new Request("https://badges.example/health")).then(outcome);
+  return { check, asked: () => asked };
+}
+
+describe("/health (contract section 7)", () => {
+  it("asks D1 at most once a second for each isolate, however many ask it", async () => {
+    const { check, asked } = checks();
+    expect(new Set(await Promise.all(Array.from({ length: 200 }, check)))).toEqual(new Set(["200"]));
+    vi.setSystemTime(now + 999);
+    expect(await check()).toBe("200");
+    expect(asked()).toBe(1);
+    vi.setSystemTime(now + 1000);
+    expect(await check()).toBe("200");
+    expect(asked()).toBe(2);
+  });
+
+  it("also while D1 does not respond, and says so to everybody who waits", async () => {
+    const { check, asked } = checks(async () => {
+      await scheduler.wait(50);
+      throw new Error("down");
+    });
+    expect(await Promise.all([check(), check(), check()])).toEqual(Array(3).fill("503 UNAVAILABLE"));
+    expect(asked()).toBe(1);
+  });
+
+  it("does not say for longer than a second that D1 responds, or that it does not", async () => {
+    let isDown = false;
+    const { check } = checks(async () => {
+      if (isDown) throw new Error("down");
+    });
+    const told: string[] = [];
+    for (const after of [false, true, false]) {
+      isDown = after;
+      now += 1000;
+      vi.setSystemTime(now);
+      told.push(await check());
+    }
+    expect(told).toEqual(["200", "503 UNAVAILABLE", "200"]);
+  });
+});
