@@ -1,6 +1,7 @@
 import {
   EXAMPLE_BADGE,
   EXAMPLE_CLIENT_SIGNATURE,
+  EXAMPLE_KEY_THUMBPRINT,
   EXAMPLE_METADATA,
   EXAMPLE_PUBLIC_KEY,
   EXAMPLE_SIGNATURE,
@@ -65,13 +66,21 @@ If several things are wrong, the first in this order is reported: application ID
     "200": {
       description: "The badge that this user device has already.",
       headers: grantedHeaders(),
-      content: json(schemaRef("ExistingBadge"), { "An existing badge": { badgeId: EXAMPLE_BADGE } }),
+      content: json(schemaRef("ExistingBadge"), {
+        "An existing badge": { badgeId: EXAMPLE_BADGE },
+        "One that is bound to a key": { badgeId: EXAMPLE_BADGE, keyThumbprint: EXAMPLE_KEY_THUMBPRINT },
+      }),
     },
     "201": {
       description: "A new badge, or the badge of the invitation that was just claimed.",
       headers: grantedHeaders(),
       content: json(schemaRef("NewBadge"), {
         "A new badge": { badgeId: EXAMPLE_BADGE, publicKey: EXAMPLE_PUBLIC_KEY },
+        "One that is bound to a key": {
+          badgeId: EXAMPLE_BADGE,
+          publicKey: EXAMPLE_PUBLIC_KEY,
+          keyThumbprint: EXAMPLE_KEY_THUMBPRINT,
+        },
       }),
     },
     ...errorResponses(DEVICE_ROUTE, [

@@ -94,10 +94,11 @@ const LIMITS = `# Limits
 | \`per_page\` | ${DEFAULT_PER_PAGE} by default, at most ${format(MAX_PER_PAGE)} |
 | \`DPoP\` | ${format(MAX_PROOF_CHARACTERS)} characters |
 | calls by one device of an application; with valid proofs, by each key of it | ${DEVICE_CALLS_PER_MINUTE} a minute |
-| device calls of an application from one address | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| device calls of an application from one address, without a proof | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| the same, refused as malformed or by \`INVALID_PROOF\`: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
 | calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
-Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device. Call limits are counted per network location: they reduce abuse, and are not exact.`;
+Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device, and calls with a valid proof not by address. An administrator can limit the new badges of an application in an hour. Call limits are counted per network location: they reduce abuse, and are not exact.`;
 
 const RETRYING = `# Retrying
 

@@ -191,7 +191,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Send the last `pagination-cursor` unchanged, or start again without a cursor.",
   },
   RATE_LIMITED: {
-    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices from one address, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address.`,
+    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices without a proof from one address, over as many malformed ones, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address.`,
     remedy: "Wait as long as `Retry-After` says, then send the same request again.",
   },
   INTERNAL_ERROR: {
