@@ -14,7 +14,7 @@ import { useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
 import { goTo, hrefOf } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
-import { type Column, Filters, Table } from "../parts/table.tsx";
+import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
 import { Chip, Digits, shortTime, When } from "../parts/texts.tsx";
 import { SessionEnded } from "../session.ts";
 import { BADGE_STATE_WORDS, BADGE_TONES } from "../words.ts";
@@ -92,7 +92,7 @@ export function Badges({ params }: { params: Params }) {
       csv: ({ changedAt = "" }) => changedAt,
     },
     {
-      title: "Actions",
+      title: ACTIONS,
       cell: (badge) => <BadgeMenu badge={badge} onStep={(step) => setAsking({ badge, step })} />,
     },
   ];

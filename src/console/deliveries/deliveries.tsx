@@ -6,7 +6,7 @@ import { useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
 import { hrefOf } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
-import { type Column, Filters, Table } from "../parts/table.tsx";
+import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
 import { Chip, count, Digits, When } from "../parts/texts.tsx";
 import { SessionEnded } from "../session.ts";
 import { deliveryWord, EVENT_STATE_WORDS, EVENT_TONES, eventWords, explainDelivery, isProblem } from "../words.ts";
@@ -86,7 +86,7 @@ export function Deliveries({ params }: { params: Readonly<Record<string, string>
       csv: ({ nextAttemptAt }) => nextAttemptAt ?? "",
     },
     {
-      title: "Actions",
+      title: ACTIONS,
       cell: (event) => (
         <Menu
           of={`${eventWords(event.event)}, ${event.id}`}

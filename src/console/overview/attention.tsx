@@ -46,8 +46,8 @@ export function Attention({ statistics }: { statistics: Statistics }) {
       <li key="deliveries" class="urgent">
         <a href={hrefOf("deliveries", { state: "problems" })}>
           {counted(problems, "delivery has failed", "deliveries have failed")}
-        </a>{" "}
-        Your systems may not know of badges that were issued or ended.
+        </a>
+        . Your systems may not know of badges that were issued or ended.
       </li>,
     );
   }
@@ -57,8 +57,8 @@ export function Attention({ statistics }: { statistics: Statistics }) {
       <li key="ending">
         <a href={hrefOf("badges", { ends: "7" })}>
           {isMore ? `More than ${count(number)} badges end` : counted(number, "badge ends", "badges end")} within a week
-        </a>{" "}
-        Give them a later end if they are still needed.
+        </a>
+        . A later end keeps people from standing outside.
       </li>,
     );
   }

@@ -87,15 +87,21 @@ export interface PagedList<Item> {
   reload: () => void;
 }
 
-/** Opens a list. */
-export type OpenList<Item> = (server: ServerClient, signal: AbortSignal) => AsyncIterable<readonly Item[]>;
+/** A page of a list. */
+export interface Part<Item> {
+  items: readonly Item[];
+  isLast: boolean;
+}
 
-/** The items of each page. */
-export async function* pagesOf<Page, Item>(
+/** Opens a list. */
+export type OpenList<Item> = (server: ServerClient, signal: AbortSignal) => AsyncIterable<Part<Item>>;
+
+/** The pages of a list of the client. */
+export async function* pagesOf<Page extends { nextCursor: string | null }, Item>(
   pages: AsyncIterable<Page>,
   itemsOf: (page: Page) => readonly Item[],
-): AsyncGenerator<readonly Item[], void, void> {
-  for await (const page of pages) yield itemsOf(page);
+): AsyncGenerator<Part<Item>, void, void> {
+  for await (const page of pages) yield { items: itemsOf(page), isLast: page.nextCursor === null };
 }
 
 /**
@@ -108,7 +114,7 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
   const [state, setState] = useState({ ...EMPTY_LIST, key });
   const opening = useRef(open);
   opening.current = open;
-  const current = useRef<{ iterator: AsyncIterator<readonly Item[]>; items: readonly Item[] } | null>(null);
+  const current = useRef<{ iterator: AsyncIterator<Part<Item>>; items: readonly Item[] } | null>(null);
 
   /** Reads pages until there are this many items, or no more. */
   const read = useCallback(
@@ -118,8 +124,8 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
         // A page of a search may be empty, and there are more.
         while (list.items.length < wanted && !isComplete) {
           const { value, done } = await session.run(() => list.iterator.next());
-          if (done === true) isComplete = true;
-          else list.items = [...list.items, ...value];
+          if (done !== true) list.items = [...list.items, ...value.items];
+          isComplete = done === true || value.isLast;
         }
         if (current.current !== list) return;
         setState({ items: list.items, isComplete, isLoading: false, problem: null, key });

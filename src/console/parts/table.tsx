@@ -18,6 +18,9 @@ export interface Column<Item> {
   isName?: boolean;
 }
 
+/** The title of the column of menus, which need none for the eye. */
+export const ACTIONS = "Actions";
+
 /** A list as a dense table; on a phone each row becomes a block. */
 export function Table<Item>(props: {
   /** The items, such as `badges`. */
@@ -66,7 +69,7 @@ export function Table<Item>(props: {
             <tr>
               {shown.map(({ title }) => (
                 <th key={title} scope="col">
-                  {title}
+                  {title === ACTIONS ? <span class="unseen">{title}</span> : title}
                 </th>
               ))}
             </tr>
@@ -123,7 +126,7 @@ function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; 
       const items: Item[] = [];
       await session.run(async (server, signal) => {
         for await (const page of open(server, signal)) {
-          items.push(...page);
+          items.push(...page.items);
           setRead(items.length);
           if (items.length >= MOST_CSV_ROWS) break;
         }

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import type { Times } from "../badges/steps.ts";
 import { localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
 
@@ -7,13 +7,24 @@ export interface WantedTimes {
   read: () => Times;
 }
 
-/** Whole hours of working days, as a receptionist says them. `from` null: at once. */
-const PRESETS: readonly { label: string; from: (now: Date) => Date | null; until: (now: Date) => Date | null }[] = [
-  { label: "Today until 18:00", from: () => null, until: (now) => atHour(now, 0, 18) },
-  { label: "Tomorrow, 8:00 to 18:00", from: (now) => atHour(now, 1, 8), until: (now) => atHour(now, 1, 18) },
-  { label: "A week from now", from: () => null, until: (now) => atHour(now, 7, 18) },
-  { label: "No end", from: () => null, until: () => null },
-];
+/** What a receptionist says. Null: at once, or no end. */
+interface Preset {
+  label: string;
+  from: Date | null;
+  until: Date | null;
+}
+
+function presetsAt(now: Date): Preset[] {
+  const evening = atHour(now, 0, 18);
+  return [
+    now < evening
+      ? { label: "Today until 18:00", from: null, until: evening }
+      : { label: "Today until midnight", from: null, until: atHour(now, 1, 0) },
+    { label: "Tomorrow, 8:00 to 18:00", from: atHour(now, 1, 8), until: atHour(now, 1, 18) },
+    { label: "For a week", from: null, until: atHour(now, 7, 18) },
+    { label: "No end", from: null, until: null },
+  ];
+}
 
 function atHour(now: Date, daysAhead: number, hour: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead, hour);
@@ -35,16 +46,14 @@ export function TimesFields(props: {
   const id = useId();
   const [from, setFrom] = useState(() => inputValue(props.times.startsAt));
   const [until, setUntil] = useState(() => inputValue(props.times.expiresAt));
-  const start = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const iso = (text: string) => (text === "" ? null : new Date(text).toISOString());
     onWanted({ read: () => ({ startsAt: iso(from), expiresAt: iso(until) }) });
   }, [from, until]);
   const isPast = until !== "" && new Date(until).getTime() <= Date.now();
-  const choose = ({ from: start, until: end }: (typeof PRESETS)[number]) => {
-    const now = new Date();
-    setFrom(inputValue(start(now)?.toISOString() ?? null));
-    setUntil(inputValue(end(now)?.toISOString() ?? null));
+  const choose = ({ from: start, until: end }: Preset) => {
+    setFrom(inputValue(start?.toISOString() ?? null));
+    setUntil(inputValue(end?.toISOString() ?? null));
   };
   return (
     <fieldset class="times">
@@ -52,19 +61,16 @@ export function TimesFields(props: {
         From and until <span class="hint">({YOUR_TIME_ZONE})</span>
       </legend>
       <div class="presets">
-        {PRESETS.filter(({ until: end }) => (end(new Date())?.getTime() ?? Number.POSITIVE_INFINITY) > Date.now()).map(
-          (preset) => (
-            <button key={preset.label} type="button" onClick={() => choose(preset)}>
-              {preset.label}
-            </button>
-          ),
-        )}
+        {presetsAt(new Date()).map((preset) => (
+          <button key={preset.label} type="button" onClick={() => choose(preset)}>
+            {preset.label}
+          </button>
+        ))}
       </div>
       <div class="time-pair">
         <label>
           From <span class="hint">(empty: at once)</span>
           <input
-            ref={start}
             type="datetime-local"
             value={from}
             max={until}

@@ -5,7 +5,7 @@ import { Person } from "../parts/identity.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { goTo } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
-import { type Column, Table } from "../parts/table.tsx";
+import { ACTIONS, type Column, Table } from "../parts/table.tsx";
 import { When } from "../parts/texts.tsx";
 import { type PersonStep, PersonStepDialog } from "./steps.tsx";
 
@@ -26,7 +26,7 @@ export function Blocked() {
       csv: ({ blockedAt = "" }) => blockedAt,
     },
     {
-      title: "Actions",
+      title: ACTIONS,
       cell: ({ userId }) => (
         <Menu
           of={userId}

@@ -7,7 +7,7 @@ import { Plainly } from "../parts/identity.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { goTo, hrefOf } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
-import { type Column, Filters, Table } from "../parts/table.tsx";
+import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
 import { Chip, counted, Digits, grouped, When } from "../parts/texts.tsx";
 import { INVITATION_STATE_WORDS, INVITATION_TONES } from "../words.ts";
 import { type Invited, InviteForm } from "./invite.tsx";
@@ -81,7 +81,7 @@ export function Visitors({ params }: { params: Readonly<Record<string, string>> 
     { title: "Scan by", cell: ({ expiresAt }) => <When at={expiresAt} />, csv: ({ expiresAt }) => expiresAt },
     { title: "Invited", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
     {
-      title: "Actions",
+      title: ACTIONS,
       cell: ({ badgeId, name, state: its }) => (
         <Menu
           of={`invitation ${badgeId}, ${name ?? "no name"}`}

@@ -35,7 +35,6 @@ export const overviewRoutes = new Hono<HttpEnv>()
     const { invitations, next } = await pageInvitations(c.get("context"), authenticatedApplication(c), page);
     return pageResponse(c, { invitations }, INVITATION_CURSOR, next);
   })
-  .all("/v1/invitations", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/history", authenticateServer, readQuery(historyPageQuery), async (c) => {
     const { per_page: perPage, cursor, badge, user: userId = null } = c.req.valid("query");
