@@ -10,22 +10,24 @@ import type { Credentials } from "./session.ts";
 const KEY = "console-sign-in";
 const LIMIT_MILLISECONDS = 60_000;
 
-/** When the page goes away. Browsers with the Navigation API say whether it is reloaded; the others store it in any case. */
-let isReloading: boolean | null = null;
+/** A link to another page was followed: what comes is no reload. */
+let isLeaving = false;
 
-if ("navigation" in window) {
-  isReloading = false;
-  window.navigation.addEventListener("navigate", ({ navigationType, hashChange }) => {
-    if (!hashChange) isReloading = navigationType === "reload";
-  });
-}
+addEventListener("click", ({ target }) => {
+  const link = target instanceof Element ? target.closest("a") : null;
+  if (link?.protocol === location.protocol && link.pathname !== location.pathname) isLeaving = true;
+});
 
 export function keepForReload(credentials: Credentials | null): void {
-  if (credentials === null || isReloading === false) return;
+  if (credentials === null || isLeaving) return;
   sessionStorage.setItem(KEY, JSON.stringify({ ...credentials, at: Date.now() }));
 }
 
-export const discardKept = (): void => sessionStorage.removeItem(KEY);
+/** The page is shown, so nothing is to be kept. */
+export function discardKept(): void {
+  isLeaving = false;
+  sessionStorage.removeItem(KEY);
+}
 
 /** @returns null unless the tab has just been reloaded by somebody who chose to stay signed in */
 export function takeAfterReload(): Credentials | null {

@@ -285,7 +285,7 @@ describe.skipIf(executablePath === null)(
         await page.getByRole("link", { name: "API reference" }).click();
         await page.waitForURL("**/docs", { waitUntil: "commit" });
         expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
-        await page.goBack();
+        await page.evaluate(() => history.back());
         await page.getByRole("button", { name: "Sign in" }).waitFor();
       });
 
@@ -328,8 +328,7 @@ describe.skipIf(executablePath === null)(
           new Homes([{ number: 1, place: null, database: service.database }]),
           {
             name: "Full",
-            first: 17,
-            last: 17,
+            range: { first: 17, last: 17 },
             webhookUrl: null,
             requireSecret: false,
             reuseAfterSeconds: 0,
