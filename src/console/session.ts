@@ -1,5 +1,7 @@
 import { type Application, BadgeServiceError, type Deed, mayDo, ServerClient } from "../client/index.ts";
 
+import type { Invited } from "./visitors/invite.tsx";
+
 /** A person waits for each call, so a failure shows after seconds. */
 const MAX_TRIES = 3;
 const LONGEST_WAIT_SECONDS = 5;
@@ -27,6 +29,8 @@ export class Session {
    * nobody who lacks the secret can revoke the invitation as its creator.
    */
   readonly udid = `console-${randomHex(UDID_RANDOM_BYTES)}`;
+  /** The passes that were made last: their codes are shown only once, so they stay while the reader looks elsewhere. */
+  invited: Invited | null = null;
   #server: ServerClient | null;
   /** What a reload of the tab may find again; null: the person did not choose that. */
   #kept: Credentials | null;

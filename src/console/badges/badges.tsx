@@ -29,13 +29,14 @@ type Params = Readonly<Record<string, string>>;
 
 /** What the address asks for; unknown values count as absent. */
 function searchOf({ state, q = "", ends, order }: Params) {
+  const wanted = [...q.trim()].length >= 2 ? q.trim() : undefined;
   const days = /^[1-9]\d{0,3}$/.test(ends ?? "") ? Number(ends) : null;
   return {
     state: STATES.find((each) => each === state),
-    q: [...q.trim()].length >= 2 ? q.trim() : undefined,
+    q: wanted,
     endsBefore: days === null ? undefined : new Date(Date.now() + days * DAY_MILLISECONDS),
     days,
-    order: order === "oldest" ? undefined : ("newest" as const),
+    order: order === "oldest" && (state ?? wanted ?? days ?? null) !== null ? undefined : ("newest" as const),
   };
 }
 
@@ -53,6 +54,8 @@ export function Badges({ params }: { params: Params }) {
   const changes = useLoaded((server, signal) => recentChanges(server, signal));
   const counts = statistics.value?.badgesByState;
   const isCounted = q === undefined && days === null;
+  // The whole list, oldest first, is that of contract section 4, without the times that stand here.
+  const isNarrowed = !isCounted || state !== undefined;
   const href = (changed: Record<string, string | undefined>) => hrefOf("badges", { ...params, ...changed });
   const columns: readonly Column<ListedBadge>[] = [
     {
@@ -134,16 +137,18 @@ export function Badges({ params }: { params: Params }) {
             <option value="30">within 30 days</option>
           </select>
         </label>
-        <label class="inline">
-          Order
-          <select
-            value={params.order ?? "newest"}
-            onChange={(event) => goTo("badges", { ...params, order: event.currentTarget.value })}
-          >
-            <option value="newest">newest first</option>
-            <option value="oldest">oldest first</option>
-          </select>
-        </label>
+        {isNarrowed && (
+          <label class="inline">
+            Order
+            <select
+              value={params.order ?? "newest"}
+              onChange={(event) => goTo("badges", { ...params, order: event.currentTarget.value })}
+            >
+              <option value="newest">newest first</option>
+              <option value="oldest">oldest first</option>
+            </select>
+          </label>
+        )}
       </div>
       <Table
         noun="badges"

@@ -52,7 +52,7 @@ export function Table<Item>(props: {
   return (
     <>
       <div class="table-head">
-        <p class="hint" role="status">
+        <p class="hint table-count" role="status">
           {describeCount(items.length, isComplete, isLoading, noun, total)}
         </p>
         <div class="table-tools">

@@ -22,8 +22,8 @@ export function Blocked() {
     { title: "Person", isName: true, cell: ({ userId }) => <Person userId={userId} />, csv: ({ userId }) => userId },
     {
       title: "Blocked since",
-      cell: ({ blockedAt }) => blockedAt && <When at={blockedAt} />,
-      csv: ({ blockedAt = "" }) => blockedAt,
+      cell: ({ blockedAt }) => <When at={blockedAt} />,
+      csv: ({ blockedAt }) => blockedAt,
     },
     {
       title: ACTIONS,

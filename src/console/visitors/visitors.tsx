@@ -20,7 +20,11 @@ const STATES = ["pending", "claimed", "revoked", "expired"] as const;
 export function Visitors({ params }: { params: Readonly<Record<string, string>> }) {
   const session = useSession();
   const state = STATES.find((each) => each === params.state);
-  const [invited, setInvited] = useState<Invited | null>(null);
+  const [invited, setInvited] = useState(session.invited);
+  const show = (made: Invited | null) => {
+    session.invited = made;
+    setInvited(made);
+  };
   const [revoking, setRevoking] = useState<{ badgeId: string; name: string | undefined } | null>(null);
   const [revoked, setRevoked] = useState<ReadonlySet<string>>(new Set());
   const open =
@@ -116,12 +120,12 @@ export function Visitors({ params }: { params: Readonly<Record<string, string>> 
           {invited === null ? (
             <InviteForm
               onInvited={(made) => {
-                setInvited(made);
+                show(made);
                 list.reload();
               }}
             />
           ) : (
-            <Passes invited={invited} revoked={revoked} onRevoke={setRevoking} onDone={() => setInvited(null)} />
+            <Passes invited={invited} revoked={revoked} onRevoke={setRevoking} onDone={() => show(null)} />
           )}
         </section>
       )}
@@ -173,6 +177,12 @@ function Passes(props: {
   const { application } = useSession();
   const heading = useRef<HTMLParagraphElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []);
+  useEffect(() => {
+    // The codes would be lost. The browser asks in words of its own.
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, []);
   const [only] = passes;
   const isOne = passes.length === 1 && refused.length === 0;
   const save = () => {
@@ -204,12 +214,14 @@ function Passes(props: {
       )}
       {isOne && only ? (
         <>
-          <Pass pass={only} isRevoked={revoked.has(only.invitation.badgeId)} />
           <PassActions
             pass={only}
             onRevoke={() => onRevoke({ badgeId: only.invitation.badgeId, name: only.invitation.name })}
             onDone={onDone}
           />
+          <div class="passes">
+            <Pass pass={only} isRevoked={revoked.has(only.invitation.badgeId)} />
+          </div>
         </>
       ) : (
         <>
