@@ -128,6 +128,8 @@ export const CALL_DEADLINE_MILLISECONDS = 9000;
 export const MAX_GROUP_CALLS = 100;
 /** Characters of what a group stores, after which it takes no more: D1 takes 2 MB a value (D1: Limits). */
 export const MAX_GROUP_CHARACTERS = 256 * 1024;
+/** New badges that a group issues without reading first. */
+export const MAX_UNREAD_CALLS = 20;
 /** Calls of an application that may wait at once; more are answered 503. */
 export const MAX_WAITING_CALLS = 1000;
 /** Entries with one sequence number that D1 may still apply; while there are more, calls are answered 503. */
@@ -150,6 +152,10 @@ export const JOURNAL_PRUNE_ENTRIES = 20;
 /** Entries, and characters of them, that one batch applies again. */
 export const CATCH_UP_ENTRIES = 50;
 export const CATCH_UP_CHARACTERS = 512 * 1024;
+/** Entries that one invocation applies again: it may make 1,000 D1 queries (D1: Limits), and an entry takes up to ten. */
+export const MAX_CATCH_UP_ENTRIES = 100;
+/** When the next invocation goes on. */
+export const CATCH_UP_PAUSE_MILLISECONDS = 50;
 /** Expiries of each kind that one group records. */
 export const DUE_CHUNK_ROWS = 200;
 /** Badges of a user that one group revokes or erases. */
@@ -283,12 +289,35 @@ export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
 
-// Statistics (contract section 19)
-/** How long an isolate caches an application's statistics: counting reads all of its rows. */
-export const STATISTICS_CACHE_SECONDS = 5 * 60;
+// Statistics (contract sections 19 and 21)
+/** Maximum age of the statistics of an application with at most so many badges, and of one with more. */
+export const STATISTICS_MAX_AGE_SECONDS = 5 * 60;
+export const LARGE_APPLICATION_BADGES = 20_000;
+export const LARGE_STATISTICS_MAX_AGE_SECONDS = 3600;
+/** Age at which those of a larger one are counted again while the old ones are still shown. */
+export const LARGE_STATISTICS_REFRESH_SECONDS = 1800;
+/** Rows of a kind that one statement counts. Grouping and ordering read them once more each, so it reads fewer than 20,000. */
+export const STATISTICS_CHUNK_ROWS = 6000;
+/** Different metadata that one statement returns, most frequent first; the others count as other values. */
+export const STATISTICS_CHUNK_METADATA = 3000;
+/** Values of a metadata field that are counted; devices choose them. */
+export const STATISTICS_VALUES_COUNTED = 500;
+/** Chunks of one call, of up to three statements: D1 allows 1,000 per invocation. */
+export const MAX_STATISTICS_CHUNKS = 300;
+/** How long a call counts or waits before it fails; the next one goes on. */
+export const STATISTICS_DEADLINE_MILLISECONDS = 8000;
+/** The same for a call that nobody waits for: work after a response may take 30 s (Workers: Limits). */
+export const STATISTICS_BACKGROUND_MILLISECONDS = 20_000;
+/** How long a computation is the only one without giving a sign of life, and how often it does. */
+export const STATISTICS_CLAIM_SECONDS = 60;
+export const STATISTICS_SAVE_MILLISECONDS = 5000;
+/** How long after a failure nothing is counted. */
+export const STATISTICS_RETRY_SECONDS = 60;
+/** How often a call that waits for another one's result looks. */
+export const STATISTICS_POLL_MILLISECONDS = 250;
 export const MAX_CACHED_STATISTICS = 500;
 export const STATISTICS_DAYS = 90;
-/** How many values of a metadata field are counted one by one, most frequent first; devices choose the values. */
+/** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;
 
 // Retention (contract section 18)
@@ -297,5 +326,8 @@ export const EVENT_RETENTION_DAYS = 30;
 export const INVITATION_RETENTION_DAYS = 365;
 /** Exhausted and held events are kept this many times as long as delivered ones. */
 export const UNDELIVERED_RETENTION_FACTOR = 3;
-/** How many of each application's oldest rows every sweep scans; the others are scanned once a day. */
-export const RETENTION_OLDEST_ROWS = 20;
+export const HISTORY_RETENTION_DAYS = 400;
+/** Rows of each table that one chunk scans. */
+export const PURGE_CHUNK_ROWS = 1000;
+/** Chunks of each table that one sweep scans. */
+export const MAX_PURGE_CHUNKS = 5;

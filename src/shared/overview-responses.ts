@@ -155,7 +155,7 @@ export const historyPage = z.object({
           .meta({ description: "As the caller gave it.", examples: ["Left the company"] })
           .optional(),
         detail: z
-          .record(z.string(), z.json())
+          .record(z.string(), z.unknown())
           .meta({ description: "What else there is to know, by action." })
           .optional(),
       }),

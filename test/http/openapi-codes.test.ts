@@ -122,6 +122,12 @@ async function replacedBadge(): Promise<string> {
   return id;
 }
 
+const FILTER_CASES: Case[] = [
+  ["422 INVALID_STATE", () => list("/v1/badges?state=none")],
+  ["422 INVALID_NAME", () => list("/v1/badges?q=a")],
+  ["422 INVALID_EXPIRESAT", () => list("/v1/badges?endsBefore=soon")],
+];
+
 const CASES: Record<string, Case[]> = {
   "POST /v1/badge": [
     ["200", () => badge({ userId: "user" })],
@@ -180,9 +186,27 @@ const CASES: Record<string, Case[]> = {
         ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
         ["422 INVALID_PER_PAGE", () => list(`${path}?per_page=none`)],
         ["422 INVALID_CURSOR", () => list(`${path}?cursor=none`)],
+        ...(route === "GET /v1/badges" ? FILTER_CASES : []),
       ],
     ]),
   ),
+  "GET /v1/users": [
+    ["200", () => list("/v1/users?state=blocked")],
+    ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/users?state=blocked")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/users")],
+    ["422 INVALID_PER_PAGE", () => list("/v1/users?state=blocked&per_page=none")],
+    ["422 INVALID_CURSOR", () => list("/v1/users?state=blocked&cursor=none")],
+    ["422 INVALID_STATE", () => list("/v1/users")],
+  ],
+  "GET /v1/history": [
+    ["200", () => list("/v1/history")],
+    ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/history")],
+    ["404 UNKNOWN_BADGE", () => list("/v1/history?badge=none")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/history")],
+    ["422 INVALID_PER_PAGE", () => list("/v1/history?per_page=none")],
+    ["422 INVALID_CURSOR", () => list("/v1/history?cursor=none")],
+    ["422 INVALID_USERID", () => list("/v1/history?user=a&user=b")],
+  ],
   "POST /v1/invitation": [
     ["201", () => inviting({ expiresAt: hoursAhead(1) })],
     ["400 INVALID_JSON", () => inviting("17")],

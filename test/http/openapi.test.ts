@@ -88,6 +88,8 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
       "GET /v1/application": byServer,
       "GET /v1/invitations": byServer,
       "GET /v1/events": byServer,
+      "GET /v1/history": byServer,
+      "GET /v1/users": byServer,
       "POST /v1/events/{id}/replay": byServer,
       "GET /v1/stats": byServer,
       // The key says which call it is, not who calls.

@@ -35,8 +35,8 @@ import { newestSealer } from "../sealing-key/newest.ts";
 import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import {
   insertApplication,
-  insertSecret,
   insertPosition,
+  insertSecret,
   insertSigningKey,
   type Material,
   makeMaterial,

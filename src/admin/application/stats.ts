@@ -1,8 +1,11 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
-import { countStatistics, type Statistics } from "../../shared/statistics.ts";
+import { countWithin } from "../../shared/statistics/count.ts";
+import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
 import { openBadgeStore } from "../badge/store.ts";
+import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
@@ -30,12 +33,28 @@ export function addStatsCommand(program: Command): void {
     );
 }
 
-/** Counts the badges, invitations and events of an application, by the clock of D1. */
+/** How long a command counts, or waits for the service to do so. */
+const PATIENCE_MILLISECONDS = 60_000;
+
+/**
+ * What `GET /v1/stats` responds, counted now if it is time to, by the clock of D1.
+ *
+ * @throws UserError when that takes too long or failed a moment ago
+ */
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
-  const { id, ...application } = await findApplication(database, applicationId);
+  const { id, ...row } = await findApplication(database, applicationId);
+  const application = { applicationId: id, ...row };
   const { now } = await openBadgeStore(database);
-  return countStatistics(database, { applicationId: id, ...application }, now());
+  const endAt = now() + PATIENCE_MILLISECONDS;
+  do {
+    const counts = await countWithin({ db: database, now, wait }, application, endAt - now());
+    if (counts !== null) return viewStatistics(application, counts);
+    await wait(POLL_MILLISECONDS);
+  } while (now() < endAt);
+  throw new UserError("The statistics are not counted yet: run the command again, it goes on from here.");
 }
+
+const POLL_MILLISECONDS = 1000;
 
 const TITLES: Readonly<Record<MetadataField, string>> = {
   deviceModel: "Badges by device model",

@@ -3,6 +3,7 @@ import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
 import type { InboxCommand } from "../../shared/inbox.ts";
 import {
+  CATCH_UP_PAUSE_MILLISECONDS,
   COMPARE_AFTER_MILLISECONDS,
   INBOX_CHUNK_COMMANDS,
   SETTLE_TRIES,
@@ -128,8 +129,9 @@ export class Allocator extends DurableObject<Env> {
     const calls = this.#queue.take();
     try {
       await this.#ensureAlarm();
-      const gap = await groups.run(calls);
-      if (gap) this.#reportGap(gap.at?.sequence);
+      const obstacle = await groups.run(calls);
+      if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);
+      if (obstacle?.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
     } catch (error) {
       log("error", { event: "group-broken", application: this.#applicationId, error });
       for (const { done } of calls) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
@@ -158,6 +160,7 @@ export class Allocator extends DurableObject<Env> {
     const level = await catchUp(db, applicationId, this.#journal);
     if (level.kind === "gap") this.#reportGap(level.at?.sequence);
     else this.#wakeEvents(level.events);
+    if (level.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
   }
 
   #reportGap(d1: number | undefined): void {
@@ -203,9 +206,11 @@ export class Allocator extends DurableObject<Env> {
   }
 
   async #ensureAlarm(): Promise<void> {
-    const now = Date.now();
-    if (this.#alarmAt > now) return;
-    this.#alarmAt = now + COMPARE_AFTER_MILLISECONDS;
+    if (this.#alarmAt <= Date.now()) await this.#setAlarm(COMPARE_AFTER_MILLISECONDS);
+  }
+
+  async #setAlarm(milliseconds: number): Promise<void> {
+    this.#alarmAt = Date.now() + milliseconds;
     await this.ctx.storage.setAlarm(this.#alarmAt);
   }
 }

@@ -12,7 +12,8 @@ import { type Custody, permutationKey } from "../keys/custody.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
-import { type GroupRows, readGroup, readRevokedBy } from "../storage/group-reads.ts";
+import { type GroupRows, NOTHING_READ, readGroup, readRevokedBy } from "../storage/group-reads.ts";
+import type { Position, RangePart } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
 import { catchUp, type Gap } from "./catch-up.ts";
 import type { Outcome } from "./commands.ts";
@@ -20,10 +21,9 @@ import type { Again, Revoked } from "./decide/block.ts";
 import { decide } from "./decide/decide.ts";
 import { Draft } from "./decide/draft.ts";
 import { expireInvitations } from "./decide/due.ts";
-import type { Position, RangePart } from "./decide/rows.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
-import { needsOf } from "./needs.ts";
+import { assumptionsOf, needsOf } from "./needs.ts";
 import { createPermutation } from "./permutation.ts";
 import { type CallQueue, giveUp, splitByDeadline, userOf, type Waiting } from "./queue.ts";
 import { randomBelow } from "./random.ts";
@@ -37,7 +37,7 @@ interface Decided {
   erased: number;
 }
 
-type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | Gap;
+type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | { kind: "behind" } | Gap;
 
 interface Platform {
   applicationId: ApplicationId;
@@ -63,10 +63,12 @@ export class Groups {
   readonly #answeredBlocks = new BoundedCache<true>(MAX_REMEMBERED_CALLS);
   /** Whether this instance has written an entry: until then another one may be ahead. */
   #isProven = false;
-  /** The number range as the last group left it; null: this instance has not read it yet. */
-  #fresh: readonly RangePart[] | null = null;
+  /** Where the last group left the list; null: this instance has not read it yet. */
+  #at: Position | null = null;
   /** Whether D1 may still apply an entry that nobody waits for. */
   #isUnsettled = false;
+  /** The empty entry that is to take its place. */
+  #settling: Entry | null = null;
 
   constructor(platform: Platform) {
     this.#platform = platform;
@@ -88,22 +90,23 @@ export class Groups {
     return this.#outcomes.get(callId);
   }
 
-  /** Carries out one group. Calls that need more groups go back to the queue. @returns a gap that has to be closed first */
-  async run(calls: readonly Waiting[]): Promise<Gap | undefined> {
+  /** Carries out one group. Calls that need more groups go back to the queue. @returns what has to be done first */
+  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "behind" } | undefined> {
     const { queue, now } = this.#platform;
     let waiting = calls;
     try {
-      for (;;) {
+      for (let isFirstTry = true; ; isFirstTry = false) {
         const { live, late } = splitByDeadline(waiting, now());
         giveUp(late);
         waiting = live;
         if (live.length === 0 && !this.#isUnsettled) return undefined;
-        const step = await this.#attempt(live);
+        const step = await this.#attempt(live, isFirstTry);
         switch (step.kind) {
           case "done":
             queue.putBack(step.rest);
             return undefined;
           case "gap":
+          case "behind":
             giveUp(waiting);
             return step;
           case "repeat":
@@ -128,20 +131,21 @@ export class Groups {
     }
   }
 
-  async #attempt(calls: readonly Waiting[]): Promise<Step> {
+  async #attempt(calls: readonly Waiting[], isFirstTry: boolean): Promise<Step> {
     const { applicationId, journal, now } = this.#platform;
     const db = this.#platform.openDatabase();
     const startedAt = now();
-    const rows = await readGroup(db, applicationId, needsOf(calls, startedAt, this.#fresh));
-    const { position } = rows;
-    const last = journal.last();
-    if (!position || position.entry !== last?.entry || position.sequence !== last.sequence) {
+    const unless = this.#isProven && !this.#isUnsettled && isFirstTry ? assumptionsOf(calls, this.#at) : null;
+    const rows = unless ? NOTHING_READ : await readGroup(db, applicationId, needsOf(calls, startedAt, this.#at));
+    const position = unless ? this.#at : rows.position;
+    if (!position || !this.#isLevel(position)) {
       const level = await catchUp(db, applicationId, journal);
       if (level.kind === "gap") return level;
+      this.#at = level.at;
       this.#platform.wake(level.events);
-      return { kind: "repeat" };
+      return level.kind === "level" ? { kind: "repeat" } : { kind: "behind" };
     }
-    this.#fresh = position.fresh;
+    this.#at = position;
     // While D1 accepts no write, the entries that it may still apply do not grow in number.
     const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS;
     if (isCrowded) giveUp(calls);
@@ -149,19 +153,42 @@ export class Groups {
     const draft = await this.#draft(taken, rows, position, startedAt);
     const decided = await this.#decide(db, draft, taken, rows);
     const rest = taken.slice(decided.length);
-    const entry = toEntry(position, draft, toldBy(decided, rows));
+    const entry = toEntry(position, draft, { ...toldBy(decided, rows), unless });
     if (isEmpty(entry) && !this.#mustWrite) {
       this.#respond(decided, rows, db.bookmark);
       return { kind: "done", rest };
     }
-    journal.append(entry, now());
-    journal.prune(now());
-    const written = await this.#write(db, entry, decided);
+    const kept = decided.length === 0 ? this.#settlingEntry(entry) : this.#keep(entry);
+    const written = await this.#write(db, kept, decided);
     if (written.kind !== "applied") return written;
-    warnIfFilling(applicationId, position.fresh, entry.position.fresh);
-    this.#fresh = entry.position.fresh;
+    warnIfFilling(applicationId, position.fresh, kept.position.fresh);
+    this.#at = kept.position;
     this.#respond(decided, rows, written.bookmark);
     return { kind: "done", rest };
+  }
+
+  /** Whether D1 is where the list ends, or, while it is unknown whether D1 applied the last entry, right before that. */
+  #isLevel(position: Position): boolean {
+    const { journal } = this.#platform;
+    const last = journal.last();
+    if (!last) return false;
+    const isAtEnd = position.sequence === last.sequence && journal.has(position);
+    if (isAtEnd && this.#isUnsettled) journal.confirm(position);
+    if (isAtEnd) this.#isUnsettled = false;
+    return isAtEnd || (this.#isUnsettled && position.entry === this.#at?.entry);
+  }
+
+  #keep(entry: Entry): Entry {
+    const { journal, now } = this.#platform;
+    journal.append(entry, now());
+    journal.prune(now());
+    return entry;
+  }
+
+  /** An empty entry takes the place of one that nobody waits for. There is one for each place in the list. */
+  #settlingEntry(entry: Entry): Entry {
+    if (this.#settling?.previous !== entry.previous) this.#settling = this.#keep(entry);
+    return this.#settling;
   }
 
   /** Repeats the write while somebody waits for it. @throws Unavailable when nobody does */
@@ -181,8 +208,10 @@ export class Groups {
           this.#remember(entry);
           this.#platform.wake(applied.events);
           return applied;
-        case "elsewhere":
         case "hindered":
+          journal.drop(entry.id);
+          return { kind: "repeat" };
+        case "elsewhere":
           return { kind: "repeat" };
         case "refused": {
           journal.drop(entry.id);
@@ -292,7 +321,9 @@ function toldBy(
 ): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
   return {
-    calls: finished.map(({ waiting, outcome }) => ({ id: waiting.call.id, outcome })),
+    calls: finished.flatMap(({ waiting: { call }, outcome }) =>
+      call.until === null ? [] : [{ id: call.id, outcome }],
+    ),
     results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
       inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(outcome) }],
     ),

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { type IssuedBadge, issuedBadge } from "../core/decide/rows.ts";
 import type { Database } from "./database.ts";
 import { BADGE } from "./group-reads.ts";
+import { type IssuedBadge, issuedBadge } from "./rows.ts";
 
 /** The plus sign keeps SQLite from searching by application, which would read all of its badges. */
 const SELECT_ISSUED = `

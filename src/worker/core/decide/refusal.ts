@@ -1,5 +1,5 @@
-import type { BadgeState } from "../../shared/badge-life/states.ts";
-import type { ErrorCode } from "../../shared/error-table.ts";
+import type { BadgeState } from "../../../shared/badge-life/states.ts";
+import type { ErrorCode } from "../../../shared/error-table.ts";
 
 /** Why device calls on a badge in this state are refused (contract section 12); null: they are not. */
 export const refusalOfState = (state: BadgeState): ErrorCode | null => REFUSED_STATES[state];

@@ -1,10 +1,11 @@
-import { EVENT_RETENTION_DAYS, INVITATION_RETENTION_DAYS } from "../shared/limits.ts";
+import { EVENT_RETENTION_DAYS, HISTORY_RETENTION_DAYS, INVITATION_RETENTION_DAYS } from "../../shared/limits.ts";
 
 /** How long old rows are kept, in days (contract section 18); null: the variable is malformed, so nothing is deleted. */
 export interface Retention {
   /** For delivered events; exhausted and held ones are kept three times as long. */
   eventDays: number | null;
   invitationDays: number | null;
+  historyDays: number | null;
 }
 
 const DAYS = /^\d{1,5}(\.\d{1,6})?$/;
@@ -13,10 +14,12 @@ const DAYS = /^\d{1,5}(\.\d{1,6})?$/;
 export function readRetention(variables: {
   EVENT_RETENTION_DAYS?: string;
   INVITATION_RETENTION_DAYS?: string;
+  HISTORY_RETENTION_DAYS?: string;
 }): Retention {
   return {
     eventDays: readDays(variables.EVENT_RETENTION_DAYS, EVENT_RETENTION_DAYS),
     invitationDays: readDays(variables.INVITATION_RETENTION_DAYS, INVITATION_RETENTION_DAYS),
+    historyDays: readDays(variables.HISTORY_RETENTION_DAYS, HISTORY_RETENTION_DAYS),
   };
 }
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { deviceId, invitationDigest } from "../../../shared/identifiers.ts";
-import { INVITATION_STATES, STORED_STATES } from "../../../shared/schema.ts";
+import { deviceId, invitationDigest } from "../../shared/identifiers.ts";
+import { INVITATION_STATES, STORED_STATES } from "../../shared/schema.ts";
 
 /**
  * The rows of D1 that decisions read and change, without the application ID, which is the same in all of them. Times are
