@@ -201,6 +201,35 @@ export const REBIND_WINDOW_HOURS = 24;
 /** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
 export const NONCE_CLOCK_SKEW_SECONDS = 10;
 
+// Verified users (contract section 22)
+/** The claim of a user token that contains the user ID, unless the application names another one. */
+export const DEFAULT_USER_CLAIM = "sub";
+/** Longest `Authorization` header that is read: access tokens of some providers list all groups of a user. */
+export const MAX_USER_TOKEN_CHARACTERS = 16 * 1024;
+/** How far the issuer's clock may be from the service's, either way. */
+export const USER_TOKEN_LEEWAY_SECONDS = 60;
+/** Age at which an issuer's keys are fetched again. */
+export const ISSUER_KEYS_REFRESH_SECONDS = 10 * 60;
+/** How long they are used while the issuer cannot be reached. */
+export const ISSUER_KEYS_LIFETIME_SECONDS = 24 * 3600;
+/** Shortest time between two fetches for unknown key IDs, and from a failed fetch to the next while keys are known. */
+export const ISSUER_PATIENCE_SECONDS = 60;
+/** Deadline of a fetch: the discovery document and the key set together. */
+export const ISSUER_DEADLINE_MILLISECONDS = 5000;
+/** How often a call looks whether another one has fetched the keys. */
+export const ISSUER_POLL_MILLISECONDS = 20;
+/** Longest discovery document or key set. Those of large providers have some 20 KB. */
+export const MAX_ISSUER_DOCUMENT_BYTES = 512 * 1024;
+/** Keys of one issuer. */
+export const MAX_ISSUER_KEYS = 100;
+export const MAX_CACHED_ISSUERS = 500;
+/** Badges that `GET /v1/user/badges` lists at most, newest first. */
+export const MAX_OWN_BADGES = 1000;
+/** Hours of logins that `stats` counts with `--observe`. */
+export const OBSERVED_HOURS = 24;
+/** Shortest time between two writes of an isolate's counts of one application. */
+export const OBSERVED_WRITE_MILLISECONDS = 5000;
+
 // Reads near the caller (contract section 16)
 /** Longest that a copy of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
 export const NEAR_DEADLINE_MILLISECONDS = 1000;

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
+import type { Actor } from "../../shared/actor.ts";
 import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
@@ -18,6 +19,7 @@ import {
 import { UserError } from "../command-line/errors.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import { explainTaken } from "../number-range/owners.ts";
 import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
 import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/register.ts";
@@ -44,8 +46,18 @@ import {
   unknownApplication,
 } from "./record.ts";
 import { checkedStatusList } from "./status-list.ts";
+import {
+  OBSERVE_HELP,
+  readUserOptions,
+  UNCHECKED_HELP,
+  USER_AUDIENCE_HELP,
+  USER_CLAIM_HELP,
+  USER_ISSUER_HELP,
+  type UserColumns,
+  type UserOptions,
+} from "./user-options.ts";
 
-interface UpdateOptions {
+interface UpdateOptions extends UserOptions {
   name?: string;
   /** False for `--no-webhook-url`. */
   webhookUrl?: string | false;
@@ -102,6 +114,12 @@ export function addUpdateCommand(group: Command): void {
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
     .option("--new-badges-per-hour <n>", NEW_BADGES_HELP, newBadgesPerHour)
     .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers")
+    .option("--user-issuer <url>", USER_ISSUER_HELP)
+    .option("--no-user-issuer", "let any user be named again")
+    .option("--user-audience <audience>", USER_AUDIENCE_HELP)
+    .option("--user-claim <name>", USER_CLAIM_HELP)
+    .option("--observe", OBSERVE_HELP)
+    .option("--unchecked", UNCHECKED_HELP)
     .addHelpText(
       "after",
       examples(
@@ -110,6 +128,7 @@ export function addUpdateCommand(group: Command): void {
         "application update app_… --no-webhook-url --require-secret",
         "application update app_… --events badge:created,badge:revoked",
         "application update app_… --invitation-link 'https://app.example.com/visit/{token}'",
+        "application update app_… --user-issuer https://login.example.com --user-audience club-app --observe",
         "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
       ),
     )
@@ -132,9 +151,10 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
     newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
+    ...(await readUserOptions(options, this)),
   };
-  await withSession(this, async ({ homes, output }) => {
-    const application = await updateApplication(homes, id, changes);
+  await withSession(this, async ({ homes, output, actor }) => {
+    const application = await updateApplication(homes, id, changes, actor);
     if (!changes.requireProof) return output.result(application, () => applicationText(application));
     const unboundBadges = await countUnboundBadges(homes.of(id), id);
     output.result({ ...application, unboundBadges }, () =>
@@ -144,7 +164,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
 }
 
 /** What to change; undefined leaves a value as it is. */
-export interface ApplicationChanges {
+export interface ApplicationChanges extends Partial<UserColumns> {
   name?: string | undefined;
   /** Must be the present one: a range only grows at its end. */
   firstNumber?: number | undefined;
@@ -177,6 +197,7 @@ export async function updateApplication(
   homes: Homes,
   id: ApplicationId,
   changes: ApplicationChanges,
+  actor: Actor,
 ): Promise<ShownApplication> {
   const database = homes.of(id);
   // One home alone decides everything in one transaction.
@@ -187,12 +208,13 @@ export async function updateApplication(
   const claimed =
     isAlone || changes.lastNumber === undefined ? undefined : await claimLast(homes, id, changes.lastNumber, changes);
   const taken = isAlone ? REGISTERED : OF_APPLICATIONS;
-  const [updated, , [row]] = await database.run((orm) =>
+  const changed = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const note = await newNote(database, id, actor, { action: "application:updated", detail: { changed } });
+  const isPossible = and(eq(application.id, id), rangeCondition(id, changes, taken));
+  const [, updated, , [row]] = await database.run((orm) =>
     orm.batch([
-      orm
-        .update(application)
-        .set(newValues(changes))
-        .where(and(eq(application.id, id), rangeCondition(id, changes, taken))),
+      insertNote(orm, note, exists(orm.select().from(application).where(isPossible))),
+      orm.update(application).set(newValues(changes)).where(isPossible),
       makeDue(orm, id, "held", isReleased(id, changes)),
       selectApplication(orm, id),
       ...(isAlone ? [registerOwned(orm, id)] : []),

@@ -56,8 +56,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Send the request again with a new proof whose `nonce` is the response's `DPoP-Nonce`.",
   },
   INVALID_USERTOKEN: {
-    meaning: "The application verifies its users, and the call has no valid token of its identity provider.",
-    remedy: "Log in with the identity provider again.",
+    meaning:
+      "The application has its users verified, and `Authorization` has no token of its identity provider that is valid now, is for this application and names this user; or the token is bound to another key than the proof's. On `/v1/user` also: the application has no identity provider.",
+    remedy:
+      "Get a new token from the identity provider (refresh it, or let the user log in again), then send the request again. Do not retry unchanged.",
   },
   SUSPENDED_BADGE: {
     meaning: "The badge is suspended for now.",
@@ -138,7 +140,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_NAME: {
-    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters.`,
+    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters; or \`q\` of a list has fewer than ${MIN_SEARCH_CHARACTERS}.`,
     remedy: FIX_REQUEST,
   },
   INVALID_INVITATIONS: {
@@ -169,7 +171,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_USERID: {
-    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain; or a list's \`q\` is shorter than ${MIN_SEARCH_CHARACTERS} characters.`,
+    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain.`,
     remedy: FIX_REQUEST,
   },
   INVALID_METADATA: {
@@ -209,7 +211,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   UNAVAILABLE: {
     meaning:
-      "A part of the platform is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
+      "A part of the platform, or the application's identity provider, is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
     remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. \`POST /v1/invitation\` is safe to repeat only with an \`Idempotency-Key\`.`,
   },
 };

@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { ApplicationId } from "../identifiers.ts";
 import { STATISTICS_DAYS, STATISTICS_VALUES_SHOWN } from "../limits.ts";
 import type { statistics } from "../overview-responses.ts";
+import type { ObservedLogins } from "../storage/statistics.ts";
 import type { Counts } from "./counts.ts";
 
 /** What `GET /v1/stats` responds and `stats --json` of the administration script prints (contract section 19). */
@@ -16,9 +17,12 @@ export interface CountedApplication {
   reuseAfterSeconds: number;
 }
 
+/** The same, with what is counted apart. */
+export type ShownApplication = CountedApplication & { logins: ObservedLogins };
+
 export const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
-export function viewStatistics(application: CountedApplication, counts: Counts): Statistics {
+export function viewStatistics(application: ShownApplication, counts: Counts): Statistics {
   const { applicationId, name } = application;
   const { startedAt, numbers, fields, badgesByDay } = counts;
   const today = Math.floor(startedAt / DAY_MILLISECONDS);
@@ -41,6 +45,7 @@ export function viewStatistics(application: CountedApplication, counts: Counts):
     badgesByState: { active: 0, suspended: 0, revoked: 0, expired: 0, replaced: 0, ...counts.badgesByState },
     badgesPerDay: days.map((day) => ({ day: dayOf(day), badges: badgesByDay[String(day)] ?? 0 })),
     deliveries: counts.deliveries,
+    logins: application.logins,
     asOf: new Date(startedAt).toISOString(),
   };
 }

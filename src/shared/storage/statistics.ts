@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { ApplicationId } from "../identifiers.ts";
-import { STATISTICS_CLAIM_SECONDS, STATISTICS_RETRY_SECONDS } from "../limits.ts";
+import { HOUR_MILLISECONDS, OBSERVED_HOURS, STATISTICS_CLAIM_SECONDS, STATISTICS_RETRY_SECONDS } from "../limits.ts";
 import { type Counts, countsSchema } from "../statistics/counts.ts";
 import type { Database } from "./d1.ts";
 
@@ -92,4 +92,21 @@ async function write(db: Database, sql: string, { applicationId, id }: Claim, ..
       .run(),
   );
   return meta.changes > 0;
+}
+
+const COUNT_LOGINS = `
+  SELECT coalesce(sum(with_token), 0) AS withToken, coalesce(sum(without_token), 0) AS withoutToken,
+    coalesce(sum(with_wrong_token), 0) AS withWrongToken
+  FROM observed_logins WHERE application_id = ?1 AND hour > ?2`;
+
+const loginRows = z.tuple([z.object({ withToken: z.number(), withoutToken: z.number(), withWrongToken: z.number() })]);
+
+/** Logins of the last day by their tokens, while they are observed (contract section 22). */
+export type ObservedLogins = z.infer<typeof loginRows>[0];
+
+/** @param now milliseconds */
+export async function countLogins(db: Database, applicationId: ApplicationId, now: number): Promise<ObservedLogins> {
+  const since = Math.floor(now / HOUR_MILLISECONDS) - OBSERVED_HOURS;
+  const { results } = await db.run((_, d1) => d1.prepare(COUNT_LOGINS).bind(applicationId, since).all());
+  return loginRows.parse(results)[0];
 }

@@ -7,8 +7,13 @@ import {
 } from "../../shared/limits.ts";
 import { type CountingTools, countWithin, isCurrent, isDue } from "../../shared/statistics/count.ts";
 import type { Counts } from "../../shared/statistics/counts.ts";
-import { type CountedApplication, type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
-import { findCounts } from "../../shared/storage/statistics.ts";
+import {
+  type CountedApplication,
+  type ShownApplication,
+  type Statistics,
+  viewStatistics,
+} from "../../shared/statistics/view.ts";
+import { countLogins, findCounts } from "../../shared/storage/statistics.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
@@ -18,7 +23,7 @@ import { findSettings } from "../storage/settings.ts";
 
 /** What an isolate knows about statistics, by application. */
 export class CountedStatistics {
-  readonly counted = new BoundedCache<{ application: CountedApplication; counts: Counts }>(MAX_CACHED_STATISTICS);
+  readonly counted = new BoundedCache<{ application: ShownApplication; counts: Counts }>(MAX_CACHED_STATISTICS);
   /** When counting failed, in milliseconds. D1 remembers that too, unless it was D1 that failed. */
   readonly failedAt = new BoundedCache<number>(MAX_CACHED_STATISTICS);
 }
@@ -37,8 +42,9 @@ export async function readStatistics(context: Context, applicationId: Applicatio
     if (known && isCurrent(known.counts, now())) return viewStatistics(known.application, known.counts);
     throw new Unavailable("statistics", new Error("counting failed a moment ago"));
   }
-  const application = await findSettings(db, applicationId);
-  if (!application) throw new Refusal("INVALID_CREDENTIALS");
+  const settings = await findSettings(db, applicationId);
+  if (!settings) throw new Refusal("INVALID_CREDENTIALS");
+  const application = { ...settings, logins: await countLogins(db, applicationId, now()) };
   const { counts: last } = await findCounts(db, applicationId);
   const isShown = last !== null && isCurrent(last, now());
   if (isShown && !isDue(last, now())) return remember(context, application, last);
@@ -68,7 +74,7 @@ async function count(
   }
 }
 
-function remember({ statistics }: Context, application: CountedApplication, counts: Counts): Statistics {
+function remember({ statistics }: Context, application: ShownApplication, counts: Counts): Statistics {
   statistics.counted.set(application.applicationId, { application, counts });
   return viewStatistics(application, counts);
 }

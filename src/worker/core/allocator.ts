@@ -150,7 +150,7 @@ export class Allocator extends DurableObject<Env> {
   async #reconcile(db: Database, id: string, command: Extract<InboxCommand, { kind: "reconcile" }>): Promise<void> {
     const { applicationId } = this.#known();
     const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
-    const { result, isStored } = await reconcile(db, applicationId, this.#journal, request, Date.now());
+    const { result, isStored } = await reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach());
     if (!isStored) await storeInboxResult(db, id, result);
   }
 
