@@ -1,4 +1,5 @@
 /** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
+export { type Deed, mayDo, type Role } from "../shared/actor.ts";
 export {
   DeviceClient,
   type DeviceClientOptions,
@@ -31,7 +32,6 @@ export type {
   ListedEvent,
   ListedInvitation,
   ReplayedEvent,
-  Role,
   Statistics,
   ValueCounts,
 } from "./overview-types.ts";

@@ -1,3 +1,4 @@
+import type { Role } from "../shared/actor.ts";
 import type { MetadataField } from "../shared/metadata-fields.ts";
 import type { BadgeState } from "./types.ts";
 
@@ -22,9 +23,6 @@ export interface Application {
   /** Whose console secret this client uses. Absent: the application's own secret. */
   signedIn?: { name: string; role: Role } | undefined;
 }
-
-/** What a console secret may do: read; besides, create and revoke invitations; everything. */
-export type Role = "viewer" | "reception" | "operator";
 
 /** What was done, when and by whom (contract section 23). */
 export interface HistoryEntry {

@@ -129,7 +129,7 @@ export interface BadgeTimesRequest {
 /** A blocked user, as `listBlockedUsers` has it. */
 export interface ListedBlockedUser extends User {
   /** ISO 8601, UTC. */
-  blockedAt?: string | undefined;
+  blockedAt: string;
 }
 
 export interface BlockedUserPage {

@@ -1,8 +1,6 @@
-import { type Application, BadgeServiceError, ServerClient } from "../client/index.ts";
-import { Known } from "./known.ts";
+import { type Application, BadgeServiceError, type Deed, mayDo, ServerClient } from "../client/index.ts";
 
-/** After so long without a key or a pointer the tab forgets the secret (contract section 19). */
-export const IDLE_LIMIT_MILLISECONDS = 60 * 60 * 1000;
+import type { Invited } from "./visitors/invite.tsx";
 
 /** A person waits for each call, so a failure shows after seconds. */
 const MAX_TRIES = 3;
@@ -18,38 +16,66 @@ export class SessionEnded extends Error {
   override readonly name = "SessionEnded";
 }
 
+export interface Credentials {
+  applicationId: string;
+  applicationSecret: string;
+}
+
 /** One sign-in. It is the only place that holds the secret, in memory, until it ends. */
 export class Session {
   readonly application: Application;
-  readonly known = new Known();
   /**
    * Who invites, for `POST /v1/invitation` (contract section 5). No phone does: it names this sign-in, at random, so that
    * nobody who lacks the secret can revoke the invitation as its creator.
    */
   readonly udid = `console-${randomHex(UDID_RANDOM_BYTES)}`;
+  /** The passes that were made last: their codes are shown only once, so they stay while the reader looks elsewhere. */
+  invited: Invited | null = null;
   #server: ServerClient | null;
+  /** What a reload of the tab may find again; null: the person did not choose that. */
+  #kept: Credentials | null;
   readonly #calls = new AbortController();
   readonly #onEnd: (end: SessionEnd) => void;
 
-  private constructor(server: ServerClient, application: Application, onEnd: (end: SessionEnd) => void) {
+  private constructor(
+    server: ServerClient,
+    application: Application,
+    kept: Credentials | null,
+    onEnd: (end: SessionEnd) => void,
+  ) {
     this.#server = server;
     this.application = application;
+    this.#kept = kept;
     this.#onEnd = onEnd;
   }
 
-  /** @throws what `ServerClient.getApplication` throws, INVALID_CREDENTIALS among them */
+  /**
+   * @param staysSignedIn whether a reload of the tab keeps the person signed in
+   * @throws what `ServerClient.getApplication` throws, INVALID_CREDENTIALS among them
+   */
   static async signIn(
-    { applicationId, applicationSecret }: { applicationId: string; applicationSecret: string },
+    credentials: Credentials,
+    staysSignedIn: boolean,
     onEnd: (end: SessionEnd) => void,
   ): Promise<Session> {
     const server = new ServerClient({
+      ...credentials,
       baseUrl: location.origin,
-      applicationId,
-      applicationSecret,
       maxTries: MAX_TRIES,
       longestWaitSeconds: LONGEST_WAIT_SECONDS,
     });
-    return new Session(server, await server.getApplication(), onEnd);
+    return new Session(server, await server.getApplication(), staysSignedIn ? credentials : null, onEnd);
+  }
+
+  /** Whether the signed-in person's role allows this. The service decides; the page offers nothing that it would refuse. */
+  may(deed: Deed): boolean {
+    const { signedIn } = this.application;
+    return signedIn === undefined || mayDo(signedIn.role, deed);
+  }
+
+  /** What to keep over a reload; null: nothing. */
+  get kept(): Credentials | null {
+    return this.#kept;
   }
 
   /** Calls the service. A secret that is no longer accepted ends the session. @throws SessionEnded */
@@ -68,6 +94,7 @@ export class Session {
   end(end: SessionEnd): void {
     if (this.#server === null) return;
     this.#server = null;
+    this.#kept = null;
     this.#calls.abort();
     this.#onEnd(end);
   }
@@ -78,34 +105,4 @@ export function randomHex(bytes: number): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, "0")).join(
     "",
   );
-}
-
-/**
- * Calls back once nobody has used the page for an hour. Two clocks count: the one stands still while a computer sleeps,
- * the other can be set back.
- *
- * @returns stops watching
- */
-export function watchIdle(onIdle: () => void): () => void {
-  const now = () => [Date.now(), performance.now()] as const;
-  let last = now();
-  const isIdle = () => now().some((time, clock) => time - (last[clock] ?? 0) >= IDLE_LIMIT_MILLISECONDS);
-  const check = () => {
-    if (isIdle()) onIdle();
-  };
-  // A key that wakes the computer must not count before the hour is checked.
-  const use = () => {
-    check();
-    last = now();
-  };
-  const uses = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"] as const;
-  const wakes = ["visibilitychange", "pageshow", "focus"] as const;
-  for (const type of uses) addEventListener(type, use, { capture: true, passive: true });
-  for (const type of wakes) addEventListener(type, check, true);
-  const timer = setInterval(check, 10_000);
-  return () => {
-    for (const type of uses) removeEventListener(type, use, true);
-    for (const type of wakes) removeEventListener(type, check, true);
-    clearInterval(timer);
-  };
 }

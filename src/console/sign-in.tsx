@@ -19,6 +19,7 @@ export function SignIn(props: {
   const { end, onSignIn, onEnd } = props;
   const id = useRef<HTMLInputElement>(null);
   const secret = useRef<HTMLInputElement>(null);
+  const stays = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const note = useRef<HTMLParagraphElement>(null);
@@ -40,7 +41,7 @@ export function SignIn(props: {
     }
     setBusy(true);
     try {
-      const session = await Session.signIn(credentials, onEnd);
+      const session = await Session.signIn(credentials, stays.current?.checked ?? false, onEnd);
       secret.current.value = "";
       onSignIn(session);
     } catch (error) {
@@ -75,9 +76,13 @@ export function SignIn(props: {
           />
         </label>
         <p id="secret-use" class="hint">
-          Your own secret, or the application's. It stays in this tab's memory and is forgotten when you sign out, leave
-          or reload the page, or do nothing for an hour.
+          The secret that was made for you. It stays in this tab's memory and is forgotten when you sign out, leave the
+          page, or do nothing for an hour.
         </p>
+        <label class="choice">
+          <input ref={stays} type="checkbox" />
+          Stay signed in when I reload this tab
+        </label>
         {problem !== null && (
           <p class="problem" role="alert">
             {problem}
@@ -91,8 +96,8 @@ export function SignIn(props: {
         <summary>Where do I get a secret?</summary>
         <p>
           Ask your administrator. Whoever runs the service makes one for you:{" "}
-          <code>npm run -s admin -- secret add APPLICATION_ID --console NAME</code>. It can be retired without touching
-          anybody else's.
+          <code>npm run -s admin -- secret add APPLICATION_ID --console NAME --role ROLE</code>. What you do is recorded
+          under your name. It can be retired without touching anybody else's.
         </p>
       </details>
     </main>

@@ -1,95 +1,92 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { ComponentType } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { BadgePage } from "./badges/badge-page.tsx";
 import { Badges } from "./badges/badges.tsx";
 import { Deliveries } from "./deliveries/deliveries.tsx";
-import { Invitations } from "./invitations/invitations.tsx";
-import { Overview } from "./overview/overview.tsx";
-import { Ask } from "./parts/ask.tsx";
+import { History } from "./history/history.tsx";
+import { FiguresView, Overview } from "./overview/overview.tsx";
 import { useSession } from "./parts/hooks.ts";
-import { LeavingContext, LeavingGuard } from "./parts/leaving.ts";
 import { focusHeading, NoticeBar, NoticeContext, useNoticeBoard } from "./parts/notice.tsx";
+import { hrefOf, type Route, useRoute } from "./parts/route.ts";
+import { Blocked } from "./people/blocked.tsx";
+import { PersonPage } from "./people/person.tsx";
+import { Visitors } from "./visitors/visitors.tsx";
 
-const VIEWS = [
-  { name: "overview", title: "Overview", View: Overview },
+interface ViewProps {
+  params: Route["params"];
+}
+
+/** The views, by their names in the address. Those with a title stand in the navigation. */
+const VIEWS: readonly { name: string; title?: string; under?: string; View: ComponentType<ViewProps> }[] = [
+  { name: "today", title: "Today", View: Overview },
   { name: "badges", title: "Badges", View: Badges },
-  { name: "invitations", title: "Invitations", View: Invitations },
+  { name: "visitors", title: "Visitors", View: Visitors },
+  { name: "blocked", title: "Blocked", View: Blocked },
+  { name: "history", title: "History", View: History },
   { name: "deliveries", title: "Deliveries", View: Deliveries },
-] as const;
+  { name: "figures", title: "Figures", View: FiguresView },
+  { name: "badge", under: "badges", View: BadgePage },
+  { name: "person", under: "badges", View: PersonPage },
+];
 
-/** The view that the address names. The address holds nothing else. */
-const viewOf = (hash: string) => VIEWS.find(({ name }) => hash === `#${name}`) ?? VIEWS[0];
+const ROLE_WORDS = { viewer: "may look", reception: "reception", operator: "operator" } as const;
 
-/** What a signed-in person sees: the application's name, the views, and what has just been done. */
+/** What a signed-in person sees: who is signed in, the views, and what has just been done. */
 export function Workplace() {
   const session = useSession();
-  const [view, setView] = useState(() => viewOf(location.hash));
-  const shownView = useRef(view);
-  const [guard] = useState(() => new LeavingGuard());
-  const [question, setQuestion] = useState<{ loss: string; goOn: () => void } | null>(null);
-  const { shown, notices } = useNoticeBoard();
-  useEffect(() => focusHeading(), []);
-  const leave = useCallback(
-    (goOn: () => void) => (guard.loss === null ? goOn() : setQuestion({ loss: guard.loss, goOn })),
-    [guard],
-  );
+  const route = useRoute();
+  const { shown, notify } = useNoticeBoard();
+  const { view, params } = route;
+  const found = VIEWS.find(({ name }) => name === view) ?? VIEWS[0];
+  const isFirst = useRef(true);
   useEffect(() => {
-    const onChange = () => {
-      const next = viewOf(location.hash);
-      if (next === shownView.current) return;
-      leave(() => {
-        notices.dismiss();
-        shownView.current = next;
-        setView(next);
-      });
-    };
-    addEventListener("hashchange", onChange);
-    return () => removeEventListener("hashchange", onChange);
-  }, [leave, notices]);
-  const closeQuestion = () => {
-    setQuestion(null);
-    // The address has changed already.
-    history.replaceState(null, "", `#${shownView.current.name}`);
-  };
-  const { name, applicationId } = session.application;
-  const { View } = view;
+    if (!isFirst.current) notify(null);
+    isFirst.current = false;
+    focusHeading();
+    scrollTo(0, 0);
+  }, [view, params.id, params.user]);
+  if (found === undefined) return null;
+  const { name, applicationId, signedIn } = session.application;
+  const { View } = found;
   return (
-    <NoticeContext.Provider value={notices}>
-      <LeavingContext.Provider value={guard}>
-        <section class="application-bar" aria-label="Application">
-          <p>
-            <strong>{name}</strong> <span class="application-id">{applicationId}</span>
-          </p>
-          <button type="button" onClick={() => leave(() => session.end("signed-out"))}>
+    <NoticeContext.Provider value={notify}>
+      <section class="application-bar" aria-label="Application">
+        <p>
+          <strong>{name}</strong> <span class="application-id">{applicationId}</span>
+        </p>
+        <p class="signed-in">
+          {signedIn === undefined ? (
+            "Signed in with the application's own secret"
+          ) : (
+            <>
+              <strong>{signedIn.name}</strong> <span class="hint">({ROLE_WORDS[signedIn.role]})</span>
+            </>
+          )}{" "}
+          <button type="button" class="quiet" onClick={() => session.end("signed-out")}>
             Sign out
           </button>
-        </section>
-        <nav class="views" aria-label="Views">
-          {VIEWS.map((each) => (
-            <a key={each.name} href={`#${each.name}`} aria-current={each === view ? "page" : undefined}>
-              {each.title}
-            </a>
-          ))}
-        </nav>
-        <main>
-          <View />
-          <div role="status" class="notice-place">
-            {shown !== null && <NoticeBar key={shown.serial} notice={shown.notice} />}
-          </div>
-        </main>
-        {question !== null && (
-          <Ask
-            title="Leave without the code?"
-            action="Leave without it"
-            isFinal
-            act={async () => {
-              question.goOn();
-              return null;
-            }}
-            onClose={closeQuestion}
-          >
-            <p>{question.loss}</p>
-          </Ask>
+        </p>
+      </section>
+      <nav class="views" aria-label="Views">
+        {VIEWS.map(
+          (each) =>
+            each.title !== undefined && (
+              <a
+                key={each.name}
+                href={hrefOf(each.name)}
+                aria-current={each.name === found.name ? "page" : each.name === found.under ? "true" : undefined}
+              >
+                {each.title}
+              </a>
+            ),
         )}
-      </LeavingContext.Provider>
+      </nav>
+      <main>
+        <View params={params} />
+        <div role="status" class="notice-place">
+          {shown !== null && <NoticeBar key={shown.serial} notice={shown.notice} />}
+        </div>
+      </main>
     </NoticeContext.Provider>
   );
 }

@@ -19,7 +19,7 @@ export async function writeConsole(assets: string): Promise<void> {
     bundle: true,
     minify: true,
     format: "esm",
-    target: ["chrome123", "firefox120", "safari17.5"],
+    target: ["chrome123", "firefox125", "safari17.5"],
     // Licences of the parts that are bundled.
     legalComments: "eof",
     logLevel: "silent",

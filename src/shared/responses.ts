@@ -318,9 +318,7 @@ export const blockedUserPage = z.object({
     .array(
       z.object({
         ...blockableUser,
-        blockedAt: time
-          .meta({ description: "When the user was blocked.", examples: ["2027-01-15T08:00:00.500Z"] })
-          .optional(),
+        blockedAt: time.meta({ description: "When the user was blocked.", examples: ["2027-01-15T08:00:00.500Z"] }),
       }),
     )
     .meta({ description: "Blocked users, in the order in which they were blocked." }),

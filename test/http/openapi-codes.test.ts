@@ -19,6 +19,7 @@ import {
   invite,
   revokedInvitation,
 } from "./support/invitations.ts";
+import { signIn } from "./support/people.ts";
 
 /**
  * Every status and code that /openapi.json lists for a route is brought about here. That a route gives no others is
@@ -132,6 +133,50 @@ async function replacedBadge(): Promise<string> {
   return id;
 }
 
+const named = (method: string, path: string, body?: unknown): Case => [
+  "422 INVALID_ACTOR",
+  () => server(method, path, body, { ...serverHeaders(application), udid: "server", actor: "%" }),
+];
+
+/** A call by somebody who may only look. */
+const looking = (method: string, path: string, body?: unknown): Case => [
+  "403 READ_ONLY",
+  async () => server(method, path, body, await signIn(application, "viewer")),
+];
+
+/** A step with the change number that the badge had before another one. */
+const changedBadge = async (path: string, body?: unknown): Promise<Answer> => {
+  const { id } = await badgeHolder();
+  expect((await setEnd(application, id, hoursAhead(1))).status).toBe(200);
+  return server("PATCH", `/v1/badges/${id}${path}`, body, { ...serverHeaders(application), "if-match": '"1"' });
+};
+
+/** What every change of a badge has. */
+const changing = (path: string, body?: unknown): Case[] => [
+  named("PATCH", `/v1/badges/17${path}`, body),
+  looking("PATCH", `/v1/badges/17${path}`, body),
+  ["412 CHANGED_BADGE", () => changedBadge(path, body)],
+];
+
+/** Of a visitor's badge that has not begun. */
+async function earlySign(): Promise<Answer> {
+  const holder = await badgeHolder();
+  const path = `/v1/badges/${holder.id}`;
+  expect((await server("PATCH", path, { startsAt: hoursAhead(1) })).status).toBe(200);
+  return sign({ base64: "AAAA" }, device({ udid: holder.udid }));
+}
+
+/** With the invitation of another user. */
+async function wrongUser(): Promise<Answer> {
+  const { body } = await inviting({ expiresAt: hoursAhead(1), userId: "somebody else" });
+  return badge({ userId: "user", invitationToken: body.id });
+}
+
+const invitingMany = (
+  body: unknown,
+  headers: Record<string, string> = { ...serverHeaders(application), udid: "server" },
+) => call("POST", "/v1/invitations", { headers, body });
+
 const FILTER_CASES: Case[] = [
   ["422 INVALID_STATE", () => list("/v1/badges?state=none")],
   ["422 INVALID_NAME", () => list("/v1/badges?q=a")],
@@ -189,6 +234,7 @@ const CASES: Record<string, Case[]> = {
     ["403 REVOKED_BADGE", () => badgeAfter(stepping("revoke"))],
     ["403 EXPIRED_BADGE", () => badgeAfter(ending)],
     ["403 BLOCKED_USER", badgeOfBlocked],
+    ["403 WRONG_USER", wrongUser],
     ["404 UNKNOWN_INVITATION", () => badge({ userId: "user", invitationToken: "inv_unknown" })],
     ["405 METHOD_NOT_ALLOWED", () => call("PUT", "/v1/badge")],
     ["409 CLAIMED_INVITATION", () => present(claimedInvitation)],
@@ -213,6 +259,7 @@ const CASES: Record<string, Case[]> = {
     ["403 SUSPENDED_BADGE", () => signAfter(stepping("suspend"))],
     ["403 REVOKED_BADGE", () => signAfter(stepping("revoke"))],
     ["403 EXPIRED_BADGE", () => signAfter(ending)],
+    ["403 EARLY_BADGE", earlySign],
     ["404 UNKNOWN_BADGE", () => sign({ base64: "AAAA" }, device({ udid: "stranger" }))],
     ["405 METHOD_NOT_ALLOWED", () => call("GET", "/v1/badge/sign")],
     ["413 PAYLOAD_TOO_LARGE", () => sign(TOO_LARGE)],
@@ -271,12 +318,14 @@ const CASES: Record<string, Case[]> = {
         ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
         ["422 INVALID_PER_PAGE", () => list(`${path}?per_page=none`)],
         ["422 INVALID_CURSOR", () => list(`${path}?cursor=none`)],
+        named("GET", path),
         ...(route === "GET /v1/badges" ? FILTER_CASES : []),
       ],
     ]),
   ),
   "GET /v1/users": [
     ["200", () => list("/v1/users?state=blocked")],
+    named("GET", "/v1/users?state=blocked"),
     ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/users?state=blocked")],
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/users")],
     ["422 INVALID_PER_PAGE", () => list("/v1/users?state=blocked&per_page=none")],
@@ -285,6 +334,7 @@ const CASES: Record<string, Case[]> = {
   ],
   "GET /v1/history": [
     ["200", () => list("/v1/history")],
+    named("GET", "/v1/history"),
     ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/history")],
     ["404 UNKNOWN_BADGE", () => list("/v1/history?badge=none")],
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/history")],
@@ -294,6 +344,11 @@ const CASES: Record<string, Case[]> = {
   ],
   "POST /v1/invitation": [
     ["201", () => inviting({ expiresAt: hoursAhead(1) })],
+    named("POST", "/v1/invitation", { expiresAt: hoursAhead(1) }),
+    looking("POST", "/v1/invitation", { expiresAt: hoursAhead(1) }),
+    ["422 INVALID_STARTSAT", () => inviting({ expiresAt: hoursAhead(1), badgeStartsAt: "soon" })],
+    ["422 INVALID_NAME", () => inviting({ expiresAt: hoursAhead(1), name: "x".repeat(101) })],
+    ["422 INVALID_USERID", () => inviting({ expiresAt: hoursAhead(1), userId: ".." })],
     ["400 INVALID_JSON", () => inviting("17")],
     ["401 INVALID_APPLICATIONID", () => inviting({}, device({ applicationid: "" }))],
     ["401 INVALID_CREDENTIALS", () => inviting({}, device({ applicationid: requiring.id }))],
@@ -310,7 +365,30 @@ const CASES: Record<string, Case[]> = {
     ],
     ["503 NUMBERS_EXHAUSTED", () => inviting({ expiresAt: hoursAhead(1) }, device({ applicationid: exhausted.id }))],
   ],
+  "POST /v1/invitations": [
+    ["200", () => invitingMany({ invitations: [{ expiresAt: hoursAhead(1), name: "Ann" }, {}] })],
+    ["400 INVALID_JSON", () => invitingMany("[]")],
+    ["401 INVALID_CREDENTIALS", () => invitingMany({}, device())],
+    ["405 METHOD_NOT_ALLOWED", () => call("PUT", "/v1/invitations")],
+    ["413 PAYLOAD_TOO_LARGE", () => invitingMany(" ".repeat(256 * 1024 + 1))],
+    ["422 UNDEFINED_UDID", () => invitingMany({}, serverHeaders(application))],
+    ["422 INVALID_UDID", () => invitingMany({}, { ...serverHeaders(application), udid: "x".repeat(256) })],
+    ["422 INVALID_INVITATIONS", () => invitingMany({ invitations: [] })],
+    [
+      "422 INVALID_IDEMPOTENCYKEY",
+      () =>
+        invitingMany(
+          { invitations: [{ expiresAt: hoursAhead(1) }] },
+          { ...serverHeaders(application), udid: "server", "idempotency-key": "x".repeat(256) },
+        ),
+    ],
+    named("POST", "/v1/invitations", {}),
+    looking("POST", "/v1/invitations", {}),
+  ],
   "PATCH /v1/invitation/{id}/revoke": [
+    named("PATCH", "/v1/invitation/any/revoke"),
+    looking("PATCH", "/v1/invitation/any/revoke"),
+    ["400 INVALID_JSON", () => revoking("any", serverHeaders(application), { reason: "x".repeat(501) })],
     ["200", () => revoke(invite)],
     ["401 INVALID_APPLICATIONID", () => revoking("any", { applicationid: UNKNOWN })],
     ["401 INVALID_CREDENTIALS", () => revoking("any", { applicationid: application.id, applicationsecret: "wrong" })],
@@ -321,12 +399,15 @@ const CASES: Record<string, Case[]> = {
     ["413 PAYLOAD_TOO_LARGE", () => revoking("any", serverHeaders(application), TOO_LARGE)],
   ],
   "GET /v1/badges/{id}": [
+    named("GET", "/v1/badges/17"),
     ["200", async () => server("GET", `/v1/badges/${(await badgeHolder()).id}`)],
     ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/badges/17")],
     ["404 UNKNOWN_BADGE", () => server("GET", "/v1/badges/17")],
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/badges/17")],
   ],
   "PATCH /v1/badges/{id}/rebind": [
+    ...changing("/rebind"),
+    ["400 INVALID_JSON", () => rebind("17", "{")],
     ["200", async () => rebind((await badgeHolder()).id)],
     ["401 INVALID_CREDENTIALS", () => call("PATCH", "/v1/badges/17/rebind")],
     ["404 UNKNOWN_BADGE", () => rebind("17")],
@@ -335,6 +416,8 @@ const CASES: Record<string, Case[]> = {
     ["413 PAYLOAD_TOO_LARGE", () => rebind("17", TOO_LARGE)],
   ],
   "PATCH /v1/badges/{id}": [
+    ...changing("", { expiresAt: null }),
+    ["422 INVALID_STARTSAT", () => server("PATCH", "/v1/badges/17", { startsAt: "soon" })],
     ["200", async () => setEnd(application, (await badgeHolder()).id, null)],
     ["400 INVALID_JSON", () => server("PATCH", "/v1/badges/17", "{")],
     ["401 INVALID_CREDENTIALS", () => call("PATCH", "/v1/badges/17", { body: {} })],
@@ -349,6 +432,8 @@ const CASES: Record<string, Case[]> = {
     (["suspend", "resume", "revoke"] as const).map((step): [string, Case[]] => [
       `PATCH /v1/badges/{id}/${step}`,
       [
+        ...changing(`/${step}`),
+        ["400 INVALID_JSON", () => server("PATCH", `/v1/badges/17/${step}`, { reason: 17 })],
         ["200", async () => takeStep(application, (await badgeHolder()).id, step)],
         ["401 INVALID_CREDENTIALS", () => call("PATCH", `/v1/badges/17/${step}`)],
         ["404 UNKNOWN_BADGE", () => takeStep(application, "17", step)],
@@ -359,9 +444,12 @@ const CASES: Record<string, Case[]> = {
     ]),
   ),
   ...Object.fromEntries(
-    (["block", "unblock"] as const).map((step): [string, Case[]] => [
+    (["block", "unblock", "erase"] as const).map((step): [string, Case[]] => [
       `PATCH /v1/users/{id}/${step}`,
       [
+        named("PATCH", `/v1/users/nobody/${step}`),
+        looking("PATCH", `/v1/users/nobody/${step}`),
+        ["400 INVALID_JSON", () => server("PATCH", `/v1/users/nobody/${step}`, "17")],
         ["200", () => server("PATCH", `/v1/users/nobody/${step}`)],
         ["401 INVALID_CREDENTIALS", () => call("PATCH", `/v1/users/nobody/${step}`)],
         ["405 METHOD_NOT_ALLOWED", () => call("POST", `/v1/users/nobody/${step}`)],
@@ -371,6 +459,7 @@ const CASES: Record<string, Case[]> = {
     ]),
   ),
   "GET /v1/changes": [
+    named("GET", "/v1/changes"),
     ["200", () => list("/v1/changes")],
     ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/changes")],
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/changes")],
@@ -391,6 +480,7 @@ const CASES: Record<string, Case[]> = {
     ).map(([route, path]): [string, Case[]] => [
       route,
       [
+        named("GET", path),
         ["200", () => list(path)],
         ["401 INVALID_CREDENTIALS", () => call("GET", path)],
         ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
@@ -401,9 +491,10 @@ const CASES: Record<string, Case[]> = {
     ["/v1/invitations", "/v1/events"].map((path): [string, Case[]] => [
       `GET ${path}`,
       [
+        named("GET", path),
         ["200", () => list(path)],
         ["401 INVALID_CREDENTIALS", () => call("GET", path)],
-        ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
+        ["405 METHOD_NOT_ALLOWED", () => call("PUT", path)],
         ["422 INVALID_PER_PAGE", () => list(`${path}?per_page=none`)],
         ["422 INVALID_CURSOR", () => list(`${path}?cursor=none`)],
         ["422 INVALID_STATE", () => list(`${path}?state=none`)],
@@ -411,6 +502,8 @@ const CASES: Record<string, Case[]> = {
     ]),
   ),
   "POST /v1/events/{id}/replay": [
+    named("POST", "/v1/events/any/replay"),
+    looking("POST", "/v1/events/any/replay"),
     ["202", replayEvent],
     ["401 INVALID_CREDENTIALS", () => call("POST", "/v1/events/any/replay")],
     ["404 UNKNOWN_EVENT", () => replaying("any")],

@@ -69,6 +69,8 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
 
   it("are also parameters, required where the contract requires them, because typed clients ignore security schemes", () => {
     const byServer = { applicationid: true, applicationsecret: true };
+    const byActor = { ...byServer, actor: false };
+    const byChanger = { ...byActor, "If-Match": false };
     const byOperation = Object.fromEntries(operations.map(({ name, operation }) => [name, headersOf(operation)]));
     expect(byOperation).toEqual({
       "POST /v1/badge": { applicationid: true, udid: true, DPoP: false, bookmark: false },
@@ -79,25 +81,33 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
       "GET /v1/badges": byServer,
       "GET /v1/users/{id}/badges": byServer,
       "GET /v1/badges/{id}": byServer,
-      "PATCH /v1/badges/{id}": byServer,
-      "PATCH /v1/badges/{id}/suspend": byServer,
-      "PATCH /v1/badges/{id}/resume": byServer,
-      "PATCH /v1/badges/{id}/revoke": byServer,
-      "PATCH /v1/badges/{id}/rebind": byServer,
+      "PATCH /v1/badges/{id}": byChanger,
+      "PATCH /v1/badges/{id}/suspend": byChanger,
+      "PATCH /v1/badges/{id}/resume": byChanger,
+      "PATCH /v1/badges/{id}/revoke": byChanger,
+      "PATCH /v1/badges/{id}/rebind": byChanger,
       "GET /v1/users/{id}": byServer,
-      "PATCH /v1/users/{id}/block": byServer,
-      "PATCH /v1/users/{id}/unblock": byServer,
+      "PATCH /v1/users/{id}/block": byActor,
+      "PATCH /v1/users/{id}/unblock": byActor,
+      "PATCH /v1/users/{id}/erase": byActor,
       "GET /v1/changes": byServer,
       "GET /v1/application": byServer,
       "GET /v1/invitations": byServer,
       "GET /v1/events": byServer,
       "GET /v1/history": byServer,
       "GET /v1/users": byServer,
-      "POST /v1/events/{id}/replay": byServer,
+      "POST /v1/events/{id}/replay": byActor,
       "GET /v1/stats": byServer,
       // The key says which call it is, not who calls.
-      "POST /v1/invitation": { applicationid: true, applicationsecret: false, udid: true, "Idempotency-Key": false },
-      "PATCH /v1/invitation/{id}/revoke": { applicationid: true, applicationsecret: false, udid: false },
+      "POST /v1/invitation": {
+        applicationid: true,
+        applicationsecret: false,
+        udid: true,
+        "Idempotency-Key": false,
+        actor: false,
+      },
+      "POST /v1/invitations": { ...byActor, udid: true, "Idempotency-Key": false },
+      "PATCH /v1/invitation/{id}/revoke": { applicationid: true, applicationsecret: false, udid: false, actor: false },
       "GET /v1/applications/{applicationId}/jwks.json": {},
       "GET /v1/applications/{applicationId}/status/{n}": {},
       "GET /health": {},

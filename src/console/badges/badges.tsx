@@ -1,120 +1,300 @@
 import { useRef, useState } from "preact/hooks";
-import { type Badge, type BadgePage, BadgeServiceError } from "../../client/index.ts";
-import { useKnown, usePages, useSession } from "../parts/hooks.ts";
-import { focusHeading, useNotices } from "../parts/notice.tsx";
+import {
+  BadgeServiceError,
+  type BadgeState,
+  type HistoryEntry,
+  type ListedBadge,
+  type ServerClient,
+} from "../../client/index.ts";
+import { actorWords } from "../history/words.ts";
+import { type OpenList, pagesOf, useList, useLoaded, useSession } from "../parts/hooks.ts";
+import { Person } from "../parts/identity.tsx";
+import { Menu } from "../parts/menu.tsx";
+import { useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
-import { Loading, Problem, Rows, Title } from "../parts/states.tsx";
+import { goTo, hrefOf } from "../parts/route.ts";
+import { Title } from "../parts/states.tsx";
+import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
+import { Chip, Digits, shortTime, When } from "../parts/texts.tsx";
 import { SessionEnded } from "../session.ts";
-import { BadgeCard } from "./badge-card.tsx";
-import { asListed } from "./change-badge.ts";
-import { UserCard } from "./user-card.tsx";
+import { BADGE_STATE_WORDS, BADGE_TONES } from "../words.ts";
+import { StepDialog } from "./step-dialog.tsx";
+import { type BadgeStep, stepsOf } from "./steps.ts";
 
-const PER_PAGE = 50;
+const PER_PAGE = 100;
+const DAY_MILLISECONDS = 24 * 3600 * 1000;
+const STATES = ["active", "suspended", "expired", "revoked", "replaced"] as const;
 
-/** What a search found: a badge, or else the user whose ID it may be. */
-type Found = { badgeId: string } | { userId: string };
+type Params = Readonly<Record<string, string>>;
 
-/** Finds badges by number or user, and lists all. */
-export function Badges() {
+/** What the address asks for; unknown values count as absent. */
+function searchOf({ state, q = "", ends, order }: Params) {
+  const wanted = [...q.trim()].length >= 2 ? q.trim() : undefined;
+  const days = /^[1-9]\d{0,3}$/.test(ends ?? "") ? Number(ends) : null;
+  return {
+    state: STATES.find((each) => each === state),
+    q: wanted,
+    endsBefore: days === null ? undefined : new Date(Date.now() + days * DAY_MILLISECONDS),
+    days,
+    order: order === "oldest" && (state ?? wanted ?? days ?? null) !== null ? undefined : ("newest" as const),
+  };
+}
+
+/** Searches, filters and lists badges; everything that is asked for stands in the address. */
+export function Badges({ params }: { params: Params }) {
   const session = useSession();
-  const { dismiss } = useNotices();
-  const [found, setFound] = useState<Found | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
-  const input = useRef<HTMLInputElement>(null);
-  const find = async (event: Event) => {
-    event.preventDefault();
-    const query = input.current?.value.trim() ?? "";
-    if (query === "") return showAll();
-    setBusy(true);
-    setProblem(null);
-    // Nothing may change under a pointer that is about to press a button of an older result.
-    setFound(null);
-    try {
-      const badge = await session.run((server, signal) => findByNumber(query, (id) => server.getBadge(id, { signal })));
-      if (badge !== null) session.known.learnBadge(badge);
-      dismiss(badge?.id ?? query);
-      setFound(badge === null ? { userId: query } : { badgeId: badge.id });
-    } catch (error) {
-      if (error instanceof SessionEnded) return;
-      dismiss();
-      setProblem(explain(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const showUser = (userId: string) => {
-    if (input.current) input.current.value = userId;
-    dismiss(userId);
-    setFound({ userId });
-    focusHeading();
-  };
-  const showAll = () => {
-    if (input.current) input.current.value = "";
-    dismiss();
-    setProblem(null);
-    setFound(null);
-    input.current?.focus();
+  const [asking, setAsking] = useState<{ badge: ListedBadge; step: BadgeStep } | null>(null);
+  const { state, q, days } = searchOf(params);
+  const open =
+    (perPage: number): OpenList<ListedBadge> =>
+    (server, signal) =>
+      pagesOf(server.searchBadges({ ...searchOf(params), perPage, signal }), ({ badges }) => badges);
+  const list = useList(open(PER_PAGE), JSON.stringify(params));
+  const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
+  const changes = useLoaded((server, signal) => recentChanges(server, signal));
+  const counts = statistics.value?.badgesByState;
+  const isCounted = q === undefined && days === null;
+  // The whole list, oldest first, is that of contract section 4, without the times that stand here.
+  const isNarrowed = !isCounted || state !== undefined;
+  const href = (changed: Record<string, string | undefined>) => hrefOf("badges", { ...params, ...changed });
+  const columns: readonly Column<ListedBadge>[] = [
+    {
+      title: "Person",
+      isName: true,
+      cell: ({ userId, name }) => <Person userId={userId} name={name} />,
+      csv: ({ userId }) => userId,
+    },
+    { title: "Name", csv: ({ name = "" }) => name },
+    {
+      title: "Number",
+      cell: ({ id }) => (
+        <a href={hrefOf("badge", { id })}>
+          <Digits value={id} />
+        </a>
+      ),
+      csv: ({ id }) => id,
+    },
+    {
+      title: "State",
+      cell: (badge) => <StateChip badge={badge} />,
+      csv: ({ state: itsState = "active" }) => BADGE_STATE_WORDS[itsState],
+    },
+    {
+      title: "Issued",
+      cell: ({ issuedAt }) => issuedAt && <When at={issuedAt} />,
+      csv: ({ issuedAt = "" }) => issuedAt,
+    },
+    {
+      title: "Ends",
+      cell: ({ expiresAt }) => (expiresAt === undefined ? <span class="hint">no end</span> : <When at={expiresAt} />),
+      csv: ({ expiresAt = "" }) => expiresAt,
+    },
+    {
+      title: "Last change",
+      cell: (badge) => <LastChange badge={badge} changes={changes.value} />,
+      csv: ({ changedAt = "" }) => changedAt,
+    },
+    {
+      title: ACTIONS,
+      cell: (badge) => <BadgeMenu badge={badge} onStep={(step) => setAsking({ badge, step })} />,
+    },
+  ];
+  const refresh = () => {
+    list.reload();
+    changes.reload();
   };
   return (
     <>
       <Title>Badges</Title>
-      <search>
-        <form class="find" onSubmit={find}>
-          <label>
-            Badge number or user ID
-            <input ref={input} type="search" autocomplete="off" autocapitalize="off" spellcheck={false} />
+      <Search params={params} />
+      <div class="filter-line">
+        <Filters
+          label="States"
+          choices={[
+            {
+              title: "In use",
+              href: href({ state: undefined }),
+              isChosen: state === undefined,
+              count: isCounted && counts ? counts.active + counts.suspended : undefined,
+            },
+            ...STATES.map((each) => ({
+              title: BADGE_STATE_WORDS[each],
+              href: href({ state: each }),
+              isChosen: state === each,
+              count: isCounted ? counts?.[each] : undefined,
+            })),
+          ]}
+        />
+        <label class="inline">
+          Ending
+          <select
+            value={params.ends ?? ""}
+            onChange={(event) => goTo("badges", { ...params, ends: event.currentTarget.value })}
+          >
+            <option value="">at any time</option>
+            <option value="1">within a day</option>
+            <option value="7">within a week</option>
+            <option value="30">within 30 days</option>
+          </select>
+        </label>
+        {isNarrowed && (
+          <label class="inline">
+            Order
+            <select
+              value={params.order ?? "newest"}
+              onChange={(event) => goTo("badges", { ...params, order: event.currentTarget.value })}
+            >
+              <option value="newest">newest first</option>
+              <option value="oldest">oldest first</option>
+            </select>
           </label>
-          <button type="submit" class="primary">
-            Find
-          </button>
-          {(found !== null || problem !== null) && (
-            <button type="button" onClick={showAll}>
-              Show all
-            </button>
-          )}
-        </form>
-      </search>
-      <div class="found">
-        {problem !== null && <Problem text={problem} />}
-        {isBusy && <Loading what="what you look for" />}
-        {found === null && !isBusy && problem === null && <AllBadges onUser={showUser} />}
-        {found !== null && "badgeId" in found && <BadgeCard key={found.badgeId} id={found.badgeId} onUser={showUser} />}
-        {found !== null && "userId" in found && <UserCard key={found.userId} userId={found.userId} />}
+        )}
       </div>
+      <Table
+        noun="badges"
+        list={list}
+        columns={columns}
+        keyOf={({ id }) => id}
+        open={open(1000)}
+        total={isCounted && counts ? totalOf(counts, state) : undefined}
+        empty={
+          Object.keys(params).length === 0
+            ? "No badges yet. They appear here as soon as phones log in."
+            : "No badge fits. Try fewer letters, another state, or any time."
+        }
+      />
+      {asking !== null && (
+        <StepDialog
+          id={asking.badge.id}
+          step={asking.step}
+          seenAt={asking.badge.changedAt}
+          onDone={refresh}
+          onClose={() => setAsking(null)}
+        />
+      )}
+      {session.may("change") ? null : <p class="hint">Your role may look at badges, not change them.</p>}
     </>
   );
 }
 
-function AllBadges({ onUser }: { onUser: (userId: string) => void }) {
-  const known = useKnown();
-  const list = usePages<Badge, BadgePage>(
-    (server, signal) => server.listBadges({ perPage: PER_PAGE, signal }),
-    ({ badges }) => badges.map((badge) => known.learnBadge(asListed(badge))),
-  );
+const totalOf = (counts: Record<BadgeState, number>, state: BadgeState | undefined): number =>
+  state === undefined ? counts.active + counts.suspended : counts[state];
+
+/** A badge's state; one that has not begun yet says so. */
+export function StateChip({
+  badge: { state = "active", startsAt },
+}: {
+  badge: Pick<ListedBadge, "state" | "startsAt">;
+}) {
+  if (state === "active" && startsAt !== undefined && Date.parse(startsAt) > Date.now()) {
+    return <Chip tone="waiting">Starts {shortTime(startsAt)}</Chip>;
+  }
+  return <Chip tone={BADGE_TONES[state]}>{BADGE_STATE_WORDS[state]}</Chip>;
+}
+
+/** The menu of a row. What the role may not do is not in it. */
+function BadgeMenu({ badge, onStep }: { badge: ListedBadge; onStep: (step: BadgeStep) => void }) {
+  const session = useSession();
+  const { state = "active", issuedAt = "", changedAt = "" } = badge;
+  const steps = session.may("change") ? stepsOf({ ...badge, state, issuedAt, changedAt }, session.application) : [];
   return (
-    <>
-      <p class="hint">Active and suspended badges, oldest first. A badge that has ended is found by its number.</p>
-      <Rows
-        list={list}
-        what="badges"
-        keyOf={({ id }) => id}
-        empty="No badges yet. They appear here as soon as phones log in."
-      >
-        {({ id }) => <BadgeCard id={id} onUser={onUser} />}
-      </Rows>
-    </>
+    <Menu
+      of={`badge ${badge.id}, ${badge.name ?? badge.userId}`}
+      items={[
+        { label: "Open", onChoose: () => goTo("badge", { id: badge.id }) },
+        ...steps.map((step) => ({ label: `${step.label}…`, isFinal: step.isFinal, onChoose: () => onStep(step) })),
+      ]}
+    />
+  );
+}
+
+const RECENT_ENTRIES = 1000;
+
+/** The last entry of each badge that has one among the newest entries: a list does not say who changed a badge. */
+async function recentChanges(server: ServerClient, signal: AbortSignal): Promise<ReadonlyMap<string, HistoryEntry>> {
+  const { value } = await server.listHistory({ perPage: RECENT_ENTRIES, signal })[Symbol.asyncIterator]().next();
+  const entries = value ? value.history : [];
+  return new Map(
+    entries.toReversed().flatMap((entry) => (entry.badgeId === undefined ? [] : [[entry.badgeId, entry]])),
+  );
+}
+
+function LastChange({ badge, changes }: { badge: ListedBadge; changes: ReadonlyMap<string, HistoryEntry> | null }) {
+  const { id, changedAt, issuedAt } = badge;
+  const entry = changes?.get(id);
+  if (entry !== undefined && (changedAt === undefined || entry.at >= changedAt)) {
+    return (
+      <>
+        <When at={entry.at} />
+        <span class="second">{actorWords(entry)}</span>
+      </>
+    );
+  }
+  if (changedAt === undefined || changedAt === issuedAt) return <span class="hint">none</span>;
+  return <When at={changedAt} />;
+}
+
+/** A number leads to its badge; anything else is part of a user ID or a name. */
+function Search({ params }: { params: Params }) {
+  const session = useSession();
+  const notify = useNotify();
+  const input = useRef<HTMLInputElement>(null);
+  const [hint, setHint] = useState<string | null>(null);
+  const search = async (event: Event) => {
+    event.preventDefault();
+    const text = input.current?.value.trim() ?? "";
+    setHint(null);
+    try {
+      const id = numberIn(text);
+      if (id !== null && (await exists(id))) return goTo("badge", { id });
+    } catch (error) {
+      if (error instanceof SessionEnded) return;
+      return notify({ text: explain(error), tone: "bad" });
+    }
+    if (text !== "" && [...text].length < 2) return setHint("Enter at least two characters.");
+    goTo("badges", { ...params, q: text });
+  };
+  const exists = async (id: string) => {
+    try {
+      await session.run((server, signal) => server.getBadge(id, { signal }));
+      return true;
+    } catch (error) {
+      if (error instanceof BadgeServiceError && error.code === "UNKNOWN_BADGE") return false;
+      throw error;
+    }
+  };
+  return (
+    <search>
+      <form class="find" onSubmit={search}>
+        <label>
+          Badge number, or part of a user ID or name
+          <input
+            key={params.q}
+            ref={input}
+            type="search"
+            defaultValue={params.q ?? ""}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            aria-describedby={hint === null ? undefined : "search-hint"}
+          />
+        </label>
+        <button type="submit" class="primary">
+          Search
+        </button>
+        {params.q !== undefined && <a href={hrefOf("badges", { ...params, q: undefined })}>Clear the search</a>}
+      </form>
+      {hint !== null && (
+        <p class="problem" role="alert" id="search-hint">
+          {hint}
+        </p>
+      )}
+    </search>
   );
 }
 
 /** Spaces, points and hyphens between the digits are those of a number that was copied or read out. */
-async function findByNumber(query: string, getBadge: (id: string) => Promise<Badge>): Promise<Badge | null> {
-  const id = query.replaceAll(/[\s.,'’\p{Dash}]/gu, "");
-  if (!/^[1-9]\d{0,15}$/.test(id)) return null;
-  try {
-    return await getBadge(id);
-  } catch (error) {
-    if (error instanceof BadgeServiceError && error.code === "UNKNOWN_BADGE") return null;
-    throw error;
-  }
+function numberIn(text: string): string | null {
+  const digits = text.replaceAll(/[\s.,'’\p{Dash}]/gu, "");
+  return /^[1-9]\d{0,15}$/.test(digits) ? digits : null;
 }

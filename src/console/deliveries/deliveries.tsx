@@ -1,21 +1,28 @@
-import { useState } from "preact/hooks";
-import type { EventPage, EventState, ListedEvent } from "../../client/index.ts";
-import { Filter } from "../parts/filter.tsx";
-import { usePages, useSession } from "../parts/hooks.ts";
-import { useNotices } from "../parts/notice.tsx";
-import { Rows, Title } from "../parts/states.tsx";
-import { EVENT_STATE_WORDS } from "../words.ts";
-import { DeliveryCard } from "./delivery-card.tsx";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { EventState, ListedEvent } from "../../client/index.ts";
+import { type OpenList, pagesOf, useList, useSession } from "../parts/hooks.ts";
+import { Menu } from "../parts/menu.tsx";
+import { useNotify } from "../parts/notice.tsx";
+import { explain } from "../parts/problems.ts";
+import { hrefOf } from "../parts/route.ts";
+import { Title } from "../parts/states.tsx";
+import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
+import { Chip, count, Digits, When } from "../parts/texts.tsx";
+import { SessionEnded } from "../session.ts";
+import { deliveryWord, EVENT_STATE_WORDS, EVENT_TONES, eventWords, explainDelivery, isProblem } from "../words.ts";
 import { listProblems } from "./list-problems.ts";
+import { sendAgain } from "./send-again.ts";
 
 const PER_PAGE = 50;
+const STATES = ["pending", "delivered", "exhausted", "held"] as const;
 
 type Choice = "problems" | "all" | EventState;
 
+const CHOICES: readonly Choice[] = ["problems", "all", ...STATES];
 const CHOICE_WORDS: Readonly<Record<Choice, string>> = { problems: "Problems", all: "All", ...EVENT_STATE_WORDS };
 
 const EMPTY: Readonly<Record<Choice, string>> = {
-  problems: "No problems: no delivery has failed, been given up or put on hold. Choose “All” to see every delivery.",
+  problems: "No problems: no delivery has failed, been given up or put on hold.",
   all: "Nothing has been sent yet.",
   pending: "No delivery is waiting or being retried.",
   delivered: "Nothing has been delivered yet.",
@@ -23,51 +30,133 @@ const EMPTY: Readonly<Record<Choice, string>> = {
   held: "No delivery is on hold.",
 };
 
-/** Lists webhooks, problems first, says why one failed, and sends it again. */
-export function Deliveries() {
-  const { webhookUrl } = useSession().application;
-  const { dismiss } = useNotices();
-  const [choice, setChoice] = useState<Choice>("problems");
-  const list = usePages<ListedEvent, EventPage>(
+/** What the application was told of badges, problems first; why it failed, and sends it again. */
+export function Deliveries({ params }: { params: Readonly<Record<string, string>> }) {
+  const session = useSession();
+  const notify = useNotify();
+  const { webhookUrl } = session.application;
+  const choice = CHOICES.find((each) => each === params.state) ?? "problems";
+  const [shown, setShown] = useState<ListedEvent | null>(null);
+  const open =
+    (perPage: number): OpenList<ListedEvent> =>
     (server, signal) => {
-      if (choice === "problems") return listProblems(server, PER_PAGE, signal);
-      return server.listEvents({ perPage: PER_PAGE, signal, ...(choice !== "all" && { state: choice }) });
+      const state = STATES.find((each) => each === choice);
+      const pages =
+        choice === "problems"
+          ? listProblems(server, perPage, signal)
+          : server.listEvents({ perPage, signal, ...(state && { state }) });
+      return pagesOf(pages, ({ events }) => events);
+    };
+  const list = useList(open(PER_PAGE), choice);
+  const send = (event: ListedEvent) => {
+    sendAgain(session, event, notify, list.reload).catch((error: unknown) => {
+      if (!(error instanceof SessionEnded)) notify({ text: explain(error), tone: "bad" });
+    });
+  };
+  const columns: readonly Column<ListedEvent>[] = [
+    { title: "What", isName: true, cell: ({ event }) => eventWords(event), csv: ({ event }) => event },
+    {
+      title: "Number",
+      cell: ({ event, data }) =>
+        typeof data.id === "string" &&
+        (event.startsWith("badge:") ? (
+          <a href={hrefOf("badge", { id: data.id })}>
+            <Digits value={data.id} />
+          </a>
+        ) : (
+          <Digits value={data.id} />
+        )),
+      csv: ({ data }) => (typeof data.id === "string" ? data.id : ""),
     },
-    ({ events }) => events,
-    choice,
-  );
-  const choose = (chosen: Choice) => {
-    dismiss();
-    setChoice(chosen);
-  };
-  const reload = () => {
-    dismiss();
-    list.reload();
-  };
+    {
+      title: "State",
+      cell: ({ state, lastOutcome }) => (
+        <Chip tone={isProblem(state, lastOutcome) && state !== "held" ? "bad" : EVENT_TONES[state]}>
+          {deliveryWord(state, lastOutcome)}
+        </Chip>
+      ),
+      csv: ({ state, lastOutcome }) => deliveryWord(state, lastOutcome),
+    },
+    { title: "Why", cell: (event) => <span class="why">{explainDelivery(event)}</span>, csv: explainDelivery },
+    { title: "Made", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
+    { title: "Attempts", cell: ({ attempts }) => count(attempts), csv: ({ attempts }) => String(attempts) },
+    {
+      title: "Next attempt",
+      cell: ({ nextAttemptAt, state }) => nextAttemptAt !== null && state === "pending" && <When at={nextAttemptAt} />,
+      csv: ({ nextAttemptAt }) => nextAttemptAt ?? "",
+    },
+    {
+      title: ACTIONS,
+      cell: (event) => (
+        <Menu
+          of={`${eventWords(event.event)}, ${event.id}`}
+          items={[
+            { label: "Payload and response", onChoose: () => setShown(event) },
+            ...(session.may("change") ? [{ label: "Send again", onChoose: () => send(event) }] : []),
+          ]}
+        />
+      ),
+    },
+  ];
   return (
     <>
       <Title>Deliveries</Title>
-      {webhookUrl === null ? (
-        <p class="note">This application has no webhook address, so nothing is sent.</p>
+      <p class="hint">
+        {webhookUrl === null ? (
+          "This application has no webhook address, so nothing is sent."
+        ) : (
+          <>
+            The service tells <span class="user-id">{webhookUrl}</span> what happens to badges.
+          </>
+        )}
+      </p>
+      <Filters
+        label="States"
+        choices={CHOICES.map((each) => ({
+          title: CHOICE_WORDS[each],
+          href: hrefOf("deliveries", { state: each }),
+          isChosen: each === choice,
+        }))}
+      />
+      <Table
+        noun="deliveries"
+        list={list}
+        columns={columns}
+        keyOf={({ id }) => id}
+        open={open(1000)}
+        empty={EMPTY[choice]}
+      />
+      {shown !== null && <Payload event={shown} onClose={() => setShown(null)} />}
+    </>
+  );
+}
+
+/** What was sent, and what came back. */
+function Payload({ event, onClose }: { event: ListedEvent; onClose: () => void }) {
+  const { id, data, lastStatus, lastResponse } = event;
+  const dialog = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-label={eventWords(event.event)} onClose={onClose}>
+      <h2>{eventWords(event.event)}</h2>
+      <p class="hint">
+        Event <code>{id}</code>
+      </p>
+      <h3>Payload</h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard has to reach it */}
+      <pre tabIndex={0}>{JSON.stringify(data, null, 2)}</pre>
+      <h3>Last response{lastStatus !== null && `: HTTP status ${lastStatus}`}</h3>
+      {lastResponse === null || lastResponse === "" ? (
+        <p class="hint">No text came back.</p>
       ) : (
-        <p class="hint">
-          Webhooks go to <span class="user-id">{webhookUrl}</span>.
-        </p>
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard has to reach it
+        <pre tabIndex={0}>{lastResponse}</pre>
       )}
-      <div class="section-head">
-        <Filter words={CHOICE_WORDS} value={choice} onChange={choose} />
-        <button type="button" onClick={reload}>
-          Load again
+      <div class="actions">
+        <button type="button" onClick={() => dialog.current?.close()}>
+          Close
         </button>
       </div>
-      <Rows
-        list={list}
-        what="deliveries"
-        keyOf={({ id, state, attempts }) => `${id} ${state} ${attempts}`}
-        empty={EMPTY[choice]}
-      >
-        {(event) => <DeliveryCard event={event} />}
-      </Rows>
-    </>
+    </dialog>
   );
 }

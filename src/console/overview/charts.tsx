@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { count, counted, YOUR_TIME_ZONE } from "../parts/texts.tsx";
 
 /** Charts of Charts.css: each is a table, so screen readers and the keyboard get the numbers that the bars draw. */
@@ -6,6 +5,8 @@ import { count, counted, YOUR_TIME_ZONE } from "../parts/texts.tsx";
 export interface Bar {
   label: string;
   count: number;
+  /** Its list; absent: there is none. */
+  href?: string;
 }
 
 const LEAST_SHARE = 0.01;
@@ -14,20 +15,13 @@ const LEAST_SHARE = 0.01;
 const share = (number: number, most: number): string => String(number === 0 ? 0 : Math.max(LEAST_SHARE, number / most));
 
 /** A bar for each value, in the given order. */
-export function Bars(props: {
-  title: string;
-  unit: string;
-  bars: readonly Bar[];
-  empty?: string | undefined;
-  note?: ComponentChildren;
-}) {
-  const { title, unit, bars, empty = "Nothing to count yet.", note } = props;
+export function Bars(props: { title: string; unit: string; bars: readonly Bar[]; empty?: string | undefined }) {
+  const { title, unit, bars, empty = "Nothing to count yet." } = props;
   const most = Math.max(1, ...bars.map((bar) => bar.count));
   const hasAny = bars.some((bar) => bar.count > 0);
   return (
     <section class="panel">
       <h2>{title}</h2>
-      {note && <p>{note}</p>}
       {hasAny ? (
         <table class="charts-css bar show-labels value-bars" aria-label={title}>
           <thead>
@@ -40,7 +34,7 @@ export function Bars(props: {
             {bars.map((bar) => (
               <tr key={bar.label}>
                 <th scope="row" title={bar.label}>
-                  {bar.label}
+                  {bar.href === undefined ? bar.label : <a href={bar.href}>{bar.label}</a>}
                 </th>
                 <td style={{ "--size": share(bar.count, most) }}>
                   <span class="data">{count(bar.count)}</span>

@@ -1,16 +1,65 @@
 import type { Statistics } from "../../client/index.ts";
 import { useLoaded, useSession } from "../parts/hooks.ts";
+import { hrefOf } from "../parts/route.ts";
 import { Empty, Show, Title } from "../parts/states.tsx";
-import { count, counted, Digits, When } from "../parts/texts.tsx";
-import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, isProblem, outcomeWords } from "../words.ts";
+import { count, Digits, When } from "../parts/texts.tsx";
+import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, outcomeWords } from "../words.ts";
+import { Attention, numbersWords } from "./attention.tsx";
 import { type Bar, Bars, DayColumns } from "./charts.tsx";
 
-/** How many badges there are, of which kind, and how webhooks fare. */
+/** What needs attention first, then how many badges there are, each count a link to its list. */
 export function Overview() {
   const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
   return (
     <>
-      <Title>Overview</Title>
+      <Title>Today</Title>
+      <Show loaded={statistics} what="the overview">
+        {(value) => <Day statistics={value} />}
+      </Show>
+    </>
+  );
+}
+
+function Day({ statistics }: { statistics: Statistics }) {
+  const { badgesByState: badges, invitations, numbers } = statistics;
+  const counts = [
+    { title: "Badges in use", count: badges.active + badges.suspended, href: hrefOf("badges") },
+    { title: "of them suspended", count: badges.suspended, href: hrefOf("badges", { state: "suspended" }) },
+    { title: "Invitations not used yet", count: invitations.pending, href: hrefOf("visitors", { state: "pending" }) },
+    { title: "Badge numbers left", count: numbers.left, href: hrefOf("figures") },
+  ];
+  return (
+    <>
+      <Attention statistics={statistics} />
+      {numbers.issued + numbers.reserved + numbers.retired === 0 && (
+        <Empty>
+          No badges yet. They appear here as soon as phones log in; <a href="/docs">the reference</a> says how.
+        </Empty>
+      )}
+      <h2>At a glance</h2>
+      <ul class="counts">
+        {counts.map(({ title, count: number, href }) => (
+          <li key={title}>
+            <a href={href}>
+              <span class="figure">{count(number)}</span> {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+      <DayColumns days={statistics.badgesPerDay} />
+      <p class="hint">
+        Counted <When at={statistics.asOf} />. <a href={hrefOf("figures")}>All figures</a>
+      </p>
+    </>
+  );
+}
+
+/** Counts of badges, invitations and deliveries, as charts. */
+export function FiguresView() {
+  const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
+  return (
+    <>
+      <Title>Figures</Title>
       <Show loaded={statistics} what="the overview">
         {(value) => <Figures statistics={value} />}
       </Show>
@@ -27,35 +76,30 @@ const FIELDS = [
 
 function Figures({ statistics }: { statistics: Statistics }) {
   const { webhookUrl } = useSession().application;
-  const { numbers, badges, badgesByState, badgesPerDay, invitations, deliveries, asOf } = statistics;
-  const problems = deliveries
-    .filter(({ state, outcome }) => isProblem(state, outcome))
-    .reduce((sum, { events }) => sum + events, 0);
+  const { badges, badgesByState, badgesPerDay, invitations, deliveries, asOf } = statistics;
   return (
     <>
       <p class="hint">
-        Counted <When at={asOf} />, at most every five minutes.
+        Counted <When at={asOf} />.
       </p>
-      {numbers.issued + numbers.reserved + numbers.retired === 0 && (
-        <Empty>
-          No badges yet. They appear here as soon as phones log in; <a href="/docs">the reference</a> says how, and lets
-          you try it.
-        </Empty>
-      )}
       <div class="panels">
         <NumbersLeft statistics={statistics} />
         <DayColumns days={badgesPerDay} />
-        <Bars title="Badges by state" unit="badges" bars={barsOf(badgesByState, BADGE_STATE_WORDS)} />
-        <Bars title="Invitations by state" unit="invitations" bars={barsOf(invitations, INVITATION_STATE_WORDS)} />
+        <Bars title="Badges by state" unit="badges" bars={barsOf(badgesByState, BADGE_STATE_WORDS, "badges")} />
+        <Bars
+          title="Invitations by state"
+          unit="invitations"
+          bars={barsOf(invitations, INVITATION_STATE_WORDS, "visitors")}
+        />
         <Bars
           title="Deliveries by outcome"
           unit="deliveries"
           bars={deliveries.map(({ state, outcome, events }) => ({
             label: outcomeWords(state, outcome),
             count: events,
+            href: hrefOf("deliveries", { state }),
           }))}
           empty={webhookUrl === null ? "The application has no webhook address, so nothing is sent." : undefined}
-          note={problems > 0 && <a href="#deliveries">{counted(problems, "delivery", "deliveries")} with problems</a>}
         />
         {FIELDS.map(([field, title]) => (
           <Bars key={field} title={title} unit="badges" bars={valueBars(badges[field])} />
@@ -65,12 +109,19 @@ function Figures({ statistics }: { statistics: Statistics }) {
   );
 }
 
-function NumbersLeft({ statistics: { numbers } }: { statistics: Statistics }) {
+function NumbersLeft({ statistics }: { statistics: Statistics }) {
+  const { numbers } = statistics;
+  const words = numbersWords(statistics);
   const { firstNumber, lastNumber } = useSession().application;
   const percent = numbers.used > 0 && numbers.usedPercent < 1 ? "less than 1 %" : `${count(numbers.usedPercent)} %`;
   return (
     <section class="panel">
       <h2>Numbers left</h2>
+      {words !== null && (
+        <p class={words.isUrgent ? "urgent" : undefined}>
+          {words.text} {words.advice}
+        </p>
+      )}
       <p class="figure">{count(numbers.left)}</p>
       <p>
         of {count(numbers.size)}; {count(numbers.used)} used ({percent})
@@ -90,13 +141,17 @@ function NumbersLeft({ statistics: { numbers } }: { statistics: Statistics }) {
   );
 }
 
-const barsOf = <Name extends string>(counts: Record<Name, number>, words: Readonly<Record<Name, string>>): Bar[] =>
-  namesOf(words).map((name) => ({ label: words[name], count: counts[name] }));
+const barsOf = <Name extends string>(
+  counts: Record<Name, number>,
+  words: Readonly<Record<Name, string>>,
+  view: string,
+): Bar[] =>
+  namesOf(words).map((name) => ({ label: words[name], count: counts[name], href: hrefOf(view, { state: name }) }));
 
 const namesOf = <Name extends string>(words: Readonly<Record<Name, string>>): Name[] =>
   Object.keys(words).filter((name): name is Name => Object.hasOwn(words, name));
 
 function valueBars({ values, others }: Statistics["badges"]["os"]): Bar[] {
-  const bars = values.map(({ value, badges }) => ({ label: value ?? "Not told", count: badges }));
+  const bars = values.map(({ value, badges }) => ({ label: value ?? "Unknown", count: badges }));
   return others > 0 ? [...bars, { label: "Others", count: others }] : bars;
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SessionEnded } from "../session.ts";
-import { type Notice, useNotices } from "./notice.tsx";
+import { type Notice, useNotify } from "./notice.tsx";
 import { explain } from "./problems.ts";
 
 /**
@@ -10,17 +10,21 @@ import { explain } from "./problems.ts";
  */
 export function Ask(props: {
   title: string;
-  /** The button that does it, such as `Suspend badge`. */
-  action: string;
+  /** The button that does it, such as `Suspend badge`; null: it cannot be done. */
+  action: string | null;
   isFinal?: boolean;
   /** @returns what tells of it; null: the page shows it */
-  act: () => Promise<Notice | null>;
+  act: (reason: string | undefined) => Promise<Notice | null>;
+  /** Whether the history is to say why. */
+  asksReason?: boolean;
   onClose: () => void;
   children: ComponentChildren;
 }) {
-  const { title, action, isFinal = false, act, onClose, children } = props;
-  const { notify, dismiss } = useNotices();
+  const { title, action, isFinal = false, act, asksReason = true, onClose, children } = props;
+  const notify = useNotify();
+  const titleId = useId();
   const dialog = useRef<HTMLDialogElement>(null);
+  const reason = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
@@ -29,23 +33,29 @@ export function Ask(props: {
     if (isBusy) return;
     setBusy(true);
     setProblem(null);
-    dismiss();
+    notify(null);
     try {
-      const notice = await act();
+      const notice = await act(reason.current?.value.trim() || undefined);
       // Closing gives the focus back; the message takes it from there.
       dialog.current?.close();
       if (notice !== null) notify(notice);
     } catch (error) {
       if (error instanceof SessionEnded) return;
-      setProblem(explain(error));
+      setProblem(error instanceof Stopped ? null : explain(error));
       setBusy(false);
     }
   };
   return (
-    <dialog ref={dialog} aria-labelledby="ask-title" onClose={onClose}>
+    <dialog ref={dialog} aria-labelledby={titleId} onClose={onClose}>
       <form onSubmit={submit}>
-        <h2 id="ask-title">{title}</h2>
+        <h2 id={titleId}>{title}</h2>
         {children}
+        {asksReason && action !== null && (
+          <label>
+            Reason <span class="hint">(optional; the history keeps it)</span>
+            <input ref={reason} maxLength={500} autocomplete="off" />
+          </label>
+        )}
         {problem !== null && (
           <p class="problem" role="alert">
             {problem}
@@ -53,13 +63,20 @@ export function Ask(props: {
         )}
         <div class="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
-            Cancel
+            {action === null ? "Close" : "Cancel"}
           </button>
-          <button type="submit" class={isFinal ? "final" : "primary"} aria-disabled={isBusy}>
-            {isBusy ? "Working…" : action}
-          </button>
+          {action !== null && (
+            <button type="submit" class={isFinal ? "final" : "primary"} aria-disabled={isBusy}>
+              {isBusy ? "Working…" : action}
+            </button>
+          )}
         </div>
       </form>
     </dialog>
   );
+}
+
+/** The step was not taken, and the dialog itself says why. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
 }

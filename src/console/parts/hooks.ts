@@ -1,7 +1,6 @@
 import { createContext } from "preact";
-import { useCallback, useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { ServerClient } from "../../client/index.ts";
-import type { Known } from "../known.ts";
 import { type Session, SessionEnded } from "../session.ts";
 import { explain } from "./problems.ts";
 
@@ -13,12 +12,27 @@ export function useSession(): Session {
   return session;
 }
 
-/** Badges and users that the session has seen; redraws when they change. */
-export function useKnown(): Known {
-  const { known } = useSession();
-  const [, redraw] = useState(0);
-  useLayoutEffect(() => known.subscribe(() => redraw((times) => times + 1)), [known]);
-  return known;
+/** Coming back to the tab within this shows what is there. */
+const FRESH_MILLISECONDS = 3000;
+
+/** Calls back when the reader comes back to the page, which may be out of date by then. */
+function useOnReturn(refresh: () => void): void {
+  const latest = useRef(refresh);
+  latest.current = refresh;
+  useEffect(() => {
+    let last = Date.now();
+    const onReturn = () => {
+      if (document.visibilityState !== "visible" || Date.now() - last < FRESH_MILLISECONDS) return;
+      last = Date.now();
+      latest.current();
+    };
+    addEventListener("focus", onReturn);
+    document.addEventListener("visibilitychange", onReturn);
+    return () => {
+      removeEventListener("focus", onReturn);
+      document.removeEventListener("visibilitychange", onReturn);
+    };
+  }, []);
 }
 
 /** Something that is loaded. A value stays while it is loaded again. */
@@ -32,27 +46,33 @@ export interface Loaded<T> {
 
 type Work<T> = (server: ServerClient, signal: AbortSignal) => Promise<T>;
 
-/** Loads when it is drawn first, and when it is asked to again. @param work does not change while it is drawn */
-export function useLoaded<T>(work: Work<T>): Loaded<T> {
+/** Loads when it is drawn first, when the reader returns to the page, and when it is asked to. @param key of another value */
+export function useLoaded<T>(work: Work<T>, key = ""): Loaded<T> {
   const session = useSession();
-  const [state, setState] = useState<Omit<Loaded<T>, "reload">>({ value: null, isLoading: true, problem: null });
+  const [state, setState] = useState<Omit<Loaded<T>, "reload"> & { key: string }>({ ...NOTHING, key });
   const run = useRef(work);
+  run.current = work;
   const latest = useRef(0);
   const reload = useCallback(() => {
     const attempt = ++latest.current;
     const isLatest = () => attempt === latest.current;
-    setState(({ value }) => ({ value, isLoading: true, problem: null }));
-    session.run(run.current).then(
-      (value) => isLatest() && setState({ value, isLoading: false, problem: null }),
-      (error: unknown) => {
-        if (error instanceof SessionEnded || !isLatest()) return;
-        setState(({ value }) => ({ value, isLoading: false, problem: explain(error) }));
-      },
-    );
-  }, [session]);
+    setState((before) => ({ value: before.key === key ? before.value : null, isLoading: true, problem: null, key }));
+    session
+      .run((server, signal) => run.current(server, signal))
+      .then(
+        (value) => isLatest() && setState({ value, isLoading: false, problem: null, key }),
+        (error: unknown) => {
+          if (error instanceof SessionEnded || !isLatest()) return;
+          setState((before) => ({ ...before, isLoading: false, problem: explain(error) }));
+        },
+      );
+  }, [session, key]);
   useEffect(reload, [reload]);
-  return { ...state, reload };
+  useOnReturn(reload);
+  return { ...(state.key === key ? state : NOTHING), reload };
 }
+
+const NOTHING = { value: null, isLoading: true, problem: null };
 
 /** A list that grows page by page. */
 export interface PagedList<Item> {
@@ -63,58 +83,93 @@ export interface PagedList<Item> {
   problem: string | null;
   /** Loads the next page. */
   more: () => void;
-  /** Starts again from the beginning. */
+  /** Loads again as many as there are; those stay until then. */
   reload: () => void;
 }
 
-type Pages<Page> = (server: ServerClient, signal: AbortSignal) => AsyncIterable<Page>;
-
-/**
- * @param pages opens the list
- * @param itemsOf the items of a page
- * @param key starts again when it changes
- */
-export function usePages<Item, Page extends { nextCursor: string | null }>(
-  pages: Pages<Page>,
-  itemsOf: (page: Page) => readonly Item[],
-  key = "",
-): PagedList<Item> {
-  const session = useSession();
-  const [state, setState] = useState<Omit<PagedList<Item>, "more" | "reload">>(FIRST);
-  const latest = useRef({ pages, itemsOf });
-  latest.current = { pages, itemsOf };
-  const iterator = useRef<AsyncIterator<Page> | null>(null);
-  const more = useCallback(async () => {
-    const from = iterator.current;
-    if (from === null) return;
-    setState((before) => ({ ...before, isLoading: true, problem: null }));
-    try {
-      const { value, done } = await session.run(() => from.next());
-      if (iterator.current !== from) return;
-      const isComplete = done === true || value.nextCursor === null;
-      const items = done === true ? [] : latest.current.itemsOf(value);
-      setState((before) => ({ items: [...before.items, ...items], isComplete, isLoading: false, problem: null }));
-    } catch (error) {
-      if (error instanceof SessionEnded || iterator.current !== from) return;
-      setState((before) => ({ ...before, isLoading: false, problem: explain(error) }));
-    }
-  }, [session]);
-  const reload = useCallback(() => {
-    setState(FIRST);
-    session
-      .run(async (server, signal) => {
-        iterator.current = latest.current.pages(server, signal)[Symbol.asyncIterator]();
-      })
-      .then(more, () => undefined);
-  }, [session, more]);
-  // Another key is another list.
-  useEffect(() => {
-    reload();
-    return () => {
-      iterator.current = null;
-    };
-  }, [reload, key]);
-  return { ...state, more: () => void more(), reload };
+/** A page of a list. */
+export interface Part<Item> {
+  items: readonly Item[];
+  isLast: boolean;
 }
 
-const FIRST = { items: [], isComplete: false, isLoading: true, problem: null };
+/** Opens a list. */
+export type OpenList<Item> = (server: ServerClient, signal: AbortSignal) => AsyncIterable<Part<Item>>;
+
+/** The pages of a list of the client. */
+export async function* pagesOf<Page extends { nextCursor: string | null }, Item>(
+  pages: AsyncIterable<Page>,
+  itemsOf: (page: Page) => readonly Item[],
+): AsyncGenerator<Part<Item>, void, void> {
+  for await (const page of pages) yield { items: itemsOf(page), isLast: page.nextCursor === null };
+}
+
+/**
+ * A list, which is loaded again when the reader returns to the page.
+ *
+ * @param key of another list
+ */
+export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item> {
+  const session = useSession();
+  const [state, setState] = useState({ ...EMPTY_LIST, key });
+  const opening = useRef(open);
+  opening.current = open;
+  const current = useRef<{ iterator: AsyncIterator<Part<Item>>; items: readonly Item[] } | null>(null);
+
+  /** Reads pages until there are this many items, or no more. */
+  const read = useCallback(
+    async (list: NonNullable<typeof current.current>, wanted: number) => {
+      try {
+        let isComplete = false;
+        // A page of a search may be empty, and there are more.
+        while (list.items.length < wanted && !isComplete) {
+          const { value, done } = await session.run(() => list.iterator.next());
+          if (done !== true) list.items = [...list.items, ...value.items];
+          isComplete = done === true || value.isLast;
+        }
+        if (current.current !== list) return;
+        setState({ items: list.items, isComplete, isLoading: false, problem: null, key });
+      } catch (error) {
+        if (error instanceof SessionEnded || current.current !== list) return;
+        setState((before) => ({ ...before, isLoading: false, problem: explain(error) }));
+      }
+    },
+    [session, key],
+  );
+  const start = useCallback(
+    (wanted: number) => {
+      setState((before) => ({ ...(before.key === key ? before : EMPTY_LIST), isLoading: true, problem: null, key }));
+      void session
+        .run(async (server, signal) => {
+          const list = { iterator: opening.current(server, signal)[Symbol.asyncIterator](), items: [] };
+          current.current = list;
+          await read(list, wanted);
+        })
+        .catch(() => undefined);
+    },
+    [session, key, read],
+  );
+  useEffect(() => {
+    start(1);
+    return () => {
+      current.current = null;
+    };
+  }, [start]);
+  const more = () => {
+    const list = current.current;
+    if (list === null) return start(1);
+    setState((before) => ({ ...before, isLoading: true, problem: null }));
+    void read(list, list.items.length + 1);
+  };
+  const reload = () => start(Math.max(1, current.current?.items.length ?? 0));
+  useOnReturn(reload);
+  const shown = state.key === key ? state : EMPTY_LIST;
+  return { ...shown, items: shown.items as readonly Item[], more, reload };
+}
+
+const EMPTY_LIST = {
+  items: [] as readonly unknown[],
+  isComplete: false,
+  isLoading: true,
+  problem: null as string | null,
+};

@@ -35,17 +35,23 @@ export const shortTime = (at: string): string => short.format(new Date(at));
 /** Says in which zone times are entered and shown. */
 export const YOUR_TIME_ZONE = `your time zone, ${full.resolvedOptions().timeZone}`;
 
-/** A time in the reader's zone; in full, with the zone, when it is pointed at or focused. */
+/** A time in the reader's zone; in full, with the zone, for who points at it. */
 export function When({ at }: { at: string }) {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return <span>{at}</span>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the time in full shows on focus
-    <time class="when" dateTime={at} tabIndex={0}>
+    <time class="when" dateTime={at} title={full.format(time)}>
       {short.format(time)}
-      <span class="when-full">{full.format(time)}</span>
     </time>
   );
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+
+/** `17:34` for today, else with the day: of something that has just happened. */
+export function momentOf(at: string): string {
+  const time = new Date(at);
+  return time.toDateString() === new Date().toDateString() ? `at ${clock.format(time)}` : `on ${short.format(time)}`;
 }
 
 /** The value of an `<input type="datetime-local">` for a time, in the reader's zone. */

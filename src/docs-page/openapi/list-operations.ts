@@ -43,7 +43,7 @@ const searchParameters = (): Parameter[] => {
     parameter("state", "Only badges in this state. Absent: active and suspended ones.", jsonSchema(state)),
     parameter(
       "q",
-      `Only badges whose user ID or name contains this, in any case: at least ${MIN_SEARCH_CHARACTERS} characters, else 422 \`INVALID_USERID\`.`,
+      `Only badges whose user ID or name contains this, in any case: at least ${MIN_SEARCH_CHARACTERS} characters, else 422 \`INVALID_NAME\`.`,
       jsonSchema(q),
     ),
     parameter(
@@ -97,7 +97,7 @@ ${PAGING}`,
       ],
       "No badges": [],
     }),
-    ...serverErrors("INVALID_STATE", "INVALID_USERID", "INVALID_EXPIRESAT", "INVALID_PER_PAGE", "INVALID_CURSOR"),
+    ...serverErrors("INVALID_STATE", "INVALID_NAME", "INVALID_EXPIRESAT", "INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 

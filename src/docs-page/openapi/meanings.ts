@@ -140,7 +140,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_NAME: {
-    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters.`,
+    meaning: `\`name\` is not a string of 1 to ${MAX_NAME_CHARACTERS} characters without control characters; or \`q\` of a list has fewer than ${MIN_SEARCH_CHARACTERS}.`,
     remedy: FIX_REQUEST,
   },
   INVALID_INVITATIONS: {
@@ -171,7 +171,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_USERID: {
-    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain; or a list's \`q\` is shorter than ${MIN_SEARCH_CHARACTERS} characters.`,
+    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain.`,
     remedy: FIX_REQUEST,
   },
   INVALID_METADATA: {

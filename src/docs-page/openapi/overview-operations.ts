@@ -216,7 +216,7 @@ export const listHistory = (): Operation => ({
         },
       }),
     },
-    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR"),
+    ...serverErrors("UNKNOWN_BADGE", "INVALID_USERID", "INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 

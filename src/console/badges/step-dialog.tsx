@@ -1,0 +1,104 @@
+import { useState } from "preact/hooks";
+import type { Badge, CurrentBadge } from "../../client/index.ts";
+import { Ask, Stopped } from "../parts/ask.tsx";
+import { useLoaded, useSession } from "../parts/hooks.ts";
+import { Plainly } from "../parts/identity.tsx";
+import type { Notice } from "../parts/notice.tsx";
+import { Show } from "../parts/states.tsx";
+import { Digits, grouped } from "../parts/texts.tsx";
+import { TimesFields, type WantedTimes } from "../parts/times-fields.tsx";
+import type { Session } from "../session.ts";
+import { isConflict, meanwhile, readPresent } from "./meanwhile.ts";
+import { type BadgeStep, stepsOf, timesOf } from "./steps.ts";
+
+/**
+ * Asks before a step on a badge. It reads the badge first, and the step is only taken on what is shown: if a colleague changes
+ * the badge meanwhile, the dialog says so, and the reader chooses.
+ */
+export function StepDialog(props: {
+  id: string;
+  step: BadgeStep;
+  /** `changedAt` of the badge as the reader saw it. */
+  seenAt: string | undefined;
+  onDone: () => void;
+  onClose: () => void;
+}) {
+  const { id, step, seenAt, onDone, onClose } = props;
+  const session = useSession();
+  const present = useLoaded(() => readPresent(session, id), id);
+  const [wanted, setWanted] = useState<WantedTimes | null>(null);
+  const badge = present.value?.badge;
+  const isPossible = badge === undefined || stepsOf(badge, session.application).includes(step);
+  const hasChanged = badge !== undefined && seenAt !== undefined && badge.changedAt !== seenAt;
+
+  const act = async (reason: string | undefined): Promise<Notice> => {
+    if (badge === undefined) throw new Stopped();
+    const times = wanted?.read() ?? timesOf(badge);
+    try {
+      const changed = await session.run((server) => step.act(server, badge, { reason, ifChange: badge.change }, times));
+      onDone();
+      return doneNotice(session, step, badge, changed, onDone);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      present.reload();
+      throw new Stopped();
+    }
+  };
+  const action = hasChanged && !step.isFinal ? `${step.action} all the same` : step.action;
+  return (
+    <Ask
+      title={`${step.label}: badge ${grouped(id)}`}
+      action={badge !== undefined && isPossible ? action : null}
+      isFinal={step.isFinal ?? false}
+      act={act}
+      onClose={onClose}
+    >
+      <Show loaded={present} what="the badge">
+        {(now) => (
+          <>
+            <p>
+              <Plainly text={now.badge.name ?? now.badge.userId} /> · number <Digits value={id} />
+            </p>
+            {hasChanged && (
+              <p class="problem" role="alert">
+                {meanwhile(now)}
+              </p>
+            )}
+            {!isPossible && !hasChanged && <p class="problem">{meanwhile(now)}</p>}
+            {isPossible && step.explain(now.badge).map((sentence) => <p key={sentence}>{sentence}</p>)}
+            {isPossible && step.asksTimes && <TimesFields times={timesOf(now.badge)} onWanted={setWanted} />}
+          </>
+        )}
+      </Show>
+    </Ask>
+  );
+}
+
+/** Tells of a step, with its undo, which is as careful: it says so if somebody has changed the badge since. */
+function doneNotice(
+  session: Session,
+  step: BadgeStep,
+  before: Badge,
+  changed: CurrentBadge,
+  onDone: () => void,
+): Notice {
+  const { undo, done } = step;
+  if (undo === undefined) return { text: done(changed) };
+  const undoFrom =
+    (change: number | undefined): Notice["undo"] =>
+    async () => {
+      try {
+        await session.run((server) => undo(server, before, { ifChange: change }));
+        return { text: `Undone: badge ${grouped(before.id)} is as it was.` };
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        const present = await readPresent(session, before.id);
+        const notUndone: Notice = { text: `Not undone. ${meanwhile(present)}`, tone: "warning" };
+        const isOver = present.badge.state === "revoked" || present.badge.state === "replaced";
+        return isOver ? notUndone : { ...notUndone, label: "Undo all the same", undo: undoFrom(present.badge.change) };
+      } finally {
+        onDone();
+      }
+    };
+  return { text: done(changed), undo: undoFrom(changed.change) };
+}

@@ -1,0 +1,113 @@
+import type {
+  Application,
+  Badge,
+  BadgeState,
+  BadgeStepOptions,
+  CurrentBadge,
+  ServerClient,
+} from "../../client/index.ts";
+import { grouped, shortTime } from "../parts/texts.tsx";
+
+/** When a badge starts and ends. Null: no start or end. */
+export interface Times {
+  startsAt: string | null;
+  expiresAt: string | null;
+}
+
+/** A step of a badge's life that the page offers (contract section 12). A new one is an entry in the list below. */
+export interface BadgeStep {
+  /** In menus; `…` follows, because it asks first. */
+  label: string;
+  /** The button that does it. */
+  action: string;
+  from: readonly BadgeState[];
+  /** Absent: for every badge in these states. */
+  isOffered?: (badge: Badge, application: Application) => boolean;
+  /** What it means, in sentences. */
+  explain: (badge: Badge) => readonly string[];
+  /** Whether it cannot be undone. */
+  isFinal?: boolean;
+  /** It asks for the badge's start and end. */
+  asksTimes?: boolean;
+  act: (server: ServerClient, badge: Badge, options: BadgeStepOptions, times: Times) => Promise<CurrentBadge>;
+  done: (badge: Badge) => string;
+  /** Makes the badge again what it was before. Absent: it cannot be undone. */
+  undo?: (server: ServerClient, before: Badge, options: BadgeStepOptions) => Promise<CurrentBadge>;
+}
+
+const named = ({ id }: Badge): string => `Badge ${grouped(id)}`;
+
+export const timesOf = ({ startsAt, expiresAt }: Pick<Badge, "startsAt" | "expiresAt">): Times => ({
+  startsAt: startsAt ?? null,
+  expiresAt: expiresAt ?? null,
+});
+
+export const BADGE_STEPS: readonly BadgeStep[] = [
+  {
+    label: "Suspend",
+    action: "Suspend badge",
+    from: ["active"],
+    explain: () => [
+      "The phone is refused from now on, until you resume the badge. Right for a phone that is missing.",
+      "You can undo this: the badge keeps its number.",
+    ],
+    act: (server, { id }, options) => server.suspendBadge(id, options),
+    done: (badge) => `${named(badge)} is suspended.`,
+    undo: (server, { id }, options) => server.resumeBadge(id, options),
+  },
+  {
+    label: "Resume",
+    action: "Resume badge",
+    from: ["suspended"],
+    explain: () => ["The phone gets in again. You can undo this."],
+    act: (server, { id }, options) => server.resumeBadge(id, options),
+    done: (badge) => `${named(badge)} is active again.`,
+    undo: (server, { id }, options) => server.suspendBadge(id, options),
+  },
+  {
+    label: "Change start or end",
+    action: "Save",
+    from: ["active", "suspended", "expired"],
+    asksTimes: true,
+    explain: () => [],
+    act: (server, { id }, options, times) => server.setBadgeTimes(id, times, options),
+    done: timesSentence,
+    undo: (server, before, options) => server.setBadgeTimes(before.id, timesOf(before), options),
+  },
+  {
+    label: "Let it move to another phone key",
+    action: "Allow for 24 hours",
+    from: ["active", "suspended"],
+    isOffered: ({ keyThumbprint }, { requireProof }) => keyThumbprint !== undefined || requireProof,
+    explain: () => [
+      "Within 24 hours, the first login of this phone with another key binds the badge to that key. Right for a phone whose app was installed anew.",
+      "Not for a phone that was lost: suspend or revoke its badge.",
+    ],
+    act: (server, { id }, options) => server.rebindBadge(id, options),
+    done: (badge) => `${named(badge)} moves to the next key that its phone logs in with, within 24 hours.`,
+  },
+  {
+    label: "Revoke",
+    action: "Revoke badge",
+    from: ["active", "suspended", "expired"],
+    isFinal: true,
+    explain: () => [
+      "The badge ends for good, and its number is never issued again. Only an invitation gives this phone another badge.",
+      "This cannot be undone.",
+    ],
+    act: (server, { id }, options) => server.revokeBadge(id, options),
+    done: (badge) => `${named(badge)} is revoked.`,
+  },
+];
+
+/** The steps that a badge in its state has. */
+export const stepsOf = (badge: Badge, application: Application): BadgeStep[] =>
+  BADGE_STEPS.filter(({ from, isOffered }) => from.includes(badge.state) && (isOffered?.(badge, application) ?? true));
+
+/** When a badge starts and ends, in a sentence. */
+function timesSentence(badge: Badge): string {
+  const { state, startsAt, expiresAt } = badge;
+  if (state === "expired") return `${named(badge)} has ended.`;
+  const start = startsAt === undefined ? "" : ` starts ${shortTime(startsAt)} and`;
+  return `${named(badge)}${start} ${expiresAt === undefined ? "has no end" : `ends ${shortTime(expiresAt)}`}.`;
+}

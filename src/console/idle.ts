@@ -1,0 +1,32 @@
+/** After so long without a key or a pointer the tab forgets the secret (contract section 19). */
+export const IDLE_LIMIT_MILLISECONDS = 60 * 60 * 1000;
+
+/**
+ * Calls back once nobody has used the page for an hour. Two clocks count: the one stands still while a computer sleeps,
+ * the other can be set back.
+ *
+ * @returns stops watching
+ */
+export function watchIdle(onIdle: () => void): () => void {
+  const now = () => [Date.now(), performance.now()] as const;
+  let last = now();
+  const isIdle = () => now().some((time, clock) => time - (last[clock] ?? 0) >= IDLE_LIMIT_MILLISECONDS);
+  const check = () => {
+    if (isIdle()) onIdle();
+  };
+  // A key that wakes the computer must not count before the hour is checked.
+  const use = () => {
+    check();
+    last = now();
+  };
+  const uses = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"] as const;
+  const wakes = ["visibilitychange", "pageshow", "focus"] as const;
+  for (const type of uses) addEventListener(type, use, { capture: true, passive: true });
+  for (const type of wakes) addEventListener(type, check, true);
+  const timer = setInterval(check, 10_000);
+  return () => {
+    for (const type of uses) removeEventListener(type, use, true);
+    for (const type of wakes) removeEventListener(type, check, true);
+    clearInterval(timer);
+  };
+}

@@ -1,0 +1,92 @@
+import type { ComponentChildren } from "preact";
+import type { ListedBadge, Statistics } from "../../client/index.ts";
+import { useLoaded, useSession } from "../parts/hooks.ts";
+import { hrefOf } from "../parts/route.ts";
+import { count, counted } from "../parts/texts.tsx";
+import { isProblem } from "../words.ts";
+
+const DAY_MILLISECONDS = 24 * 3600 * 1000;
+/** Badges that end are counted so far. */
+const MOST_ENDING = 100;
+/** A range that is used so far is low. */
+const LOW_PERCENT = 90;
+
+/** What somebody should look at, each with a link to its list. */
+export function Attention({ statistics }: { statistics: Statistics }) {
+  const { webhookUrl } = useSession().application;
+  const ending = useLoaded(async (server, signal) => {
+    const endsBefore = new Date(Date.now() + 7 * DAY_MILLISECONDS);
+    const found: ListedBadge[] = [];
+    for await (const { badges, nextCursor } of server.searchBadges({
+      endsBefore,
+      order: "newest",
+      perPage: MOST_ENDING,
+      signal,
+    })) {
+      found.push(...badges);
+      if (found.length >= MOST_ENDING || nextCursor === null)
+        return { number: found.length, isMore: nextCursor !== null };
+    }
+    return { number: found.length, isMore: false };
+  });
+  const problems = statistics.deliveries
+    .filter(({ state, outcome }) => isProblem(state, outcome))
+    .reduce((sum, { events }) => sum + events, 0);
+  const items: ComponentChildren[] = [];
+  const numbers = numbersWords(statistics);
+  if (numbers !== null) {
+    items.push(
+      <li key="numbers" class={numbers.isUrgent ? "urgent" : undefined}>
+        <a href={hrefOf("figures")}>{numbers.text}</a> {numbers.advice}
+      </li>,
+    );
+  }
+  if (problems > 0 && webhookUrl !== null) {
+    items.push(
+      <li key="deliveries" class="urgent">
+        <a href={hrefOf("deliveries", { state: "problems" })}>
+          {counted(problems, "delivery has failed", "deliveries have failed")}
+        </a>
+        . Your systems may not know of badges that were issued or ended.
+      </li>,
+    );
+  }
+  if (ending.value !== null && ending.value.number > 0) {
+    const { number, isMore } = ending.value;
+    items.push(
+      <li key="ending">
+        <a href={hrefOf("badges", { ends: "7" })}>
+          {isMore ? `More than ${count(number)} badges end` : counted(number, "badge ends", "badges end")} within a week
+        </a>
+        . A later end keeps people from standing outside.
+      </li>,
+    );
+  }
+  return (
+    <section class="attention" aria-labelledby="attention">
+      <h2 id="attention">Needs attention</h2>
+      {ending.problem !== null && <p class="hint">Badges that end soon could not be counted.</p>}
+      {items.length > 0 && <ul>{items}</ul>}
+      {items.length === 0 && !ending.isLoading && <p class="all-well">Nothing needs your attention.</p>}
+    </section>
+  );
+}
+
+/** How many numbers are left, in words; null: enough. 96 % and 100 % are not the same. */
+export function numbersWords({ numbers }: Statistics): { text: string; advice: string; isUrgent: boolean } | null {
+  const { left, size, resting, usedPercent } = numbers;
+  if (left === 0) {
+    const later = resting > 0 ? ` ${counted(resting, "number")} of ended invitations will be free later.` : "";
+    return {
+      text: "No badge numbers are left:",
+      advice: `nobody new can get a badge.${later} Ask your administrator to extend the range.`,
+      isUrgent: true,
+    };
+  }
+  if (usedPercent < LOW_PERCENT) return null;
+  return {
+    text: `Badge numbers are running out: ${count(left)} of ${count(size)} left.`,
+    advice: "Ask your administrator to extend the range.",
+    isUrgent: left < size / 100,
+  };
+}

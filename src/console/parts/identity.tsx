@@ -1,0 +1,87 @@
+import { hrefOf } from "./route.ts";
+
+/** A character of an ID that looks like another or like nothing, and what to say about it. */
+interface Oddity {
+  text: string;
+  shown: string;
+  meaning: string;
+}
+
+/** Letters that look alike come from these beside Latin (Unicode TR 39). */
+const LOOKALIKE = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}]/u;
+const LATIN = /\p{Script=Latin}/u;
+
+/**
+ * Splits a text into plain parts and odd characters: blanks at its ends or beside each other, other spaces than U+0020, invisible
+ * characters, look-alikes beside Latin letters, and characters that another Unicode form writes otherwise.
+ */
+export function markOddities(text: string): (string | Oddity)[] {
+  const isMixed = LATIN.test(text) && LOOKALIKE.test(text);
+  const characters = [...text];
+  const parts: (string | Oddity)[] = [];
+  for (const [place, character] of characters.entries()) {
+    const odd = oddityOf(character, {
+      isAtEdge: place === 0 || place === characters.length - 1 || characters[place - 1] === " ",
+      isMixed,
+    });
+    const last = parts.at(-1);
+    if (odd !== null) parts.push(odd);
+    else if (typeof last === "string") parts[parts.length - 1] = last + character;
+    else parts.push(character);
+  }
+  return parts;
+}
+
+function oddityOf(character: string, { isAtEdge, isMixed }: { isAtEdge: boolean; isMixed: boolean }): Oddity | null {
+  const code = `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`;
+  const odd = (shown: string, meaning: string) => ({ text: character, shown, meaning: `${meaning}, ${code}` });
+  if (character === " ") return isAtEdge ? odd("␣", "a blank") : null;
+  if (/\p{Zs}/u.test(character)) return odd("␣", "an unusual blank");
+  if (/[\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(character)) return odd("◌", "an invisible character");
+  if (/\p{Mn}/u.test(character)) return odd(`◌${character}`, "an accent written by itself");
+  if (isMixed && LOOKALIKE.test(character)) return odd(character, "a letter that looks like a Latin one");
+  if (
+    character !== character.normalize("NFC") ||
+    (/\P{ASCII}/u.test(character) && character !== character.normalize("NFKC"))
+  ) {
+    return odd(character, "a character that looks like another");
+  }
+  return null;
+}
+
+/** A user ID or a name. What cannot be told by its looks is marked, and said to screen readers. */
+export function Plainly({ text }: { text: string }) {
+  const parts = markOddities(text);
+  if (parts.every((part) => typeof part === "string")) return <span class="user-id">{text}</span>;
+  const meanings = [...new Set(parts.flatMap((part) => (typeof part === "string" ? [] : [part.meaning])))];
+  return (
+    <span class="user-id">
+      {parts.map((part, place) =>
+        typeof part === "string" ? (
+          part
+        ) : (
+          <mark key={place} class="odd" title={part.meaning} aria-hidden="true">
+            {part.shown}
+          </mark>
+        ),
+      )}
+      <span class="unseen"> (contains {meanings.join("; ")})</span>
+    </span>
+  );
+}
+
+/** A person: the name if there is one, and the user ID, which leads to the person's own page. */
+export function Person({ userId, name }: { userId: string; name?: string | undefined }) {
+  return (
+    <>
+      <a href={hrefOf("person", { user: userId })}>
+        <Plainly text={name ?? userId} />
+      </a>
+      {name !== undefined && (
+        <span class="second">
+          <Plainly text={userId} />
+        </span>
+      )}
+    </>
+  );
+}

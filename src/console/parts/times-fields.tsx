@@ -1,0 +1,97 @@
+import { useEffect, useId, useState } from "preact/hooks";
+import type { Times } from "../badges/steps.ts";
+import { localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
+
+/** What the reader has entered. */
+export interface WantedTimes {
+  read: () => Times;
+}
+
+/** What a receptionist says. Null: at once, or no end. */
+interface Preset {
+  label: string;
+  from: Date | null;
+  until: Date | null;
+}
+
+function presetsAt(now: Date): Preset[] {
+  const evening = atHour(now, 0, 18);
+  return [
+    now < evening
+      ? { label: "Today until 18:00", from: null, until: evening }
+      : { label: "Today until midnight", from: null, until: atHour(now, 1, 0) },
+    { label: "Tomorrow, 8:00 to 18:00", from: atHour(now, 1, 8), until: atHour(now, 1, 18) },
+    { label: "For a week", from: null, until: atHour(now, 7, 18) },
+    { label: "No end", from: null, until: null },
+  ];
+}
+
+function atHour(now: Date, daysAhead: number, hour: number): Date {
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead, hour);
+}
+
+const inputValue = (time: string | null): string => (time === null ? "" : localInputValue(new Date(time)));
+
+/**
+ * From when and until when, with presets.
+ *
+ * @param times what stands there first
+ */
+export function TimesFields(props: {
+  times: Times;
+  /** Called when something is entered. */
+  onWanted: (wanted: WantedTimes) => void;
+}) {
+  const { onWanted } = props;
+  const id = useId();
+  const [from, setFrom] = useState(() => inputValue(props.times.startsAt));
+  const [until, setUntil] = useState(() => inputValue(props.times.expiresAt));
+  useEffect(() => {
+    const iso = (text: string) => (text === "" ? null : new Date(text).toISOString());
+    onWanted({ read: () => ({ startsAt: iso(from), expiresAt: iso(until) }) });
+  }, [from, until]);
+  const isPast = until !== "" && new Date(until).getTime() <= Date.now();
+  const choose = ({ from: start, until: end }: Preset) => {
+    setFrom(inputValue(start?.toISOString() ?? null));
+    setUntil(inputValue(end?.toISOString() ?? null));
+  };
+  return (
+    <fieldset class="times">
+      <legend>
+        From and until <span class="hint">({YOUR_TIME_ZONE})</span>
+      </legend>
+      <div class="presets">
+        {presetsAt(new Date()).map((preset) => (
+          <button key={preset.label} type="button" onClick={() => choose(preset)}>
+            {preset.label}
+          </button>
+        ))}
+      </div>
+      <div class="time-pair">
+        <label>
+          From <span class="hint">(empty: at once)</span>
+          <input
+            type="datetime-local"
+            value={from}
+            max={until}
+            onInput={(event) => setFrom(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Until <span class="hint">(empty: no end)</span>
+          <input
+            type="datetime-local"
+            value={until}
+            aria-describedby={isPast ? id : undefined}
+            onInput={(event) => setUntil(event.currentTarget.value)}
+          />
+        </label>
+      </div>
+      {isPast && (
+        <p id={id} class="hint">
+          That time has passed, so the badge ends at once.
+        </p>
+      )}
+    </fieldset>
+  );
+}

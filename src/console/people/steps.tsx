@@ -1,0 +1,68 @@
+import { Ask } from "../parts/ask.tsx";
+import { useSession } from "../parts/hooks.ts";
+import { Plainly } from "../parts/identity.tsx";
+import type { Notice } from "../parts/notice.tsx";
+import { goTo } from "../parts/route.ts";
+import { counted } from "../parts/texts.tsx";
+
+export type PersonStep = "block" | "unblock" | "erase";
+
+const WORDS: Readonly<Record<PersonStep, { title: string; action: string; sentences: readonly string[] }>> = {
+  block: {
+    title: "Block this person?",
+    action: "Block person",
+    sentences: [
+      "All badges of this person are revoked now, and no new one is issued until you unblock the person.",
+      "Revoked badges cannot be restored.",
+    ],
+  },
+  unblock: {
+    title: "Unblock this person?",
+    action: "Unblock person",
+    sentences: ["The person can get new badges again. Revoked badges stay revoked."],
+  },
+  erase: {
+    title: "Erase this person's data?",
+    action: "Erase for good",
+    sentences: [
+      "All badges are revoked. A random ID takes the place of the user ID everywhere, also in the history; names and phone data are deleted.",
+      "This cannot be undone. The database's own backups have the data for up to 61 days more.",
+    ],
+  },
+};
+
+/** Asks before a person is blocked, unblocked or erased. */
+export function PersonStepDialog(props: { userId: string; step: PersonStep; onDone: () => void; onClose: () => void }) {
+  const { userId, step, onDone, onClose } = props;
+  const session = useSession();
+  const { title, action, sentences } = WORDS[step];
+  const act = async (reason: string | undefined): Promise<Notice> => {
+    const notice = await session.run(async (server): Promise<Notice> => {
+      if (step === "unblock") {
+        await server.unblockUser(userId, { reason });
+        return { text: `${userId} can get new badges again.` };
+      }
+      if (step === "block") {
+        const { revoked } = await server.blockUser(userId, { reason });
+        return { text: `${userId} is blocked; ${counted(revoked.length, "badge")} revoked.` };
+      }
+      const { userId: erasedId, erased } = await server.eraseUser(userId, { reason });
+      goTo("person", { user: erasedId });
+      return { text: `The person is erased from ${counted(erased, "badge")}.` };
+    });
+    onDone();
+    return notice;
+  };
+  return (
+    <Ask title={title} action={action} isFinal={step !== "unblock"} act={act} onClose={onClose}>
+      <p>
+        <strong>
+          <Plainly text={userId} />
+        </strong>
+      </p>
+      {sentences.map((sentence) => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+    </Ask>
+  );
+}
