@@ -5,6 +5,8 @@ import {
   MAX_ENTRY_ATTEMPTS,
   MAX_GROUP_CHARACTERS,
   MAX_REMEMBERED_CALLS,
+  MAX_REPEAT_MILLISECONDS,
+  PLATFORM_RETRY_BASE_MILLISECONDS,
   REMEMBERED_CALL_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { BoundedCache } from "../bounded-cache.ts";
@@ -65,31 +67,35 @@ export class Groups {
   #isProven = false;
   /** The number range as the last group left it; null: this instance has not read it yet. */
   #fresh: readonly RangePart[] | null = null;
-  /** Whether D1 may still apply an entry that nobody waits for. */
-  #isUnsettled = false;
+  /** The entry after which D1 may still apply one that nobody waits for; null: there is none. */
+  #unsettledAfter: string | null = null;
+  /** Whether outcomes of an earlier instance's calls were read. */
+  #hasRemembered = false;
 
   constructor(platform: Platform) {
     this.#platform = platform;
-    const since = platform.now() - REMEMBERED_CALL_MILLISECONDS;
-    for (const entry of platform.journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
   }
 
   /** Whether D1 may still apply an entry that nobody waits for: a group, even an empty one, settles that. */
   get isUnsettled(): boolean {
-    return this.#isUnsettled;
+    return this.#unsettledAfter !== null;
   }
 
   /** Whether the next group writes an entry even if its calls change nothing. */
   get #mustWrite(): boolean {
-    return !this.#isProven || this.#isUnsettled;
+    return !this.#isProven || this.isUnsettled;
   }
 
   outcomeOf(callId: string): Outcome | undefined {
     return this.#outcomes.get(callId);
   }
 
-  /** Carries out one group. Calls that need more groups go back to the queue. @returns a gap that has to be closed first */
-  async run(calls: readonly Waiting[]): Promise<Gap | undefined> {
+  /**
+   * Carries out one group. Calls that need more groups go back to the queue.
+   *
+   * @returns undefined: done; otherwise nothing could be changed, perhaps because a gap has to be closed first
+   */
+  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "unavailable" } | undefined> {
     const { queue, now } = this.#platform;
     let waiting = calls;
     try {
@@ -97,7 +103,7 @@ export class Groups {
         const { live, late } = splitByDeadline(waiting, now());
         giveUp(late);
         waiting = live;
-        if (live.length === 0 && !this.#isUnsettled) return undefined;
+        if (live.length === 0 && !this.isUnsettled) return undefined;
         const step = await this.#attempt(live);
         switch (step.kind) {
           case "done":
@@ -124,7 +130,7 @@ export class Groups {
       log("warn", { event: "group-failed", application: this.#platform.applicationId, calls: waiting.length, error });
       giveUp(waiting);
       for (const each of waiting) if (each.isBegun) queue.continueLater(each);
-      return undefined;
+      return { kind: "unavailable" };
     }
   }
 
@@ -134,16 +140,17 @@ export class Groups {
     const startedAt = now();
     const rows = await readGroup(db, applicationId, needsOf(calls, startedAt, this.#fresh));
     const { position } = rows;
-    const last = journal.last();
-    if (!position || position.entry !== last?.entry || position.sequence !== last.sequence) {
+    const attempts = position ? journal.countAttempts(position.sequence + 1) : 0;
+    if (!position || !this.#isNext(position, attempts)) {
       const level = await catchUp(db, applicationId, journal);
       if (level.kind === "gap") return level;
       this.#platform.wake(level.events);
       return { kind: "repeat" };
     }
+    this.#rememberEarlier();
     this.#fresh = position.fresh;
-    // While D1 accepts no write, the entries that it may still apply do not grow in number.
-    const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS;
+    // While D1 accepts no write, the entries that it may still apply do not grow in number: the last of them is empty.
+    const isCrowded = attempts === MAX_ENTRY_ATTEMPTS - 1;
     if (isCrowded) giveUp(calls);
     const taken = isCrowded ? [] : calls;
     const draft = await this.#draft(taken, rows, position, startedAt);
@@ -164,6 +171,16 @@ export class Groups {
     return { kind: "done", rest };
   }
 
+  /**
+   * Whether the next entry follows D1's position: it is the end of the journal, or what comes after it there is an entry that
+   * nobody waits for any more. Then another takes its place, and D1 applies one of the two.
+   */
+  #isNext({ sequence, entry }: Position, attempts: number): boolean {
+    const last = this.#platform.journal.last();
+    if (last?.sequence === sequence && last.entry === entry) return true;
+    return this.#unsettledAfter === entry && attempts < MAX_ENTRY_ATTEMPTS;
+  }
+
   /** Repeats the write while somebody waits for it. @throws Unavailable when nobody does */
   async #write(
     db: Database,
@@ -171,13 +188,13 @@ export class Groups {
     decided: readonly Decided[],
   ): Promise<{ kind: "applied"; bookmark: string | null } | { kind: "repeat" | "split" }> {
     const { applicationId, journal, now } = this.#platform;
-    for (;;) {
+    for (let tries = 0; ; tries++) {
       const applied = await applyEntry(db, applicationId, entry);
       switch (applied.kind) {
         case "applied":
           journal.confirm(entry.position);
           this.#isProven = true;
-          this.#isUnsettled = false;
+          this.#unsettledAfter = null;
           this.#remember(entry);
           this.#platform.wake(applied.events);
           return applied;
@@ -191,9 +208,9 @@ export class Groups {
           throw new EntryRefused();
         }
         case "unknown": {
-          this.#isUnsettled = true;
+          this.#unsettledAfter = entry.previous;
+          await scheduler.wait(Math.min(PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** tries, MAX_REPEAT_MILLISECONDS));
           const isWaitedFor = decided.some(({ waiting }) => waiting.call.until !== null && now() < waiting.call.until);
-          // From here on, the next group's entry takes its place, and D1 applies one of the two.
           if (!isWaitedFor) throw new Unavailable("D1", applied.error, true);
         }
       }
@@ -221,6 +238,11 @@ export class Groups {
     if (rows.isDueRead) expireInvitations(draft);
     for (const waiting of calls) {
       if (decided.length > 0 && draft.size > MAX_GROUP_CHARACTERS) break;
+      const known = this.#outcomes.get(waiting.call.id);
+      if (known && isRemembered(waiting)) {
+        decided.push({ waiting, outcome: known, erased: 0 });
+        continue;
+      }
       const wasAnswered = this.#answeredBlocks.get(userOf(waiting.call) ?? "") === true;
       const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
       decided.push({ waiting, outcome: await this.#complete(db, outcome), erased });
@@ -257,6 +279,15 @@ export class Groups {
     for (const { id, outcome } of entry.calls) this.#outcomes.set(id, outcome);
   }
 
+  /** What an earlier instance has decided, of the entries that D1 has. */
+  #rememberEarlier(): void {
+    if (this.#hasRemembered) return;
+    this.#hasRemembered = true;
+    const { journal, now } = this.#platform;
+    const since = now() - REMEMBERED_CALL_MILLISECONDS;
+    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
+  }
+
   /** Null: none of the calls takes a number. @throws Unavailable when the application's device key can not be opened */
   async #permutationKey(calls: readonly Waiting[]): Promise<Uint8Array | null> {
     for (const { call } of calls) {
@@ -278,6 +309,9 @@ export class Groups {
     return permutation;
   }
 }
+
+/** Of a call of the clock every one is another, with the same ID. */
+const isRemembered = ({ call, inboxId }: Waiting): boolean => call.until !== null || inboxId !== null;
 
 /** Sorts after every event ID. */
 const AFTER_ALL_EVENTS = "~";
