@@ -19,6 +19,10 @@ CREATE TABLE `application` (
 	`require_proof` integer DEFAULT false NOT NULL,
 	`bind_until` integer,
 	`new_badges_per_hour` integer,
+	`user_issuer` text,
+	`user_audience` text,
+	`user_claim` text DEFAULT 'sub' NOT NULL,
+	`user_observe` integer DEFAULT false NOT NULL,
 	`created_at` integer NOT NULL,
 	`disabled_at` integer
 );
@@ -168,6 +172,15 @@ CREATE TABLE `number_range` (
 	`registered_at` integer NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE `observed_logins` (
+	`application_id` text NOT NULL,
+	`hour` integer NOT NULL,
+	`with_token` integer NOT NULL,
+	`without_token` integer NOT NULL,
+	`with_wrong_token` integer NOT NULL,
+	PRIMARY KEY(`application_id`, `hour`)
+);
+--> statement-breakpoint
 CREATE TABLE `position` (
 	`application_id` text PRIMARY KEY NOT NULL,
 	`sequence` integer NOT NULL,
@@ -217,7 +230,7 @@ CREATE TABLE `status_list` (
 	`through` integer NOT NULL,
 	`lst` text NOT NULL,
 	PRIMARY KEY(`application_id`, `list`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `webhook_event` (
 	`application_id` text NOT NULL,

@@ -2,11 +2,12 @@ import { toBase64 } from "./base64.ts";
 import { Bookmarks } from "./bookmarks.ts";
 import { OtherKeyError } from "./errors.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
+import { pathSegment } from "./paths.ts";
 import type { ProofKey } from "./proof-key.ts";
 import { Prover } from "./prover.ts";
-import { object } from "./reading.ts";
-import { Transport } from "./transport.ts";
-import type { BadgeRequest, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";
+import { badge, object } from "./reading.ts";
+import { type Call, Transport } from "./transport.ts";
+import type { Badge, BadgeRequest, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";
 
 /** The application on one user's device. It needs no secret, and must not contain one. */
 export interface DeviceClientOptions extends ClientOptions {
@@ -27,6 +28,21 @@ export interface DeviceClientOptions extends ClientOptions {
   bookmark?: string | undefined;
 }
 
+/** A login, with what the app's identity provider says of it. */
+export interface LoginRequest extends BadgeRequest {
+  /**
+   * The ID token or JWT access token that the app got when its user logged in (OpenID Connect): needed by an application that
+   * has its users verified (contract section 22). The provider's library refreshes it; get it anew for each call.
+   */
+  userToken?: string | undefined;
+}
+
+/** A call of the person who has logged in. */
+export interface PersonOptions extends CallOptions {
+  /** See `LoginRequest`. */
+  userToken: string;
+}
+
 export interface SignOptions extends CallOptions {
   /** Number of the badge that signs. Default: the one that this client's last `requestBadge` returned. */
   badgeId?: string | undefined;
@@ -36,6 +52,7 @@ export interface SignOptions extends CallOptions {
 export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
+  readonly #proverOf: (bearer: string) => Prover | null;
   readonly #prover: Prover | null;
   readonly #requireBound: boolean;
   readonly #bookmarks: Bookmarks;
@@ -45,8 +62,9 @@ export class DeviceClient {
   constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
     this.#udid = udid;
-    this.#prover =
-      proofKey === undefined ? null : new Prover(proofKey, options.applicationId, udid, options.now ?? Date.now);
+    this.#proverOf = (bearer) =>
+      proofKey === undefined ? null : new Prover(proofKey, options.applicationId, bearer, options.now ?? Date.now);
+    this.#prover = this.#proverOf(udid);
     this.#requireBound = requireBound;
     this.#bookmarks = new Bookmarks(bookmark);
   }
@@ -64,25 +82,25 @@ export class DeviceClient {
    * Gets the user's badge on this device. Safe to repeat: every call returns the same number. `sign` uses the badge that
    * was requested last. The call that creates the badge binds it to the `proofKey`.
    *
-   * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked), NoResponseError or the
-   *   signal's reason
+   * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked, `isRefusedUserToken` if a new
+   *   user token is needed), NoResponseError or the signal's reason
    * @throws OtherKeyError if the badge is bound to another key, or with `requireBound` to none; `sign` does not use it then
    */
-  async requestBadge(request: BadgeRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
-    const { userId, metadata, invitationToken } = request;
-    const badge = await this.#transport.call({
+  async requestBadge(request: LoginRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
+    const { userId, metadata, invitationToken, userToken } = request;
+    const issued = await this.#transport.call({
       method: "POST",
       path: "/v1/badge",
-      headers: { udid: this.#udid },
+      headers: { udid: this.#udid, ...(userToken !== undefined && bearer(userToken)) },
       body: { userId, metadata, invitationToken },
       prover: this.#prover,
       bookmarks: this.#bookmarks,
       read: ({ status, body }) => readIssuedBadge(status, body),
       signal,
     });
-    await this.#requireOwn(badge);
-    this.#badgeId = badge.badgeId;
-    return badge;
+    await this.#requireOwn(issued);
+    this.#badgeId = issued.badgeId;
+    return issued;
   }
 
   /** Whoever logs in first decides to which key a badge is bound, and a stranger who knows the udid may have been first. */
@@ -114,9 +132,48 @@ export class DeviceClient {
       signal,
     });
   }
+
+  /**
+   * The active and suspended badges of the person who has logged in, on all devices, newest first.
+   *
+   * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed), NoResponseError or the signal's reason
+   */
+  ownBadges({ userToken, signal }: PersonOptions): Promise<Badge[]> {
+    return this.#callAsPerson(userToken, {
+      method: "GET",
+      path: "/v1/user/badges",
+      read: ({ body }) => ownBadges(body)?.badges ?? null,
+      signal,
+    });
+  }
+
+  /**
+   * Suspends a badge of the person who has logged in: of a lost phone, from any other device. Only the application's server
+   * resumes it.
+   *
+   * @returns the badge afterwards
+   * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed; UNKNOWN_BADGE, also of another person's;
+   *   ENDED_BADGE), NoResponseError or the signal's reason
+   */
+  suspendOwn(badgeId: string, { userToken, signal }: PersonOptions): Promise<Badge> {
+    return this.#callAsPerson(userToken, {
+      method: "PATCH",
+      path: `/v1/user/badges/${pathSegment(badgeId)}/suspend`,
+      read: ({ body }) => badge(body),
+      signal,
+    });
+  }
+
+  /** With a proof for the token, which may be bound to the device's key. */
+  #callAsPerson<T>(userToken: string, call: Call<T>): Promise<T> {
+    return this.#transport.call({ ...call, headers: bearer(userToken), prover: this.#proverOf(userToken) });
+  }
 }
 
+const bearer = (userToken: string) => ({ authorization: `Bearer ${userToken}` });
+
 const signed = object<{ signature: string }>({ signature: "string" });
+const ownBadges = object<{ badges: Badge[] }>({ badges: "array" });
 const newBadge = object<NewBadge>({ badgeId: "string", publicKey: "string" });
 const existingBadge = object<ExistingBadge>({ badgeId: "string" });
 

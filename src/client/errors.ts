@@ -58,6 +58,16 @@ export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
 }
 
 /**
+ * Whether the service needs a user token, or another one than it got (contract section 22). If so, have the identity provider's
+ * library refresh it, or let the user log in again; then call once more.
+ */
+export function isRefusedUserToken(
+  error: unknown,
+): error is BadgeServiceError & { readonly code: "INVALID_USERTOKEN" } {
+  return error instanceof BadgeServiceError && error.code === "INVALID_USERTOKEN";
+}
+
+/**
  * Whether `changes` cannot continue from this cursor, because the service's database was restored to an older state. If
  * so, delete the copy and start again without a cursor (contract section 13).
  */

@@ -1,5 +1,11 @@
 /** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
-export { DeviceClient, type DeviceClientOptions, type SignOptions } from "./device-client.ts";
+export {
+  DeviceClient,
+  type DeviceClientOptions,
+  type LoginRequest,
+  type PersonOptions,
+  type SignOptions,
+} from "./device-client.ts";
 export { createDoorResponse, type DoorChallenge } from "./door-response.ts";
 export {
   BadgeServiceError,
@@ -7,6 +13,7 @@ export {
   type ErrorCode,
   isExpiredCursor,
   isRefusedBadge,
+  isRefusedUserToken,
   NoResponseError,
   OtherKeyError,
   type RefusedBadgeCode,

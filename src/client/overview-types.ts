@@ -153,6 +153,8 @@ export interface Statistics {
   badgesPerDay: { day: string; badges: number }[];
   /** By state and last outcome (null: no attempt was made), most frequent first. */
   deliveries: { state: EventState; outcome: string | null; events: number }[];
+  /** Logins of the last day by what their user token was like, counted while tokens are only observed. */
+  logins: { withToken: number; withoutToken: number; withWrongToken: number };
   /** When this was counted: at most 5 minutes ago. */
   asOf: string;
 }

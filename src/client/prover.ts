@@ -22,20 +22,23 @@ interface Response {
   error: unknown;
 }
 
-/** Makes the proofs of one device (contract section 15). The service's latest nonce is kept in memory alone. */
+/** Makes the proofs of one device, or for one user token (contract sections 15 and 22). The service's latest nonce is kept in memory alone. */
 export class Prover {
   readonly #key: ProofKey;
   readonly #applicationId: string;
-  readonly #udid: string;
+  readonly #bearer: string;
   readonly #now: () => number;
   #nonce: { value: string; takenAt: number } | null = null;
 
-  /** @param now milliseconds since 1970-01-01 UTC, by the device's clock, which may be wrong */
-  constructor(key: ProofKey, applicationId: string, udid: string, now: () => number) {
+  /**
+   * @param bearer what `ath` covers: the udid, or a user token
+   * @param now milliseconds since 1970-01-01 UTC, by the device's clock, which may be wrong
+   */
+  constructor(key: ProofKey, applicationId: string, bearer: string, now: () => number) {
     this.#key = key;
     this.#applicationId = applicationId;
     // As it arrives: white space around a header's value is not part of it (RFC 9110 section 5.5).
-    this.#udid = udid.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+    this.#bearer = bearer.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
     this.#now = now;
   }
 
@@ -50,7 +53,7 @@ export class Prover {
       ...request,
       key: this.#key,
       applicationId: this.#applicationId,
-      udid: this.#udid,
+      udid: this.#bearer,
       nonce: this.#nonceAt(now),
       now,
     });

@@ -1,4 +1,5 @@
 import { isObject } from "./json.ts";
+import type { Badge } from "./types.ts";
 
 /** A field that is checked: of this type, or an array. */
 type FieldKind = "string" | "number" | "boolean" | "array";
@@ -19,5 +20,8 @@ export function object<T extends object>(required: { [Name in keyof T & string]?
     isObject(value) && fields.every(([name, kind]) => kindOf(value[name]) === kind);
   return (value) => (isT(value) ? value : null);
 }
+
+/** A badge in any state. */
+export const badge = object<Badge>({ id: "string", userId: "string", state: "string" });
 
 const kindOf = (value: unknown): string => (Array.isArray(value) ? "array" : typeof value);

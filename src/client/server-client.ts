@@ -11,10 +11,9 @@ import type {
 } from "./overview-types.ts";
 import { BadgePages, BlockedUserPages, ChangePages, EventPages, HistoryPages, InvitationPages } from "./pages.ts";
 import { pathSegment, queryText } from "./paths.ts";
-import { object, type Reader } from "./reading.ts";
+import { badge, object, type Reader } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
 import type {
-  Badge,
   BadgePage,
   BadgeState,
   BadgeTimesRequest,
@@ -444,7 +443,6 @@ export class ServerClient {
   }
 }
 
-const badge = object<Badge>({ id: "string", userId: "string", state: "string" });
 const currentBadge: Call<CurrentBadge>["read"] = ({ body, headers }) => {
   const read = badge(body);
   // Proxies that compress a response weaken its tag.

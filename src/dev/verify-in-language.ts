@@ -66,7 +66,7 @@ export function runVectors(language: Language, vectors: string): { status: numbe
 }
 
 /** `PYTHON_PATH`, else the first on the PATH, else the system's, which is the one that Debian's packages are for. */
-function findPython(): string | null {
+export function findPython(): string | null {
   const wanted = process.env.PYTHON_PATH;
   const candidates = wanted ? [wanted] : ["python3", "/usr/bin/python3"];
   return candidates.find((program) => runs(program, "-c", "import cryptography")) ?? null;

@@ -39,7 +39,7 @@ const MEANINGS: Record<PossessionFailure, string> = {
   "unknown-key": "no key of the application signed it, or a new one that was not downloaded yet",
   "bad-signature": "forged or damaged",
   "wrong-audience": "a badge of another application",
-  "not-yet-valid": "from the future: is this clock right?",
+  "not-yet-valid": "the badge has not started yet, or this clock is wrong",
   expired: "the signature has expired; the phone must get a new one",
   "too-old": "the signature is too old; the phone must get a new one",
   "wrong-badge-number": "another badge than expected",

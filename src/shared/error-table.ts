@@ -1,5 +1,8 @@
 import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits.ts";
 
+/** Of a call that has sent a user token, and the token is wrong (RFC 6750 section 3.1). */
+export const WRONG_TOKEN_CHALLENGE = 'Bearer error="invalid_token"';
+
 /** The only table that knows statuses and public codes (contract section 6). */
 const TABLE = {
   INVALID_JSON: { status: 400 },
@@ -68,7 +71,7 @@ export interface PublicError {
   status: (typeof TABLE)[ErrorCode]["status"];
   /** Seconds, for the `Retry-After` header. */
   retryAfterSeconds?: number;
-  /** The `WWW-Authenticate` header (RFC 9449 section 7.1). */
+  /** The `WWW-Authenticate` header (RFC 9449 section 7.1, RFC 6750 section 3). */
   challenge?: string;
 }
 

@@ -128,6 +128,8 @@ export const CALL_DEADLINE_MILLISECONDS = 9000;
 export const MAX_GROUP_CALLS = 100;
 /** Characters of what a group stores, after which it takes no more: D1 takes 2 MB a value (D1: Limits). */
 export const MAX_GROUP_CHARACTERS = 256 * 1024;
+/** New badges that a group issues without reading first. */
+export const MAX_UNREAD_CALLS = 20;
 /** Calls of an application that may wait at once; more are answered 503. */
 export const MAX_WAITING_CALLS = 1000;
 /** Entries with one sequence number that D1 may still apply; while there are more, calls are answered 503. */
@@ -152,6 +154,10 @@ export const JOURNAL_PRUNE_ENTRIES = 20;
 /** Entries, and characters of them, that one batch applies again. */
 export const CATCH_UP_ENTRIES = 50;
 export const CATCH_UP_CHARACTERS = 512 * 1024;
+/** Entries that one invocation applies again: it may make 1,000 D1 queries (D1: Limits), and an entry takes up to ten. */
+export const MAX_CATCH_UP_ENTRIES = 100;
+/** When the next invocation goes on. */
+export const CATCH_UP_PAUSE_MILLISECONDS = 50;
 /** Expiries of each kind that one group records. */
 export const DUE_CHUNK_ROWS = 200;
 /** Badges of a user that one group revokes or erases. */
@@ -196,6 +202,35 @@ export const NONCE_LIFETIME_SECONDS = 300;
 export const REBIND_WINDOW_HOURS = 24;
 /** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
 export const NONCE_CLOCK_SKEW_SECONDS = 10;
+
+// Verified users (contract section 22)
+/** The claim of a user token that contains the user ID, unless the application names another one. */
+export const DEFAULT_USER_CLAIM = "sub";
+/** Longest `Authorization` header that is read: access tokens of some providers list all groups of a user. */
+export const MAX_USER_TOKEN_CHARACTERS = 16 * 1024;
+/** How far the issuer's clock may be from the service's, either way. */
+export const USER_TOKEN_LEEWAY_SECONDS = 60;
+/** Age at which an issuer's keys are fetched again. */
+export const ISSUER_KEYS_REFRESH_SECONDS = 10 * 60;
+/** How long they are used while the issuer cannot be reached. */
+export const ISSUER_KEYS_LIFETIME_SECONDS = 24 * 3600;
+/** Shortest time between two fetches for unknown key IDs, and from a failed fetch to the next while keys are known. */
+export const ISSUER_PATIENCE_SECONDS = 60;
+/** Deadline of a fetch: the discovery document and the key set together. */
+export const ISSUER_DEADLINE_MILLISECONDS = 5000;
+/** How often a call looks whether another one has fetched the keys. */
+export const ISSUER_POLL_MILLISECONDS = 20;
+/** Longest discovery document or key set. Those of large providers have some 20 KB. */
+export const MAX_ISSUER_DOCUMENT_BYTES = 512 * 1024;
+/** Keys of one issuer. */
+export const MAX_ISSUER_KEYS = 100;
+export const MAX_CACHED_ISSUERS = 500;
+/** Badges that `GET /v1/user/badges` lists at most, newest first. */
+export const MAX_OWN_BADGES = 1000;
+/** Hours of logins that `stats` counts with `--observe`. */
+export const OBSERVED_HOURS = 24;
+/** Shortest time between two writes of an isolate's counts of one application. */
+export const OBSERVED_WRITE_MILLISECONDS = 5000;
 
 // Reads near the caller (contract section 16)
 /** Longest that a copy of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
@@ -285,12 +320,35 @@ export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
 
-// Statistics (contract section 19)
-/** How long an isolate caches an application's statistics: counting reads all of its rows. */
-export const STATISTICS_CACHE_SECONDS = 5 * 60;
+// Statistics (contract sections 19 and 21)
+/** Maximum age of the statistics of an application with at most so many badges, and of one with more. */
+export const STATISTICS_MAX_AGE_SECONDS = 5 * 60;
+export const LARGE_APPLICATION_BADGES = 20_000;
+export const LARGE_STATISTICS_MAX_AGE_SECONDS = 3600;
+/** Age at which those of a larger one are counted again while the old ones are still shown. */
+export const LARGE_STATISTICS_REFRESH_SECONDS = 1800;
+/** Rows of a kind that one statement counts. Grouping and ordering read them once more each, so it reads fewer than 20,000. */
+export const STATISTICS_CHUNK_ROWS = 6000;
+/** Different metadata that one statement returns, most frequent first; the others count as other values. */
+export const STATISTICS_CHUNK_METADATA = 3000;
+/** Values of a metadata field that are counted; devices choose them. */
+export const STATISTICS_VALUES_COUNTED = 500;
+/** Chunks of one call, of up to three statements: D1 allows 1,000 per invocation. */
+export const MAX_STATISTICS_CHUNKS = 300;
+/** How long a call counts or waits before it fails; the next one goes on. */
+export const STATISTICS_DEADLINE_MILLISECONDS = 8000;
+/** The same for a call that nobody waits for: work after a response may take 30 s (Workers: Limits). */
+export const STATISTICS_BACKGROUND_MILLISECONDS = 20_000;
+/** How long a computation is the only one without giving a sign of life, and how often it does. */
+export const STATISTICS_CLAIM_SECONDS = 60;
+export const STATISTICS_SAVE_MILLISECONDS = 5000;
+/** How long after a failure nothing is counted. */
+export const STATISTICS_RETRY_SECONDS = 60;
+/** How often a call that waits for another one's result looks. */
+export const STATISTICS_POLL_MILLISECONDS = 250;
 export const MAX_CACHED_STATISTICS = 500;
 export const STATISTICS_DAYS = 90;
-/** How many values of a metadata field are counted one by one, most frequent first; devices choose the values. */
+/** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;
 
 // Retention (contract section 18)
@@ -299,5 +357,8 @@ export const EVENT_RETENTION_DAYS = 30;
 export const INVITATION_RETENTION_DAYS = 365;
 /** Exhausted and held events are kept this many times as long as delivered ones. */
 export const UNDELIVERED_RETENTION_FACTOR = 3;
-/** How many of each application's oldest rows every sweep scans; the others are scanned once a day. */
-export const RETENTION_OLDEST_ROWS = 20;
+export const HISTORY_RETENTION_DAYS = 400;
+/** Rows of each table that one chunk scans. */
+export const PURGE_CHUNK_ROWS = 1000;
+/** Chunks of each table that one sweep scans. */
+export const MAX_PURGE_CHUNKS = 5;

@@ -155,7 +155,7 @@ export const historyPage = z.object({
           .meta({ description: "As the caller gave it.", examples: ["Left the company"] })
           .optional(),
         detail: z
-          .record(z.string(), z.json())
+          .record(z.string(), z.unknown())
           .meta({ description: "What else there is to know, by action." })
           .optional(),
       }),
@@ -235,6 +235,15 @@ export const statistics = z.object({
       }),
     )
     .meta({ description: "Events by state and last outcome, most frequent first." }),
+  logins: z
+    .object({
+      withToken: counted("With a token that names the user."),
+      withoutToken: counted("Without a user token."),
+      withWrongToken: counted("With a user token that would be refused."),
+    })
+    .meta({
+      description: "Logins of the last day, counted while user tokens are only observed and not required; otherwise 0.",
+    }),
   asOf: time.meta({
     description: "When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges.",
     examples: ["2027-01-15T08:00:00.500Z"],

@@ -247,6 +247,11 @@ const badgeViewFields = {
 /** Contract sections 12 and 23. */
 export const badgeView = z.object(badgeViewFields);
 
+/** Contract section 22. */
+export const ownBadges = z.object({
+  badges: z.array(badgeView).meta({ description: "The user's active and suspended badges, newest first." }),
+});
+
 const changeNumber = z.int().meta({
   description: "Number of the badge's last change within the application. A higher one is newer.",
   examples: [42],

@@ -4,7 +4,7 @@ import { ACTOR_KINDS, ROLES } from "./actor.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
-import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits.ts";
+import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
 
 /**
  * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
@@ -53,6 +53,14 @@ export const application = sqliteTable(
     bindUntil: integer("bind_until"),
     /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
     newBadgesPerHour: integer("new_badges_per_hour"),
+    /** The OpenID provider whose tokens say who has logged in (contract section 22); null: none is asked for. */
+    userIssuer: text("user_issuer"),
+    /** What `aud` of a user token must contain; not null if there is an issuer. */
+    userAudience: text("user_audience"),
+    /** The claim that contains the user ID. */
+    userClaim: text("user_claim").notNull().default(DEFAULT_USER_CLAIM),
+    /** Whether logins are counted by their tokens, and none is refused. */
+    userObserve: integer("user_observe", { mode: "boolean" }).notNull().default(false),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
   },
@@ -469,6 +477,23 @@ export const webhookEvent = sqliteTable(
       .on(table.applicationId, table.state, table.id)
       .where(sql`state IN ('exhausted', 'held')`),
   ],
+);
+
+/**
+ * Logins of an application whose user tokens are only observed (contract section 22), by hour. The rows of the last day and
+ * no others: whoever counts deletes the older ones.
+ */
+export const observedLogins = sqliteTable(
+  "observed_logins",
+  {
+    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    /** Hours since 1970-01-01 UTC. */
+    hour: integer("hour").notNull(),
+    withToken: integer("with_token").notNull(),
+    withoutToken: integer("without_token").notNull(),
+    withWrongToken: integer("with_wrong_token").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.applicationId, table.hour] })],
 );
 
 /**

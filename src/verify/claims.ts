@@ -12,7 +12,7 @@ export interface BadgeClaims {
   badgeNumber: string;
   audience: string;
   issuedAtSeconds: number;
-  /** Null if there is none; the service sets none. */
+  /** The badge's start (contract section 24); null if it has none. */
   notBeforeSeconds: number | null;
   /** Null if the application has no signature lifetime. */
   expiresAtSeconds: number | null;
@@ -59,7 +59,6 @@ export function parseClaims(payload: Uint8Array<ArrayBuffer>): BadgeClaims | nul
   };
 }
 
-/**
 /**
  * The `status` claim (draft-ietf-oauth-status-list section 6.1). Null if there is none; undefined if it is invalid, also
  * where it names only a mechanism that this verifier does not know.

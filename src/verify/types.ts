@@ -30,7 +30,8 @@ export type StatusListFailure = JwtFailure | "wrong-uri";
  * Why a badge signature was refused, in the order of the checks, after those of `JwtFailure`:
  *
  * - `wrong-audience`: for another application (RFC 7519 section 4.1.3)
- * - `not-yet-valid`: `iat` or `nbf` is in the future by more than the clock tolerance (RFC 7519 sections 4.1.5 and 4.1.6)
+ * - `not-yet-valid`: `iat` or `nbf`, the badge's start, is in the future by more than the clock tolerance (RFC 7519 sections 4.1.5 and
+ *   4.1.6)
  * - `expired`: `exp` has passed, by the clock tolerance or more (RFC 7519 section 4.1.4)
  * - `too-old`: issued longer ago than `maxAgeSeconds`, by more than the clock tolerance
  * - `wrong-badge-number`, `wrong-client-signature`: not what the caller expects

@@ -5,13 +5,15 @@ import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
+import { type Retention, readRetention } from "./clock/retention-days.ts";
 import { AllocatorClient } from "./core/client.ts";
 import { Health } from "./health.ts";
 import type { Home } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
-import { type Retention, readRetention } from "./retention-days.ts";
 import { Database } from "./storage/database.ts";
+import { IssuerKeys } from "./users/issuer-keys.ts";
+import { ObservedLogins } from "./users/observed-logins.ts";
 import type { Sender } from "./webhooks/sender.ts";
 import type { WakeUp } from "./webhooks/wake-up.ts";
 
@@ -24,6 +26,8 @@ interface Isolate {
   sender: Sender;
   health: Health;
   statistics: CountedStatistics;
+  issuerKeys: IssuerKeys;
+  observedLogins: ObservedLogins;
   statusIndexes: StatusIndexes;
   statusLists: StatusLists;
   /** The cache of this data centre. */
@@ -87,6 +91,8 @@ export function createIsolate(env: Env): Isolate {
     sender: exports.WebhookSender,
     health: new Health(),
     statistics: new CountedStatistics(),
+    issuerKeys: new IssuerKeys(),
+    observedLogins: new ObservedLogins(),
     statusIndexes: new StatusIndexes(),
     statusLists: new StatusLists(),
     edgeCache: caches.default,

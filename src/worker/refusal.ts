@@ -1,17 +1,20 @@
 import type { ErrorCode } from "../shared/error-table.ts";
 import type { ApplicationId } from "../shared/identifiers.ts";
 import type { ProofFailure } from "./proofs/proof.ts";
+import type { TokenFailure } from "./users/token.ts";
 
 interface RefusalDetails {
   /**
    * Logged and not sent. `contended`: concurrent calls changed the same rows at every attempt; nothing failed. `no-proof`: one
-   * is required. Others: what is wrong with the proof.
+   * is required. `no-issuer-keys`: a user token cannot be checked. Others: what is wrong with the proof or the user token.
    */
-  detail?: "contended" | "no-proof" | ProofFailure;
+  detail?: "contended" | "no-proof" | "no-issuer-keys" | ProofFailure | TokenFailure;
   /** ID of the application whose secret was wrong or missing; logged and not sent. */
   applicationId?: ApplicationId | undefined;
   /** For the proof of the next call; sent as `DPoP-Nonce`. */
   nonce?: string | undefined;
+  /** Sent as `WWW-Authenticate` in place of the code's own. */
+  challenge?: string | undefined;
 }
 
 /** A request is refused; nothing was changed. */
@@ -20,13 +23,15 @@ export class Refusal extends Error {
   readonly detail: RefusalDetails["detail"];
   readonly applicationId: ApplicationId | undefined;
   readonly nonce: string | undefined;
+  readonly challenge: string | undefined;
 
-  constructor(code: ErrorCode, { detail, applicationId, nonce }: RefusalDetails = {}) {
+  constructor(code: ErrorCode, { detail, applicationId, nonce, challenge }: RefusalDetails = {}) {
     super(code);
     this.name = "Refusal";
     this.code = code;
     this.detail = detail;
     this.applicationId = applicationId;
     this.nonce = nonce;
+    this.challenge = challenge;
   }
 }

@@ -27,8 +27,8 @@ describe("GET /v1/changes (contract section 13)", () => {
     const issuedAt = ahead(-SECOND);
     expect(body).toEqual({
       changes: [
-        { id: second, userId: "bob", state: "active", change: 2, changedAt: issuedAt },
-        { id: first, userId: "alice", state: "suspended", change: 3, changedAt: ahead(0) },
+        { id: second, userId: "bob", state: "active", change: 2, issuedAt, changedAt: issuedAt },
+        { id: first, userId: "alice", state: "suspended", change: 3, issuedAt, changedAt: ahead(0) },
       ],
       more: false,
     });

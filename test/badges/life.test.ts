@@ -37,8 +37,10 @@ describe("GET /v1/badges/{id} (contract section 12)", () => {
     const application = await createApplication();
     const { body } = await requestBadge(application, "phone", { userId: "alice", metadata: { os: "iOS" } });
     const id = String(body.badgeId);
-    const badge = { id, userId: "alice", state: "active", metadata: { os: "iOS" } };
-    expect(await getBadge(application, id)).toMatchObject({ status: 200 });
+    const times = { issuedAt: ahead(0), changedAt: ahead(0) };
+    const badge = { id, userId: "alice", state: "active", metadata: { os: "iOS" }, ...times };
+    const { status, headers } = await getBadge(application, id);
+    expect([status, headers.get("etag")]).toEqual([200, '"1"']);
     expect((await getBadge(application, id)).body).toEqual(badge);
     const changed = await setEnd(application, id, "2040-01-02T03:04:05+01:00");
     expect(changed.status).toBe(200);
@@ -228,7 +230,9 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     await takeStep(application, id, "suspend");
     moveClock(1);
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 EXPIRED_BADGE", "403 EXPIRED_BADGE"]);
-    expect((await setEnd(application, id, null)).body).toEqual({ id, userId: "alice", state: "suspended" });
+    const { body } = await setEnd(application, id, null);
+    expect(body).toMatchObject({ id, userId: "alice", state: "suspended" });
+    expect(body).not.toHaveProperty("expiresAt");
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 SUSPENDED_BADGE", "403 SUSPENDED_BADGE"]);
   });
 

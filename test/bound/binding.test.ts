@@ -100,7 +100,7 @@ describe("the call that creates a badge with a proof binds it to that key (contr
     await (await newPhone(application, "old")).logInUnproved("old");
     const keyThumbprint = await phone.thumbprint();
     expect(keyThumbprint).toMatch(/^[\w-]{43}$/);
-    expect(await readBadge(application, badgeId)).toEqual({
+    expect(await readBadge(application, badgeId)).toMatchObject({
       id: badgeId,
       userId: "alice",
       state: "active",

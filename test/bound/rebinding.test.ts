@@ -45,10 +45,8 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     const [next, late] = [await phone.withOtherKey(), await phone.withOtherKey()];
     const opened = await rebind(application, badgeId);
     const keyThumbprint = await phone.thumbprint();
-    expect([opened.status, opened.body]).toEqual([
-      200,
-      { id: badgeId, userId: "alice", state: "active", keyThumbprint },
-    ]);
+    expect(opened.status).toBe(200);
+    expect(opened.body).toMatchObject({ id: badgeId, userId: "alice", state: "active", keyThumbprint });
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await next.thumbprint() });
     expect(outcome(await next.sign())).toBe(`200 ${badgeId}`);

@@ -28,7 +28,7 @@ const BAD_GATEWAY = new Response("<html>", { status: 502 });
 const BUSY_GATEWAY = new Response("<html>", { status: 503, headers: { "retry-after": "1" } });
 const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revokedAt: "2029" });
 
-const BADGE = Response.json({ id: "7", userId: "a", state: "active" });
+const BADGE = Response.json({ id: "7", userId: "a", state: "active", issuedAt: "2030", changedAt: "2030" });
 const BLOCKED = Response.json({ userId: "a", blocked: true, revoked: [] });
 
 /** Calls of every kind, each with a successful response. */

@@ -60,6 +60,8 @@ export type Checks = [
   Same<Application, z.infer<typeof overview.applicationView>>,
   Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof overview.invitationPage>>,
   Same<Omit<EventPage, "nextCursor">, z.infer<typeof overview.eventPage>>,
+  Same<Omit<HistoryPage, "nextCursor">, z.infer<typeof overview.historyPage>>,
+  Same<Omit<BlockedUserPage, "nextCursor">, z.infer<typeof responses.userPage>>,
   Same<ReplayedEvent, z.infer<typeof overview.replayedEvent>>,
   Same<Statistics, z.infer<typeof overview.statistics>>,
   Same<BadgeCreatedEvent, z.infer<typeof responses.badgeCreated>>,

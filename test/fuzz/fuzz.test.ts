@@ -10,6 +10,7 @@ import { UNLIMITED } from "../support/bindings.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc, SEED } from "../support/random.ts";
 import { everythingStored } from "../support/stored.ts";
+import { useProviders } from "../users/provider.ts";
 import { unexplainedChanges } from "./changes.ts";
 import { type FuzzExchange, faultsOf } from "./judge.ts";
 import { type FuzzRequest, type Route, requestsTo } from "./requests.ts";
@@ -29,13 +30,14 @@ const routes = Object.entries(paths).flatMap(([template, item]) =>
 
 describe(`${REQUESTS} requests made from the OpenAPI document, sound and malformed (contract sections 6 and 7)`, () => {
   useQuietLog();
+  const newProvider = useProviders();
   let made: ReturnType<typeof createWorld> | undefined;
 
   it.for(routes.map((route) => ({ name: route.operation.operationId, route })))(
     "to $name are answered as documented, and a refused one changes nothing",
     { timeout: 900_000 },
     async ({ route }) => {
-      made ??= createWorld(components.schemas);
+      made ??= newProvider().then((provider) => createWorld(components.schemas, provider));
       const { applications, knownTo } = await made;
       const known = await knownTo(route);
       const requests = fc.sample(requestsTo(route, known), { numRuns: REQUESTS, seed: FIRST_SEED });

@@ -35,7 +35,7 @@ export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): st
 function faultsOfGranted(
   { path, headers, body }: FuzzRequest,
   { parameters = [], requestBody, security }: Operation,
-  { schemas, secrets }: Known,
+  { schemas, secrets, tokens }: Known,
 ): string[] {
   const { searchParams } = new URL(path, "https://badges.example");
   // Headers that are blank count as missing (contract section 2).
@@ -53,11 +53,17 @@ function faultsOfGranted(
   if (security.length === 0) return wrong;
   const isNamed = security.some((schemes) => Object.keys(schemes).every((name) => header(name) !== ""));
   const secret = secrets.get(header("applicationid"));
-  const isGenuine = secret !== undefined && ["", secret].includes(header("applicationsecret"));
+  const isGenuine =
+    secret !== undefined &&
+    ["", secret].includes(header("applicationsecret")) &&
+    (tokens === undefined || tokens.some((token) => sameToken(token, header("authorization"))));
   if (!isNamed) wrong.push("granted without its credentials");
   if (!isGenuine) wrong.push("granted with wrong credentials");
   return wrong;
 }
+
+/** The scheme is written in any case, with any spaces behind it (RFC 9110 section 11.1). */
+const sameToken = (one: string, other: string): boolean => other.replace(/^bearer +/i, "Bearer ") === one;
 
 const integer = (text: string): number | string =>
   /^\d+$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text;

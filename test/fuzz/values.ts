@@ -20,6 +20,8 @@ export interface Known {
   udids: readonly string[];
   /** By application ID. */
   secrets: ReadonlyMap<string, string>;
+  /** `Authorization` headers that are right, for a call that needs one. */
+  tokens?: readonly string[];
 }
 
 /** Longest text that is made where the document sets no limit. */

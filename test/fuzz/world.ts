@@ -3,6 +3,7 @@ import { issue } from "../http/support/pages.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
+import type { Provider } from "../users/provider.ts";
 import type { Route } from "./requests.ts";
 import type { Known } from "./values.ts";
 
@@ -11,12 +12,13 @@ const HELD = { size: 1_000_000, webhookUrl: "https://hooks.example/", webhookHel
 const UDIDS = [" ~".repeat(100).trim(), ...Array.from({ length: 20 }, (_, place) => `device-${place}`)];
 
 /** Some applications that have something to lose. */
-export async function createWorld(schemas: Known["schemas"]) {
+export async function createWorld(schemas: Known["schemas"], provider: Provider) {
   const main = await createApplication({ ...HELD, signatureLifetimeSeconds: 300, statusList: true });
   const other = await createApplication(HELD);
   const strict = await createApplication({ ...HELD, requireSecret: true });
   const disabled = await createApplication({ ...HELD, disabledAt: Date.now() });
-  const applications = [main, other, strict, disabled];
+  const personal = await createApplication({ ...HELD, ...provider.columns });
+  const applications = [main, other, strict, disabled, personal];
   const invitationToken = await invitationsOf(main, other);
   // Those that are claimed can be revoked no more.
   const tokensToRevoke = await invitationsOf(main, other);
@@ -29,6 +31,7 @@ export async function createWorld(schemas: Known["schemas"]) {
   /** What a generator of requests to an operation should know. Each has badges of its own: one that ended takes no step. */
   async function knownTo({ template, operation: { operationId } }: Route): Promise<Known> {
     const userId = ["alice", "a/b ?&#%", "\u{1f600} \u00e9", "../badges"].map((user) => `${operationId} ${user}`);
+    if (template.startsWith("/v1/user/")) return knownToPerson(operationId, `${operationId} ${"\u{1f600}"}`);
     const badgeId = await Promise.all(userId.map((user) => issue(main, operationId, user)));
     const [, collection = ""] = /^\/v1\/(\w+)\/\{id\}/.exec(template) ?? [];
     const ids: Record<string, string[]> = {
@@ -48,6 +51,30 @@ export async function createWorld(schemas: Known["schemas"]) {
       udids: [...UDIDS, ...UDIDS.map(() => (operationId === "revokeInvitation" ? CREATOR : operationId))],
       // Of the status lists, the first.
       values: { ...known, id: ids[collection] ?? [], n: ["0"] },
+    };
+  }
+
+  /** What a person should know: badges of their own, and one of somebody else. */
+  async function knownToPerson(operationId: string, userId: string): Promise<Known> {
+    const bearer = async (user: string) => `Bearer ${await provider.token(user)}`;
+    const issueTo = async (user: string, udid: string) => {
+      const headers = { applicationid: personal.id, udid, authorization: await bearer(user) };
+      return String((await call("POST", "/v1/badge", { headers, body: { userId: user } })).body.badgeId);
+    };
+    const own = await Promise.all(["one", "two"].map((udid) => issueTo(userId, `${operationId} ${udid}`)));
+    const authorization = await bearer(userId);
+    return {
+      schemas,
+      credentials: [
+        { applicationid: personal.id, authorization },
+        { applicationid: personal.id, authorization: `Bearer ${await provider.token(userId, { aud: "another-app" })}` },
+        { applicationid: other.id, authorization },
+        { applicationid: disabled.id, authorization },
+      ],
+      secrets: new Map([[personal.id, personal.secret]]),
+      tokens: [authorization],
+      udids: UDIDS,
+      values: { id: [...own, ...own, await issueTo("somebody else", `${operationId} else`)] },
     };
   }
 

@@ -4,3 +4,4 @@ import "./authorization/proofs.ts";
 import "./authorization/roles.ts";
 import "./authorization/server-calls.ts";
 import "./authorization/tenants.ts";
+import "./authorization/users.ts";

@@ -1,12 +1,15 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
+import { createProof } from "../../src/client/index.ts";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
 import { FEED_CURSOR } from "../../src/worker/badges/changes.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
-import { newPhone } from "../bound/support.ts";
+import { newPhone, type Phone } from "../bound/support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
+import { type Provider, useProviders } from "../users/provider.ts";
+import { logIn, ownBadges, suspendOwn } from "../users/support.ts";
 import { outcome } from "./support/draft.ts";
 import {
   claimedInvitation,
@@ -31,12 +34,19 @@ const TOO_LARGE = " ".repeat(17 * 1024);
 let application: TestApplication;
 let requiring: TestApplication;
 let exhausted: TestApplication;
+let provider: Provider;
+/** Its users are verified. */
+let personal: TestApplication;
+
+const newProvider = useProviders();
 
 beforeAll(async () => {
   vi.spyOn(console, "log").mockImplementation(() => {});
   application = await createApplication();
   requiring = await createApplication({ requireSecret: true });
   exhausted = await createApplication({ size: 1 });
+  provider = await newProvider();
+  personal = await createApplication(provider.columns);
   await requestBadge(exhausted, "phone", { userId: "user" });
   await requestBadge(application, "phone", { userId: "user" });
 });
@@ -122,12 +132,57 @@ async function replacedBadge(): Promise<string> {
   return id;
 }
 
+const FILTER_CASES: Case[] = [
+  ["422 INVALID_STATE", () => list("/v1/badges?state=none")],
+  ["422 INVALID_NAME", () => list("/v1/badges?q=a")],
+  ["422 INVALID_EXPIRESAT", () => list("/v1/badges?endsBefore=soon")],
+];
+
+/** A call with a token that is bound to a key, and what `make` makes of the two. */
+async function withBoundToken(
+  send: (token: string, dpop: string) => Promise<Answer>,
+  make: (phone: Phone, token: string) => Promise<string>,
+): Promise<Answer> {
+  const phone = await newPhone(personal);
+  const token = await provider.token("user", { cnf: { jkt: await phone.thumbprint() } });
+  return send(token, await make(phone, token));
+}
+
+/** A proof that is right but for its nonce, which is none of the service's. */
+const staleOwn = (method: string, path: string) =>
+  withBoundToken(
+    (token, dpop) =>
+      call(method, path, { headers: { applicationid: personal.id, authorization: `Bearer ${token}`, dpop } }),
+    ({ key }, udid) =>
+      createProof({
+        key,
+        applicationId: personal.id,
+        method,
+        url: `https://badges.example${path}`,
+        udid,
+        nonce: "1800000000.0123456789012345678901",
+      }),
+  );
+
+async function endedOwn(): Promise<Answer> {
+  const id = await ownBadge();
+  expect((await takeStep(personal, id, "revoke")).status).toBe(200);
+  return suspendOwn(personal, id, await provider.token("user"));
+}
+
+/** A badge of a person who has logged in. */
+async function ownBadge(): Promise<string> {
+  const issued = await logIn(personal, await provider.token("user"), { userId: "user" });
+  return String(issued.body.badgeId);
+}
+
 const CASES: Record<string, Case[]> = {
   "POST /v1/badge": [
     ["200", () => badge({ userId: "user" })],
     ["201", () => badge({ userId: "new user" })],
     ["400 INVALID_JSON", () => badge("{")],
     ["401 INVALID_APPLICATIONID", () => badge({}, device({ applicationid: UNKNOWN }))],
+    ["401 INVALID_USERTOKEN", () => logIn(personal, null)],
     ["401 INVALID_PROOF", () => badge({ userId: "user" }, device({ DPoP: "none" }))],
     ["401 USE_DPOP_NONCE", async () => proved("/v1/badge", { userId: "user" })],
     ["403 SUSPENDED_BADGE", () => badgeAfter(stepping("suspend"))],
@@ -166,6 +221,42 @@ const CASES: Record<string, Case[]> = {
     ["422 INVALID_UDID", () => sign({ base64: "AAAA" }, device({ udid: "x".repeat(256) }))],
     ["422 INVALID_BASE64", () => sign({ base64: "A" })],
   ],
+  "GET /v1/user/badges": [
+    ["200", async () => ownBadges(personal, await provider.token("user"))],
+    ["401 INVALID_APPLICATIONID", () => ownBadges({ id: UNKNOWN }, null)],
+    ["401 INVALID_USERTOKEN", () => ownBadges(personal, null)],
+    [
+      "401 INVALID_PROOF",
+      () =>
+        withBoundToken(
+          (token, dpop) => ownBadges(personal, token, { dpop }),
+          async () => "none",
+        ),
+    ],
+    ["401 USE_DPOP_NONCE", () => staleOwn("GET", "/v1/user/badges")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/user/badges")],
+  ],
+  "PATCH /v1/user/badges/{id}/suspend": [
+    ["200", async () => suspendOwn(personal, await ownBadge(), await provider.token("user"))],
+    ["401 INVALID_APPLICATIONID", () => suspendOwn({ id: UNKNOWN }, "17", null)],
+    ["401 INVALID_USERTOKEN", () => suspendOwn(personal, "17", null)],
+    [
+      "401 INVALID_PROOF",
+      () =>
+        withBoundToken(
+          (token, dpop) => suspendOwn(personal, "17", token, { dpop }),
+          async () => "none",
+        ),
+    ],
+    ["401 USE_DPOP_NONCE", () => staleOwn("PATCH", "/v1/user/badges/17/suspend")],
+    ["404 UNKNOWN_BADGE", async () => suspendOwn(personal, "17", await provider.token("user"))],
+    ["405 METHOD_NOT_ALLOWED", () => call("GET", "/v1/user/badges/17/suspend")],
+    ["409 ENDED_BADGE", endedOwn],
+    [
+      "413 PAYLOAD_TOO_LARGE",
+      () => call("PATCH", "/v1/user/badges/17/suspend", { headers: { applicationid: personal.id }, body: TOO_LARGE }),
+    ],
+  ],
   ...Object.fromEntries(
     (
       [
@@ -180,9 +271,27 @@ const CASES: Record<string, Case[]> = {
         ["405 METHOD_NOT_ALLOWED", () => call("POST", path)],
         ["422 INVALID_PER_PAGE", () => list(`${path}?per_page=none`)],
         ["422 INVALID_CURSOR", () => list(`${path}?cursor=none`)],
+        ...(route === "GET /v1/badges" ? FILTER_CASES : []),
       ],
     ]),
   ),
+  "GET /v1/users": [
+    ["200", () => list("/v1/users?state=blocked")],
+    ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/users?state=blocked")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/users")],
+    ["422 INVALID_PER_PAGE", () => list("/v1/users?state=blocked&per_page=none")],
+    ["422 INVALID_CURSOR", () => list("/v1/users?state=blocked&cursor=none")],
+    ["422 INVALID_STATE", () => list("/v1/users")],
+  ],
+  "GET /v1/history": [
+    ["200", () => list("/v1/history")],
+    ["401 INVALID_CREDENTIALS", () => call("GET", "/v1/history")],
+    ["404 UNKNOWN_BADGE", () => list("/v1/history?badge=none")],
+    ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/history")],
+    ["422 INVALID_PER_PAGE", () => list("/v1/history?per_page=none")],
+    ["422 INVALID_CURSOR", () => list("/v1/history?cursor=none")],
+    ["422 INVALID_USERID", () => list("/v1/history?user=a&user=b")],
+  ],
   "POST /v1/invitation": [
     ["201", () => inviting({ expiresAt: hoursAhead(1) })],
     ["400 INVALID_JSON", () => inviting("17")],
@@ -343,7 +452,7 @@ const DOCUMENTED = Object.entries(openApiDocument(Date.now()).paths).flatMap(([p
 );
 
 describe.each(DOCUMENTED)(
-  "%s gives what /openapi.json lists (contract sections 2 to 6, 12 to 15 and 19)",
+  "%s gives what /openapi.json lists (contract sections 2 to 6, 12 to 15, 19 and 22)",
   (route, listed) => {
     const cases = CASES[route] ?? [];
 

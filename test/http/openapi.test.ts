@@ -73,6 +73,9 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
     expect(byOperation).toEqual({
       "POST /v1/badge": { applicationid: true, udid: true, DPoP: false, bookmark: false },
       "POST /v1/badge/sign": { applicationid: true, udid: true, DPoP: false, bookmark: false },
+      // OpenAPI has Authorization in security schemes alone.
+      "GET /v1/user/badges": { applicationid: true, DPoP: false },
+      "PATCH /v1/user/badges/{id}/suspend": { applicationid: true, DPoP: false },
       "GET /v1/badges": byServer,
       "GET /v1/users/{id}/badges": byServer,
       "GET /v1/badges/{id}": byServer,
@@ -88,6 +91,8 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
       "GET /v1/application": byServer,
       "GET /v1/invitations": byServer,
       "GET /v1/events": byServer,
+      "GET /v1/history": byServer,
+      "GET /v1/users": byServer,
       "POST /v1/events/{id}/replay": byServer,
       "GET /v1/stats": byServer,
       // The key says which call it is, not who calls.

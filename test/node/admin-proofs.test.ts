@@ -124,3 +124,25 @@ describe("proofs in the administration script (contract section 15)", () => {
     expect(unknown.stderr).toContain("Unknown badge");
   });
 });
+
+describe("new badges an hour in the administration script (contract section 7)", () => {
+  it("have no limit unless one is given; update changes it and takes it away", async () => {
+    const plain = await create();
+    const limited = await create("--new-badges-per-hour", "250");
+    const shown = async (id: string) => z.looseObject({}).parse(await json("application", "show", id));
+    expect(await shown(plain.applicationId)).toMatchObject({ newBadgesPerHour: null });
+    expect(await shown(limited.applicationId)).toMatchObject({ newBadgesPerHour: 250 });
+    expect((await admin("application", "show", limited.applicationId)).stdout).toMatch(
+      /^ {2}New badges an hour +at most 250$/m,
+    );
+    const update = (...words: string[]) => json("application", "update", limited.applicationId, ...words);
+    expect(await update("--new-badges-per-hour", "7")).toMatchObject({ newBadgesPerHour: 7 });
+    expect(await update("--name", "App")).toMatchObject({ newBadgesPerHour: 7 });
+    expect(await update("--no-new-badges-per-hour")).toMatchObject({ newBadgesPerHour: null });
+    for (const wrong of ["0", "-1", "1.5", "many"]) {
+      const refused = await admin("application", "create", "--name", "A", "--new-badges-per-hour", wrong);
+      expect([refused.code, refused.stdout]).toEqual([1, ""]);
+      expect(refused.stderr).toContain("Give a whole number from 1");
+    }
+  });
+});

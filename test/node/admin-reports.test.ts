@@ -166,6 +166,7 @@ describe("stats (contract section 10)", () => {
       invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
       badgesByState: { active: 4, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
       deliveries: [],
+      logins: { withToken: 0, withoutToken: 0, withWrongToken: 0 },
     });
   });
 

@@ -54,7 +54,11 @@ describe("npm run demo with the service running (contract section 10)", () => {
       "16  Another invitation takes the last number; Carol comes too late",
       "17  The visitor cancels: the server revokes the invitation",
       "18  Carol asks again, and gets the number that came back",
-      "19  A week passes at a company: phones, visitors, a webhook that fails",
+      "19  Another application has its users verified, by their identity provider",
+      "20  A stranger with the application's ID asks for Alice's badge",
+      "21  Alice logs in, and her phone asks",
+      "22  She loses the phone, and stops its badge from another one",
+      "23  A week passes at a company: phones, visitors, a webhook that fails",
     ]);
     expect(told.stdout).toContain("Done: 5 badges");
   });

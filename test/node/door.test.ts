@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
+import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
 import { createChallenge } from "../../src/verify/index.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
@@ -435,31 +436,32 @@ describe("the file of a door", () => {
   });
 });
 
+/** With the service on a port of this computer. */
+async function withService<T>(work: () => Promise<T>): Promise<T> {
+  const server = createServer(async (request, response) => {
+    const { status, ...other } = await service.fetch(`${service.url}${request.url}`).then(async (reply) => ({
+      status: reply.status,
+      text: await reply.text(),
+    }));
+    response.writeHead(status).end(other.text);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  service.url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+  try {
+    return await work();
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
 describe("the program src/examples/door.ts", () => {
   const PROGRAM = new URL("../../src/examples/door.ts", import.meta.url).pathname;
   const children: ChildProcess[] = [];
   afterEach(() => {
     for (const child of children.splice(0)) child.kill();
   });
-
-  async function withService<T>(work: () => Promise<T>): Promise<T> {
-    const server = createServer(async (request, response) => {
-      const { status, ...other } = await service.fetch(`${service.url}${request.url}`).then(async (reply) => ({
-        status: reply.status,
-        text: await reply.text(),
-      }));
-      response.writeHead(status).end(other.text);
-    });
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const address = server.address();
-    service.url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
-    try {
-      return await work();
-    } finally {
-      server.closeAllConnections();
-      server.close();
-    }
-  }
 
   function start(...more: string[]) {
     const words = [
@@ -622,5 +624,51 @@ describe("the program src/examples/door.ts", () => {
     child.stdout.on("data", (chunk) => (said += chunk));
     expect(await once(child, "close")).toEqual([0, null]);
     expect(said).toMatch(/of 50: median \d+\.\d+ ms/);
+  });
+});
+
+const python = findPython();
+
+describe.skipIf(python === null)("the program src/examples/door.py", () => {
+  const PROGRAM = new URL("../../src/examples/door.py", import.meta.url).pathname;
+
+  async function printed(...lines: string[]): Promise<{ out: string; err: string }> {
+    const file = join(folder, "door.json");
+    const words = ["-B", PROGRAM, "--service", service.url, "--application", APPLICATION_ID, "--file", file];
+    const child = spawn(python ?? "", words, { stdio: "pipe" });
+    const said = { out: "", err: "" };
+    child.stdout.on("data", (chunk) => (said.out += chunk));
+    child.stderr.on("data", (chunk) => (said.err += chunk));
+    child.stdin.end(lines.map((line) => `${line}\n`).join(""));
+    expect(await once(child, "close")).toEqual([0, null]);
+    return said;
+  }
+
+  it("decides about each line as the verifier does, also without the service, with what it has stored", async () => {
+    now = Date.now();
+    service.statuses.set(6, REVOKED);
+    const made = await withService(async () => {
+      const lines = [service.badgeSignature(0), service.badgeSignature(6), "not a badge signature"];
+      const said = await printed(...lines);
+      expect(said.err).toBe("Ready: keys: 1, status lists: 1.\n");
+      expect(said.out).toBe("open: badge 1000000000\nclosed: revoked\nclosed: malformed\n");
+      return lines;
+    });
+    const offline = await printed(...made);
+    expect(offline.out).toBe("open: badge 1000000000\nclosed: revoked\nclosed: malformed\n");
+    expect(offline.err).toContain("not refreshed");
+    expect(statSync(join(folder, "door.json")).mode & 0o777).toBe(0o600);
+  });
+
+  it("keeps its list when an older one is played again, which hides a revocation", async () => {
+    now = Date.now();
+    const old = service.statusList();
+    service.statuses.set(0, REVOKED);
+    now += 1000;
+    await withService(async () => {
+      expect((await printed(service.badgeSignature(0))).out).toBe("closed: revoked\n");
+      service.interfere = (path) => (path.endsWith("/status/0") ? new Response(old) : undefined);
+      expect((await printed(service.badgeSignature(0))).out).toBe("closed: revoked\n");
+    });
   });
 });

@@ -122,6 +122,8 @@ const READERS_PART = `
   declare function removeAccess(badgeNumber: string): Promise<void>;
   declare function openDoor(badgeNumber: string): void;
   declare const keys: import("@badge-distribution/verify").JwkSet;
+  interface Login { idToken: string; claims: { sub: string } }
+  declare const appAuth: { authorize(options: { issuer: string; clientId: string; scopes: string[] }): Promise<Login>; refresh(login: Login): Promise<Login> };
   declare function askPhone(challenge: string): Promise<import("@badge-distribution/verify").PresentedBadge>;
 `;
 

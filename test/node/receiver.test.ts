@@ -1,31 +1,40 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../support/until.ts";
 
 const [OLD, NEW] = ["bdss_old", "bdss_new"];
-const PROGRAM = new URL("../../src/examples/receiver.ts", import.meta.url).pathname;
+const example = (name: string): string => new URL(`../../src/examples/${name}`, import.meta.url).pathname;
 
-let child: ChildProcess;
+const folder = mkdtempSync(join(tmpdir(), "receiver-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const isInstalled = (program: string, ...words: string[]): boolean => spawnSync(program, words).status === 0;
+
+/** How each example is started; null where its language is not installed. */
+const PROGRAMS: [name: string, start: (() => [program: string, ...words: string[]]) | null][] = [
+  ["receiver.ts", () => [process.execPath, example("receiver.ts")]],
+  ["receiver.py", isInstalled("python3", "--version") ? () => ["python3", "-B", example("receiver.py")] : null],
+  [
+    "receiver.go",
+    isInstalled("go", "version")
+      ? () => {
+          const program = join(folder, "receiver");
+          execFileSync("go", ["build", "-o", program, example("receiver.go")], { stdio: "inherit" });
+          return [program];
+        }
+      : null,
+  ],
+];
+
 let url = "";
 const printed: string[] = [];
-
-beforeAll(async () => {
-  const env = { ...process.env, APPLICATION_SECRET: `${OLD},${NEW}`, PORT: "0" };
-  child = spawn(process.execPath, [PROGRAM], { env, stdio: ["ignore", "pipe", "inherit"] });
-  if (child.stdout === null) throw new Error("no output");
-  const lines = createInterface({ input: child.stdout });
-  const [first] = await once(lines, "line");
-  url = String(first).replace("Waiting for webhooks on ", "");
-  lines.on("line", (line) => printed.push(line));
-});
-
-afterAll(() => {
-  child.kill();
-});
 
 interface Sent {
   id: string;
@@ -66,7 +75,33 @@ async function printedOf({ id }: Sent): Promise<string[]> {
   return printed.filter((line) => line.includes(id));
 }
 
-describe("the example receiver (contract section 8)", () => {
+describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) => {
+  if (start === null) {
+    it.skip("needs its language", () => {});
+    return;
+  }
+  let command: string[];
+  let child: ChildProcess;
+
+  beforeAll(async () => {
+    command = start();
+    child = spawnWith({ APPLICATION_SECRET: `${OLD},${NEW}`, PORT: "0" });
+    if (child.stdout === null) throw new Error("no output");
+    const lines = createInterface({ input: child.stdout });
+    const [first] = await once(lines, "line");
+    url = String(first).replace("Waiting for webhooks on ", "");
+    lines.on("line", (line) => printed.push(line));
+  }, 120_000);
+
+  afterAll(() => {
+    child.kill();
+  });
+
+  function spawnWith(variables: Record<string, string>): ChildProcess {
+    const [program = "", ...words] = command;
+    return spawn(program, words, { env: { ...process.env, ...variables }, stdio: ["ignore", "pipe", "pipe"] });
+  }
+
   it("accepts a genuine webhook and prints it on one line", async () => {
     const sent = webhook();
     expect(await send(sent)).toBe(204);
@@ -130,9 +165,9 @@ describe("the example receiver (contract section 8)", () => {
   });
 
   it("reports what is missing when it has no secret", async () => {
-    const alone = spawn(process.execPath, [PROGRAM], { env: { ...process.env, APPLICATION_SECRET: "" } });
+    const alone = spawnWith({ APPLICATION_SECRET: "" });
     let said = "";
-    alone.stderr.on("data", (chunk) => (said += chunk));
+    alone.stderr?.on("data", (chunk) => (said += chunk));
     expect(await once(alone, "close")).toEqual([1, null]);
     expect(said).toBe("Set APPLICATION_SECRET to the application's secret.\n");
   });

@@ -1,5 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { z } from "zod";
+import { BADGE_CURSOR } from "../../src/worker/badges/list.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
@@ -23,9 +24,6 @@ async function fill({ id, firstNumber }: TestApplication): Promise<void> {
     .run();
 }
 
-/** As the service makes them (contract section 4: opaque to callers). */
-const cursorAfter = (position: number): string => btoa(`after:${position}`).replaceAll("=", "");
-
 it.each([
   { path: "/v1/badges", step: 1 },
   { path: "/v1/users/user-0/badges", step: USERS },
@@ -36,7 +34,7 @@ it.each([
   const meter = new Meter(application);
   const cost = (position: number) =>
     meter.measure(async () => {
-      const url = `https://badges.example${path}?per_page=${PER_PAGE}&cursor=${cursorAfter(position)}`;
+      const url = `https://badges.example${path}?per_page=${PER_PAGE}&cursor=${BADGE_CURSOR.encode(position)}`;
       const { status, body } = await meter.request(new Request(url, { headers: serverHeaders(application) }));
       expect(status).toBe(200);
       expect(pageBody.parse(body).badges.map(({ id }) => Number(id) - application.firstNumber)).toEqual(

@@ -71,7 +71,14 @@ export class Outbox {
     const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
     const device = deviceId.parse(`device of ${userId}`);
-    const request = { device, userId, metadata, keyThumbprint: null, bookmark: null };
+    const request = {
+      device,
+      userId,
+      metadata,
+      keyThumbprint: null,
+      bookmark: null,
+      user: { isAccepted: true } as const,
+    };
     const issued = await issueBadge(context, known, request, null);
     await this.settle();
     const events = await this.events();

@@ -1,8 +1,13 @@
 import { carryOutCommands, recordDue } from "../../src/worker/clock/due.ts";
+import type { Cursors } from "../../src/worker/clock/retention.ts";
 import { sweepHome } from "../../src/worker/clock/sweep.ts";
 import type { Context } from "../../src/worker/context.ts";
 
-/** What a home's clock does once a minute, here for each of these homes. */
+/** What a home's clock does once a minute, here for each of these homes. Scans for old rows begin anew. */
 export async function sweep(homes: readonly Context[]): Promise<void> {
-  await Promise.all(homes.flatMap((context) => [recordDue(context), carryOutCommands(context), sweepHome(context)]));
+  const known = new Map<string, readonly string[] | null>();
+  const cursors: Cursors = { get: (name) => known.get(name) ?? null, set: (name, value) => known.set(name, value) };
+  await Promise.all(
+    homes.flatMap((context) => [recordDue(context), carryOutCommands(context), sweepHome(context, cursors)]),
+  );
 }

@@ -75,12 +75,14 @@ describe("events of a badge (contract section 18)", () => {
       createdAt: expect.any(String),
       data: { id, userId: "alice", metadata: { os: "iOS" } },
     });
-    const data = (state: string, more: object) => ({ id, userId: "alice", state, metadata: { os: "iOS" }, ...more });
+    const issuedAt = ahead(-HOUR);
+    const data = (state: string, changedAt: string, change: number, more: object = {}) =>
+      JSON.stringify({ id, userId: "alice", state, metadata: { os: "iOS" }, ...more, issuedAt, changedAt, change });
     expect(changes.map((text) => [JSON.parse(text).event, JSON.stringify(JSON.parse(text).data)])).toEqual([
-      ["badge:suspended", JSON.stringify(data("suspended", { change: 2 }))],
-      ["badge:resumed", JSON.stringify(data("active", { change: 3 }))],
-      ["badge:expired", JSON.stringify(data("expired", { expiresAt: end, change: 5 }))],
-      ["badge:revoked", JSON.stringify(data("revoked", { expiresAt: end, change: 6 }))],
+      ["badge:suspended", data("suspended", issuedAt, 2)],
+      ["badge:resumed", data("active", issuedAt, 3)],
+      ["badge:expired", data("expired", ahead(0), 5, { expiresAt: end })],
+      ["badge:revoked", data("revoked", ahead(0), 6, { expiresAt: end })],
     ]);
     for (const text of changes) expect(JSON.stringify(JSON.parse(text))).toBe(text);
   });

@@ -35,8 +35,8 @@ import { newestSealer } from "../sealing-key/newest.ts";
 import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import {
   insertApplication,
-  insertSecret,
   insertPosition,
+  insertSecret,
   insertSigningKey,
   type Material,
   makeMaterial,
@@ -44,8 +44,17 @@ import {
   removeApplication,
 } from "./rows.ts";
 import { checkedStatusList } from "./status-list.ts";
+import {
+  OBSERVE_HELP,
+  readUserOptions,
+  UNCHECKED_HELP,
+  USER_AUDIENCE_HELP,
+  USER_CLAIM_HELP,
+  USER_ISSUER_HELP,
+  type UserOptions,
+} from "./user-options.ts";
 
-interface CreateOptions extends RangeOptions {
+interface CreateOptions extends RangeOptions, UserOptions {
   name: string;
   home: number;
   webhookUrl?: string;
@@ -97,6 +106,12 @@ export function addCreateCommand(group: Command): void {
     .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
     .option("--new-badges-per-hour <n>", `${NEW_BADGES_HELP} (no limit)`, newBadgesPerHour)
+    .option("--user-issuer <url>", USER_ISSUER_HELP)
+    .option("--no-user-issuer", "let any user be named (this is so unless --user-issuer is given)")
+    .option("--user-audience <audience>", USER_AUDIENCE_HELP)
+    .option("--user-claim <name>", USER_CLAIM_HELP)
+    .option("--observe", OBSERVE_HELP)
+    .option("--unchecked", UNCHECKED_HELP)
     .addHelpText(
       "after",
       examples(
@@ -106,6 +121,7 @@ export function addCreateCommand(group: Command): void {
         "application create --name Gate --format h10301 --facility 123",
         "application create --name App --webhook-url https://app.example.com/hooks",
         "application create --name Gym --events badge:created,badge:revoked",
+        "application create --name Club --user-issuer https://login.example.com --user-audience club-app",
       ),
     )
     .action(create);
@@ -126,6 +142,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
     newBadgesPerHour: options.newBadgesPerHour ?? null,
+    users: await readUserOptions(options, this),
   };
   await withSession(
     this,

@@ -7,6 +7,7 @@ import { bold, fieldLines, isoTime } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { formatsOfRange } from "../number-range/card-range.ts";
 import type { Database, Orm } from "../platform/database.ts";
+import { userFields } from "./user-options.ts";
 
 /** An application as the commands print it, without its sealed values. */
 export interface ShownApplication {
@@ -33,6 +34,12 @@ export interface ShownApplication {
   bindUntil: string | null;
   /** Null: no limit. */
   newBadgesPerHour: number | null;
+  /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
+  userIssuer: string | null;
+  userAudience: string | null;
+  userClaim: string;
+  /** Whether logins are counted by their tokens, and none is refused. */
+  userObserve: boolean;
   createdAt: string | null;
   disabledAt: string | null;
 }
@@ -59,6 +66,10 @@ export function shownApplication(row: ApplicationRow): ShownApplication {
     requireProof: row.requireProof,
     bindUntil: isoTime(row.bindUntil),
     newBadgesPerHour: row.newBadgesPerHour,
+    userIssuer: row.userIssuer,
+    userAudience: row.userAudience,
+    userClaim: row.userClaim,
+    userObserve: row.userObserve,
     createdAt: isoTime(row.createdAt),
     disabledAt: isoTime(row.disabledAt),
   };
@@ -86,6 +97,7 @@ ${fieldLines({
   "Device calls need a proof": application.requireProof ? "yes" : "no",
   "First proofs bind badges until": application.bindUntil ?? undefined,
   "New badges an hour": application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
+  ...userFields(application),
   Created: application.createdAt ?? undefined,
   Disabled: application.disabledAt ?? undefined,
 })}`;

@@ -8,6 +8,7 @@ import { application, applicationSecret, position, signingKey } from "../../shar
 import type { WantedNumbers } from "../number-range/card-range.ts";
 import { OF_APPLICATIONS, overlapsAnother } from "../number-range/range.ts";
 import type { Database, Orm } from "../platform/database.ts";
+import { NO_USERS, type UserColumns } from "./user-options.ts";
 
 /** The rows of a new application, which are inserted in one transaction: all of them or none. */
 
@@ -28,6 +29,8 @@ export interface NewApplication extends WantedNumbers {
   requireProof?: boolean | undefined;
   bindUntil?: number | null | undefined;
   newBadgesPerHour?: number | null | undefined;
+  /** Undefined: nobody verifies its users. */
+  users?: UserColumns | undefined;
   /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
   credentials?: { applicationId: ApplicationId; applicationSecret: string };
 }
@@ -52,6 +55,7 @@ export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApp
 /** @param numbers a query that returns its numbers (`first_number`, `last_number`) */
 export function insertApplication(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
   const { applicationId, deviceKey, sealingVersion, createdAt } = material;
+  const { users = NO_USERS } = wanted;
   const [first, last] = [sql`range.first_number`, sql`range.last_number`];
   return orm.insert(application).select(
     orm
@@ -78,6 +82,10 @@ export function insertApplication(orm: Orm, wanted: NewApplication, material: Ma
         requireProof: sql`${wanted.requireProof ? 1 : 0}`.as("require_proof"),
         bindUntil: sql`${wanted.bindUntil ?? null}`.as("bind_until"),
         newBadgesPerHour: sql`${wanted.newBadgesPerHour ?? null}`.as("new_badges_per_hour"),
+        userIssuer: sql`${users.userIssuer}`.as("user_issuer"),
+        userAudience: sql`${users.userAudience}`.as("user_audience"),
+        userClaim: sql`${users.userClaim}`.as("user_claim"),
+        userObserve: sql`${users.userObserve ? 1 : 0}`.as("user_observe"),
         createdAt: sql`${createdAt}`.as("created_at"),
         disabledAt: sql`NULL`.as("disabled_at"),
       })

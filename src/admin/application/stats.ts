@@ -1,8 +1,12 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
-import { countStatistics, type Statistics } from "../../shared/statistics.ts";
+import { countWithin } from "../../shared/statistics/count.ts";
+import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
+import { countLogins } from "../../shared/storage/statistics.ts";
 import { openBadgeStore } from "../badge/store.ts";
+import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
@@ -17,7 +21,7 @@ export function addStatsCommand(program: Command): void {
     .summary("count an application's badges, invitations and deliveries")
     .description(
       "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
-        "SDK's version, its invitations by state, and its deliveries by outcome. --json prints what GET /v1/stats " +
+        "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
         "responds, which also has the badges issued on each of the last 90 days.",
     )
     .addHelpText("after", examples("stats app_…", "stats app_… --json"))
@@ -30,12 +34,31 @@ export function addStatsCommand(program: Command): void {
     );
 }
 
-/** Counts the badges, invitations and events of an application, by the clock of D1. */
+/** How long a command counts, or waits for the service to do so. */
+const PATIENCE_MILLISECONDS = 60_000;
+
+/**
+ * What `GET /v1/stats` responds, counted now if it is time to, by the clock of D1.
+ *
+ * @throws UserError when that takes too long or failed a moment ago
+ */
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
-  const { id, ...application } = await findApplication(database, applicationId);
+  const { id, ...row } = await findApplication(database, applicationId);
+  const application = { applicationId: id, ...row };
   const { now } = await openBadgeStore(database);
-  return countStatistics(database, { applicationId: id, ...application }, now());
+  const endAt = now() + PATIENCE_MILLISECONDS;
+  do {
+    const counts = await countWithin({ db: database, now, wait }, application, endAt - now());
+    if (counts !== null) {
+      const logins = await countLogins(database, applicationId, now());
+      return viewStatistics({ ...application, logins }, counts);
+    }
+    await wait(POLL_MILLISECONDS);
+  } while (now() < endAt);
+  throw new UserError("The statistics are not counted yet: run the command again, it goes on from here.");
 }
+
+const POLL_MILLISECONDS = 1000;
 
 const TITLES: Readonly<Record<MetadataField, string>> = {
   deviceModel: "Badges by device model",
@@ -60,6 +83,7 @@ function statisticsText({ name, applicationId, numbers, badges, ...statistics }:
     section("Badges by state", byLabel(statistics.badgesByState)),
     ...fields,
     section("Invitations", byLabel(statistics.invitations)),
+    section("Logins of the last day, observed by their user tokens", loginCounts(statistics.logins)),
     section(
       "Deliveries by state and last outcome",
       statistics.deliveries.map(({ state, outcome, events }) => ({
@@ -68,6 +92,12 @@ function statisticsText({ name, applicationId, numbers, badges, ...statistics }:
       })),
     ),
   ].join("\n\n");
+}
+
+/** Nothing at all where nothing is observed. */
+function loginCounts({ withToken, withoutToken, withWrongToken }: Statistics["logins"]) {
+  if (withToken + withoutToken + withWrongToken === 0) return [];
+  return byLabel({ "with a token": withToken, "without a token": withoutToken, "with a wrong token": withWrongToken });
 }
 
 const byLabel = (counts: Readonly<Record<string, number>>) =>

@@ -44,8 +44,18 @@ import {
   unknownApplication,
 } from "./record.ts";
 import { checkedStatusList } from "./status-list.ts";
+import {
+  OBSERVE_HELP,
+  readUserOptions,
+  UNCHECKED_HELP,
+  USER_AUDIENCE_HELP,
+  USER_CLAIM_HELP,
+  USER_ISSUER_HELP,
+  type UserColumns,
+  type UserOptions,
+} from "./user-options.ts";
 
-interface UpdateOptions {
+interface UpdateOptions extends UserOptions {
   name?: string;
   /** False for `--no-webhook-url`. */
   webhookUrl?: string | false;
@@ -102,6 +112,12 @@ export function addUpdateCommand(group: Command): void {
     .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
     .option("--new-badges-per-hour <n>", NEW_BADGES_HELP, newBadgesPerHour)
     .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers")
+    .option("--user-issuer <url>", USER_ISSUER_HELP)
+    .option("--no-user-issuer", "let any user be named again")
+    .option("--user-audience <audience>", USER_AUDIENCE_HELP)
+    .option("--user-claim <name>", USER_CLAIM_HELP)
+    .option("--observe", OBSERVE_HELP)
+    .option("--unchecked", UNCHECKED_HELP)
     .addHelpText(
       "after",
       examples(
@@ -110,6 +126,7 @@ export function addUpdateCommand(group: Command): void {
         "application update app_… --no-webhook-url --require-secret",
         "application update app_… --events badge:created,badge:revoked",
         "application update app_… --invitation-link 'https://app.example.com/visit/{token}'",
+        "application update app_… --user-issuer https://login.example.com --user-audience club-app --observe",
         "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
       ),
     )
@@ -132,6 +149,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     requireProof: options.requireProof,
     bindUntil: options.bindUntil?.bindUntil,
     newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
+    ...(await readUserOptions(options, this)),
   };
   await withSession(this, async ({ homes, output }) => {
     const application = await updateApplication(homes, id, changes);
@@ -144,7 +162,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
 }
 
 /** What to change; undefined leaves a value as it is. */
-export interface ApplicationChanges {
+export interface ApplicationChanges extends Partial<UserColumns> {
   name?: string | undefined;
   /** Must be the present one: a range only grows at its end. */
   firstNumber?: number | undefined;

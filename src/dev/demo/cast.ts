@@ -28,7 +28,7 @@ export async function assemble(narrator: Narrator, origin: string, receiver: Web
   const application = await narrator.step(
     "An administrator creates an application",
     "The app gets the ID, only the server the secret. Five numbers will do.",
-    async () => createApplication(narrator, await receiver.listen()),
+    async () => createApplication(narrator, "Demo story", ["--webhook-url", await receiver.listen(), "--status-list"]),
   );
   const { applicationId, applicationSecret } = application;
   receiver.trust(applicationSecret);
@@ -63,24 +63,18 @@ const created = z.object({
 type DemoApplication = z.infer<typeof created>;
 
 /**
- * Creates the story's application with the administration script. Its range depends on the millisecond; one that is
+ * Creates an application of the story with the administration script. Its range depends on the millisecond; one that is
  * taken is tried again with the next.
  */
-async function createApplication(narrator: Narrator, webhookUrl: string): Promise<DemoApplication> {
+export async function createApplication(
+  narrator: Narrator,
+  name: string,
+  options: readonly string[],
+): Promise<DemoApplication> {
   for (let tries = 1; ; tries++) {
     const first = FIRST_DEMO_NUMBER + Date.now() * DEMO_RANGE_SIZE;
     const range = ["--first", String(first), "--last", String(first + DEMO_RANGE_SIZE - 1)];
-    const words = [
-      "application",
-      "create",
-      "--name",
-      "Demo story",
-      "--webhook-url",
-      webhookUrl,
-      "--status-list",
-      ...range,
-      "--json",
-    ];
+    const words = ["application", "create", "--name", name, ...options, ...range, "--json"];
     narrator.command([...ADMIN.split(" "), ...words]);
     const { code, stdout, stderr } = await runAdmin(words);
     if (code === 0) {

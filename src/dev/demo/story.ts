@@ -3,6 +3,7 @@ import type { Door } from "./door.ts";
 import type { Narrator } from "./narrator.ts";
 import { hearOfBadges, inviteVisitor, pageBadges, runOutOfNumbers, takeNumberBack } from "./scenes-at-the-server.ts";
 import { doorLearns, doorWithoutNetwork, revoke, suspendAndResume, visitForSeconds } from "./scenes-of-a-life.ts";
+import { onlyAlice } from "./scenes-with-a-login.ts";
 import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
 import { liveThroughAWeek } from "./week.ts";
@@ -32,12 +33,13 @@ export async function tellStory(narrator: Narrator, origin: string): Promise<voi
     await hearOfBadges(cast, [alice, bob, visit, visitor]);
     const { invitation, latecomer } = await runOutOfNumbers(cast);
     const carol = await takeNumberBack(cast, invitation, latecomer);
+    await onlyAlice(cast);
     const week = await liveThroughAWeek(narrator, origin);
     narrator.say("");
     narrator.say(
       `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
         "back and handed out again; a door opened offline, and closed for badges that had ended, also without the network; " +
-        "every webhook genuine. " +
+        "every webhook genuine; a stranger who got nothing in Alice's name. " +
         "All as the contract says.",
     );
     narrator.say("");

@@ -1,4 +1,4 @@
-import { PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { PUBLIC_ERRORS, WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
 import {
   EXAMPLE_APPLICATION_ID,
   EXAMPLE_BOOKMARK,
@@ -76,9 +76,13 @@ export const HEADERS: Record<string, Header> = {
     example: "2",
   },
   WwwAuthenticate: {
-    description: "What is wrong with the proof (RFC 9449). Comes with `INVALID_PROOF` and `USE_DPOP_NONCE`.",
+    description:
+      "What is wrong with the proof (RFC 9449) or the user token (RFC 6750). Comes with `INVALID_PROOF`, `USE_DPOP_NONCE` and `INVALID_USERTOKEN`.",
     required: false,
-    schema: { type: "string", enum: Object.values(PUBLIC_ERRORS).flatMap(({ challenge }) => challenge ?? []) },
+    schema: {
+      type: "string",
+      enum: [...Object.values(PUBLIC_ERRORS).flatMap(({ challenge }) => challenge ?? []), WRONG_TOKEN_CHALLENGE],
+    },
     example: PUBLIC_ERRORS.USE_DPOP_NONCE.challenge ?? "",
   },
   DpopNonce: {
@@ -108,7 +112,7 @@ export const HEADERS: Record<string, Header> = {
   },
 };
 
-/** The three headers that identify the caller. */
+/** The headers that identify the caller. */
 export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
   applicationid: {
     type: "apiKey",
@@ -129,6 +133,13 @@ export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
     name: "udid",
     description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Whoever knows application ID and udid can sign as the device: make it of at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
   },
+  authorization: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description:
+      "A user token: an ID token or JWT access token of the application's identity provider (OpenID Connect), if an administrator has named one. It says which user has logged in.",
+  },
 };
 
 /** The same headers as parameters: shape and example. */
@@ -140,7 +151,8 @@ const CREDENTIALS: Record<string, { schema: Schema; example: string }> = {
 
 /**
  * The headers that `security` names, as parameters. Generators of typed clients drop security schemes, so that only a
- * parameter makes a call without its `udid` a type error. Required is what every alternative needs.
+ * parameter makes a call without its `udid` a type error. Required is what every alternative needs. `Authorization` cannot be a
+ * parameter (OpenAPI 3.1 section 4.8.12.2).
  */
 export function credentialParameters(security: Operation["security"]): Parameter[] {
   return Object.entries(CREDENTIALS)
@@ -199,6 +211,10 @@ export const IF_MATCH_PARAMETER: Parameter = {
 
 /** A device calls: it has no secret. */
 export const BY_DEVICE = [{ applicationid: [], udid: [] }];
+/** The same with a user token, for an application that has its users verified. */
+export const BY_DEVICE_WITH_USER = [{ applicationid: [], udid: [], authorization: [] }];
+/** A person calls, from any device. */
+export const BY_USER = [{ applicationid: [], authorization: [] }];
 /** The application's server calls. */
 export const BY_SERVER = [{ applicationid: [], applicationsecret: [] }];
 /** Anybody may call. */

@@ -1,6 +1,7 @@
 import {
   EXAMPLE_BADGE,
   EXAMPLE_CLIENT_SIGNATURE,
+  EXAMPLE_KEY_THUMBPRINT,
   EXAMPLE_METADATA,
   EXAMPLE_PUBLIC_KEY,
   EXAMPLE_SIGNATURE,
@@ -8,7 +9,13 @@ import {
   EXAMPLE_SIGNATURE_HEADER,
   EXAMPLE_TOKEN,
 } from "../../shared/examples.ts";
-import { BOOKMARK_PARAMETER, BY_DEVICE, credentialParameters, PROOF_PARAMETER } from "./components.ts";
+import {
+  BOOKMARK_PARAMETER,
+  BY_DEVICE,
+  BY_DEVICE_WITH_USER,
+  credentialParameters,
+  PROOF_PARAMETER,
+} from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
@@ -44,14 +51,18 @@ The application's server can suspend or revoke a badge, give it an end, and bloc
 
 The claim and the new badge are one transaction: a failed request does not use up the invitation, and if two devices race for a token, one gets the badge and the other 409.
 
+### With a verified user
+
+An application ID is public, so without more anybody can get a badge that names any user. If an administrator has named the application's identity provider, this call needs \`Authorization: Bearer\` with a token of that provider for this \`userId\`; see the guide. With an invitation that was created with the application's secret it needs none: the server vouches for its visitor.
+
 ### With a key of the device
 
 A request with a proof in \`DPoP\` that gets 201 **binds** the new badge to the key of the proof. From then on this call and \`POST /v1/badge/sign\` need a proof by the same key for it; any other call gets 401 \`INVALID_PROOF\`. A badge that exists is not bound by a proof, unless the application's server has called \`PATCH /v1/badges/{id}/rebind\` or an administrator lets first proofs bind badges. A claim that would replace a bound badge needs its key, unless the invitation was created with the application's secret. A lost 201 is repeated with the same key and gets 200.
 
 ### What is checked first
 
-If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the proof (\`INVALID_PROOF\`, \`USE_DPOP_NONCE\`), then the invitation, then the key of the badge (\`INVALID_PROOF\`), then the state of badge and user. A blocked user who presents an unclaimed token gets 403 \`BLOCKED_USER\` before the key is looked at. A missing application ID is 422 here, and 401 on the other routes.`,
-  security: BY_DEVICE,
+If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the user token (\`INVALID_USERTOKEN\`), then the proof (\`INVALID_PROOF\`, \`USE_DPOP_NONCE\`), then the invitation (and the user token, if only the invitation can make it needless), then the key of the badge (\`INVALID_PROOF\`), then the state of badge and user. A blocked user who presents an unclaimed token gets 403 \`BLOCKED_USER\` before the key is looked at. A missing application ID is 422 here, and 401 on the other routes.`,
+  security: [...BY_DEVICE, ...BY_DEVICE_WITH_USER],
   parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER, BOOKMARK_PARAMETER],
   requestBody: {
     description: "The user who has logged in. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
@@ -65,18 +76,27 @@ If several things are wrong, the first in this order is reported: application ID
     "200": {
       description: "The badge that this user device has already.",
       headers: grantedHeaders(),
-      content: json(schemaRef("ExistingBadge"), { "An existing badge": { badgeId: EXAMPLE_BADGE } }),
+      content: json(schemaRef("ExistingBadge"), {
+        "An existing badge": { badgeId: EXAMPLE_BADGE },
+        "One that is bound to a key": { badgeId: EXAMPLE_BADGE, keyThumbprint: EXAMPLE_KEY_THUMBPRINT },
+      }),
     },
     "201": {
       description: "A new badge, or the badge of the invitation that was just claimed.",
       headers: grantedHeaders(),
       content: json(schemaRef("NewBadge"), {
         "A new badge": { badgeId: EXAMPLE_BADGE, publicKey: EXAMPLE_PUBLIC_KEY },
+        "One that is bound to a key": {
+          badgeId: EXAMPLE_BADGE,
+          publicKey: EXAMPLE_PUBLIC_KEY,
+          keyThumbprint: EXAMPLE_KEY_THUMBPRINT,
+        },
       }),
     },
     ...errorResponses(DEVICE_ROUTE, [
       "INVALID_JSON",
       "INVALID_APPLICATIONID",
+      "INVALID_USERTOKEN",
       "INVALID_PROOF",
       "USE_DPOP_NONCE",
       "SUSPENDED_BADGE",

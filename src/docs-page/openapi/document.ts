@@ -29,6 +29,7 @@ import {
 import { getDocs, getHealth, getKeySet, getOpenApi } from "./service-operations.ts";
 import { getStatusList } from "./status-list-operation.ts";
 import type { OpenApiDocument } from "./types.ts";
+import { listOwnBadges, suspendOwnBadge } from "./user-operations.ts";
 import { WEBHOOK_GUIDE } from "./webhook-guide.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -36,6 +37,10 @@ const TAGS = [
   {
     name: "Devices",
     description: "What the application on a user's device calls, with its application ID and `udid`.",
+  },
+  {
+    name: "Own badges",
+    description: "What a person calls, from any device and with a user token, to see and stop badges of their own.",
   },
   {
     name: "Badges",
@@ -71,6 +76,8 @@ export function openApiDocument(now: number): OpenApiDocument {
     paths: {
       "/v1/badge": { post: issueBadge() },
       "/v1/badge/sign": { post: signBadge() },
+      "/v1/user/badges": { get: listOwnBadges() },
+      "/v1/user/badges/{id}/suspend": { patch: suspendOwnBadge() },
       "/v1/badges": { get: listBadges() },
       "/v1/badges/{id}": { get: getBadge(), patch: setBadgeTimes() },
       "/v1/badges/{id}/suspend": { patch: suspendBadge() },

@@ -20,13 +20,14 @@ import {
 import { MEANINGS } from "./meanings.ts";
 import { describeError } from "./parts.ts";
 import { PROOF_GUIDE } from "./proof-guide.ts";
+import { USER_GUIDE } from "./user-guide.ts";
 
 /** What the contract promises (section 16); the service itself is a little stricter, because clocks differ. */
 const COPY_PROMISE_SECONDS = 90;
 
 /** The introduction of the reference, in Markdown. */
 export function guide(): string {
-  return [START, PROOF_GUIDE, NEARBY, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
+  return [START, USER_GUIDE, PROOF_GUIDE, NEARBY, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
 }
 
 const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a copy of them, and receive a webhook for every new badge.
@@ -54,7 +55,7 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 2. \`PATCH /v1/badges/{id}/suspend\` for a phone that is lost, \`…/resume\` when it is found, \`…/revoke\` when it is not. \`PATCH /v1/badges/{id}\` sets the day on which a badge ends.
 3. \`PATCH /v1/users/{id}/block\` for somebody who leaves: all badges of the user are revoked, and there are no new ones.
 
-Devices call with \`applicationid\` and \`udid\`, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
+Devices call with \`applicationid\` and \`udid\`, people with \`applicationid\` and a user token, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
 
 Requests and responses are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601. Badge numbers are strings: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
 
@@ -94,10 +95,12 @@ const LIMITS = `# Limits
 | \`per_page\` | ${DEFAULT_PER_PAGE} by default, at most ${format(MAX_PER_PAGE)} |
 | \`DPoP\` | ${format(MAX_PROOF_CHARACTERS)} characters |
 | calls by one device of an application; with valid proofs, by each key of it | ${DEVICE_CALLS_PER_MINUTE} a minute |
-| device calls of an application from one address | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| device calls of an application from one address, without a proof | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| the same, refused as malformed or by \`INVALID_PROOF\`: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| calls of one person to \`/v1/user\` | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
-Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device. Call limits are counted per network location: they reduce abuse, and are not exact.`;
+Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device, and calls with a valid proof not by address. An administrator can limit the new badges of an application in an hour. Call limits are counted per network location: they reduce abuse, and are not exact.`;
 
 const RETRYING = `# Retrying
 
@@ -153,6 +156,11 @@ const DECISIONS: readonly [string, string, string][] = [
     "In which order are numbers issued?",
     "In an unpredictable order.",
     "Guessing neighbouring numbers is the classic way to clone badges.",
+  ],
+  [
+    "Does the service know that the user has logged in?",
+    "Only if an administrator has named the application's identity provider: then `POST /v1/badge` needs its token.",
+    "The interface begins after the login and shows no credential for it.",
   ],
   [
     "A missing application ID?",
@@ -212,7 +220,7 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "Other methods?",
-    "`HEAD` works where `GET` does. `OPTIONS` answers preflights on device routes and the key set, which web pages of any origin may call; server-side routes have no CORS.",
+    "`HEAD` works where `GET` does. `OPTIONS` answers preflights on device routes and the key set, which web pages of any origin may call, and on `/v1/user`; server-side routes have no CORS.",
     "A secret must not be in a web page.",
   ],
   [

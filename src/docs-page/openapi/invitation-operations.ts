@@ -166,7 +166,7 @@ export const revokeInvitation = (): Operation => ({
 
 With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the response is 401 \`INVALID_CREDENTIALS\`.
 
-The server may also name the invitation by the badge number that it reserves, which is then the \`id\` of the response. That works while the number is reserved: a claimed one gets 409, and one that has expired or was revoked before gets 404 \`UNKNOWN_INVITATION\`.
+The server may also name the invitation by the badge number that it reserves, which is then the \`id\` of the response. That works while the number is reserved: a claimed one gets 409, and one that has expired or was revoked before gets 404 \`UNKNOWN_INVITATION\`. A token in a URL may end up in logs on the way; the number is no secret.
 
 Revoking again by the token gives the same response, so repeat the call when none came. A claimed invitation cannot be revoked: its badge is issued, so revoke the badge (\`PATCH /v1/badges/{id}/revoke\`). Of a claim and a revocation at the same moment exactly one happens.`,
   security: BY_REVOKER,

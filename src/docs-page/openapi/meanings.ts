@@ -56,8 +56,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Send the request again with a new proof whose `nonce` is the response's `DPoP-Nonce`.",
   },
   INVALID_USERTOKEN: {
-    meaning: "The application verifies its users, and the call has no valid token of its identity provider.",
-    remedy: "Log in with the identity provider again.",
+    meaning:
+      "The application has its users verified, and `Authorization` has no token of its identity provider that is valid now, is for this application and names this user; or the token is bound to another key than the proof's. On `/v1/user` also: the application has no identity provider.",
+    remedy:
+      "Get a new token from the identity provider (refresh it, or let the user log in again), then send the request again. Do not retry unchanged.",
   },
   SUSPENDED_BADGE: {
     meaning: "The badge is suspended for now.",
@@ -191,7 +193,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Send the last `pagination-cursor` unchanged, or start again without a cursor.",
   },
   RATE_LIMITED: {
-    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices from one address, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address.`,
+    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices without a proof from one address, over as many malformed ones, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address.`,
     remedy: "Wait as long as `Retry-After` says, then send the same request again.",
   },
   INTERNAL_ERROR: {
@@ -209,7 +211,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   UNAVAILABLE: {
     meaning:
-      "A part of the platform is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
+      "A part of the platform, or the application's identity provider, is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
     remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. \`POST /v1/invitation\` is safe to repeat only with an \`Idempotency-Key\`.`,
   },
 };

@@ -258,6 +258,7 @@ export const getStatistics = (): Operation => ({
           badgesByState: { active: 6, suspended: 1, revoked: 0, expired: 0, replaced: 0 },
           badgesPerDay: [{ day: "2027-01-15", badges: 7 }],
           deliveries: [{ state: "delivered", outcome: "answered", events: 7 }],
+          logins: { withToken: 0, withoutToken: 0, withWrongToken: 0 },
           asOf: "2027-01-15T08:00:00.500Z",
         },
       }),

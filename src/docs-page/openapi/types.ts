@@ -60,12 +60,9 @@ export type Method = "get" | "post" | "patch";
 
 export type PathItem = Partial<Record<Method, Operation>>;
 
-export interface SecurityScheme {
-  type: "apiKey";
-  in: "header";
-  name: string;
-  description: string;
-}
+export type SecurityScheme =
+  | { type: "apiKey"; in: "header"; name: string; description: string }
+  | { type: "http"; scheme: "bearer"; bearerFormat: "JWT"; description: string };
 
 export interface OpenApiDocument {
   openapi: "3.1.0";

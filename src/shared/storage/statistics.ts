@@ -1,109 +1,112 @@
 import * as z from "zod";
 import type { ApplicationId } from "../identifiers.ts";
-import { METADATA_FIELDS, type MetadataField } from "../metadata-fields.ts";
-import { EVENT_STATES } from "../schema.ts";
+import { HOUR_MILLISECONDS, OBSERVED_HOURS, STATISTICS_CLAIM_SECONDS, STATISTICS_RETRY_SECONDS } from "../limits.ts";
+import { type Counts, countsSchema } from "../statistics/counts.ts";
 import type { Database } from "./d1.ts";
 
-/**
- * Counts of an application's rows. Each statement reads every row of a kind once, so callers cache the result
- * (src/worker/applications/statistics.ts). All of them use the primary key or an index that starts with the application.
- */
+/** The last statistics of an application, and who counts the next: one row, so that only one does in the whole service. */
 
-const count = z.number();
+const storedCounts = z.string().transform((text) => countsSchema.parse(JSON.parse(text)));
 
-/** `?1` first number, `?2` last number: the primary key, so the rows are read in table order. */
-const IN_RANGE = "number BETWEEN ?1 AND ?2";
+const statisticsRows = z.array(z.object({ counts: storedCounts.nullable(), retryAt: z.number() }));
 
-const COUNT_NUMBERS = `
-  SELECT count(*) AS used, count(position) FILTER (WHERE retired_at IS NULL) AS issued,
-    count(*) FILTER (WHERE retired_at IS NOT NULL) AS retired,
-    count(*) FILTER (WHERE position IS NULL AND retired_at IS NULL) AS reserved
-  FROM badge WHERE ${IN_RANGE}`;
-
-const numberRows = z.tuple([z.object({ used: count, issued: count, retired: count, reserved: count })]);
-
-/** States as callers see them at the time `?3` (src/shared/badge-life/states.ts). */
-const COUNT_STATES = `
-  SELECT iif(state IN ('active', 'suspended') AND expires_at <= ?3, 'expired', state) AS state, count(*) AS count
-  FROM badge WHERE ${IN_RANGE} AND position IS NOT NULL GROUP BY 1`;
-
-/** Days in UTC, since `?3`. */
-const COUNT_DAYS = `
-  SELECT date(issued_at / 1000, 'unixepoch') AS day, count(*) AS count
-  FROM badge WHERE ${IN_RANGE} AND position IS NOT NULL AND issued_at >= ?3 GROUP BY 1`;
-
-const countField = (field: MetadataField): string => `
-  SELECT json_extract(metadata, '$.${field}') AS value, count(*) AS badges
-  FROM badge WHERE ${IN_RANGE} AND position IS NOT NULL AND retired_at IS NULL
-  GROUP BY 1 ORDER BY badges DESC, value LIMIT ?3`;
-
-const valueRows = z.array(z.object({ value: z.string().nullable(), badges: count }));
-
-/** `resting`: numbers not released yet, or released but still within the reuse delay: ended after `?2`. */
-const COUNT_INVITATIONS = `
-  SELECT state, count(*) AS count, count(*) FILTER (WHERE state IN ('revoked', 'expired')
-    AND (released_at IS NULL OR ended_at > ?2)) AS resting
-  FROM invitation WHERE application_id = ?1 GROUP BY state`;
-
-const invitationRows = z.array(z.object({ state: z.string(), count, resting: count }));
-
-/** By the last outcome; null: not tried yet. */
-const COUNT_DELIVERIES = `
-  SELECT state, last_outcome AS outcome, count(*) AS count FROM webhook_event WHERE application_id = ?1
-  GROUP BY state, last_outcome ORDER BY count DESC`;
-
-const deliveryRows = z.array(z.object({ state: z.enum(EVENT_STATES), outcome: z.string().nullable(), count }));
-const stateRows = z.array(z.object({ state: z.string(), count }));
-const dayRows = z.array(z.object({ day: z.string(), count }));
-
-export interface Counts {
-  numbers: z.infer<typeof numberRows>[0];
-  states: z.infer<typeof stateRows>;
-  days: z.infer<typeof dayRows>;
-  invitations: z.infer<typeof invitationRows>;
-  deliveries: z.infer<typeof deliveryRows>;
-  fields: Record<MetadataField, z.infer<typeof valueRows>>;
+/** @returns the last counts; null: they were never finished. `retryAt`: until then nothing is counted, because that failed */
+export async function findCounts(
+  db: Database,
+  applicationId: ApplicationId,
+): Promise<{ counts: Counts | null; retryAt: number }> {
+  const select = "SELECT counts, retry_at AS retryAt FROM statistics WHERE application_id = ?1";
+  const { results } = await db.run((_, d1) => d1.prepare(select).bind(applicationId).all());
+  return statisticsRows.parse(results)[0] ?? { counts: null, retryAt: 0 };
 }
 
-export interface Counted {
+/** A computation that is the only one of its application until the claim ends. */
+export interface Claim {
   applicationId: ApplicationId;
-  firstNumber: number;
-  lastNumber: number;
-  /** Milliseconds, like the next two. */
-  now: number;
-  /** Numbers of invitations that ended later are still within the reuse delay. */
-  restedBefore: number;
-  /** Start of the first day. */
-  daysFrom: number;
-  valuesShown: number;
+  /** Random. */
+  id: string;
 }
 
-/** Reads every badge, invitation and event of an application. One round trip. */
-export async function readCounts(db: Database, counted: Counted): Promise<Counts> {
-  const { applicationId, firstNumber, lastNumber, now, restedBefore, daysFrom, valuesShown } = counted;
-  const [numbers, states, days, invitations, deliveries, ...fields] = await db.run((_, d1) => {
-    const ofRange = (sql: string, ...more: number[]) => d1.prepare(sql).bind(firstNumber, lastNumber, ...more);
-    return d1.batch([
-      ofRange(COUNT_NUMBERS),
-      ofRange(COUNT_STATES, now),
-      ofRange(COUNT_DAYS, daysFrom),
-      d1.prepare(COUNT_INVITATIONS).bind(applicationId, restedBefore),
-      d1.prepare(COUNT_DELIVERIES).bind(applicationId),
-      ...METADATA_FIELDS.map((field) => ofRange(countField(field), valuesShown)),
-    ]);
-  });
-  const values = (field: MetadataField) => valueRows.parse(fields[METADATA_FIELDS.indexOf(field)]?.results);
-  return {
-    numbers: numberRows.parse(numbers?.results)[0],
-    states: stateRows.parse(states?.results),
-    days: dayRows.parse(days?.results),
-    invitations: invitationRows.parse(invitations?.results),
-    deliveries: deliveryRows.parse(deliveries?.results),
-    fields: {
-      deviceModel: values("deviceModel"),
-      os: values("os"),
-      osVersion: values("osVersion"),
-      sdkVersion: values("sdkVersion"),
-    },
-  };
+const CLAIM = `
+  INSERT INTO statistics (application_id, claim, claimed_until) VALUES (?1, ?2, ?4)
+  ON CONFLICT (application_id) DO UPDATE SET claim = excluded.claim, claimed_until = excluded.claimed_until
+  WHERE statistics.claimed_until <= ?3 AND statistics.retry_at <= ?3 AND statistics.counted_at IS ?5
+    OR statistics.claim = ?2
+  RETURNING progress`;
+
+const claimedRows = z.array(z.object({ progress: storedCounts.nullable() }));
+
+/**
+ * @param last the counts that the caller has found: if there are newer ones, nothing is claimed
+ * @param now milliseconds
+ * @returns what was counted by an earlier call that did not finish, or null; undefined: another call is counting, or one failed a
+ *   moment ago
+ */
+export async function claimStatistics(
+  db: Database,
+  claim: Claim,
+  last: Counts | null,
+  now: number,
+): Promise<Counts | null | undefined> {
+  const { results } = await db.run((_, d1) =>
+    d1
+      .prepare(CLAIM)
+      .bind(claim.applicationId, claim.id, now, now + STATISTICS_CLAIM_SECONDS * 1000, last?.startedAt ?? null)
+      .all(),
+  );
+  return claimedRows.parse(results)[0]?.progress;
+}
+
+const IS_CLAIMED = "WHERE application_id = ?1 AND claim = ?2";
+
+/** @returns false if the claim has ended, and another call may be counting */
+export function saveProgress(db: Database, claim: Claim, progress: Counts, now: number): Promise<boolean> {
+  const save = `UPDATE statistics SET progress = ?3, claimed_until = ?4 ${IS_CLAIMED}`;
+  return write(db, save, claim, JSON.stringify(progress), now + STATISTICS_CLAIM_SECONDS * 1000);
+}
+
+/** Ends the claim without a result. */
+export function leaveProgress(db: Database, claim: Claim, progress: Counts): Promise<boolean> {
+  const leave = `UPDATE statistics SET progress = ?3, claim = NULL, claimed_until = 0 ${IS_CLAIMED}`;
+  return write(db, leave, claim, JSON.stringify(progress));
+}
+
+/** Ends the claim with its result. */
+export function finishStatistics(db: Database, claim: Claim, counts: Counts): Promise<boolean> {
+  const finish = `UPDATE statistics SET counts = ?3, counted_at = ?4, progress = NULL, claim = NULL, claimed_until = 0
+    ${IS_CLAIMED}`;
+  return write(db, finish, claim, JSON.stringify(counts), counts.startedAt);
+}
+
+/** Ends the claim, and for a while nobody gets one. */
+export function failStatistics(db: Database, claim: Claim, now: number): Promise<boolean> {
+  const fail = `UPDATE statistics SET claim = NULL, claimed_until = 0, retry_at = ?3 ${IS_CLAIMED}`;
+  return write(db, fail, claim, now + STATISTICS_RETRY_SECONDS * 1000);
+}
+
+async function write(db: Database, sql: string, { applicationId, id }: Claim, ...values: unknown[]): Promise<boolean> {
+  const { meta } = await db.run((_, d1) =>
+    d1
+      .prepare(sql)
+      .bind(applicationId, id, ...values)
+      .run(),
+  );
+  return meta.changes > 0;
+}
+
+const COUNT_LOGINS = `
+  SELECT coalesce(sum(with_token), 0) AS withToken, coalesce(sum(without_token), 0) AS withoutToken,
+    coalesce(sum(with_wrong_token), 0) AS withWrongToken
+  FROM observed_logins WHERE application_id = ?1 AND hour > ?2`;
+
+const loginRows = z.tuple([z.object({ withToken: z.number(), withoutToken: z.number(), withWrongToken: z.number() })]);
+
+/** Logins of the last day by their tokens, while they are observed (contract section 22). */
+export type ObservedLogins = z.infer<typeof loginRows>[0];
+
+/** @param now milliseconds */
+export async function countLogins(db: Database, applicationId: ApplicationId, now: number): Promise<ObservedLogins> {
+  const since = Math.floor(now / HOUR_MILLISECONDS) - OBSERVED_HOURS;
+  const { results } = await db.run((_, d1) => d1.prepare(COUNT_LOGINS).bind(applicationId, since).all());
+  return loginRows.parse(results)[0];
 }

@@ -37,6 +37,18 @@ export interface LiveSecret {
   person: Person | null;
 }
 
+/** How an application's users are verified. */
+export interface UserSettings {
+  /** URL of an OpenID provider, exactly as `iss` of its tokens. */
+  issuer: string;
+  /** What `aud` must contain. */
+  audience: string;
+  /** The claim that contains the user ID. */
+  claim: string;
+  /** Logins are counted by their tokens, and none is refused. */
+  observe: boolean;
+}
+
 /** What requests need to know about an application. */
 export interface Application {
   id: ApplicationId;
@@ -54,6 +66,8 @@ export interface Application {
   bindUntil: number | null;
   /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
   newBadgesPerHour: number | null;
+  /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
+  users: UserSettings | null;
   deviceKey: Sealed;
   /** Those of its server and of people (contract sections 9 and 19). */
   secrets: readonly LiveSecret[];
@@ -174,6 +188,7 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     requireProof: row.requireProof,
     bindUntil: row.bindUntil,
     newBadgesPerHour: row.newBadgesPerHour,
+    users: toUserSettings(row),
     deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secrets: [
       ...row.secrets.map(({ digest }) => ({ digest, person: null })),
@@ -181,4 +196,9 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     ],
     signingKeys: [firstKey, ...laterKeys],
   };
+}
+
+function toUserSettings(row: typeof application.$inferSelect): UserSettings | null {
+  const { userIssuer: issuer, userAudience: audience, userClaim: claim, userObserve: observe } = row;
+  return issuer === null || audience === null ? null : { issuer, audience, claim, observe };
 }

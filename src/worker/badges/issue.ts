@@ -5,8 +5,8 @@ import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { type Answer, expectAnswer } from "../core/client.ts";
 import type { BadgeCommand } from "../core/commands.ts";
+import { mayBind, mayUse } from "../core/decide/keys.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
-import { mayBind, mayUse } from "./binding.ts";
 import { carryOutByRules } from "./rules.ts";
 
 /** `POST /v1/badge`. */
@@ -49,11 +49,12 @@ export async function issueBadge(
 ): Promise<IssuedBadge> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  const known = await findUnchanged(context, application, request, digest);
-  if (known) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
+  const { badge: known, isUnchanged } = await look(context, application, request, digest);
+  if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
-  const wanted = { kind: "badge" as const, device, userId, metadata, keyThumbprint, isVerified, invitation };
+  const isNew = known === undefined;
+  const wanted = { kind: "badge" as const, device, userId, metadata, keyThumbprint, isVerified, isNew, invitation };
   const { answer, rules } = await carryOutByRules(
     context,
     application,
@@ -68,27 +69,24 @@ function toIssued(answer: Answer, publicKey: string): IssuedBadge {
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
 
-/** The user device's badge, if a login with it is accepted and changes nothing. */
-async function findUnchanged(
-  context: Context,
+/** The user device's badge, and whether a login with it is accepted and changes nothing, which the primary or a recent replica decides. */
+async function look(
+  { db, now: clock }: Context,
   application: Application,
   request: BadgeRequest,
   invitation: InvitationDigest | null,
-): Promise<StoredBadge | undefined> {
-  const { db } = context;
+): Promise<{ badge: StoredBadge | undefined; isUnchanged: boolean }> {
   const { device, userId, bookmark } = request;
-  if (!request.isVerified) return undefined;
   const userDevice = { applicationId: application.id, device, userId };
-  const now = context.now();
-  const isUnchanged = (badge: StoredBadge | undefined): badge is StoredBadge =>
+  const now = clock();
+  const seen = await lookForBadge(db, userDevice, bookmark, now);
+  const badge = seen.badge && seen.authority === "hint" ? await findBadge(db, userDevice) : seen.badge;
+  const isUnchanged =
     badge !== undefined &&
+    request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     isMereLogin(application, request, badge, now);
-  const { badge: seen, authority } = await lookForBadge(db, userDevice, bookmark, now);
-  if (!seen) return undefined;
-  if (authority !== "hint") return isUnchanged(seen) ? seen : undefined;
-  const badge = await findBadge(db, userDevice);
-  return isUnchanged(badge) ? badge : undefined;
+  return { badge, isUnchanged };
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */

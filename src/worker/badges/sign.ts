@@ -4,10 +4,11 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { mayUse } from "../core/decide/keys.ts";
+import { refusalOfState } from "../core/decide/refusal.ts";
 import { Refusal } from "../refusal.ts";
 import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
-import { mayUse, mayUseNow, type ProvenKey } from "./binding.ts";
-import { refusalOfState } from "./refusal.ts";
+import { mayUseNow, type ProvenKey } from "./binding.ts";
 import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */

@@ -5,9 +5,9 @@ import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
 import { expectAnswer } from "../core/client.ts";
 import type { StepCommand } from "../core/commands.ts";
-import type { IssuedBadge } from "../core/decide/rows.ts";
 import { Refusal } from "../refusal.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
+import type { IssuedBadge } from "../storage/rows.ts";
 
 /** A badge as callers see it, and its change number, which is its `ETag` (contract section 24). */
 export interface ShownBadge {

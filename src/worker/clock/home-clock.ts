@@ -6,7 +6,10 @@ import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { carryOutCommands, compareObjects, recordDue } from "./due.ts";
 import { noteTick, type Tick } from "./restorations.ts";
+import type { Cursors } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
+
+const cursor = z.array(z.string()).nullable();
 
 const tickRow = z.object({
   home: z.number(),
@@ -21,6 +24,10 @@ const tickRow = z.object({
  */
 export class HomeClock extends DurableObject<Env> {
   #dueAt = 0;
+  readonly #cursors: Cursors = {
+    get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
+    set: (name, value) => this.ctx.storage.kv.put(name, value),
+  };
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
@@ -38,7 +45,12 @@ export class HomeClock extends DurableObject<Env> {
       log("error", { event: "tick-failed", home, error });
     }
     await this.ctx.storage.setAlarm(Date.now() + INBOX_POLL_MILLISECONDS);
-    await Promise.all([this.#compare(context), recordDue(context), carryOutCommands(context), sweepHome(context)]);
+    await Promise.all([
+      this.#compare(context),
+      recordDue(context),
+      carryOutCommands(context),
+      sweepHome(context, this.#cursors),
+    ]);
   }
 
   /** Every few seconds: commands of the script, and less often what is due. */

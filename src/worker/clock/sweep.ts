@@ -2,6 +2,7 @@ import {
   INBOX_RETENTION_DAYS,
   MAX_APPLICATION_WAKE_UPS,
   MAX_LOGGED_UNREADABLE,
+  MAX_PURGE_CHUNKS,
   MAX_QUEUE_BATCH_MESSAGES,
   MAX_SWEEP_CHUNKS,
   MAX_SWEEP_WAKE_UPS,
@@ -14,29 +15,32 @@ import type { Context } from "../context.ts";
 import { resealChunk } from "../keys/resealing.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
-import { createEventPurge, createInvitationPurge } from "../retention.ts";
 import { deleteOldCommands } from "../storage/inbox.ts";
 import type { ReadPositions } from "../storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "../storage/webhook-backlog.ts";
+import { type Cursors, type Purge, purge } from "./retention.ts";
 
 /** One chunk of one kind of work. @returns how many rows it concerned, and whether there may be more */
 type Chunk = (context: Context) => Promise<{ count: number; more: boolean }>;
 
-/** The kinds of work of one sweep, by what its log line counts. Some keep a cursor from one chunk to the next. */
-const kindsOfWork = (): Record<string, Chunk> => ({
+/** The kinds of work of one sweep, by what its log line counts. */
+const kindsOfWork = (cursors: Cursors): Record<string, Chunk> => ({
   eventsReleased: releaseEvents,
   eventsWoken: wakeEvents,
   valuesResealed: resealValues(),
-  eventsDeleted: purge(createEventPurge()),
-  invitationsDeleted: purge(createInvitationPurge()),
+  eventsDeleted: scan("eventsDeleted", cursors),
+  invitationsDeleted: scan("invitationsDeleted", cursors),
+  historyDeleted: scan("historyDeleted", cursors),
   commandsDeleted: deleteCommands,
 });
 
 /**
  * What a home's D1 needs once a minute besides what its objects do. The kinds of work run side by side, each for its share of
  * time and chunks; what is left, and what fails, is the next minute's. All of it may be repeated, even by two sweeps at once.
+ *
+ * @param cursors where the scans for old rows go on
  */
-export async function sweepHome(context: Context): Promise<void> {
+export async function sweepHome(context: Context, cursors: Cursors): Promise<void> {
   const startedAt = context.now();
   const counts: Record<string, number> = {};
   const run = async (name: string, chunk: Chunk) => {
@@ -51,7 +55,7 @@ export async function sweepHome(context: Context): Promise<void> {
       log("error", { event: "sweep-part-failed", home: context.home, part: name, error });
     }
   };
-  await Promise.all(Object.entries(kindsOfWork()).map(([name, chunk]) => run(name, chunk)));
+  await Promise.all(Object.entries(kindsOfWork(cursors)).map(([name, chunk]) => run(name, chunk)));
   if (Object.values(counts).every((count) => count === 0)) return;
   log("info", { event: "sweep", home: context.home, ...counts, milliseconds: context.now() - startedAt });
 }
@@ -93,10 +97,13 @@ function resealValues(): Chunk {
   };
 }
 
-function purge(chunk: ReturnType<typeof createEventPurge>): Chunk {
+/** Some chunks of a scan for old rows. */
+function scan(name: Purge, cursors: Cursors): Chunk {
+  let chunks = 0;
   return async (context) => {
-    const { deleted, isFinished } = await chunk(context);
-    return { count: deleted, more: !isFinished };
+    const { deleted, isFinished } = await purge(context, name, cursors);
+    chunks++;
+    return { count: deleted, more: !isFinished && chunks < MAX_PURGE_CHUNKS };
   };
 }
 

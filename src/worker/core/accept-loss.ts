@@ -3,9 +3,9 @@ import type { InboxResult } from "../../shared/inbox.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
+import type { Position, RangePart } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
 import { catchUp } from "./catch-up.ts";
-import type { Position, RangePart } from "./decide/rows.ts";
 import type { Entry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
 
@@ -34,7 +34,7 @@ export async function reconcile(
 ): Promise<{ result: InboxResult; isStored: boolean }> {
   const level = await catchUp(db, applicationId, journal);
   const journalAt = journal.last()?.sequence ?? 0;
-  if (level.kind === "level") {
+  if (level.kind !== "gap") {
     return { result: { kind: "level", sequence: level.at.sequence, applied: level.applied }, isStored: false };
   }
   const { at } = level;

@@ -3,6 +3,7 @@ import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
 import type { InboxCommand } from "../../shared/inbox.ts";
 import {
+  CATCH_UP_PAUSE_MILLISECONDS,
   COMPARE_AFTER_MILLISECONDS,
   INBOX_CHUNK_COMMANDS,
   SETTLE_TRIES,
@@ -104,7 +105,7 @@ export class Allocator extends DurableObject<Env> {
     const waiting = this.#waiting.get(call.id);
     if (waiting) return waiting;
     const known = this.#openGroups().outcomeOf(call.id);
-    if (known && (call.until !== null || inboxId !== null)) return Promise.resolve({ outcome: known, bookmark: null });
+    if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: null });
     const done = Promise.withResolvers<Response>();
     const added: Waiting = { call, done, inboxId, isBegun: false, erased: 0, eventsAfter: "" };
     if (!this.#queue.add(added)) return Promise.resolve(UNAVAILABLE);
@@ -138,9 +139,10 @@ export class Allocator extends DurableObject<Env> {
     const calls = this.#queue.take();
     try {
       await this.#ensureAlarm();
-      const stopped = await groups.run(calls);
-      if (stopped?.kind === "gap") this.#reportGap(stopped.at?.sequence);
-      return stopped === undefined;
+      const obstacle = await groups.run(calls);
+      if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);
+      if (obstacle?.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
+      return obstacle === undefined;
     } catch (error) {
       log("error", { event: "group-broken", application: this.#applicationId, error });
       for (const { done } of calls) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
@@ -186,6 +188,7 @@ export class Allocator extends DurableObject<Env> {
     const level = await this.#inTurn(() => catchUp(db, applicationId, this.#journal));
     if (level.kind === "gap") this.#reportGap(level.at?.sequence);
     else this.#wakeEvents(level.events);
+    if (level.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
   }
 
   #reportGap(d1: number | undefined): void {
@@ -231,9 +234,11 @@ export class Allocator extends DurableObject<Env> {
   }
 
   async #ensureAlarm(): Promise<void> {
-    const now = Date.now();
-    if (this.#alarmAt > now) return;
-    const alarmAt = now + COMPARE_AFTER_MILLISECONDS;
+    if (this.#alarmAt <= Date.now()) await this.#setAlarm(COMPARE_AFTER_MILLISECONDS);
+  }
+
+  async #setAlarm(milliseconds: number): Promise<void> {
+    const alarmAt = Date.now() + milliseconds;
     await this.ctx.storage.setAlarm(alarmAt);
     this.#alarmAt = alarmAt;
   }

@@ -1,12 +1,17 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { CATCH_UP_CHARACTERS, CATCH_UP_ENTRIES, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import {
+  CATCH_UP_CHARACTERS,
+  CATCH_UP_ENTRIES,
+  MAX_CATCH_UP_ENTRIES,
+  PLATFORM_DEADLINE_MILLISECONDS,
+} from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import { entryStatements } from "../storage/entry-writes.ts";
 import { readPosition } from "../storage/group-reads.ts";
+import type { Position } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
-import type { Position } from "./decide/rows.ts";
 import type { Entry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
 
@@ -17,7 +22,8 @@ export interface Gap {
   at: Position | undefined;
 }
 
-export type CaughtUp = { kind: "level"; at: Position; applied: number; events: string[] } | Gap;
+/** `behind`: there is more to apply than one invocation may; the next one goes on. */
+export type CaughtUp = { kind: "level" | "behind"; at: Position; applied: number; events: string[] } | Gap;
 
 /**
  * Makes D1 and the journal agree. D1 behind: it was restored, or a write was lost; its missing entries are applied again. D1
@@ -39,12 +45,14 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     if (!journal.has(at)) return { kind: "gap", at };
     journal.confirm(at);
     const missing = journal.after(at, CATCH_UP_ENTRIES);
-    const [first] = missing;
-    if (!first) return { kind: "level", at, applied, events };
-    if (applied === 0 && missing.length > 1) {
-      journal.renew(at, Date.now());
-      log("warn", { event: "catching-up", application: applicationId, from: at.sequence, to: last.sequence });
+    const isDone = missing.length === 0;
+    if (applied > 1 || missing.length > 1) {
+      const progress = { application: applicationId, at: at.sequence, to: last.sequence };
+      log("warn", { event: isDone ? "caught-up" : "catching-up", ...progress });
     }
+    if (isDone) return { kind: "level", at, applied, events };
+    if (applied >= MAX_CATCH_UP_ENTRIES) return { kind: "behind", at, applied, events };
+    if (applied === 0 && missing.length > 1) journal.renew(at, Date.now());
     const progress = await applyChunk(db, applicationId, journal, missing);
     applied += progress.applied;
     events.push(...progress.events);

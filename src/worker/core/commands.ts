@@ -2,7 +2,7 @@ import type { Origin } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId, InvitationDigest } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
-import type { InvitationRow, IssuedBadge } from "./decide/rows.ts";
+import type { InvitationRow, IssuedBadge } from "../storage/rows.ts";
 import type { Step } from "./decide/states.ts";
 
 /**
@@ -28,6 +28,8 @@ export interface BadgeCommand {
   keyThumbprint: string | null;
   /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
   isVerified: boolean;
+  /** Whether the caller saw no badge of this user device. */
+  isNew: boolean;
   /** The invitation that is presented, and its token for the event; null: none. */
   invitation: { digest: InvitationDigest; token: string } | null;
 }

@@ -1,73 +1,25 @@
 import { newRandomId } from "../../shared/identifiers.ts";
+import type { EntryTable, RowWrite, StoredEntry } from "../storage/entry.ts";
+import type { Position } from "../storage/rows.ts";
 import type { Outcome } from "./commands.ts";
-import type { Draft, NewEvent } from "./decide/draft.ts";
+import type { Draft } from "./decide/draft.ts";
 import type { RowChanges } from "./decide/row-set.ts";
-import type { Position } from "./decide/rows.ts";
-
-/** Tables whose rows an entry stores, by the names of src/shared/schema.ts. */
-export type EntryTable = "badge" | "invitation" | "blockedUser" | "freedNumber" | "history";
 
 /**
- * Rows of one table that are stored by their keys: the first column is the key. An insert fails if the key is taken; an update or
- * a deletion of a row that is not there changes nothing.
+ * What a group of calls has decided. The object keeps it for 31 days and applies it again if D1 forgets it, so this is a stored
+ * format: `version` names it.
  */
-export interface RowWrite {
-  op: "insert" | "update" | "delete";
-  table: EntryTable;
-  columns: string[];
-  rows: unknown[][];
-}
-
-/** A user whose history and events get an alias, and the events up to which that is done by this entry. */
-export interface Erasure {
-  userId: string;
-  alias: string;
-  eventsAfter: string;
-  eventsThrough: string | null;
-}
-
-/** The key row that the first badge of a signing key carries. */
-export interface KeyRow {
-  id: number;
-  kid: string;
-  publicKey: string;
-  sealed: string;
-  sealingVersion: number;
-  createdAt: number;
-  signsFrom: number;
-}
-
-/**
- * One step in the ordered list of changes of an application: what a group of commands stores in D1, as plain JSON. The object
- * keeps it for 31 days and applies it again if D1 forgets it, so this is a stored format: `version` names it.
- */
-export interface Entry {
+export interface Entry extends StoredEntry {
   version: 1;
-  id: string;
-  /** ID of the entry before: the batch applies only right after that one. */
-  previous: string;
-  position: Position;
-  writes: RowWrite[];
-  events: NewEvent[];
   /** What each call was answered, by the call's ID: a call that is repeated gets the same. */
   calls: { id: string; outcome: Outcome }[];
-  /** Results of inbox commands: their IDs, and JSON. */
-  results: { id: string; result: string }[];
-  erasures: Erasure[];
-  key: KeyRow | null;
-  /** The end of the range, if this is the first entry since it grew. */
-  lastNumber: number | null;
-  /** What must be true in D1 for a group that was decided without reading: these devices have no badge, these users no block. */
-  unless: { devices: string[]; users: string[] } | null;
-  /** An administrator accepted a loss: freed numbers are forgotten, and pending invitations end. Milliseconds. */
-  lossAcceptedAt: number | null;
 }
 
 /** @returns the entry that follows `before` and stores what was decided */
 export function toEntry(
   before: Position,
   draft: Draft,
-  { calls, results, erasures }: Pick<Entry, "calls" | "results" | "erasures">,
+  { calls, results, erasures, unless }: Pick<Entry, "calls" | "results" | "erasures" | "unless">,
 ): Entry {
   const id = newRandomId();
   const { fresh } = draft.position;
@@ -85,7 +37,7 @@ export function toEntry(
     erasures,
     key: draft.signingKey,
     lastNumber: hasGrown ? last.first + last.size - 1 : null,
-    unless: null,
+    unless,
     lossAcceptedAt: null,
   };
 }

@@ -14,7 +14,8 @@ import { type Custody, permutationKey } from "../keys/custody.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
-import { type GroupRows, readGroup, readRevokedBy } from "../storage/group-reads.ts";
+import { type GroupRows, NOTHING_READ, readGroup, readRevokedBy } from "../storage/group-reads.ts";
+import type { Position, RangePart } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
 import { catchUp, type Gap } from "./catch-up.ts";
 import type { Outcome } from "./commands.ts";
@@ -22,10 +23,9 @@ import type { Again, Revoked } from "./decide/block.ts";
 import { decide } from "./decide/decide.ts";
 import { Draft } from "./decide/draft.ts";
 import { expireInvitations } from "./decide/due.ts";
-import type { Position, RangePart } from "./decide/rows.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
-import { needsOf } from "./needs.ts";
+import { assumptionsOf, needsOf } from "./needs.ts";
 import { createPermutation } from "./permutation.ts";
 import { type CallQueue, giveUp, splitByDeadline, userOf, type Waiting } from "./queue.ts";
 import { randomBelow } from "./random.ts";
@@ -39,7 +39,7 @@ interface Decided {
   erased: number;
 }
 
-type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | Gap;
+type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | { kind: "behind" } | Gap;
 
 interface Platform {
   applicationId: ApplicationId;
@@ -65,11 +65,14 @@ export class Groups {
   readonly #answeredBlocks = new BoundedCache<true>(MAX_REMEMBERED_CALLS);
   /** Whether this instance has written an entry: until then another one may be ahead. */
   #isProven = false;
-  /** The number range as the last group left it; null: this instance has not read it yet. */
-  #fresh: readonly RangePart[] | null = null;
-  /** The entry after which D1 may still apply one that nobody waits for; null: there is none. */
-  #unsettledAfter: string | null = null;
-  /** Whether outcomes of an earlier instance's calls were read. */
+  /** Where the last group left the list; null: this instance has not read it yet. */
+  #at: Position | null = null;
+  /** Whether D1 may still apply an entry that nobody waits for. */
+  #isUnsettled = false;
+  /** The empty entry that is to take its place. */
+  #settling: Entry | null = null;
+
+  /** Whether the outcomes of what was caught up with, and of an earlier instance, were read. */
   #hasRemembered = false;
 
   constructor(platform: Platform) {
@@ -78,12 +81,12 @@ export class Groups {
 
   /** Whether D1 may still apply an entry that nobody waits for: a group, even an empty one, settles that. */
   get isUnsettled(): boolean {
-    return this.#unsettledAfter !== null;
+    return this.#isUnsettled;
   }
 
   /** Whether the next group writes an entry even if its calls change nothing. */
   get #mustWrite(): boolean {
-    return !this.#isProven || this.isUnsettled;
+    return !this.#isProven || this.#isUnsettled;
   }
 
   outcomeOf(callId: string): Outcome | undefined {
@@ -93,23 +96,24 @@ export class Groups {
   /**
    * Carries out one group. Calls that need more groups go back to the queue.
    *
-   * @returns undefined: done; otherwise nothing could be changed, perhaps because a gap has to be closed first
+   * @returns undefined: done; otherwise why nothing was changed
    */
-  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "unavailable" } | undefined> {
+  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "behind" | "unavailable" } | undefined> {
     const { queue, now } = this.#platform;
     let waiting = calls;
     try {
-      for (;;) {
+      for (let isFirstTry = true; ; isFirstTry = false) {
         const { live, late } = splitByDeadline(waiting, now());
         giveUp(late);
         waiting = live;
-        if (live.length === 0 && !this.isUnsettled) return undefined;
-        const step = await this.#attempt(live);
+        if (live.length === 0 && !this.#isUnsettled) return undefined;
+        const step = await this.#attempt(live, isFirstTry);
         switch (step.kind) {
           case "done":
             queue.putBack(step.rest);
             return undefined;
           case "gap":
+          case "behind":
             giveUp(waiting);
             return step;
           case "repeat":
@@ -134,51 +138,65 @@ export class Groups {
     }
   }
 
-  async #attempt(calls: readonly Waiting[]): Promise<Step> {
+  async #attempt(calls: readonly Waiting[], isFirstTry: boolean): Promise<Step> {
     const { applicationId, journal, now } = this.#platform;
     const db = this.#platform.openDatabase();
     const startedAt = now();
-    const rows = await readGroup(db, applicationId, needsOf(calls, startedAt, this.#fresh));
-    const { position } = rows;
-    const attempts = position ? journal.countAttempts(position.sequence + 1) : 0;
-    if (!position || !this.#isNext(position, attempts)) {
+    const unless = this.#isProven && !this.#isUnsettled && isFirstTry ? assumptionsOf(calls, this.#at) : null;
+    const rows = unless ? NOTHING_READ : await readGroup(db, applicationId, needsOf(calls, startedAt, this.#at));
+    const position = unless ? this.#at : rows.position;
+    if (!position || !this.#isLevel(position)) {
       const level = await catchUp(db, applicationId, journal);
       if (level.kind === "gap") return level;
+      this.#at = level.at;
+      this.#hasRemembered = false;
       this.#platform.wake(level.events);
-      return { kind: "repeat" };
+      return level.kind === "level" ? { kind: "repeat" } : { kind: "behind" };
     }
     this.#rememberEarlier();
-    this.#fresh = position.fresh;
-    // While D1 accepts no write, the entries that it may still apply do not grow in number: the last of them is empty.
-    const isCrowded = attempts === MAX_ENTRY_ATTEMPTS - 1;
-    if (isCrowded) giveUp(calls);
+    this.#at = position;
+    // While D1 accepts no write, the entries that it may still apply do not grow in number: an empty one goes first.
+    const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS - 1;
     const taken = isCrowded ? [] : calls;
     const draft = await this.#draft(taken, rows, position, startedAt);
     const decided = await this.#decide(db, draft, taken, rows);
-    const rest = taken.slice(decided.length);
-    const entry = toEntry(position, draft, toldBy(decided, rows));
+    const rest = calls.slice(decided.length);
+    const entry = toEntry(position, draft, { ...toldBy(decided, rows), unless });
     if (isEmpty(entry) && !this.#mustWrite) {
       this.#respond(decided, rows, db.bookmark);
       return { kind: "done", rest };
     }
-    journal.append(entry, now());
-    journal.prune(now());
-    const written = await this.#write(db, entry, decided);
+    const kept = decided.length === 0 ? this.#settlingEntry(entry) : this.#keep(entry);
+    const written = await this.#write(db, kept, decided);
     if (written.kind !== "applied") return written;
-    warnIfFilling(applicationId, position.fresh, entry.position.fresh);
-    this.#fresh = entry.position.fresh;
+    warnIfFilling(applicationId, position.fresh, kept.position.fresh);
+    this.#at = kept.position;
     this.#respond(decided, rows, written.bookmark);
     return { kind: "done", rest };
   }
 
-  /**
-   * Whether the next entry follows D1's position: it is the end of the journal, or what comes after it there is an entry that
-   * nobody waits for any more. Then another takes its place, and D1 applies one of the two.
-   */
-  #isNext({ sequence, entry }: Position, attempts: number): boolean {
-    const last = this.#platform.journal.last();
-    if (last?.sequence === sequence && last.entry === entry) return true;
-    return this.#unsettledAfter === entry && attempts < MAX_ENTRY_ATTEMPTS;
+  /** Whether D1 is where the list ends, or, while it is unknown whether D1 applied the last entry, right before that. */
+  #isLevel(position: Position): boolean {
+    const { journal } = this.#platform;
+    const last = journal.last();
+    if (!last) return false;
+    const isAtEnd = position.sequence === last.sequence && journal.has(position);
+    if (isAtEnd && this.#isUnsettled) journal.confirm(position);
+    if (isAtEnd) this.#isUnsettled = false;
+    return isAtEnd || (this.#isUnsettled && position.entry === this.#at?.entry);
+  }
+
+  #keep(entry: Entry): Entry {
+    const { journal, now } = this.#platform;
+    journal.append(entry, now());
+    journal.prune(now());
+    return entry;
+  }
+
+  /** An empty entry takes the place of one that nobody waits for. There is one for each place in the list. */
+  #settlingEntry(entry: Entry): Entry {
+    if (this.#settling?.previous !== entry.previous) this.#settling = this.#keep(entry);
+    return this.#settling;
   }
 
   /** Repeats the write while somebody waits for it. @throws Unavailable when nobody does */
@@ -194,12 +212,14 @@ export class Groups {
         case "applied":
           journal.confirm(entry.position);
           this.#isProven = true;
-          this.#unsettledAfter = null;
+          this.#isUnsettled = false;
           this.#remember(entry);
           this.#platform.wake(applied.events);
           return applied;
-        case "elsewhere":
         case "hindered":
+          journal.drop(entry.id);
+          return { kind: "repeat" };
+        case "elsewhere":
           return { kind: "repeat" };
         case "refused": {
           journal.drop(entry.id);
@@ -208,9 +228,10 @@ export class Groups {
           throw new EntryRefused();
         }
         case "unknown": {
-          this.#unsettledAfter = entry.previous;
+          this.#isUnsettled = true;
           await scheduler.wait(Math.min(PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** tries, MAX_REPEAT_MILLISECONDS));
           const isWaitedFor = decided.some(({ waiting }) => waiting.call.until !== null && now() < waiting.call.until);
+          // From here on, the next group's entry takes its place, and D1 applies one of the two.
           if (!isWaitedFor) throw new Unavailable("D1", applied.error, true);
         }
       }
@@ -238,8 +259,8 @@ export class Groups {
     if (rows.isDueRead) expireInvitations(draft);
     for (const waiting of calls) {
       if (decided.length > 0 && draft.size > MAX_GROUP_CHARACTERS) break;
-      const known = this.#outcomes.get(waiting.call.id);
-      if (known && isRemembered(waiting)) {
+      const known = waiting.call.until === null ? undefined : this.#outcomes.get(waiting.call.id);
+      if (known) {
         decided.push({ waiting, outcome: known, erased: 0 });
         continue;
       }
@@ -279,9 +300,9 @@ export class Groups {
     for (const { id, outcome } of entry.calls) this.#outcomes.set(id, outcome);
   }
 
-  /** What an earlier instance has decided, of the entries that D1 has. */
+  /** What an earlier instance has decided, or what was caught up with, counts once D1 has it. */
   #rememberEarlier(): void {
-    if (this.#hasRemembered) return;
+    if (this.#hasRemembered || this.#isUnsettled) return;
     this.#hasRemembered = true;
     const { journal, now } = this.#platform;
     const since = now() - REMEMBERED_CALL_MILLISECONDS;
@@ -310,9 +331,6 @@ export class Groups {
   }
 }
 
-/** Of a call of the clock every one is another, with the same ID. */
-const isRemembered = ({ call, inboxId }: Waiting): boolean => call.until !== null || inboxId !== null;
-
 /** Sorts after every event ID. */
 const AFTER_ALL_EVENTS = "~";
 
@@ -326,7 +344,9 @@ function toldBy(
 ): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
   return {
-    calls: finished.map(({ waiting, outcome }) => ({ id: waiting.call.id, outcome })),
+    calls: finished.flatMap(({ waiting: { call }, outcome }) =>
+      call.until === null ? [] : [{ id: call.id, outcome }],
+    ),
     results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
       inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(outcome) }],
     ),

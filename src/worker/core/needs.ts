@@ -1,15 +1,18 @@
+import { MAX_UNREAD_CALLS } from "../../shared/limits.ts";
+import type { StoredEntry } from "../storage/entry.ts";
 import type { Needs } from "../storage/group-reads.ts";
+import type { Position, RangePart } from "../storage/rows.ts";
 import { hasFresh } from "./decide/numbers.ts";
-import type { RangePart } from "./decide/rows.ts";
 import type { Waiting } from "./queue.ts";
 
 /**
  * What a group of calls has to know before it is decided.
  *
  * @param now milliseconds
- * @param fresh the number range as the last group left it; null: not known
+ * @param at where the last group left the list; null: not known
  */
-export function needsOf(calls: readonly Waiting[], now: number, fresh: readonly RangePart[] | null): Needs {
+export function needsOf(calls: readonly Waiting[], now: number, at: Position | null): Needs {
+  const fresh = at?.fresh ?? null;
   const needs: Needs = {
     userDevices: [],
     numbers: [],
@@ -66,4 +69,24 @@ function needFreed(
   const restedBefore = reuseAfterSeconds === 0 ? Number.MAX_SAFE_INTEGER : now - reuseAfterSeconds * 1000;
   needs.restedBefore = Math.max(needs.restedBefore ?? 0, restedBefore);
   needs.dueAt = now;
+}
+
+/**
+ * A small group of new badges is decided without reading, as if their devices had no badge and their users no block: the entry
+ * says so, and D1 refuses it if that is not true.
+ *
+ * @returns null: the group has to read
+ */
+export function assumptionsOf(calls: readonly Waiting[], at: Position | null): StoredEntry["unless"] {
+  if (at === null || calls.length === 0 || calls.length > MAX_UNREAD_CALLS) return null;
+  const devices: string[] = [];
+  const users: string[] = [];
+  for (const { call } of calls) {
+    const { command } = call;
+    if (command.kind !== "badge" || !command.isNew || command.invitation) return null;
+    if (!hasFresh(at.fresh, command.rules.range)) return null;
+    devices.push(command.device);
+    users.push(command.userId);
+  }
+  return { devices, users };
 }

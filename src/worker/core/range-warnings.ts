@@ -1,7 +1,7 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
-import type { RangePart } from "./decide/rows.ts";
+import type { RangePart } from "../storage/rows.ts";
 
 /** Warns when the fresh numbers of a range run out: by the entry with which a share in `RANGE_WARNING_PERCENTS` is reached. */
 export function warnIfFilling(applicationId: ApplicationId, before: readonly RangePart[], after: readonly RangePart[]) {

@@ -18,7 +18,7 @@ export async function pageHistory(
   return { history: items.map(viewRow), next: last?.id ?? null };
 }
 
-const storedDetail = z.record(z.string(), z.json());
+const storedDetail = z.record(z.string(), z.unknown());
 
 function viewRow({
   at,

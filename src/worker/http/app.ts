@@ -17,6 +17,7 @@ import type { HttpEnv } from "./environment.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
+import { ownBadgeRoutes } from "./own-badge-routes.ts";
 import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
@@ -49,6 +50,7 @@ export const app = new Hono<HttpEnv>()
     });
   })
   .route("/", badgeRoutes)
+  .route("/", ownBadgeRoutes)
   .route("/", listRoutes)
   .route("/", badgeLifeRoutes)
   .route("/", userRoutes)
@@ -86,6 +88,7 @@ function handleException(error: Error, c: HonoContext<HttpEnv>): Response {
     if (error.detail !== undefined) c.set("detail", error.detail);
     const response = errorResponse(c, error.code);
     if (error.nonce !== undefined) response.headers.set("DPoP-Nonce", error.nonce);
+    if (error.challenge !== undefined) response.headers.set("WWW-Authenticate", error.challenge);
     return response;
   }
   // Hono throws for a URL it cannot route, such as a malformed percent-encoding.

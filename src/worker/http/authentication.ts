@@ -8,7 +8,7 @@ import type { Application } from "../applications/registry.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, checkProofOfCall } from "./proof.ts";
-import { limitAddress, limitDevice } from "./rate-limits.ts";
+import { limitAddress, limitAddressOfPerson, limitDevice } from "./rate-limits.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
@@ -62,6 +62,21 @@ export async function requireProvingDevice(
   const proof = text === null ? null : await checkProofOfCall(c, text, caller);
   if (!(await isServer(application, credentials))) await limitDevice(c, caller, credentials.clientAddress, proof);
   return { ...caller, proof };
+}
+
+/** A person who calls without naming a device. */
+export interface CallingPerson {
+  application: Application;
+}
+
+/** Identifies the application that a person's call names. The call counts for its address before a token is checked. */
+export async function requirePerson(c: HonoContext<HttpEnv>): Promise<CallingPerson> {
+  const credentials = readCredentials(c);
+  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  c.set("application", application.id);
+  c.set("actor", { kind: "user" });
+  await limitAddressOfPerson(c, application, credentials.clientAddress);
+  return { application };
 }
 
 /**

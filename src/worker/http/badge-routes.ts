@@ -4,6 +4,7 @@ import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
+import { refusalOfUser } from "../users/user-check.ts";
 import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
@@ -13,6 +14,7 @@ import { requireKey } from "./proof.ts";
 import { countingRefused } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
+import { checkUserOfLogin } from "./user-token.ts";
 
 const BADGE_FIELDS: FieldErrors = {
   userId: { missing: "UNDEFINED_USERID", invalid: "INVALID_USERID" },
@@ -36,6 +38,9 @@ export const badgeRoutes = new Hono<HttpEnv>()
       requireFields(body, BADGE_FIELDS);
       requireValidUdid(caller.udid);
       const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
+      const user = await checkUserOfLogin(c, caller, userId);
+      // An invitation may vouch for its user: the application's object knows.
+      if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
       const key = await requireKey(c, caller);
       const request = {
         device: caller.device,
@@ -43,11 +48,13 @@ export const badgeRoutes = new Hono<HttpEnv>()
         // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
         metadata: metadata ? JSON.stringify(metadata) : null,
         keyThumbprint: key?.thumbprint ?? null,
-        isVerified: true,
+        isVerified: user.isAccepted,
         invitationToken: invitationToken ?? null,
         bookmark: readBookmark(c, caller.application),
       };
-      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c));
+      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c)).catch((error) => {
+        throw refusalOfUser(user, error) ?? error;
+      });
       const badgeId = String(badge.number);
       const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
       const response =

@@ -1,6 +1,7 @@
 import type { Context as HonoContext } from "hono";
 import type { z } from "zod";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { isObject } from "../json-object.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
@@ -40,10 +41,6 @@ function parseJson(bytes: Uint8Array): unknown {
   } catch {
     throw new Refusal("INVALID_JSON");
   }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Removes fields that count as missing, also from nested objects such as `metadata`. */

@@ -1,5 +1,6 @@
 import type { Context as HonoContext } from "hono";
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { digestOf } from "../../shared/identifiers.ts";
 import { clientBlock } from "../applications/client-address.ts";
 import { retryPlatform } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
@@ -30,7 +31,7 @@ export async function limitDevice(
   clientAddress: string,
   proof: CheckedProof | null = null,
 ): Promise<void> {
-  c.set("limitedAddress", `${application.id}:${clientBlock(clientAddress)}`);
+  c.set("limitedAddress", addressKey(application, clientAddress));
   await requireWithin(c.get("context").deviceLimit, deviceKey(`${application.id}:${device}`, proof));
 }
 
@@ -39,6 +40,27 @@ export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
   if (address !== undefined) await requireWithin(c.get("context").clientIpLimit, address);
 }
+
+/** Counts a person's call, which names no device, for its address. @throws Refusal RATE_LIMITED */
+export async function limitAddressOfPerson(
+  c: HonoContext<HttpEnv>,
+  application: { id: string },
+  clientAddress: string,
+): Promise<void> {
+  c.set("limitedAddress", addressKey(application, clientAddress));
+  await limitAddress(c);
+}
+
+/**
+ * Counts a call for the person who makes it: as many as for a device (contract section 22). No device ID has a space.
+ *
+ * @throws Refusal RATE_LIMITED
+ */
+export async function limitPerson(c: HonoContext<HttpEnv>, { id }: { id: string }, userId: string): Promise<void> {
+  await requireWithin(c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`);
+}
+
+const addressKey = ({ id }: { id: string }, clientAddress: string): string => `${id}:${clientBlock(clientAddress)}`;
 
 /**
  * Counts the calls that a handler refuses as malformed or by INVALID_PROOF, for the address, apart from its other calls. Over the

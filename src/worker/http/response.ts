@@ -69,8 +69,8 @@ const ONE_DAY_SECONDS = 24 * 3600;
 
 const PREFLIGHT_HEADERS = Object.entries({
   ...ANY_ORIGIN_HEADERS,
-  "Access-Control-Allow-Methods": "GET,POST",
-  "Access-Control-Allow-Headers": "applicationid,udid,content-type,x-request-id,dpop,bookmark",
+  "Access-Control-Allow-Methods": "GET,POST,PATCH",
+  "Access-Control-Allow-Headers": "applicationid,udid,authorization,content-type,x-request-id,dpop,bookmark",
   "Access-Control-Max-Age": String(ONE_DAY_SECONDS),
 });
 

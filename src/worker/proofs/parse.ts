@@ -1,6 +1,7 @@
 import { base64url } from "jose";
 import * as z from "zod";
 import { MAX_JTI_CHARACTERS, MAX_PROOF_CHARACTERS } from "../../shared/limits.ts";
+import { isObject, parseJsonObject } from "../json-object.ts";
 
 /** Distinguishes a proof from every other JWT by the same key, such as a response to a door (RFC 8725 section 3.12). */
 const PROOF_TYPE = "dpop+jwt";
@@ -100,24 +101,4 @@ function decodeBase64Url(text: string): Uint8Array | null {
   } catch {
     return null;
   }
-}
-
-/** Throws on invalid UTF-8, and keeps a byte order mark so that JSON.parse refuses it (RFC 8259 section 8.1). */
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/**
- * The last of duplicate members counts, as RFC 7515 section 4 allows: each part is parsed once, so all checks, the
- * signature's too, see the same value.
- */
-function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(utf8.decode(bytes));
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

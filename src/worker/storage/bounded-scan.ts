@@ -7,6 +7,7 @@ export type Bind = (value: unknown) => string;
 
 /** A page of a list, as the rows of a table that it looks at and those that it lists. */
 export interface Scan<Row> {
+  /** With INDEXED BY where SQLite would otherwise read the whole table in the wanted order, as those WITHOUT ROWID. */
   table: string;
   /** What of each row is looked at: `*`, and `rowid` where that is needed. */
   selected?: string;

@@ -2,7 +2,7 @@ import { getTableColumns } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import * as schema from "../../shared/schema.ts";
 import { insertEventsOf } from "../../shared/storage/outbox.ts";
-import type { Entry, EntryTable, Erasure, RowWrite } from "../core/entry.ts";
+import type { EntryTable, Erasure, RowWrite, StoredEntry } from "./entry.ts";
 
 /**
  * Entries as D1 statements. All of an entry's statements are one batch, which is one transaction (D1: batch). `?2` is the
@@ -24,7 +24,11 @@ const TABLES = {
 } satisfies Record<EntryTable, object>;
 
 /** @returns the statements of an entry; if it has events, the last one returns the IDs of those that were recorded */
-export function entryStatements(d1: Statements, applicationId: ApplicationId, entry: Entry): D1PreparedStatement[] {
+export function entryStatements(
+  d1: Statements,
+  applicationId: ApplicationId,
+  entry: StoredEntry,
+): D1PreparedStatement[] {
   const { writes, key, lastNumber, lossAcceptedAt, erasures, results, events } = entry;
   const rows = (sql: string, values: readonly unknown[]) => d1.prepare(sql).bind(JSON.stringify(values), applicationId);
   return [
@@ -61,7 +65,7 @@ const FENCE = `
 function fence(
   d1: Statements,
   applicationId: ApplicationId,
-  { previous, position, unless }: Entry,
+  { previous, position, unless }: StoredEntry,
 ): D1PreparedStatement {
   const { sequence, entry, fresh, lastPosition, lastChange, lastSigningKey, epoch, hourStartedAt, hourUsed } = position;
   return d1

@@ -2,6 +2,8 @@ import * as z from "zod";
 import { type ApplicationId, type DeviceId, deviceId, type InvitationDigest } from "../../shared/identifiers.ts";
 import { DUE_CHUNK_ROWS, ERASE_CHUNK_EVENTS, FREED_CHUNK_NUMBERS, USER_CHUNK_BADGES } from "../../shared/limits.ts";
 import * as schema from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import { columnName } from "./entry-writes.ts";
 import {
   type BadgeRow,
   type BlockRow,
@@ -13,9 +15,7 @@ import {
   invitationRow,
   type Position,
   positionRow,
-} from "../core/decide/rows.ts";
-import type { Database } from "./database.ts";
-import { columnName } from "./entry-writes.ts";
+} from "./rows.ts";
 import { highestTurn } from "./turns.ts";
 
 /** What a group of commands has to know. */
@@ -211,6 +211,20 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
 const SELECT_REVOKED_BY = `
   SELECT number FROM badge WHERE ${OF_USER} AND badge.state = 'revoked' AND badge.position <= ?3 AND badge.change > ?4
   ORDER BY badge.position`;
+
+/** What a group knows that was decided without reading. */
+export const NOTHING_READ: GroupRows = {
+  position: undefined,
+  badges: [],
+  invitations: [],
+  blocks: [],
+  freed: [],
+  turns: [],
+  isDueRead: false,
+  isMoreDue: false,
+  readThrough: null,
+  eventsThrough: null,
+};
 
 /** Numbers of the badges that a block revoked, in the order of issue. One round trip. */
 export async function readRevokedBy(db: Database, applicationId: ApplicationId, block: BlockRow): Promise<number[]> {

@@ -37,7 +37,7 @@ export interface HistoryQuery {
 export function listHistory(db: Database, query: HistoryQuery): Promise<ScannedPage<HistoryRow>> {
   const { applicationId, badge, userId, after, perPage } = query;
   return scanPage(db, {
-    table: "history",
+    table: `history ${indexOf(query)}`,
     ranges: (bind) => [
       [
         `application_id = ${bind(applicationId)}`,
@@ -55,4 +55,9 @@ export function listHistory(db: Database, query: HistoryQuery): Promise<ScannedP
     rows: historyRows,
     perPage,
   });
+}
+
+function indexOf({ badge, userId }: HistoryQuery): string {
+  if (badge !== null) return "INDEXED BY history_badge";
+  return userId === null ? "" : "INDEXED BY history_user";
 }

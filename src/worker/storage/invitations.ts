@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
-import { type InvitationRow, invitationRow } from "../core/decide/rows.ts";
 import type { Database } from "./database.ts";
 import { SELECT_INVITATIONS } from "./group-reads.ts";
+import { type InvitationRow, invitationRow } from "./rows.ts";
 
 /** An application's invitations, those that there are. One round trip, to the primary. */
 export async function findInvitations(

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { type IssuedBadge, issuedBadge } from "../core/decide/rows.ts";
 import type { Database } from "./database.ts";
 import { BADGE } from "./group-reads.ts";
+import { type IssuedBadge, issuedBadge } from "./rows.ts";
 
 /** The plus sign keeps SQLite from searching by application, which would read all of its badges. */
 const SELECT_ISSUED = `
@@ -16,6 +16,25 @@ export async function findIssuedBadge(
 ): Promise<IssuedBadge | undefined> {
   const { results } = await db.run((_, d1) => d1.prepare(SELECT_ISSUED).bind(applicationId, number).all());
   return issuedBadge.optional().parse(results[0]);
+}
+
+/** As the index `badge_user_page` has it. */
+const SELECT_LISTED_OF_USER = `
+  SELECT ${BADGE} FROM badge WHERE badge.application_id = ?1 AND badge.user_id = ?2 AND badge.position IS NOT NULL
+    AND (badge.ended_at IS NOT NULL) = 0
+  ORDER BY badge.position DESC LIMIT ?3`;
+
+/** A user's badges that are not noted to have ended, newest first. One round trip. */
+export async function findListedOfUser(
+  db: Database,
+  applicationId: ApplicationId,
+  userId: string,
+  limit: number,
+): Promise<IssuedBadge[]> {
+  const { results } = await db.run((_, d1) =>
+    d1.prepare(SELECT_LISTED_OF_USER).bind(applicationId, userId, limit).all(),
+  );
+  return z.array(issuedBadge).parse(results);
 }
 
 const SELECT_EPOCH = "SELECT epoch FROM position WHERE application_id = ?1";

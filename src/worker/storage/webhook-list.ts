@@ -70,11 +70,11 @@ export async function listEvents(
   const { state, after, perPage } = page;
   const limit = scanLimit(perPage) / 2;
   const areFewPending = state === "pending" && (await countPending(db, applicationId, limit)) < limit;
-  const range = rangeOf(state, areFewPending);
+  const { index, range } = rangeOf(state, areFewPending);
   const events = await scanPage(
     db,
     {
-      table: "webhook_event",
+      table: `webhook_event ${index}`,
       ranges: (bind) => {
         const ofApplication = `application_id = ${bind(applicationId)}`;
         return [`${ofApplication} ${range} ${after === null ? "" : `AND id < ${bind(after)}`}`];
@@ -96,13 +96,14 @@ export async function listEvents(
 /**
  * The index of pending events orders them by due time. So a few are all read and put into order; of many, the newest events have enough.
  */
-function rangeOf(state: EventState | null, areFewPending: boolean): string {
-  if (areFewPending) return "AND state = 'pending'";
+function rangeOf(state: EventState | null, areFewPending: boolean): { index: string; range: string } {
+  if (areFewPending) return { index: "INDEXED BY webhook_event_due", range: "AND state = 'pending'" };
   if (state === "exhausted" || state === "held") {
-    // The second condition is that of the index `webhook_event_stopped`.
-    return `AND state = '${state}' AND state IN ('exhausted', 'held')`;
+    // The second condition is that of the index.
+    const range = `AND state = '${state}' AND state IN ('exhausted', 'held')`;
+    return { index: "INDEXED BY webhook_event_stopped", range };
   }
-  return "";
+  return { index: "", range: "" };
 }
 
 const COUNT_PENDING = `

@@ -23,6 +23,8 @@ for (const { path, method } of app.routes) {
 const OPEN_PATHS = [
   "/v1/badge",
   "/v1/badge/sign",
+  "/v1/user/badges",
+  "/v1/user/badges/:id/suspend",
   "/v1/applications/:applicationId/jwks.json",
   "/v1/applications/:applicationId/status/:n",
 ];
@@ -44,6 +46,9 @@ async function answersOf(application: TestApplication, headers: Record<string, s
     ["OPTIONS", "/v1/badge", { headers: { ...ORIGIN, "access-control-request-method": "POST", ...headers } }],
     ["POST", "/v1/badge/sign", { headers: device, body: { base64: "AAAA" } }],
     ["POST", "/v1/badge/sign", { headers: { ...device, udid: "no badge" }, body: { base64: "AAAA" } }],
+    ["GET", "/v1/user/badges", { headers: device }],
+    ["GET", "/v1/user/badges", { headers }],
+    ["PATCH", "/v1/user/badges/17/suspend", { headers: device }],
     ["GET", "/v1/badges", { headers: server }],
     ["HEAD", "/v1/badges", { headers: server }],
     ["GET", "/v1/badges", { headers }],
@@ -164,6 +169,8 @@ describe("other methods of known paths (contract section 6)", () => {
         "/v1/badge/sign",
         "/v1/badges",
         "/v1/users/:id/badges",
+        "/v1/user/badges",
+        "/v1/user/badges/:id/suspend",
         "/v1/invitation",
         "/v1/invitation/:id/revoke",
         "/v1/applications/:applicationId/jwks.json",
@@ -192,7 +199,7 @@ describe("web pages of other origins (contract section 6)", () => {
   const corsHeaders = ({ headers }: Answer) => [...headers.keys()].filter((name) => name.startsWith("access-control"));
 
   it.each(OPEN_PATHS)("may call %s, after a preflight too", async (path) => {
-    const method = path.endsWith("jwks.json") ? "GET" : "POST";
+    const [method = ""] = KNOWN_PATHS.get(path) ?? [];
     const preflight = await call("OPTIONS", filled(path), {
       headers: {
         ...ORIGIN,

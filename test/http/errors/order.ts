@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { useProviders } from "../../users/provider.ts";
 import { STATUS_OF_CODE } from "../support/codes.ts";
 import { type Draft, outcome, send, withHeader } from "../support/draft.ts";
 import {
@@ -100,6 +101,42 @@ describe("faults of POST /v1/badge (contract section 2)", () => {
       token(await revokedInvitation(application), "410 REVOKED_INVITATION"),
       token(await expiredInvitation(application), "410 EXPIRED_INVITATION"),
       await noNumberLeft(["body.invitationToken"]),
+    ]);
+  });
+});
+
+describe("faults of POST /v1/badge where users are verified (contract sections 15 and 22)", () => {
+  const newProvider = useProviders();
+
+  it("are reported in the contract's order", async () => {
+    const provider = await newProvider();
+    const application = await createApplication(provider.columns);
+    const token = await provider.token("user");
+    const grantedCall = (): Draft => ({
+      method: "POST",
+      path: "/v1/badge",
+      query: {},
+      headers: { applicationid: application.id, udid: "phone", authorization: `Bearer ${token}` },
+      body: { userId: "user" },
+    });
+    expect(outcome(await send(grantedCall()))).toBe("201");
+    const wrong = [await provider.token("other"), await provider.token("user", { exp: 1 }), "nonsense"];
+    await expectInOrder(grantedCall, [
+      missingHeader("applicationid", "422 UNDEFINED_APPLICATIONID"),
+      missingHeader("udid", "422 UNDEFINED_UDID"),
+      FAULTY_BODY,
+      missingField("userId", "422 UNDEFINED_USERID"),
+      FAULTY_UDID,
+      faultyField("userId", [17], "422 INVALID_USERID"),
+      faultyField("metadata", ["text"], "422 INVALID_METADATA"),
+      faultyField("invitationToken", [17], "422 INVALID_INVITATIONTOKEN"),
+      faultyHeader(
+        "authorization",
+        ["", "Basic dTpw", ...wrong.map((one) => `Bearer ${one}`)],
+        "401 INVALID_USERTOKEN",
+      ),
+      faultyHeader("dpop", ["none"], "401 INVALID_PROOF"),
+      faultyField("invitationToken", ["inv_unknown"], "404 UNKNOWN_INVITATION"),
     ]);
   });
 });

@@ -5,6 +5,7 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INVALID_CREDENTIALS", 401],
   ["INVALID_PROOF", 401],
   ["USE_DPOP_NONCE", 401],
+  ["INVALID_USERTOKEN", 401],
   ["SUSPENDED_BADGE", 403],
   ["REVOKED_BADGE", 403],
   ["EXPIRED_BADGE", 403],

@@ -27,9 +27,8 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/dev\//, "node/verify-languages node/start node/docs."],
 ];
 
-/** Types; the schema, which drizzle-kit compares with the migrations; what made the published vectors, once; the demo; and steps of the build. */
-const NOT_MUTATED =
-  /\.d\.ts$|^src\/shared\/schema\.ts$|^src\/dev\/(verify-vectors|make-\w+-vectors|demo\/|openapi-lint|docs-assets)/;
+/** Types; the schema, which drizzle-kit compares with the migrations; what signs a published vector; the demo; and steps of the build. */
+const NOT_MUTATED = /\.d\.ts$|^src\/shared\/schema\.ts$|^src\/dev\/(sign-vector|demo\/|openapi-lint|docs-assets)/;
 
 export const isMutated = (file: string): boolean => !NOT_MUTATED.test(file);
 

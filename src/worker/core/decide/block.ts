@@ -1,8 +1,8 @@
 import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
 import { MAX_GROUP_CHARACTERS, REPEATED_BLOCK_MILLISECONDS } from "../../../shared/limits.ts";
+import { type BlockRow, type IssuedBadge, isIssued } from "../../storage/rows.ts";
 import type { Outcome } from "../commands.ts";
 import type { Draft } from "./draft.ts";
-import { type BlockRow, type IssuedBadge, isIssued } from "./rows.ts";
 import { takeStep } from "./step.ts";
 
 /** There is more to do than fits into one group: the command is decided again, with the next rows. */

@@ -1,13 +1,14 @@
 import type { Origin } from "../../../shared/actor.ts";
 import { stateAt } from "../../../shared/badge-life/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
-import { mayBind, mayUse } from "../../badges/binding.ts";
+import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Outcome, refused } from "../commands.ts";
-import { issueNumber, logIn } from "./badge.ts";
 import type { Draft } from "./draft.ts";
 import { tellOfBadge, tellOfNewBadge } from "./events.ts";
 import { endInvitation } from "./invitation.ts";
-import type { InvitationRow, IssuedBadge } from "./rows.ts";
+import { issueNumber } from "./issue-number.ts";
+import { mayBind, mayUse } from "./keys.ts";
+import { logIn } from "./login.ts";
 
 /** A token is presented (contract sections 2, 5, 12, 15, 22 and 24). */
 export function decideClaim(

@@ -2,30 +2,19 @@ import type { Origin } from "../../../shared/actor.ts";
 import type { EventName } from "../../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../../shared/history.ts";
 import { type DeviceId, type InvitationDigest, newEventId } from "../../../shared/identifiers.ts";
+import type { NewEvent, NewHistory } from "../../storage/entry.ts";
+import type {
+  BadgeRow,
+  BlockRow,
+  FreedRow,
+  InvitationRow,
+  IssuedBadge,
+  Position,
+  RangePart,
+} from "../../storage/rows.ts";
+import { isIssued } from "../../storage/rows.ts";
 import type { Rules } from "../commands.ts";
 import { RowSet } from "./row-set.ts";
-import type { BadgeRow, BlockRow, FreedRow, InvitationRow, IssuedBadge, Position, RangePart } from "./rows.ts";
-import { isIssued } from "./rows.ts";
-
-export interface NewEvent {
-  id: string;
-  event: EventName;
-  payload: string;
-  createdAt: number;
-}
-
-export interface NewHistory {
-  id: string;
-  at: number;
-  action: HistoryAction;
-  actorKind: string;
-  actorName: string | null;
-  badge: number | null;
-  userId: string | null;
-  requestId: string | null;
-  reason: string | null;
-  detail: string | null;
-}
 
 /** What decisions need besides rows. */
 export interface DraftSources {

@@ -1,10 +1,10 @@
 import { BY_CLOCK } from "../../../shared/actor.ts";
 import { MAX_GROUP_CHARACTERS } from "../../../shared/limits.ts";
+import { isIssued } from "../../storage/rows.ts";
 import type { Outcome } from "../commands.ts";
 import { AGAIN, type Again } from "./block.ts";
 import type { Draft } from "./draft.ts";
 import { endInvitation } from "./invitation.ts";
-import { isIssued } from "./rows.ts";
 import { takeStep } from "./step.ts";
 
 /** Records the expiries of those badges and invitations that the group has read. @param hasMore whether more are due */

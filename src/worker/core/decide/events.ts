@@ -1,9 +1,9 @@
 import { stateAt } from "../../../shared/badge-life/states.ts";
 import { viewBadge } from "../../../shared/badge-life/view.ts";
 import type { EventName } from "../../../shared/events.ts";
+import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
 import { badgeCreatedPayload } from "../../webhooks/event.ts";
 import type { Draft } from "./draft.ts";
-import type { InvitationRow, IssuedBadge } from "./rows.ts";
 
 /** Records an event about a badge as it is now (contract section 18). */
 export function tellOfBadge(draft: Draft, event: EventName, badge: IssuedBadge): void {

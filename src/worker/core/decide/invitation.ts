@@ -1,5 +1,6 @@
 import type { Origin } from "../../../shared/actor.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
+import type { BadgeRow, InvitationRow } from "../../storage/rows.ts";
 import {
   type InviteCommand,
   type NewInvitation,
@@ -11,7 +12,6 @@ import {
 import type { Draft } from "./draft.ts";
 import { tellOfInvitation } from "./events.ts";
 import { freeNumber, takeNumber } from "./numbers.ts";
-import type { BadgeRow, InvitationRow } from "./rows.ts";
 
 /** Reserves a number for each invitation until it is claimed, revoked or expires (contract sections 5, 12 and 24). */
 export function decideInvite(draft: Draft, origin: Origin, command: InviteCommand): Outcome {

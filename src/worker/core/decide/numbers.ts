@@ -1,8 +1,8 @@
 import { BEYOND_CHUNK_NUMBERS, HOUR_MILLISECONDS } from "../../../shared/limits.ts";
 import type { NumberRange } from "../../../shared/number-range.ts";
+import type { RangePart } from "../../storage/rows.ts";
 import type { Rules } from "../commands.ts";
 import type { Draft } from "./draft.ts";
-import type { RangePart } from "./rows.ts";
 
 /**
  * Which number is handed out next (contract section 5): a fresh one; when there is none, one of the freed numbers that have

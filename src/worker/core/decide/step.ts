@@ -2,10 +2,10 @@ import type { Origin } from "../../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
 import type { SubscribableEvent } from "../../../shared/events.ts";
 import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
+import type { IssuedBadge } from "../../storage/rows.ts";
 import { type Outcome, refused, type StepCommand } from "../commands.ts";
 import type { Draft } from "./draft.ts";
 import { tellOfBadge } from "./events.ts";
-import type { IssuedBadge } from "./rows.ts";
 import { decideStep, type Step } from "./states.ts";
 
 /** Takes a step in the life of a badge that a caller asks for (contract sections 12, 15 and 24). */

@@ -1,9 +1,8 @@
-import type { BadgePage } from "../../../../src/worker/badges/list.ts";
 import type { Dice } from "../../dice.ts";
 import type { Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
-import type { CallName, Credentials, RequestOf } from "../service/door.ts";
+import type { BadgePage, CallName, Credentials, RequestOf } from "../service/door.ts";
 import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
 import { Follower } from "./follower.ts";

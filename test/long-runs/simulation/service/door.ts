@@ -76,7 +76,8 @@ const CALLS = {
   async badge(context: Context, request: UserDevice & DeviceCall & { token: string | null; metadata: string | null }) {
     const { userId, metadata, token, key: keyThumbprint } = request;
     const { application, ...caller } = await readDevice(context, request);
-    return issueBadge(context, application, { ...caller, userId, metadata, keyThumbprint }, token);
+    const user = { isAccepted: true } as const;
+    return issueBadge(context, application, { ...caller, userId, metadata, keyThumbprint, user }, token);
   },
 
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
@@ -107,11 +108,17 @@ const CALLS = {
     return revokeInvitation(context, application, token, by);
   },
 
-  page: ofServer((context, { applicationId, userId, cursor, perPage }: PageCall & { userId: string | null }) =>
-    pageBadges(context, {
-      ...{ applicationId, userId, state: null, text: null, endsBefore: null, isNewestFirst: false, perPage },
-      after: cursor === null ? null : BADGE_CURSOR.decode(cursor),
-    }),
+  page: ofServer(
+    async (
+      context,
+      { applicationId, userId, cursor, perPage }: PageCall & { userId: string | null },
+    ): Promise<BadgePage> => {
+      const { badges, next } = await pageBadges(context, {
+        ...{ applicationId, userId, state: null, text: null, endsBefore: null, isNewestFirst: false, perPage },
+        after: cursor === null ? null : BADGE_CURSOR.decode(cursor),
+      });
+      return { badges, nextCursor: next === null ? null : BADGE_CURSOR.encode(next) };
+    },
   ),
   changes: ofServer((context, { applicationId, cursor, perPage }: PageCall) =>
     pageChanges(context, applicationId, cursor === null ? null : FEED_CURSOR.decode(cursor), perPage),
@@ -125,6 +132,11 @@ const CALLS = {
   ),
   unblock: ofServer(({ db }, { applicationId, userId }: UserCall) => unblockUser(db, { applicationId, userId })),
 };
+
+export interface BadgePage {
+  badges: { id: string }[];
+  nextCursor: string | null;
+}
 
 export type CallName = keyof typeof CALLS;
 export type RequestOf<Name extends CallName> = Parameters<(typeof CALLS)[Name]>[1];

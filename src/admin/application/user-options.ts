@@ -1,0 +1,108 @@
+import type { Command } from "commander";
+import { DEFAULT_USER_CLAIM, ISSUER_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { ProviderError } from "../../shared/openid/fetch-json.ts";
+import { discoverKeySet } from "../../shared/openid/provider.ts";
+import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
+import { UserError } from "../command-line/errors.ts";
+import { commonOptions } from "../command-line/session.ts";
+import type { ShownApplication } from "./record.ts";
+
+/** Options that let an identity provider say who has logged in (contract section 22). */
+
+export const USER_ISSUER_HELP = "require a token of this OpenID provider, which names the user, at every login";
+export const USER_AUDIENCE_HELP = "what the token's aud must contain: for an ID token the app's client ID";
+export const USER_CLAIM_HELP = `the claim that contains the user ID (${DEFAULT_USER_CLAIM})`;
+export const OBSERVE_HELP = "only count logins by their tokens (see stats), and refuse none yet";
+export const UNCHECKED_HELP = "do not ask the provider whether it is this issuer";
+
+export interface UserOptions {
+  /** False for `--no-user-issuer`. */
+  userIssuer?: string | false;
+  userAudience?: string;
+  userClaim?: string;
+  observe?: boolean;
+  unchecked?: boolean;
+}
+
+export interface UserColumns {
+  userIssuer: string | null;
+  userAudience: string | null;
+  userClaim: string;
+  userObserve: boolean;
+}
+
+export const NO_USERS: UserColumns = {
+  userIssuer: null,
+  userAudience: null,
+  userClaim: DEFAULT_USER_CLAIM,
+  userObserve: false,
+};
+
+/**
+ * Reads the options, and asks the provider for its discovery document.
+ *
+ * @returns undefined when none of them was given; otherwise all columns, for the options replace each other
+ * @throws UserError
+ */
+export async function readUserOptions(options: UserOptions, command: Command): Promise<UserColumns | undefined> {
+  const { userIssuer, userAudience, userClaim = DEFAULT_USER_CLAIM, observe = false, unchecked = false } = options;
+  if (userIssuer === undefined || userIssuer === false) {
+    const isAlone = userAudience === undefined && options.userClaim === undefined && !observe && !unchecked;
+    if (!isAlone) throw new UserError("The options of verified users go together: give --user-issuer too.");
+    return userIssuer === false ? NO_USERS : undefined;
+  }
+  if (userAudience === undefined || userAudience.trim() === "") {
+    throw new UserError("Give --user-audience too: for ID tokens it is the app's client ID.");
+  }
+  if (userClaim.trim() === "") throw new UserError("The name of a claim is not blank: correct --user-claim.");
+  const local = commonOptions(command).env === undefined;
+  const check = checkWebhookUrl(userIssuer, { local });
+  if (!check.ok) throw new UserError(describeUrlRefusal(check.reason).replaceAll("webhook URL", "issuer's URL"));
+  if (check.url.search !== "") throw new UserError("An issuer's URL has no query: leave out the question mark.");
+  if (!unchecked) await checkIssuer(userIssuer, local);
+  return { userIssuer, userAudience, userClaim, userObserve: observe };
+}
+
+async function checkIssuer(issuer: string, local: boolean): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(ISSUER_DEADLINE_MILLISECONDS);
+    const keySetUrl = await discoverKeySet(issuer, { local, signal });
+    const check = checkWebhookUrl(keySetUrl, { local });
+    if (!check.ok) throw new ProviderError("refused-url", keySetUrl, check.reason);
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    throw new UserError(`${describeProviderError(error)} Correct --user-issuer, or skip this check with --unchecked.`);
+  }
+}
+
+function describeProviderError({ fault, url, detail }: ProviderError): string {
+  switch (fault) {
+    case "refused-url":
+      return `The provider names ${url} for its keys, which the service will not call (${detail}).`;
+    case "unreachable":
+      return `${url} cannot be reached.`;
+    case "timeout":
+      return `${url} did not respond within ${ISSUER_DEADLINE_MILLISECONDS / 1000} seconds.`;
+    case "wrong-status":
+      return `${url} responds with ${detail}, not with 200; redirects are not followed.`;
+    case "too-large":
+      return `${url} responds with more than any discovery document has.`;
+    case "malformed":
+      return `${url} is not a discovery document of OpenID Connect.`;
+    case "other-issuer":
+      return `${url} names the issuer ${JSON.stringify(detail)}: it must be the same, to the letter.`;
+    case "no-usable-key":
+      return `${url} has no key that a token could be verified with.`;
+  }
+}
+
+/** For `application show`. */
+export function userFields({ userIssuer, userAudience, userClaim, userObserve }: ShownApplication) {
+  if (userIssuer === null) return { "Users are verified by": "nobody: a device can name any user" };
+  return {
+    "Users are verified by": userIssuer,
+    "Audience of user tokens": userAudience ?? undefined,
+    "User ID is in the claim": userClaim,
+    "Logins without a token": userObserve ? "counted, not refused" : "refused",
+  };
+}

@@ -1,0 +1,64 @@
+import { randomBytes } from "node:crypto";
+import { BadgeServiceError, DeviceClient, isRefusedBadge, isRefusedUserToken } from "../../client/index.ts";
+import { type Cast, createApplication } from "./cast.ts";
+import { IdentityProvider } from "./identity-provider.ts";
+import { must } from "./narrator.ts";
+
+/** What the provider calls the app: its client ID. */
+const APP = "badge-app";
+
+/** Only the person who is logged in gets that person's badge, and stops it when the phone is lost. */
+export async function onlyAlice({ narrator, origin }: Cast): Promise<void> {
+  const provider = await IdentityProvider.start();
+  try {
+    const { applicationId } = await narrator.step(
+      "Another application has its users verified, by their identity provider",
+      "An application's ID is in every phone, so alone it is worth little.",
+      () => createApplication(narrator, "Demo login", ["--user-issuer", provider.issuer, "--user-audience", APP]),
+    );
+    const device = (name: string) => {
+      const udid = `${name}-${randomBytes(8).toString("hex")}`;
+      return new DeviceClient({ baseUrl: origin, applicationId, udid, fetch: narrator.fetch });
+    };
+    const phone = device("phone");
+    await narrator.step(
+      "A stranger with the application's ID asks for Alice's badge",
+      "401: without a token of hers, and with one of the stranger's own.",
+      async () => {
+        const stranger = device("stranger");
+        for (const userToken of [undefined, await provider.logIn("mallory", APP)]) {
+          const error = await refusal(stranger.requestBadge({ userId: "alice", userToken }));
+          must(isRefusedUserToken(error), "nobody gets a badge in another's name");
+        }
+      },
+    );
+    const userToken = await provider.logIn("alice", APP);
+    const { badgeId } = await narrator.step(
+      "Alice logs in, and her phone asks",
+      "201: the phone shows the token that it got at her login.",
+      () => phone.requestBadge({ userId: "alice", userToken }),
+    );
+    await narrator.step(
+      "She loses the phone, and stops its badge from another one",
+      "At night, without anybody's help. Only the server resumes it.",
+      async () => {
+        const other = device("other-phone");
+        const badges = await other.ownBadges({ userToken });
+        must(badges.length === 1 && badges[0]?.id === badgeId, "a person sees their own badges");
+        await other.suspendOwn(badgeId, { userToken });
+        must(isRefusedBadge(await refusal(phone.sign("aGVsbG8="))), "a suspended badge signs nothing");
+      },
+    );
+  } finally {
+    provider.close();
+  }
+}
+
+const refusal = (call: Promise<unknown>): Promise<BadgeServiceError | undefined> =>
+  call.then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof BadgeServiceError) return error;
+      throw error;
+    },
+  );

@@ -1,0 +1,46 @@
+import type { Context as HonoContext } from "hono";
+import { checkLogin, identifyUser, type KnownUser, type PresentedUser, type UserCheck } from "../users/user-check.ts";
+import { type CallingPerson, header, type ProvingDevice, requirePerson } from "./authentication.ts";
+import type { HttpEnv } from "./environment.ts";
+import { type CheckedProof, checkProofOfCall, requireKey } from "./proof.ts";
+import { limitPerson } from "./rate-limits.ts";
+
+/** RFC 6750 section 2.1; a scheme is written in any case (RFC 9110 section 11.1). */
+const BEARER = /^bearer(?: +|$)/i;
+
+/** The token of the `Authorization` header; null: none. Another scheme brings no token. */
+function readToken(c: HonoContext<HttpEnv>): string | null {
+  const text = header(c, "authorization")?.trim() ?? "";
+  const token = text.replace(BEARER, "");
+  return token === "" || token === text ? null : token;
+}
+
+function present(c: HonoContext<HttpEnv>, proof: CheckedProof | null): PresentedUser {
+  const keyThumbprint = proof?.thumbprint ?? null;
+  return { token: readToken(c), keyThumbprint, hasFaultyProof: proof !== null && keyThumbprint === null };
+}
+
+/** Checks the user whom a login names. See `checkLogin`. */
+export function checkUserOfLogin(
+  c: HonoContext<HttpEnv>,
+  { application, proof }: ProvingDevice,
+  userId: string,
+): Promise<UserCheck> {
+  return checkLogin(c.get("context"), application, present(c, proof), userId);
+}
+
+/**
+ * The person who calls, by a user token and without a udid. In the proof that a key-bound token needs, `ath` is that of the
+ * token (RFC 9449 section 4.2).
+ *
+ * @throws Refusal
+ */
+export async function requireUser(c: HonoContext<HttpEnv>): Promise<CallingPerson & KnownUser> {
+  const { application } = await requirePerson(c);
+  const [token, dpop] = [readToken(c), header(c, "dpop")];
+  const proof = token === null || dpop === null ? null : await checkProofOfCall(c, dpop, { application, udid: token });
+  const user = await identifyUser(c.get("context"), application, present(c, proof));
+  await limitPerson(c, application, user.userId);
+  if (user.isKeyBound) await requireKey(c, { application, proof });
+  return { application, ...user };
+}

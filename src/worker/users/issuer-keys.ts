@@ -1,0 +1,132 @@
+import { type CompactVerifyGetKey, createLocalJWKSet } from "jose";
+import {
+  ISSUER_DEADLINE_MILLISECONDS,
+  ISSUER_KEYS_LIFETIME_SECONDS,
+  ISSUER_KEYS_REFRESH_SECONDS,
+  ISSUER_PATIENCE_SECONDS,
+  ISSUER_POLL_MILLISECONDS,
+  MAX_CACHED_ISSUERS,
+  UNAVAILABLE_RETRY_SECONDS,
+} from "../../shared/limits.ts";
+import { ProviderError } from "../../shared/openid/fetch-json.ts";
+import { fetchVerificationKeys } from "../../shared/openid/provider.ts";
+import { BoundedCache } from "../bounded-cache.ts";
+import type { Context } from "../context.ts";
+import { log } from "../log.ts";
+
+/** The keys of one fetch. */
+export interface KnownKeys {
+  find: CompactVerifyGetKey;
+  /** When the fetch began, in milliseconds. */
+  fetchedAt: number;
+}
+
+/** What an isolate knows of one issuer. Times are milliseconds. */
+interface Issuer {
+  known: KnownKeys | null;
+  /** When the last fetch failed; null: it did not. */
+  failedAt: number | null;
+  /** When keys were last fetched for an unknown key ID. */
+  unknownKeyAt: number | null;
+  /** The fetch that is under way. */
+  fetch: { begunAt: number } | null;
+}
+
+type Parts = Pick<Context, "now" | "defer" | "isLocal">;
+
+/**
+ * Keys of OpenID providers, by issuer (contract section 22). A fetch is made for all callers that wait for it: they look
+ * whether it is over, because a shared promise would belong to the request that made it. While older keys can be used, only
+ * the caller that fetches waits.
+ */
+export class IssuerKeys {
+  readonly #issuers = new BoundedCache<Issuer>(MAX_CACHED_ISSUERS);
+
+  /** @returns the issuer's keys; null: none are known, and they cannot be fetched */
+  async find(parts: Parts, url: string): Promise<KnownKeys | null> {
+    const issuer = this.#issuer(url);
+    const now = parts.now();
+    if (isYounger(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS)) return issuer.known;
+    const usable = usableKeys(issuer, now);
+    const patience = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_PATIENCE_SECONDS;
+    if (isUnderWay(issuer, now)) {
+      if (usable !== null) return usable;
+      await untilFetched(parts, issuer);
+    } else if (!isYounger(issuer.failedAt, now, patience)) {
+      await fetchKeys(parts, url, issuer);
+    }
+    return usableKeys(issuer, parts.now());
+  }
+
+  /**
+   * Keys for a token whose key is not among those that were seen: the issuer may have a new one. Made-up key IDs make one
+   * fetch a minute.
+   *
+   * @returns null: there are no others
+   */
+  async findOthers(parts: Parts, url: string, seen: KnownKeys): Promise<KnownKeys | null> {
+    const issuer = this.#issuer(url);
+    const now = parts.now();
+    if (issuer.known === seen) {
+      if (isUnderWay(issuer, now)) {
+        await untilFetched(parts, issuer);
+      } else if (!isYounger(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS)) {
+        issuer.unknownKeyAt = now;
+        await fetchKeys(parts, url, issuer);
+      }
+    }
+    return issuer.known === seen ? null : issuer.known;
+  }
+
+  #issuer(url: string): Issuer {
+    const known = this.#issuers.get(url);
+    if (known) return known;
+    const issuer: Issuer = { known: null, failedAt: null, unknownKeyAt: null, fetch: null };
+    this.#issuers.set(url, issuer);
+    return issuer;
+  }
+}
+
+/** Age counts in both directions: a clock that jumped back must not keep keys for ever. */
+function isYounger(since: number | null | undefined, now: number, seconds: number): boolean {
+  return since !== null && since !== undefined && Math.abs(now - since) < seconds * 1000;
+}
+
+const usableKeys = ({ known }: Issuer, now: number): KnownKeys | null =>
+  isYounger(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS) ? known : null;
+
+/** A fetch whose invocation was ended by the platform is never over. */
+const isUnderWay = ({ fetch }: Issuer, now: number): boolean =>
+  isYounger(fetch?.begunAt, now, (2 * ISSUER_DEADLINE_MILLISECONDS) / 1000);
+
+async function untilFetched({ now }: Parts, issuer: Issuer): Promise<void> {
+  const awaited = issuer.fetch;
+  while (awaited !== null && issuer.fetch === awaited && isUnderWay(issuer, now())) {
+    await scheduler.wait(ISSUER_POLL_MILLISECONDS);
+  }
+}
+
+/** Fetches the keys, or notes that it failed. */
+async function fetchKeys({ now, defer, isLocal }: Parts, url: string, issuer: Issuer): Promise<void> {
+  const begunAt = now();
+  const fetch = { begunAt };
+  issuer.fetch = fetch;
+  const work = async () => {
+    try {
+      const rules = { local: isLocal, signal: AbortSignal.timeout(ISSUER_DEADLINE_MILLISECONDS) };
+      const keys = await fetchVerificationKeys(url, rules);
+      issuer.known = { find: createLocalJWKSet({ keys }), fetchedAt: begunAt };
+      issuer.failedAt = null;
+    } catch (error) {
+      issuer.failedAt = now();
+      const { fault, url: failed, detail } = error instanceof ProviderError ? error : {};
+      log("warn", { event: "issuer-keys-failed", issuer: url, fault, url: failed, detail, error });
+    } finally {
+      if (issuer.fetch === fetch) issuer.fetch = null;
+    }
+  };
+  const done = work();
+  // It goes on when the caller hangs up: others wait for it.
+  defer(done);
+  await done;
+}

@@ -1,0 +1,19 @@
+import { stateAt } from "../../shared/badge-life/states.ts";
+import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_OWN_BADGES } from "../../shared/limits.ts";
+import type { Context } from "../context.ts";
+import { findListedOfUser } from "../storage/issued-badges.ts";
+
+/** The user's active and suspended badges, newest first (contract section 22). One round trip. */
+export async function listOwnBadges(
+  { db, now }: Context,
+  applicationId: ApplicationId,
+  userId: string,
+): Promise<BadgeView[]> {
+  const badges = await findListedOfUser(db, applicationId, userId, MAX_OWN_BADGES);
+  return badges
+    .map((badge) => ({ ...badge, state: stateAt(badge, now()) }))
+    .filter(({ state }) => state === "active" || state === "suspended")
+    .map(viewBadge);
+}

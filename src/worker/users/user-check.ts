@@ -1,0 +1,159 @@
+import { WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
+import type { Application, UserSettings } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { Refusal } from "../refusal.ts";
+import type { KnownKeys } from "./issuer-keys.ts";
+import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./token.ts";
+
+/** What a call presents to say who has logged in. */
+export interface PresentedUser {
+  /** Of the `Authorization` header; null: none. */
+  token: string | null;
+  /** Of the key whose proof the call has; null: no key can be told from it. */
+  keyThumbprint: string | null;
+  /** The call has a proof that no key can be told from: what is wrong with it is reported as such, later. */
+  hasFaultyProof: boolean;
+}
+
+/** Whether a login may go on as far as its user is concerned, or why not. */
+export type UserCheck = { isAccepted: true } | RefusedUser;
+
+interface RefusedUser {
+  isAccepted: false;
+  refusal: Refusal;
+}
+
+const ACCEPTED: UserCheck = { isAccepted: true };
+
+/**
+ * Checks that the user whom a login names is the one who has logged in to the application (contract section 22). With
+ * `--observe` the login goes on at once, and its token is checked and counted afterwards.
+ *
+ * @returns the refusal, which does not hold for an invitation that vouches for its user: see `refusalOfUser`
+ */
+export async function checkLogin(
+  context: Context,
+  application: Application,
+  presented: PresentedUser,
+  userId: string,
+): Promise<UserCheck> {
+  const checkWith = async (settings: UserSettings | null): Promise<UserCheck> => {
+    if (settings === null) return ACCEPTED;
+    if (settings.observe) {
+      context.defer(observe(context, application, settings, presented, userId));
+      return ACCEPTED;
+    }
+    const outcome = await checkToken(context, settings, presented, userId);
+    return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
+  };
+  const check = await checkWith(application.users);
+  if (check.isAccepted) return check;
+  const recent = await recentSettings(context, application);
+  return isSame(recent, application.users) ? check : checkWith(recent);
+}
+
+/** Why a claim was refused, if it was because no invitation vouches for its user; null: another reason. */
+export function refusalOfUser(check: UserCheck, error: unknown): Refusal | null {
+  const isRefusal = error instanceof Refusal && error.code === "INVALID_USERTOKEN";
+  return isRefusal && !check.isAccepted ? check.refusal : null;
+}
+
+/** A person who looks after badges of their own. */
+export interface KnownUser {
+  userId: string;
+  /** The token is bound to a key, whose proof the call must have. */
+  isKeyBound: boolean;
+}
+
+/**
+ * The user whom a call's token names.
+ *
+ * @throws Refusal INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
+ */
+export async function identifyUser(
+  context: Context,
+  application: Application,
+  presented: PresentedUser,
+): Promise<KnownUser> {
+  const identifyWith = (settings: UserSettings | null) =>
+    settings === null ? refused("no-issuer") : checkToken(context, settings, presented, null);
+  let outcome = await identifyWith(application.users);
+  if (outcome === "no-issuer-keys" || !outcome.ok) {
+    const recent = await recentSettings(context, application);
+    if (!isSame(recent, application.users)) outcome = await identifyWith(recent);
+  }
+  if (outcome === "no-issuer-keys" || !outcome.ok) throw refusedUser(outcome, presented).refusal;
+  return { userId: outcome.userId, isKeyBound: outcome.keyThumbprint !== null };
+}
+
+type Outcome = VerifiedToken | RefusedToken | "no-issuer-keys";
+
+/** @param userId whom the token must name; null: anybody */
+async function checkToken(
+  context: Context,
+  settings: UserSettings,
+  { token, keyThumbprint, hasFaultyProof }: PresentedUser,
+  userId: string | null,
+): Promise<Outcome> {
+  if (token === null) return refused("no-token");
+  const keys = await context.issuerKeys.find(context, settings.issuer);
+  if (keys === null) return "no-issuer-keys";
+  const outcome = await verifyWithLatest(context, settings, token, keys);
+  if (!outcome.ok) return outcome;
+  if (userId !== null && outcome.userId !== userId) return refused("other-user");
+  const isProved = outcome.keyThumbprint === null || outcome.keyThumbprint === keyThumbprint || hasFaultyProof;
+  return isProved ? outcome : refused("other-key");
+}
+
+/** An issuer may sign with a key that is newer than those that are known. */
+async function verifyWithLatest(
+  context: Context,
+  settings: UserSettings,
+  token: string,
+  known: KnownKeys,
+): Promise<VerifiedToken | RefusedToken> {
+  const outcome = await verifyToken(token, known.find, settings, context.now());
+  if (outcome.ok || outcome.reason !== "unknown-key") return outcome;
+  const others = await context.issuerKeys.findOthers(context, settings.issuer, known);
+  return others === null ? outcome : verifyToken(token, others.find, settings, context.now());
+}
+
+async function observe(
+  context: Context,
+  { id }: Application,
+  settings: UserSettings,
+  presented: PresentedUser,
+  userId: string,
+): Promise<void> {
+  const outcome = await checkToken(context, settings, presented, userId);
+  // Nobody knows what such a token is worth.
+  if (outcome === "no-issuer-keys") return;
+  const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
+  context.observedLogins.count(context, id, kind);
+}
+
+/** A refusal rests on settings at most a second old: an administrator may just have changed them. */
+async function recentSettings({ registry, db, now }: Context, application: Application): Promise<UserSettings | null> {
+  const recent = await registry.findForDenial(db, application.id, now());
+  return recent === undefined ? application.users : recent.users;
+}
+
+function isSame(one: UserSettings | null, other: UserSettings | null): boolean {
+  if (one === null || other === null) return one === other;
+  return (
+    one.issuer === other.issuer &&
+    one.audience === other.audience &&
+    one.claim === other.claim &&
+    one.observe === other.observe
+  );
+}
+
+const refused = (reason: TokenFailure): RefusedToken => ({ ok: false, reason });
+
+function refusedUser(outcome: RefusedToken | "no-issuer-keys", { token }: PresentedUser): RefusedUser {
+  if (outcome === "no-issuer-keys") {
+    return { isAccepted: false, refusal: new Refusal("UNAVAILABLE", { detail: outcome }) };
+  }
+  const challenge = token === null ? undefined : WRONG_TOKEN_CHALLENGE;
+  return { isAccepted: false, refusal: new Refusal("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
+}

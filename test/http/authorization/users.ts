@@ -1,0 +1,77 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { createApplication, type TestApplication } from "../../support/application.ts";
+import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { newProviderKey, type Provider, useProviders } from "../../users/provider.ts";
+import { outcome } from "../support/draft.ts";
+
+const newProvider = useProviders();
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+interface Scene {
+  provider: Provider;
+  application: TestApplication;
+  neighbour: TestApplication;
+}
+
+type Headers = Record<string, string>;
+
+/** Who presents what, for a badge of alice. */
+const CALLERS = {
+  alice: async ({ provider }) => bearer(await provider.token("alice")),
+  bob: async ({ provider }) => bearer(await provider.token("bob")),
+  /** Knows application ID, udid, user ID and badge number, which is enough where users are not verified. */
+  stranger: async () => ({}),
+  /** Makes tokens with a key of his own. */
+  forger: async ({ provider }) =>
+    bearer(await provider.token("alice", {}, { key: await newProviderKey("ES256", "key") })),
+  /** Alice has logged in to another app of the same provider. */
+  "another app": async ({ provider }) => bearer(await provider.token("alice", { aud: "another-app" })),
+  /** Has found an old token in a log. */
+  finder: async ({ provider }) => bearer(await provider.token("alice", { exp: Math.floor(Date.now() / 1000) - 61 })),
+  /** The server's secret is no user's token. */
+  server: async ({ application }) => ({ ...bearer(application.secret), ...serverHeaders(application) }),
+  "another server": async ({ neighbour }) => bearer(neighbour.secret),
+} satisfies Record<string, (scene: Scene) => Promise<Headers>>;
+
+const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` });
+
+const REFUSED = "401 INVALID_USERTOKEN";
+const NOBODY_ELSE = Object.fromEntries(Object.keys(CALLERS).map((name) => [name, REFUSED]));
+
+/** What each may do, of: a login as alice, a look at alice's badges, suspending her badge. */
+const EXPECTED: Record<string, Record<string, string>> = {
+  "POST /v1/badge": { ...NOBODY_ELSE, alice: "200" },
+  "GET /v1/user/badges": { ...NOBODY_ELSE, alice: "200", bob: "200" },
+  "PATCH /v1/user/badges/NUMBER/suspend": { ...NOBODY_ELSE, alice: "200", bob: "404 UNKNOWN_BADGE" },
+};
+
+describe("what a person may do, and nobody else for them (contract section 22)", () => {
+  it.each(Object.entries(EXPECTED))("%s", async (route, expected) => {
+    const provider = await newProvider();
+    const application = await createApplication(provider.columns);
+    const scene = { provider, application, neighbour: await createApplication(provider.columns) };
+    const own = { applicationid: application.id, udid: "alice's phone" };
+    const aliceToken = bearer(await provider.token("alice"));
+    const issued = await call("POST", "/v1/badge", { headers: { ...own, ...aliceToken }, body: { userId: "alice" } });
+    const [method = "", path = ""] = route.split(" ");
+    const outcomes: Record<string, string> = {};
+    for (const [name, present] of Object.entries(CALLERS)) {
+      const answer = await call(method, path.replace("NUMBER", String(issued.body.badgeId)), {
+        headers: { ...own, ...(await present(scene)) },
+        ...(method === "POST" && { body: { userId: "alice" } }),
+      });
+      outcomes[name] = outcome(answer);
+      // Bob sees his own badges, and has none.
+      if (name === "bob" && method === "GET") expect(answer.body).toEqual({ badges: [] });
+    }
+    expect(outcomes).toEqual(expected);
+  });
+
+  it("without an issuer, whoever knows an application ID can name any user: the check-list says so", async () => {
+    const open = await createApplication();
+    expect(outcome(await requestBadge(open, "a stranger's phone", { userId: "alice" }))).toBe("201");
+  });
+});

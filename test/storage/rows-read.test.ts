@@ -1,0 +1,242 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { eventIdPrefix } from "../../src/shared/identifiers.ts";
+import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
+import { findExpired } from "../../src/shared/storage/issued-badges.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { findUnreleased } from "../../src/worker/storage/invitation-ends.ts";
+import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { billOf } from "../support/bill.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { serverHeaders } from "../support/http.ts";
+
+/** Rows of each kind that no read of the measured application may read: another application's, and its own of other states. */
+const MANY = 100_000;
+
+const NOW = Date.parse("2030-01-01T00:00:00Z");
+const PER_PAGE = 10;
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  vi.useFakeTimers({ toFake: ["Date"], now: NOW });
+});
+
+type Row = Record<string, number | string | null>;
+
+/**
+ * Rows of a table, made by SQLite.
+ *
+ * @param columns SQL expressions over `n`, which counts from `first`, and `?1`, the application
+ */
+async function fill(table: string, { id }: { id: string }, count: number, columns: Row, first = 1): Promise<void> {
+  const names = Object.keys(columns);
+  await homeDatabase()
+    .prepare(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?2)
+     INSERT INTO ${table} (application_id, ${names}) SELECT ?1, ${names.map((name) => columns[name] ?? "NULL")} FROM place`,
+    )
+    .bind(id, count, first)
+    .run();
+}
+
+let nextNumber = 6_000_000_000;
+
+/** @param from the position before the first */
+const badges = async (application: TestApplication, count: number, from: number, columns: Row = {}, first = 1) => {
+  const row = {
+    ...{
+      number: `${nextNumber} + n`,
+      device: `'d' || (${nextNumber} + n)`,
+      user_id: "'user ' || n",
+      event_id: "'evt_' || n",
+    },
+    ...{ position: `${from} + n`, turn: 1, issued_at: "1000", change: `${from} + n`, changed_at: "1000", ...columns },
+  };
+  await fill("badge", application, count, row, first);
+  nextNumber += first + count;
+};
+
+const invitations = (
+  application: TestApplication,
+  count: number,
+  {
+    state,
+    createdAt,
+    ends = NOW + 1000,
+    first = 1,
+  }: { state: string; createdAt: number; ends?: number; first?: number },
+) => {
+  const row = {
+    ...{ digest: `?1 || '${state} ${createdAt} ' || n`, number: "n", state: `'${state}'`, creator_device: "'d'" },
+    ...{ expires_at: "'2030'", expires_at_time: ends, created_at: `${createdAt} + n`, released_at: 1 },
+  };
+  return fill("invitation", application, count, row, first);
+};
+
+const events = (application: TestApplication, count: number, state: string, madeAt: number, first = 1) => {
+  const row = {
+    id: `'${eventIdPrefix(madeAt)}' || printf('%016d', n)`,
+    ...{
+      event: "'badge:created'",
+      payload: "'{\"data\":{}}'",
+      state: `'${state}'`,
+      due_at: NOW + 1000,
+      created_at: madeAt,
+    },
+  };
+  return fill("webhook_event", application, count, row, first);
+};
+
+const history = (
+  application: TestApplication,
+  count: number,
+  { madeAt, badge, userId, first = 1 }: { madeAt: number; badge: number; userId: string; first?: number },
+) => {
+  const row = {
+    id: `'his_${eventIdPrefix(madeAt).slice(4)}' || printf('%016d', n)`,
+    ...{ at: madeAt, action: "'badge:suspended'", actor_kind: "'server'", badge, user_id: `'${userId}'` },
+  };
+  return fill("history", application, count, row, first);
+};
+
+const blocked = (application: TestApplication, count: number, first = 1) =>
+  fill("blocked_user", application, count, { user_id: "'blocked ' || n", blocked_at: "n", is_revoking: 0 }, first);
+
+/** Three of everything that is listed. */
+async function fillFew(application: TestApplication): Promise<void> {
+  await badges(application, 3, 0);
+  await badges(application, 3, 3, { state: "'suspended'", status_change: "3 + n" });
+  await badges(application, 3, 6, { state: "'revoked'", ended_at: 1000, status_change: "6 + n" });
+  await badges(application, 3, 9, { state: "'replaced'", ended_at: 1000, retired_at: 1000, status_change: "9 + n" });
+  await badges(application, 3, 12, { ended_at: 1000, expires_at: 1000, status_change: "12 + n" });
+  await badges(application, 3, 15, { expires_at: 2000 });
+  for (const state of ["pending", "claimed", "revoked", "expired"]) {
+    await invitations(application, 3, { state, createdAt: 1_000_000 });
+  }
+  await invitations(application, 3, { state: "pending", createdAt: 2_000_000, ends: NOW - 1000 });
+  for (const [index, state] of ["pending", "delivered", "exhausted", "held"].entries()) {
+    await events(application, 3, state, 1000 * (index + 1));
+  }
+  await history(application, 3, { madeAt: 1000, badge: 17, userId: "alice" });
+  await blocked(application, 3);
+}
+
+/** What stands beside it, before and after it in the order of every list. */
+async function fillMany(application: TestApplication, count: number, first: number): Promise<void> {
+  const user_id = "'other ' || n";
+  await badges(application, count, 1000, { user_id, expires_at: 9_000_000_000_000 }, first);
+  await badges(application, count, 200_000, { user_id, state: "'revoked'", ended_at: 1000 }, first);
+  await invitations(application, count, { state: "claimed", createdAt: 3_000_000, first });
+  await events(application, count, "delivered", 10_000, first);
+  await history(application, count, { madeAt: 20_000, badge: 18, userId: "bob", first });
+}
+
+/** An application with everything, of which much is due. */
+async function fillOther(application: TestApplication, count: number, first: number): Promise<void> {
+  await badges(application, count, 0, { expires_at: 2000 }, first);
+  await badges(application, count, 200_000, { state: "'suspended'", status_change: "n" }, first);
+  await invitations(application, count, { state: "pending", createdAt: 1000, ends: NOW - 1000, first });
+  await events(application, count, "held", 1000, first);
+  await history(application, count, { madeAt: 1000, badge: 17, userId: "alice", first });
+  await blocked(application, count, first);
+}
+
+/** Every call of a server that reads; a value is how many items its page has. */
+const READS: Record<string, number> = {
+  "/v1/badges?order=newest&state=suspended": 3,
+  ...{ "/v1/badges?state=suspended": 3, "/v1/badges?state=replaced": 3, "/v1/badges?state=expired": 6 },
+  "/v1/users/user%201/badges": 3,
+  "/v1/users?state=blocked": 3,
+  ...{ "/v1/invitations?state=pending": 3, "/v1/invitations?state=revoked": 3, "/v1/invitations?state=expired": 6 },
+  ...{ "/v1/events?state=pending": 3, "/v1/events?state=exhausted": 3, "/v1/events?state=held": 3 },
+  ...{ "/v1/history?badge=17": 3, "/v1/history?user=alice": 3, "/v1/history?badge=17&user=alice": 3 },
+};
+
+/** Pages that look at rows of other states too, but never at more than the contract allows. */
+const BOUNDED = [
+  ...["/v1/badges?state=active", "/v1/badges?q=nobody", "/v1/badges?endsBefore=2020-01-01T00:00:00Z"],
+  ...["/v1/badges?state=revoked&q=nobody", "/v1/badges?state=expired&q=nobody&order=newest"],
+  ...["/v1/events?state=delivered", "/v1/events", "/v1/invitations", "/v1/history", "/v1/changes"],
+];
+
+const page = z.record(z.string(), z.unknown());
+
+/** Calls an application's server, and counts what D1 reads. */
+async function read(application: TestApplication, path: string) {
+  let rowsRead = 0;
+  const d1 = aroundD1(homeDatabase(), async (statements, send) => {
+    const result = await send();
+    const own = statements.some(({ sql }) => !/from "application"/.test(sql));
+    if (own) rowsRead += (await billOf(statements, result)).rowsRead;
+    return result;
+  });
+  const url = `https://badges.example${path}${path.includes("?") ? "&" : "?"}per_page=${PER_PAGE}`;
+  const bindings = { ...bindDatabase(d1), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
+  const answer = await callWith(bindings, new Request(url, { headers: serverHeaders(application) }));
+  expect(answer.status, `${path} ${JSON.stringify(answer.body)}`).toBe(200);
+  const [list] = Object.values(page.parse(answer.body)).filter((value) => Array.isArray(value));
+  return { rowsRead, items: list?.length, hasNext: answer.headers.has("pagination-cursor") };
+}
+
+describe("a read costs what it returns (contract sections 21 and 24)", () => {
+  /** In the order of their IDs, in which indexes have them: the measured one is in the middle. */
+  async function threeApplications(): Promise<[TestApplication, TestApplication, TestApplication]> {
+    const made = [await createApplication(), await createApplication(), await createApplication()];
+    const [before, measured, after] = made.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+    if (!before || !measured || !after) throw new Error("there are three");
+    return [before, measured, after];
+  }
+
+  it("beside 100,000 rows of other applications and of other states", { timeout: 300_000 }, async () => {
+    const [before, application, after] = await threeApplications();
+    await fillFew(application);
+    // One of each, so that every range has a row behind it, which a search reads to see that it has ended.
+    for (const other of [before, after]) await fillOther(other, 1, 1);
+    await fillMany(application, 1, 1);
+    const measureAll = async () => {
+      const rows: Record<string, number> = {};
+      for (const [path, items] of Object.entries(READS)) {
+        const found = await read(application, path);
+        expect([path, found.items]).toEqual([path, items]);
+        rows[path] = found.rowsRead;
+      }
+      return rows;
+    };
+    const few = await measureAll();
+    for (const rowsRead of Object.values(few)) expect(rowsRead).toBeLessThanOrEqual(60);
+    for (const other of [before, after]) await fillOther(other, MANY, 2);
+    await fillMany(application, MANY, 2);
+    expect(await measureAll()).toEqual(few);
+    const limit = MAX_ROWS_PER_ITEM * PER_PAGE + MAX_ROWS_PER_PAGE;
+    for (const path of BOUNDED) expect((await read(application, path)).rowsRead, path).toBeLessThanOrEqual(limit);
+    // A page that ends early goes on.
+    expect(await read(application, "/v1/badges?q=nobody")).toMatchObject({ items: 0, hasNext: true });
+    await sweepsReadTheirLimit(application);
+  });
+
+  /** What the sweep looks for in all applications: at most its limit of each, and one look where nothing is. */
+  async function sweepsReadTheirLimit(application: TestApplication): Promise<void> {
+    let rowsRead = 0;
+    const db = new Database(
+      aroundD1(homeDatabase(), async (statements, send) => {
+        const result = await send();
+        rowsRead += (await billOf(statements, result)).rowsRead;
+        return result;
+      }),
+    );
+    const cost = async (work: () => Promise<unknown>) => {
+      rowsRead = 0;
+      await work();
+      return rowsRead;
+    };
+    await homeDatabase().prepare("UPDATE webhook_event SET due_at = 0 WHERE state = 'pending'").run();
+    const due = { now: NOW, createdBefore: NOW, perApplication: 10, limit: 100 };
+    expect(await cost(() => findDueEvents(db, due))).toBeLessThan(100);
+    expect(await cost(() => releaseHeldEvents(db, 10))).toBeLessThan(200);
+    expect(await cost(() => findUnreleased(db, 10, { applicationId: application.id }))).toBeLessThan(5);
+    expect(await cost(() => findExpired(db, 0, { expiresAt: 0, number: 0 }, 10))).toBeLessThan(20);
+  }
+});

@@ -1,0 +1,271 @@
+import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { requestBadge } from "../support/http.ts";
+import { linesOf } from "../support/log-lines.ts";
+import { hangs, newProviderKey, type Provider, type Responding, useProviders } from "./provider.ts";
+import { logIn, outcome } from "./support.ts";
+
+const newProvider = useProviders();
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+let provider: Provider;
+let application: TestApplication;
+let warned: Mock;
+
+beforeEach(async () => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  warned = vi.spyOn(console, "warn").mockImplementation(() => {});
+  provider = await newProvider();
+  application = await createApplication(provider.columns);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const pass = (milliseconds: number) => vi.setSystemTime(Date.now() + milliseconds);
+const stopClock = () => vi.useFakeTimers({ toFake: ["Date"] });
+
+/** The outcome of a login with a token that this provider has just made. */
+const tryLogin = async (by = provider) => outcome(await logIn(application, await by.token("alice")));
+
+/** A token by a key that nobody published. */
+const madeUp = async () => provider.token("alice", {}, { key: await newProviderKey("ES256") });
+
+const away: Responding = () => {
+  throw new TypeError("connection refused");
+};
+
+/** What the log says of the provider. */
+const faults = () => linesOf(warned).filter(({ issuer }) => issuer === provider.issuer);
+
+describe("an issuer's keys (contract section 22)", () => {
+  it("are fetched once for many callers", async () => {
+    const logins = await Promise.all(Array.from({ length: 20 }, () => tryLogin()));
+    expect(new Set(logins)).toEqual(new Set(["201"]));
+    expect(provider.keySetFetches).toBe(1);
+  });
+
+  it("are shared by the applications of one issuer", async () => {
+    const neighbour = await createApplication(provider.columns);
+    await tryLogin();
+    expect(outcome(await logIn(neighbour, await provider.token("alice")))).toBe("201");
+    expect(provider.keySetFetches).toBe(1);
+  });
+
+  it("are fetched again after ten minutes, and a withdrawn key is refused from then on", async () => {
+    stopClock();
+    await tryLogin();
+    provider.published = [await newProviderKey("ES256")];
+    pass(9 * MINUTE);
+    expect(await tryLogin()).toBe("201");
+    expect(provider.keySetFetches).toBe(1);
+    pass(MINUTE);
+    expect(await tryLogin()).toBe("401 INVALID_USERTOKEN");
+    expect(provider.keySetFetches).toBeGreaterThan(1);
+  });
+
+  it("are fetched for an unknown key at most once a minute", async () => {
+    stopClock();
+    await tryLogin();
+    for (let count = 0; count < 10; count++) {
+      expect(outcome(await logIn(application, await madeUp()))).toBe("401 INVALID_USERTOKEN");
+    }
+    expect(provider.keySetFetches).toBe(2);
+    pass(MINUTE - 1);
+    await logIn(application, await madeUp());
+    expect(provider.keySetFetches).toBe(2);
+    pass(1);
+    await Promise.all(Array.from({ length: 10 }, async () => logIn(application, await madeUp())));
+    expect(provider.keySetFetches).toBe(3);
+  });
+
+  it("that are new are found by many callers at once", async () => {
+    await tryLogin();
+    const key = await newProviderKey("EdDSA");
+    provider.published = [key];
+    const logins = await Promise.all(
+      Array.from({ length: 10 }, async () =>
+        outcome(await logIn(application, await provider.token("alice", {}, { key }))),
+      ),
+    );
+    expect(new Set(logins)).toEqual(new Set(["201"]));
+    expect(provider.keySetFetches).toBe(2);
+  });
+
+  it("are used for 24 hours while the issuer cannot be reached, and asked for once a minute", async () => {
+    stopClock();
+    await tryLogin();
+    provider.discovery = away;
+    pass(10 * MINUTE);
+    expect([await tryLogin(), await tryLogin(), await tryLogin()]).toEqual(["201", "201", "201"]);
+    expect(faults()).toHaveLength(1);
+    pass(MINUTE);
+    expect(await tryLogin()).toBe("201");
+    expect(faults()).toHaveLength(2);
+    pass(24 * HOUR - 11 * MINUTE - 1);
+    expect(await tryLogin()).toBe("201");
+    pass(1);
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
+    provider.discovery = () => Response.json({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/keys` });
+    pass(2000);
+    expect(await tryLogin()).toBe("201");
+  });
+
+  it("that nobody could fetch yet: 503, and no call but those that need them waits", { timeout: 20_000 }, async () => {
+    provider.discovery = hangs;
+    const other = await newProvider();
+    const unconcerned = [await createApplication(), await createApplication(other.columns)] as const;
+    const begunAt = performance.now();
+    const waiting = Array.from({ length: 5 }, () => tryLogin());
+    await scheduler.wait(50);
+    expect((await requestBadge(unconcerned[0], "phone", { userId: "alice" })).status).toBe(201);
+    expect(outcome(await logIn(unconcerned[1], await other.token("alice")))).toBe("201");
+    expect(outcome(await logIn(application, null))).toBe("401 INVALID_USERTOKEN");
+    expect(performance.now() - begunAt).toBeLessThan(2500);
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(["503 UNAVAILABLE"]));
+    expect(provider.fetched).toHaveLength(1);
+    expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault: "timeout" }]);
+  });
+
+  it("that are being fetched again delay nobody but who fetches them", { timeout: 20_000 }, async () => {
+    stopClock();
+    await tryLogin();
+    pass(10 * MINUTE);
+    provider.keySet = hangs;
+    const fetching = tryLogin();
+    await vi.waitUntil(() => provider.keySetFetches === 2);
+    const begunAt = performance.now();
+    expect(await tryLogin()).toBe("201");
+    expect(performance.now() - begunAt).toBeLessThan(2500);
+    expect(await fetching).toBe("201");
+  });
+});
+
+const MEGABYTES = 10 * 1024 * 1024;
+
+/** More than any discovery document has, sent in pieces for as long as somebody reads. */
+const floods =
+  (sent: { bytes: number }): Responding =>
+  () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          const piece = new Uint8Array(65_536).fill(32);
+          sent.bytes += piece.byteLength;
+          if (sent.bytes > MEGABYTES) controller.close();
+          else controller.enqueue(piece);
+        },
+      }),
+    );
+
+describe("a provider that is not as it should be (contract section 22): 503, and the log says why", () => {
+  const discovers =
+    (document: unknown): Responding =>
+    () =>
+      Response.json(document);
+  const keys =
+    (...list: unknown[]): Responding =>
+    () =>
+      Response.json({ keys: list });
+
+  it.each<[string, string, (one: Provider) => Partial<Pick<Provider, "discovery" | "keySet">>]>([
+    ["cannot be reached", "unreachable", () => ({ discovery: away })],
+    ["fails", "wrong-status", () => ({ discovery: () => new Response("{}", { status: 500 }) })],
+    [
+      "redirects",
+      "wrong-status",
+      () => ({ discovery: () => new Response(null, { status: 302, headers: { location: "http://10.0.0.1/" } }) }),
+    ],
+    ["sends no JSON", "malformed", () => ({ discovery: () => new Response("<html>") })],
+    ["sends nothing", "malformed", () => ({ discovery: () => new Response(null) })],
+    ["names no keys", "malformed", (one) => ({ discovery: discovers({ issuer: one.issuer }) })],
+    [
+      "is another issuer",
+      "other-issuer",
+      (one) => ({ discovery: discovers({ issuer: "https://evil.example.com", jwks_uri: `${one.issuer}/keys` }) }),
+    ],
+    [
+      "differs by a slash",
+      "other-issuer",
+      (one) => ({ discovery: discovers({ issuer: `${one.issuer}/`, jwks_uri: `${one.issuer}/keys` }) }),
+    ],
+    ["breaks off", "unreachable", () => ({ keySet: breaksOff })],
+    ["has a key set that is none", "malformed", () => ({ keySet: discovers([]) })],
+    ["has no key", "no-usable-key", () => ({ keySet: keys() })],
+    [
+      "has only keys of the wrong type",
+      "no-usable-key",
+      (one) => ({
+        keySet: keys(
+          { kty: "oct", k: "AAAA", alg: "HS256" },
+          { kty: "EC", crv: "secp256k1", x: "AA", y: "AA" },
+          { ...one.key.jwk, use: "enc" },
+          { ...one.key.jwk, alg: "ES512" },
+          null,
+          "key",
+        ),
+      }),
+    ],
+    ["fails with the keys alone", "wrong-status", () => ({ keySet: () => new Response("", { status: 404 }) })],
+  ])("that %s", async (_, fault, spoil) => {
+    Object.assign(provider, spoil(provider));
+    const refused = await logIn(application, await provider.token("alice"));
+    expect(outcome(refused)).toBe("503 UNAVAILABLE");
+    expect(refused.headers.get("retry-after")).toBe("2");
+    expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault }]);
+  });
+
+  it.each([
+    "http://issuer.example.com/keys",
+    "https://10.0.0.1/keys",
+    "https://[::1]/keys",
+    "https://metadata.internal/keys",
+    "https://localhost/keys",
+    "https://issuer.example.com:8443/keys",
+    "https://user:password@issuer.example.com/keys",
+    "file:///etc/passwd",
+    "keys",
+  ])("that has its keys at %s, which is not called", async (url) => {
+    provider.discovery = discovers({ issuer: provider.issuer, jwks_uri: url });
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
+    expect(provider.fetched).toHaveLength(1);
+    expect(faults()).toMatchObject([{ fault: "refused-url", url }]);
+  });
+
+  it("that sends 10 MB, of which little is read", async () => {
+    const sent = { bytes: 0 };
+    provider.keySet = floods(sent);
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
+    expect(faults()).toMatchObject([{ fault: "too-large" }]);
+    expect(sent.bytes).toBeLessThan(1024 * 1024);
+  });
+
+  it("that has one good key among many useless ones is good enough", async () => {
+    const useless = Array.from({ length: 50 }, (_, index) => ({ kty: "oct", kid: `${index}`, k: "AAAA" }));
+    provider.keySet = keys(...useless, provider.key.jwk);
+    expect(await tryLogin()).toBe("201");
+  });
+
+  it("that recovers is asked again two seconds later, and not before", async () => {
+    stopClock();
+    const { discovery } = provider;
+    provider.discovery = away;
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
+    provider.discovery = discovery;
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
+    pass(2000);
+    expect(await tryLogin()).toBe("201");
+  });
+});
+
+const breaksOff: Responding = () =>
+  new Response(
+    new ReadableStream({
+      pull(controller) {
+        controller.enqueue(new TextEncoder().encode('{"keys":['));
+        controller.error(new TypeError("connection lost"));
+      },
+    }),
+  );

@@ -1,0 +1,264 @@
+import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { newPhone } from "../bound/support.ts";
+import { invite } from "../http/support/invitations.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
+import { call, serverHeaders, sign } from "../support/http.ts";
+import { linesOf } from "../support/log-lines.ts";
+import { hangs, newProviderKey, type Provider, useProviders } from "./provider.ts";
+import { logIn, newUdid, outcome } from "./support.ts";
+
+const newProvider = useProviders();
+
+let provider: Provider;
+let application: TestApplication;
+let logged: Mock;
+
+beforeEach(async () => {
+  logged = vi.spyOn(console, "log").mockImplementation(() => {});
+  vi.spyOn(console, "warn").mockImplementation(() => {});
+  provider = await newProvider();
+  application = await createApplication(provider.columns);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("a login to an application that has its users verified (contract section 22)", () => {
+  it("needs a token that names its user", async () => {
+    const token = await provider.token("alice");
+    const issued = await logIn(application, token, { userId: "alice" }, { udid: "phone" });
+    expect(issued.status).toBe(201);
+    expect((await logIn(application, token, { userId: "alice" }, { udid: "phone" })).body).toEqual({
+      badgeId: issued.body.badgeId,
+    });
+    expect(outcome(await logIn(application, token, { userId: "bob" }))).toBe("401 INVALID_USERTOKEN");
+    expect(outcome(await logIn(application, null, { userId: "alice" }))).toBe("401 INVALID_USERTOKEN");
+  });
+
+  it("is refused without a word of why, which stands in the log", async () => {
+    const refusals: [string, Record<string, unknown>][] = [
+      ["other-issuer", { iss: "https://elsewhere.example.com" }],
+      ["other-audience", { aud: "another-app" }],
+      ["expired-token", { exp: 1 }],
+      ["early-token", { nbf: 99_999_999_999 }],
+      ["early-token", { iat: 99_999_999_999 }],
+      ["other-user", { sub: "bob" }],
+      ["no-user-claim", { sub: undefined }],
+    ];
+    for (const [detail, claims] of refusals) {
+      const requestId = crypto.randomUUID();
+      const token = await provider.token("alice", claims);
+      const refused = await logIn(application, token, undefined, { "x-request-id": requestId });
+      expect([refused.status, refused.body]).toEqual([401, { error: "INVALID_USERTOKEN" }]);
+      expect(refused.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+      const [line] = linesOf(logged).filter((one) => one.requestId === requestId);
+      expect(line).toMatchObject({ code: "INVALID_USERTOKEN", detail });
+      expect(JSON.stringify(line)).not.toContain(token);
+    }
+  });
+
+  it.each([
+    ["nothing", {}],
+    ["a blank", { authorization: " " }],
+    ["a scheme alone", { authorization: "Bearer" }],
+    ["another scheme", { authorization: "Basic YWxpY2U6c2VjcmV0" }],
+  ])("with %s is told that a token is needed", async (_, headers) => {
+    const refused = await logIn(application, null, undefined, headers);
+    expect(outcome(refused)).toBe("401 INVALID_USERTOKEN");
+    expect(refused.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  it("may write its scheme in any case", async () => {
+    const token = await provider.token("alice");
+    expect(outcome(await logIn(application, null, undefined, { authorization: `bearer ${token}` }))).toBe("201");
+    expect(outcome(await logIn(application, null, undefined, { authorization: `BEARER  ${token}` }))).toBe("201");
+  });
+
+  it("uses up nothing when it is refused", async () => {
+    const small = await createApplication({ ...provider.columns, size: 1 });
+    for (let count = 0; count < 3; count++) await logIn(small, null);
+    expect(outcome(await logIn(small, await provider.token("alice")))).toBe("201");
+  });
+
+  it("needs no token to sign: the badge is there already", async () => {
+    await logIn(application, await provider.token("alice"), undefined, { udid: "phone" });
+    expect(outcome(await sign(application, "phone", { base64: "AAAA" }))).toBe("200");
+  });
+
+  it("needs none where no issuer is named, whatever it sends", async () => {
+    const open = await createApplication();
+    expect(outcome(await logIn(open, null))).toBe("201");
+    expect(outcome(await logIn(open, "nonsense"))).toBe("201");
+  });
+
+  it("names its user where the application says", async () => {
+    const byMail = await createApplication({ ...provider.columns, userClaim: "email" });
+    const token = await provider.token("0815", { email: "alice@example.com" });
+    expect(outcome(await logIn(byMail, token, { userId: "alice@example.com" }))).toBe("201");
+    expect(outcome(await logIn(byMail, token, { userId: "0815" }))).toBe("401 INVALID_USERTOKEN");
+  });
+
+  it("needs a token of its own application's audience", async () => {
+    const neighbour = await createApplication({ ...provider.columns, userAudience: "another-app" });
+    const token = await provider.token("alice");
+    expect(outcome(await logIn(neighbour, token))).toBe("401 INVALID_USERTOKEN");
+    expect(outcome(await logIn(application, token))).toBe("201");
+  });
+});
+
+describe("what is checked first (contract sections 2, 15 and 22)", () => {
+  it("is the form of the request, then the user token, then the proof", async () => {
+    expect(outcome(await logIn(application, null, { userId: 17 }))).toBe("422 INVALID_USERID");
+    expect(outcome(await logIn(application, null, undefined, { dpop: "none" }))).toBe("401 INVALID_USERTOKEN");
+    expect(outcome(await logIn(application, await provider.token("alice"), undefined, { dpop: "none" }))).toBe(
+      "401 INVALID_PROOF",
+    );
+  });
+
+  it("is the user token before an invitation that does not vouch for its user", async () => {
+    const body = { userId: "alice", invitationToken: "inv_unknown" };
+    expect(outcome(await logIn(application, null, body))).toBe("401 INVALID_USERTOKEN");
+    expect(outcome(await logIn(application, await provider.token("alice"), body))).toBe("404 UNKNOWN_INVITATION");
+  });
+});
+
+describe("an invitation (contract section 22)", () => {
+  const bySecret = () => invite(application, undefined, { applicationsecret: application.secret });
+
+  it("that was created with the secret needs no user token, also when its claim is repeated", async () => {
+    const { id } = await bySecret();
+    const body = { userId: "visitor", invitationToken: id };
+    const claimed = await logIn(application, null, body, { udid: "visitor's phone" });
+    expect(claimed.status).toBe(201);
+    const repeated = await logIn(application, null, body, { udid: "visitor's phone" });
+    expect([repeated.status, repeated.body]).toEqual([200, { badgeId: claimed.body.badgeId }]);
+    expect(outcome(await logIn(application, "nonsense", body))).toBe("409 CLAIMED_INVITATION");
+    // The next login is one like any other.
+    const login = await logIn(application, null, { userId: "visitor" }, { udid: "visitor's phone" });
+    expect(outcome(login)).toBe("401 INVALID_USERTOKEN");
+  });
+
+  it("that was created without it does, and is not consumed by a refusal", async () => {
+    const { id } = await invite(application);
+    const body = { userId: "alice", invitationToken: id };
+    expect(outcome(await logIn(application, null, body))).toBe("401 INVALID_USERTOKEN");
+    const wrong = await logIn(application, await provider.token("bob"), body);
+    expect(outcome(wrong)).toBe("401 INVALID_USERTOKEN");
+    expect(wrong.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+    expect(outcome(await logIn(application, await provider.token("alice"), body))).toBe("201");
+  });
+
+  it("created with the secret is claimed while the provider is away", async () => {
+    provider.discovery = () => new Response(null, { status: 500 });
+    const token = await provider.token("alice");
+    const { id: vouched } = await bySecret();
+    const { id: other } = await invite(application);
+    expect(outcome(await logIn(application, token, { userId: "alice", invitationToken: vouched }))).toBe("201");
+    expect(outcome(await logIn(application, token, { userId: "alice", invitationToken: other }))).toBe(
+      "503 UNAVAILABLE",
+    );
+  });
+});
+
+describe("a token that is bound to a key (contract section 22, RFC 9449 section 6.1)", () => {
+  it("needs the proof by that key", async () => {
+    const phone = await newPhone(application, newUdid());
+    const stranger = await phone.withOtherKey();
+    const token = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
+    const text = JSON.stringify({ userId: "alice" });
+    const send = async (dpop: string | undefined) => {
+      const headers = { authorization: `Bearer ${token}`, ...(dpop !== undefined && { dpop }) };
+      return outcome(await phone.send("/v1/badge", text, headers));
+    };
+    expect(await send(undefined)).toBe("401 INVALID_USERTOKEN");
+    expect(await send(await stranger.prove("/v1/badge", text))).toBe("401 INVALID_USERTOKEN");
+    // What is wrong with the proof itself is said of the proof, so that a phone with a wrong clock gets its nonce.
+    expect(await send("none")).toBe("401 INVALID_PROOF");
+    expect(await send(await phone.prove("/v1/badge", text, "1800000000.0123456789012345678901"))).toBe(
+      "401 USE_DPOP_NONCE",
+    );
+    expect(await send(await phone.prove("/v1/badge", text))).toBe("201");
+  });
+
+  it("does not let a stranger's stale proof pass for the phone's", async () => {
+    const phone = await newPhone(application, newUdid());
+    const token = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
+    const stranger = await phone.withOtherKey();
+    const text = JSON.stringify({ userId: "alice" });
+    const dpop = await stranger.prove("/v1/badge", text, "1800000000.0123456789012345678901");
+    const refused = await phone.send("/v1/badge", text, { authorization: `Bearer ${token}`, dpop });
+    expect(outcome(refused)).toBe("401 INVALID_USERTOKEN");
+  });
+});
+
+describe("settings that have just changed (contract section 22)", () => {
+  const set = (columns: string) =>
+    homeDatabase().prepare(`UPDATE application SET ${columns} WHERE id = ?`).bind(application.id).run();
+
+  it("let a login pass within a second, for a refusal rests on nothing older", async () => {
+    expect(outcome(await logIn(application, await provider.token("alice")))).toBe("201");
+    await set("user_audience = 'renamed-app'");
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1500 });
+    expect(outcome(await logIn(application, await provider.token("alice", { aud: "renamed-app" })))).toBe("201");
+    await set("user_issuer = NULL");
+    vi.setSystemTime(Date.now() + 1500);
+    expect(outcome(await logIn(application, null))).toBe("201");
+  });
+});
+
+describe("what a login with a token costs (contract section 22)", () => {
+  it("is one round trip to D1, like a login without", async () => {
+    const token = await provider.token("alice");
+    await logIn(application, token, undefined, { udid: "phone" });
+    const requestId = crypto.randomUUID();
+    await logIn(application, token, undefined, { udid: "phone", "x-request-id": requestId });
+    const [line] = linesOf(logged).filter((one) => one.requestId === requestId);
+    expect(line).toMatchObject({ status: 200, d1RoundTrips: 1 });
+    expect(provider.keySetFetches).toBe(1);
+  });
+});
+
+describe("observing (contract section 22)", () => {
+  const counts = async (observed: TestApplication) =>
+    homeDatabase()
+      .prepare(
+        `SELECT sum(with_token) AS withToken, sum(without_token) AS withoutToken, sum(with_wrong_token) AS withWrongToken
+         FROM observed_logins WHERE application_id = ?`,
+      )
+      .bind(observed.id)
+      .first();
+
+  it("refuses nothing and counts what tokens there are, of one isolate in few writes", {
+    timeout: 40_000,
+  }, async () => {
+    const observed = await createApplication({ ...provider.columns, userObserve: true });
+    const [token, wrong] = [await provider.token("alice"), await provider.token("alice", { exp: 1 })];
+    const logins = [token, token, null, wrong, "nonsense", null, null];
+    for (const one of logins) expect(outcome(await logIn(observed, one))).toBe("201");
+    expect(outcome(await logIn(observed, await provider.token("bob")))).toBe("201");
+    const expected = { withToken: 2, withoutToken: 3, withWrongToken: 3 };
+    await vi.waitFor(async () => expect(await counts(observed)).toEqual(expected), { timeout: 20_000, interval: 200 });
+    const { body } = await call("GET", "/v1/stats", { headers: serverHeaders(observed) });
+    expect(body.logins).toEqual(expected);
+  });
+
+  it("does not wait for a provider that is away, and does not call its tokens wrong", async () => {
+    const observed = await createApplication({ ...provider.columns, userObserve: true });
+    provider.discovery = hangs;
+    const begunAt = performance.now();
+    expect(outcome(await logIn(observed, await provider.token("alice")))).toBe("201");
+    expect(performance.now() - begunAt).toBeLessThan(3000);
+  });
+});
+
+describe("a key that the provider has just begun to use (contract section 22)", () => {
+  it("is found by the first token that it has signed", async () => {
+    expect(outcome(await logIn(application, await provider.token("alice")))).toBe("201");
+    const key = await newProviderKey("RS256");
+    provider.published = [...provider.published, key];
+    expect(outcome(await logIn(application, await provider.token("alice", {}, { key })))).toBe("201");
+    expect(provider.keySetFetches).toBe(2);
+  });
+});

@@ -1,0 +1,36 @@
+import type { TestApplication } from "../support/application.ts";
+import { type Answer, call } from "../support/http.ts";
+
+/** The status and the code of a refusal; the status of anything else. */
+export const outcome = ({ status, body }: Answer): string =>
+  status < 400 ? String(status) : `${status} ${body.error}`;
+
+let devices = 0;
+
+export const newUdid = (): string => `phone-${++devices}`;
+
+/** A login from a device of its own, with a token or without. */
+export function logIn(
+  { id }: { id: string },
+  token: string | null,
+  body: Record<string, unknown> = { userId: "alice" },
+  { udid = newUdid(), ...more }: Record<string, string> = {},
+): Promise<Answer> {
+  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+  return call("POST", "/v1/badge", { headers: { applicationid: id, udid, ...authorization, ...more }, body });
+}
+
+export const ownBadges = ({ id }: { id: string }, token: string | null, more: Record<string, string> = {}) =>
+  call("GET", "/v1/user/badges", { headers: { applicationid: id, ...bearer(token), ...more } });
+
+export const suspendOwn = (
+  { id }: { id: string },
+  badgeId: string,
+  token: string | null,
+  more: Record<string, string> = {},
+) => call("PATCH", `/v1/user/badges/${badgeId}/suspend`, { headers: { applicationid: id, ...bearer(token), ...more } });
+
+const bearer = (token: string | null): Record<string, string> =>
+  token === null ? {} : { authorization: `Bearer ${token}` };
+
+export type { TestApplication };

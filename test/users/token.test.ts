@@ -1,0 +1,155 @@
+import { createLocalJWKSet, type JWK } from "jose";
+import { describe, expect, it } from "vitest";
+import { verifyToken } from "../../src/worker/users/token.ts";
+import { ALGORITHMS, AUDIENCE, newProviderKey, Provider, type TokenOptions } from "./provider.ts";
+
+const provider = new Provider(await newProviderKey("ES256"));
+const RULES = { issuer: provider.issuer, audience: AUDIENCE, claim: "sub" };
+const SECONDS = Math.floor(Date.now() / 1000);
+
+const keysOf = (...keys: JWK[]) => createLocalJWKSet({ keys });
+
+interface Circumstances {
+  keys?: JWK[];
+  claim?: string;
+  now?: number;
+}
+
+/** The user that a token names, or why it was refused. */
+async function verify(token: string, { keys = [provider.key.jwk], claim = "sub", now }: Circumstances = {}) {
+  const outcome = await verifyToken(token, keysOf(...keys), { ...RULES, claim }, now ?? SECONDS * 1000);
+  return outcome.ok ? outcome.userId : outcome.reason;
+}
+
+const verifyWith = async (claims: Record<string, unknown>, options?: TokenOptions) =>
+  verify(await provider.token("alice", claims, options));
+
+describe("the signature of a user token (contract section 22)", () => {
+  it.each(ALGORITHMS)("is checked with %s", async (algorithm) => {
+    const [key, other] = await Promise.all([newProviderKey(algorithm), newProviderKey(algorithm)]);
+    const token = await provider.token("alice", {}, { key });
+    expect(await verify(token, { keys: [key.jwk] })).toBe("alice");
+    const withoutAlg = { ...key.jwk };
+    delete withoutAlg.alg;
+    expect(await verify(token, { keys: [withoutAlg] })).toBe("alice");
+    expect(await verify(token, { keys: [{ ...other.jwk, kid: key.jwk.kid ?? "" }] })).toBe("token-signature");
+    expect(await verify(token, { keys: [other.jwk] })).toBe("unknown-key");
+    const [header, payload, signature = ""] = token.split(".");
+    const flipped = signature.startsWith("A") ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
+    expect(await verify(`${header}.${payload}.${flipped}`, { keys: [key.jwk] })).toBe("token-signature");
+  });
+
+  it.each(["ES512", "RS384", "RS512", "PS384", "PS512", "Ed25519"])("is not checked with %s", async (algorithm) => {
+    const key = await newProviderKey(algorithm);
+    const token = await provider.token("alice", {}, { key });
+    expect(await verify(token, { keys: [{ ...key.jwk, alg: "" }, key.jwk] })).toBe("token-algorithm");
+  });
+
+  it("is not one that anybody can make: none, or an HMAC under the public key", async () => {
+    const part = (value: object) => btoa(JSON.stringify(value)).replaceAll("=", "");
+    const payload = (await provider.token("alice")).split(".")[1];
+    expect(await verify(`${part({ alg: "none" })}.${payload}.`)).toBe("token-algorithm");
+    expect(await verify(`${part({ alg: "HS256", kid: provider.key.jwk.kid })}.${payload}.AAAA`)).toBe(
+      "token-algorithm",
+    );
+  });
+
+  it("may be by any key of the issuer, if the token names none", async () => {
+    const [one, other] = await Promise.all([newProviderKey("RS256"), newProviderKey("RS256")]);
+    const token = await provider.token("alice", {}, { key: other, header: { kid: undefined } });
+    expect(await verify(token, { keys: [one.jwk, other.jwk, provider.key.jwk] })).toBe("alice");
+    const third = await newProviderKey("RS256");
+    expect(await verify(token, { keys: [one.jwk, third.jwk] })).toBe("unknown-key");
+  });
+
+  it("by a key that is none is refused", async () => {
+    const jwk = { ...provider.key.jwk, x: "AAAA" };
+    expect(await verify(await provider.token("alice"), { keys: [jwk] })).toBe("unusable-key");
+  });
+});
+
+describe("the form of a user token (contract section 22)", () => {
+  it.each(["", ".", "..", "a.b.c", "a.b.c.d.e", "{}", `${"x".repeat(100)}.y.z`])("is not %j", async (text) => {
+    expect(await verify(text)).toBe("malformed-token");
+  });
+
+  it("has at most 16,384 characters", async () => {
+    expect(await verify("x".repeat(16_385))).toBe("oversized-token");
+  });
+
+  it.each([undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"])("may have the type %s", async (typ) => {
+    expect(await verifyWith({}, { header: { typ } })).toBe("alice");
+  });
+
+  it.each(["logout+jwt", "dpop+jwt", "badge-signature+jwt", ""])("has not the type %j of another JWT", async (typ) => {
+    expect(await verifyWith({}, { header: { typ } })).toBe("token-type");
+  });
+
+  it("has no critical extension", async () => {
+    const part = (value: object) => btoa(JSON.stringify(value)).replaceAll("=", "");
+    const [, payload, signature] = (await provider.token("alice")).split(".");
+    const header = { alg: "ES256", kid: provider.key.jwk.kid, crit: ["exp"], exp: 1 };
+    expect(await verify(`${part(header)}.${payload}.${signature}`)).toBe("malformed-token");
+  });
+});
+
+describe("the claims of a user token (contract section 22)", () => {
+  it.each<[string, Record<string, unknown>]>([
+    ["other-issuer", { iss: "https://other.example.com" }],
+    ["other-issuer", { iss: `${provider.issuer}/` }],
+    ["token-claims", { iss: undefined }],
+    ["other-audience", { aud: "another-app" }],
+    ["other-audience", { aud: ["another-app"] }],
+    ["other-audience", { aud: [] }],
+    ["token-claims", { aud: undefined }],
+    ["alice", { aud: ["another-app", AUDIENCE] }],
+    ["token-claims", { exp: undefined }],
+    ["token-claims", { exp: "2030-01-01" }],
+    ["token-claims", { iat: "now" }],
+    ["alice", { iat: undefined }],
+    ["no-user-claim", { sub: undefined }],
+    ["no-user-claim", { sub: "" }],
+    ["no-user-claim", { sub: 17 }],
+    ["no-user-claim", { sub: ["alice"] }],
+    ["token-claims", { cnf: { "x5t#S256": "abc" } }],
+    ["token-claims", { cnf: null }],
+  ])("%s: %j", async (expected, claims) => {
+    expect(await verifyWith(claims)).toBe(expected);
+  });
+
+  it.each<[string, number]>([
+    ["exp", -59],
+    ["nbf", 60],
+    ["iat", 60],
+  ])("have 60 s of leeway for %s", async (claim, edge) => {
+    const failure = claim === "exp" ? "expired-token" : "early-token";
+    const beyond = claim === "exp" ? edge - 1 : edge + 1;
+    expect(await verifyWith({ [claim]: SECONDS + edge })).toBe("alice");
+    expect(await verifyWith({ [claim]: SECONDS + beyond })).toBe(failure);
+    expect(await verifyWith({ [claim]: SECONDS + beyond * 1000 })).toBe(failure);
+  });
+
+  it("are those of an object", async () => {
+    const { CompactSign } = await import("jose");
+    for (const payload of ["[]", "null", "17", "{", ""]) {
+      const token = await new CompactSign(new TextEncoder().encode(payload))
+        .setProtectedHeader({ alg: "ES256", kid: provider.key.jwk.kid ?? "" })
+        .sign(provider.key.privateKey);
+      expect(await verify(token), payload).toBe("malformed-token");
+    }
+  });
+
+  it("name the user where the application says", async () => {
+    const token = await provider.token("0815", { email: "alice@example.com", "https://example.com/user": "a-1" });
+    expect(await verify(token, { claim: "email" })).toBe("alice@example.com");
+    expect(await verify(token, { claim: "https://example.com/user" })).toBe("a-1");
+    expect(await verify(token, { claim: "toString" })).toBe("no-user-claim");
+    expect(await verify(token, { claim: "__proto__" })).toBe("no-user-claim");
+  });
+
+  it("may name the key that must be proved", async () => {
+    const token = await provider.token("alice", { cnf: { jkt: "thumbprint" } });
+    const outcome = await verifyToken(token, keysOf(provider.key.jwk), RULES, SECONDS * 1000);
+    expect(outcome).toEqual({ ok: true, userId: "alice", keyThumbprint: "thumbprint" });
+  });
+});
