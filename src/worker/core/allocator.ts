@@ -176,9 +176,13 @@ export class Allocator extends DurableObject<Env> {
   async #reconcile(db: Database, id: string, command: Extract<InboxCommand, { kind: "reconcile" }>): Promise<void> {
     const { applicationId } = this.#known();
     const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
+<<<<<<< HEAD
     const { result, isStored } = await this.#inTurn(() =>
       reconcile(db, applicationId, this.#journal, request, Date.now()),
     );
+=======
+    const { result, isStored } = await reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach());
+>>>>>>> 32174e38485ab0b5eebbb81e998a9ea5b3b2de2e
     if (!isStored) await storeInboxResult(db, id, result);
   }
 
