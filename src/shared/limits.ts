@@ -137,6 +137,8 @@ export const MAX_ENTRY_ATTEMPTS = 5;
 /** How often, and after how long, an object writes an empty entry while nobody knows whether D1 applied the last one. */
 export const SETTLE_TRIES = 10;
 export const SETTLE_WAIT_MILLISECONDS = 1000;
+/** At most so long after an unknown result, the same entry is sent again while somebody waits. */
+export const MAX_REPEAT_MILLISECONDS = 1000;
 /** How long, and how many, outcomes are remembered for calls that are repeated. */
 export const REMEMBERED_CALL_MILLISECONDS = 5 * 60 * 1000;
 export const MAX_REMEMBERED_CALLS = 2000;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type BadgeLife, type Decision, decide, type Step, stateAt } from "../../src/shared/badge-life/states.ts";
+import { stateAt } from "../../src/shared/badge-life/states.ts";
+import { type Decision, decideStep, type Life, type Step } from "../../src/worker/core/decide/states.ts";
 
 const NOW = 1_000_000;
 const PAST = NOW - 10;
@@ -22,23 +23,23 @@ const ENDS_AHEAD: readonly End[] = ["none", "ahead"];
 const ENDS_PAST: readonly End[] = ["past", "past and noted", "this very moment"];
 const ALL_ENDS = [...ENDS_AHEAD, ...ENDS_PAST];
 
-function badge(state: BadgeLife["state"], end: End): BadgeLife {
+function badge(state: Life["state"], end: End): Life {
   const { expiresAt, isNoted } = ENDS[end];
   const isFinal = state === "revoked" || state === "replaced";
-  return { state, expiresAt, endedAt: isFinal || isNoted ? NOTED : null };
+  return { state, startsAt: null, expiresAt, endedAt: isFinal || isNoted ? NOTED : null };
 }
 
 const SUSPEND: Step = { kind: "suspend" };
 const RESUME: Step = { kind: "resume" };
 const REVOKE: Step = { kind: "revoke" };
 const NOTE: Step = { kind: "note-expiry" };
-const setEnd = (expiresAt: number | null): Step => ({ kind: "set-end", expiresAt });
+const setEnd = (expiresAt: number | null): Step => ({ kind: "reschedule", expiresAt });
 
 const REFUSED: Decision = { kind: "refused" };
 const UNCHANGED: Decision = { kind: "unchanged" };
 
 /** The decision for a stored state and an end, for every step. */
-const decideAll = (state: BadgeLife["state"], end: End, step: Step) => decide(badge(state, end), step, NOW);
+const decideAll = (state: Life["state"], end: End, step: Step) => decideStep(badge(state, end), step, NOW);
 
 describe("the state of a badge that callers see (contract section 12)", () => {
   it.each(["active", "suspended"] as const)(
@@ -66,12 +67,12 @@ describe("suspend and resume (contract section 12)", () => {
     const { expiresAt } = ENDS[end];
     expect(decideAll("active", end, SUSPEND)).toEqual({
       kind: "changed",
-      next: { state: "suspended", expiresAt, endedAt: null },
+      next: { state: "suspended", startsAt: null, expiresAt, endedAt: null },
       becomes: "suspended",
     });
     expect(decideAll("suspended", end, RESUME)).toEqual({
       kind: "changed",
-      next: { state: "active", expiresAt, endedAt: null },
+      next: { state: "active", startsAt: null, expiresAt, endedAt: null },
       becomes: "active",
     });
   });
@@ -94,7 +95,7 @@ describe("revoke (contract section 12)", () => {
     for (const state of ["active", "suspended"] as const) {
       expect(decideAll(state, end, REVOKE)).toEqual({
         kind: "changed",
-        next: { state: "revoked", expiresAt, endedAt: isNoted ? NOTED : NOW },
+        next: { state: "revoked", startsAt: null, expiresAt, endedAt: isNoted ? NOTED : NOW },
         becomes: "revoked",
       });
     }
@@ -108,7 +109,7 @@ describe("setting an end (contract section 12)", () => {
       for (const expiresAt of [LATER, given]) {
         expect(decideAll(state, end, setEnd(expiresAt))).toEqual({
           kind: "changed",
-          next: { state, expiresAt, endedAt: null },
+          next: { state, startsAt: null, expiresAt, endedAt: null },
           becomes: null,
         });
       }
@@ -122,7 +123,7 @@ describe("setting an end (contract section 12)", () => {
         for (const expiresAt of [PAST, NOW]) {
           expect(decideAll(state, end, setEnd(expiresAt))).toEqual({
             kind: "changed",
-            next: { state, expiresAt, endedAt: NOW },
+            next: { state, startsAt: null, expiresAt, endedAt: NOW },
             becomes: "expired",
           });
         }
@@ -134,7 +135,7 @@ describe("setting an end (contract section 12)", () => {
     "ahead restores an expired badge to %s, and tells so if it was told",
     (state) => {
       for (const expiresAt of [AHEAD, null]) {
-        const next = { state, expiresAt, endedAt: null };
+        const next = { state, startsAt: null, expiresAt, endedAt: null };
         const step = setEnd(expiresAt);
         expect(decideAll(state, "past and noted", step)).toEqual({ kind: "changed", next, becomes: state });
         expect(decideAll(state, "past", step)).toEqual({ kind: "changed", next, becomes: null });
@@ -150,12 +151,12 @@ describe("setting an end (contract section 12)", () => {
       const step = setEnd(expiresAt);
       expect(decideAll(state, "past", step)).toEqual({
         kind: "changed",
-        next: { state, expiresAt, endedAt: NOW },
+        next: { state, startsAt: null, expiresAt, endedAt: NOW },
         becomes: "expired",
       });
       expect(decideAll(state, "past and noted", step)).toEqual({
         kind: "changed",
-        next: { state, expiresAt, endedAt: NOTED },
+        next: { state, startsAt: null, expiresAt, endedAt: NOTED },
         becomes: null,
       });
     },
@@ -175,7 +176,7 @@ describe("recording an expiry (contract section 12)", () => {
         const { expiresAt } = ENDS[end];
         expect(decideAll(state, end, NOTE)).toEqual({
           kind: "changed",
-          next: { state, expiresAt, endedAt: expiresAt },
+          next: { state, startsAt: null, expiresAt, endedAt: expiresAt },
           becomes: "expired",
         });
       }

@@ -51,6 +51,9 @@ export class Allocator extends DurableObject<Env> {
   #applicationId = this.#journal.base()?.applicationId;
   #groups: Groups | undefined;
   #isRunning = false;
+  /** What is under way with the journal and D1's position: one thing after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #inboxTurn: Promise<unknown> = Promise.resolve();
   #alarmAt = 0;
 
   /** Carries out a call in its turn. It may be repeated with the same ID. */
@@ -68,7 +71,9 @@ export class Allocator extends DurableObject<Env> {
     this.#learn(applicationId);
     const db = this.#openDatabase();
     if (isToCompare) await this.#compare(db);
-    for (const item of await readInbox(db, applicationId, INBOX_CHUNK_COMMANDS)) await this.#carryOut(db, item);
+    await this.#inInboxTurn(async () => {
+      for (const item of await readInbox(db, applicationId, INBOX_CHUNK_COMMANDS)) await this.#carryOut(db, item);
+    });
     for (const userId of await findUnfinishedBlocks(db, applicationId, UNFINISHED_BLOCKS)) {
       void this.#submit(byClock({ kind: "finish-block", userId }, `finish ${userId}`), null);
     }
@@ -79,12 +84,14 @@ export class Allocator extends DurableObject<Env> {
     return { since: this.#journal.oldest(), bytes: this.ctx.storage.sql.databaseSize };
   }
 
-  /** Two minutes after the last entry: was D1 restored to the time before it? */
+  /** Two minutes after an entry, and again until none is younger: was D1 restored to the time before it? */
   override async alarm(): Promise<void> {
     this.#alarmAt = 0;
     if (this.#applicationId === undefined) return;
     try {
       await this.#compare(this.#openDatabase());
+      const newest = this.#journal.newest();
+      if (newest !== null && Date.now() - newest < COMPARE_AFTER_MILLISECONDS) await this.#ensureAlarm();
     } catch (error) {
       // The runtime retries a failed alarm six times, then drops it (Durable Objects: Alarms). D1 may be away for longer.
       log("warn", { event: "comparison-postponed", application: this.#applicationId, error });
@@ -128,22 +135,41 @@ export class Allocator extends DurableObject<Env> {
         tries++;
         await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
       }
-      await this.#runGroup(groups);
+      const isDone = await this.#inTurn(() => this.#runGroup(groups));
+      // What has begun goes on, but not without a pause.
+      if (!isDone && this.#queue.size > 0) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
     }
     this.#isRunning = false;
   }
 
-  async #runGroup(groups: Groups): Promise<void> {
+  /** @returns false if nothing could be changed */
+  async #runGroup(groups: Groups): Promise<boolean> {
     const calls = this.#queue.take();
     try {
       await this.#ensureAlarm();
       const obstacle = await groups.run(calls);
       if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);
       if (obstacle?.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
+      return obstacle === undefined;
     } catch (error) {
       log("error", { event: "group-broken", application: this.#applicationId, error });
       for (const { done } of calls) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+      return false;
     }
+  }
+
+  /** Groups, comparisons and reconciliations never overlap: each of them changes the journal. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  /** Commands that were read before others were carried out must not be carried out after them. */
+  #inInboxTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#inboxTurn.then(work);
+    this.#inboxTurn = done.catch(() => {});
+    return done;
   }
 
   async #carryOut(db: Database, { id, command, actor }: InboxItem): Promise<void> {
@@ -158,14 +184,20 @@ export class Allocator extends DurableObject<Env> {
   async #reconcile(db: Database, id: string, command: Extract<InboxCommand, { kind: "reconcile" }>): Promise<void> {
     const { applicationId } = this.#known();
     const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
+<<<<<<< HEAD
+    const { result, isStored } = await this.#inTurn(() =>
+      reconcile(db, applicationId, this.#journal, request, Date.now()),
+    );
+=======
     const { result, isStored } = await reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach());
+>>>>>>> 32174e38485ab0b5eebbb81e998a9ea5b3b2de2e
     if (!isStored) await storeInboxResult(db, id, result);
   }
 
   /** @throws Unavailable */
   async #compare(db: Database): Promise<void> {
     const { applicationId } = this.#known();
-    const level = await catchUp(db, applicationId, this.#journal);
+    const level = await this.#inTurn(() => catchUp(db, applicationId, this.#journal));
     if (level.kind === "gap") this.#reportGap(level.at?.sequence);
     else this.#wakeEvents(level.events);
     if (level.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
@@ -190,7 +222,7 @@ export class Allocator extends DurableObject<Env> {
       custody: this.#custody,
       queue: this.#queue,
       openDatabase: () => this.#openDatabase(),
-      now: Date.now,
+      now: () => Date.now(),
       wake: (eventIds) => this.#wakeEvents(eventIds),
     });
     return this.#groups;
@@ -218,8 +250,9 @@ export class Allocator extends DurableObject<Env> {
   }
 
   async #setAlarm(milliseconds: number): Promise<void> {
-    this.#alarmAt = Date.now() + milliseconds;
-    await this.ctx.storage.setAlarm(this.#alarmAt);
+    const alarmAt = Date.now() + milliseconds;
+    await this.ctx.storage.setAlarm(alarmAt);
+    this.#alarmAt = alarmAt;
   }
 }
 

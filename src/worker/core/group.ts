@@ -5,6 +5,8 @@ import {
   MAX_ENTRY_ATTEMPTS,
   MAX_GROUP_CHARACTERS,
   MAX_REMEMBERED_CALLS,
+  MAX_REPEAT_MILLISECONDS,
+  PLATFORM_RETRY_BASE_MILLISECONDS,
   REMEMBERED_CALL_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { BoundedCache } from "../bounded-cache.ts";
@@ -71,10 +73,11 @@ export class Groups {
   /** The empty entry that is to take its place. */
   #settling: Entry | null = null;
 
+  /** Whether the outcomes of what was caught up with, and of an earlier instance, were read. */
+  #hasRemembered = false;
+
   constructor(platform: Platform) {
     this.#platform = platform;
-    const since = platform.now() - REMEMBERED_CALL_MILLISECONDS;
-    for (const entry of platform.journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
   }
 
   /** Whether D1 may still apply an entry that nobody waits for: a group, even an empty one, settles that. */
@@ -91,8 +94,12 @@ export class Groups {
     return this.#outcomes.get(callId);
   }
 
-  /** Carries out one group. Calls that need more groups go back to the queue. @returns what has to be done first */
-  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "behind" } | undefined> {
+  /**
+   * Carries out one group. Calls that need more groups go back to the queue.
+   *
+   * @returns undefined: done; otherwise why nothing was changed
+   */
+  async run(calls: readonly Waiting[]): Promise<Gap | { kind: "behind" | "unavailable" } | undefined> {
     const { queue, now } = this.#platform;
     let waiting = calls;
     try {
@@ -128,7 +135,7 @@ export class Groups {
       log("warn", { event: "group-failed", application: this.#platform.applicationId, calls: waiting.length, error });
       giveUp(waiting);
       for (const each of waiting) if (each.isBegun) queue.continueLater(each);
-      return undefined;
+      return { kind: "unavailable" };
     }
   }
 
@@ -143,17 +150,18 @@ export class Groups {
       const level = await catchUp(db, applicationId, journal);
       if (level.kind === "gap") return level;
       this.#at = level.at;
+      this.#hasRemembered = false;
       this.#platform.wake(level.events);
       return level.kind === "level" ? { kind: "repeat" } : { kind: "behind" };
     }
+    this.#rememberEarlier();
     this.#at = position;
-    // While D1 accepts no write, the entries that it may still apply do not grow in number.
-    const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS;
-    if (isCrowded) giveUp(calls);
+    // While D1 accepts no write, the entries that it may still apply do not grow in number: an empty one goes first.
+    const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS - 1;
     const taken = isCrowded ? [] : calls;
     const draft = await this.#draft(taken, rows, position, startedAt);
     const decided = await this.#decide(db, draft, taken, rows);
-    const rest = taken.slice(decided.length);
+    const rest = calls.slice(decided.length);
     const entry = toEntry(position, draft, { ...toldBy(decided, rows, startedAt), unless });
     if (isEmpty(entry) && !this.#mustWrite) {
       this.#respond(decided, rows, db.bookmark);
@@ -199,7 +207,7 @@ export class Groups {
     decided: readonly Decided[],
   ): Promise<{ kind: "applied"; bookmark: string | null } | { kind: "repeat" | "split" }> {
     const { applicationId, journal, now } = this.#platform;
-    for (;;) {
+    for (let tries = 0; ; tries++) {
       const applied = await applyEntry(db, applicationId, entry);
       switch (applied.kind) {
         case "applied":
@@ -222,6 +230,7 @@ export class Groups {
         }
         case "unknown": {
           this.#isUnsettled = true;
+          await scheduler.wait(Math.min(PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** tries, MAX_REPEAT_MILLISECONDS));
           const isWaitedFor = decided.some(({ waiting }) => waiting.call.until !== null && now() < waiting.call.until);
           // From here on, the next group's entry takes its place, and D1 applies one of the two.
           if (!isWaitedFor) throw new Unavailable("D1", applied.error, true);
@@ -251,6 +260,11 @@ export class Groups {
     if (rows.isDueRead) expireInvitations(draft);
     for (const waiting of calls) {
       if (decided.length > 0 && draft.size > MAX_GROUP_CHARACTERS) break;
+      const known = waiting.call.until === null ? undefined : this.#outcomes.get(waiting.call.id);
+      if (known) {
+        decided.push({ waiting, outcome: known, erased: 0 });
+        continue;
+      }
       const wasAnswered = this.#answeredBlocks.get(userOf(waiting.call) ?? "") === true;
       const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
       decided.push({ waiting, outcome: await this.#complete(db, outcome), erased });
@@ -285,6 +299,15 @@ export class Groups {
 
   #remember(entry: Entry): void {
     for (const { id, outcome } of entry.calls) this.#outcomes.set(id, outcome);
+  }
+
+  /** What an earlier instance has decided, or what was caught up with, counts once D1 has it. */
+  #rememberEarlier(): void {
+    if (this.#hasRemembered || this.#isUnsettled) return;
+    this.#hasRemembered = true;
+    const { journal, now } = this.#platform;
+    const since = now() - REMEMBERED_CALL_MILLISECONDS;
+    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
   }
 
   /** Null: none of the calls takes a number. @throws Unavailable when the application's device key can not be opened */

@@ -129,6 +129,12 @@ export class Journal {
     this.#sql.exec("UPDATE entry SET since = ? WHERE sequence > ?", now, sequence);
   }
 
+  /** When the newest entry was kept, in milliseconds; null: there is none. */
+  newest(): number | null {
+    const row = this.#sql.exec("SELECT since FROM entry ORDER BY sequence DESC, attempt DESC LIMIT 1").toArray()[0];
+    return row ? z.number().parse(row.since) : null;
+  }
+
   /** When the oldest entry was kept, in milliseconds; null: there is none. */
   oldest(): number | null {
     const row = this.#sql.exec("SELECT since FROM entry ORDER BY sequence LIMIT 1").toArray()[0];

@@ -17,7 +17,7 @@ const openRows = z.array(z.object({ id: z.string(), command: z.string() }));
 
 /** The oldest commands of an application. One round trip. */
 export async function readInbox(db: Database, id: ApplicationId, limit: number): Promise<InboxItem[]> {
-  const { results } = await db.run((_, d1) => d1.prepare(SELECT_OPEN).bind(id, limit).all());
+  const { results } = await db.atPrimary((d1) => d1.prepare(SELECT_OPEN).bind(id, limit).all());
   return openRows.parse(results).flatMap(({ id: itemId, command }) => {
     const parsed = inboxRequest.safeParse(JSON.parse(command));
     if (parsed.success) return [{ id: itemId, ...parsed.data }];

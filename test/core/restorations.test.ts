@@ -1,0 +1,145 @@
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
+import { claim, invite, outcome } from "../invitations/support/calls.ts";
+import { MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
+import { requestBadge } from "../support/http.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+import { badgeRows } from "../support/rows.ts";
+import { loseStorage, putIntoInbox, resultOf, sequenceOf, wake } from "./support.ts";
+
+const log = useQuietLog();
+useStandingClock();
+
+const stateOf = async (application: TestApplication, number: string) =>
+  (await getBadge(application, number)).body.state;
+
+const gaps = (application: TestApplication) =>
+  log.lines().filter((line) => line.event === "journal-gap" && line.application === application.id);
+
+describe("D1 restored to an earlier moment (contract section 21)", () => {
+  it("gets back what it forgot, without a command: badges, claims, revocations, blocks", async () => {
+    const application = await createApplication();
+    const kept = await issueTo(application, "phone-1", "alice");
+    const { token, number } = await invite(application);
+    const snapshot = await takeSnapshot(application);
+    await claim(application, "phone-2", "bob", token);
+    const late = await issueTo(application, "phone-3", "carol");
+    await takeStep(application, late, "revoke");
+    await takeStep(application, kept, "suspend");
+    await block(application, "mallory");
+    const before = await takeSnapshot(application);
+    await restore(application, snapshot);
+    expect(await stateOf(application, kept)).toBe("active");
+    await wake(application, true);
+    const after = await takeSnapshot(application);
+    for (const table of ["badge", "invitation", "blocked_user", "position", "history", "signing_key"]) {
+      expect(after.get(table), table).toEqual(before.get(table));
+    }
+    expect(await stateOf(application, String(number))).toBe("active");
+    expect(await stateOf(application, late)).toBe("revoked");
+    expect(outcome(await claim(application, "other", "eve", token))).toBe("409 CLAIMED_INVITATION");
+    expect(outcome(await requestBadge(application, "phone", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
+  });
+
+  it("is noticed by the next call before it is decided: no number has two owners", async () => {
+    const application = await createApplication({ size: 3 });
+    const first = await issueTo(application, "phone-1", "alice");
+    const snapshot = await takeSnapshot(application);
+    const second = await issueTo(application, "phone-2", "bob");
+    await restore(application, snapshot);
+    const third = await issueTo(application, "phone-3", "carol");
+    expect(new Set([first, second, third]).size).toBe(3);
+    expect(outcome(await requestBadge(application, "phone-2", { userId: "bob" }))).toBe("200");
+    expect(await badgeRows(application)).toHaveLength(3);
+  });
+
+  it("is noticed by the object's alarm, however short before the last write", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    moveClock(2 * MINUTE - 1);
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    moveClock(1);
+    await runDurableObjectAlarm(allocatorOf(application));
+    await restore(application, snapshot);
+    moveClock(2 * MINUTE);
+    expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
+    expect(await stateOf(application, number)).toBe("revoked");
+  });
+
+  it("survives an object that ends on the way", async () => {
+    const application = await createApplication();
+    const snapshot = await takeSnapshot(application);
+    const number = await issueTo(application, "phone", "alice");
+    await takeStep(application, number, "revoke");
+    await restore(application, snapshot);
+    await evictDurableObject(allocatorOf(application));
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("revoked");
+  });
+});
+
+describe("an object that lost its storage", () => {
+  it("goes on from D1's position: no number, list position or change number comes twice", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone-1", "alice");
+    await issueTo(application, "phone-2", "bob");
+    const sequence = await sequenceOf(application);
+    await loseStorage(application);
+    await issueTo(application, "phone-3", "carol");
+    const rows = await badgeRows(application);
+    expect(new Set(rows.map(({ position }) => position))).toEqual(new Set([1, 2, 3]));
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(3);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+    expect(gaps(application)).toEqual([]);
+  });
+});
+
+describe("more was lost than the journal has (contract section 21)", () => {
+  /** D1 is behind, and the object that knew more has lost all but its last entry. */
+  async function makeGap() {
+    const application = await createApplication();
+    await issueTo(application, "phone-1", "alice");
+    const snapshot = await takeSnapshot(application);
+    const lost = await issueTo(application, "phone-2", "bob");
+    await loseStorage(application);
+    const known = await issueTo(application, "phone-3", "carol");
+    await restore(application, snapshot);
+    return { application, lost, known };
+  }
+
+  it("is answered 503 and logged, and nothing is changed, until an administrator accepts the loss", async () => {
+    const { application } = await makeGap();
+    const before = await takeSnapshot(application);
+    expect(outcome(await requestBadge(application, "phone-4", { userId: "dave" }))).toBe("503 UNAVAILABLE");
+    expect(await takeSnapshot(application)).toEqual(before);
+    expect(gaps(application)).toMatchObject([{ level: "error", application: application.id }]);
+    const asked = await putIntoInbox(application, { kind: "reconcile", acceptLoss: false, skip: 0 });
+    await wake(application).catch(() => {});
+    expect(await resultOf(asked)).toMatchObject({ kind: "gap" });
+    expect(outcome(await requestBadge(application, "phone-4", { userId: "dave" }))).toBe("503 UNAVAILABLE");
+  });
+
+  it("goes on beyond everything that either side knows once the loss is accepted", async () => {
+    const { application, lost, known } = await makeGap();
+    const cursor = (await epochOf(application)).epoch;
+    const accepted = await putIntoInbox(application, { kind: "reconcile", acceptLoss: true, skip: 10 });
+    await wake(application).catch(() => {});
+    expect(await resultOf(accepted)).toMatchObject({ kind: "loss-accepted", skipped: 10 });
+    const next = await issueTo(application, "phone-4", "dave");
+    expect([lost, known]).not.toContain(next);
+    expect((await epochOf(application)).epoch).not.toBe(cursor);
+    const rows = await badgeRows(application);
+    expect(Math.max(...rows.map(({ position }) => position ?? 0))).toBeGreaterThan(3);
+  });
+});
+
+const epochOf = async ({ id }: TestApplication) => {
+  const row = await homeDatabase().prepare("SELECT epoch FROM position WHERE application_id = ?1").bind(id).first();
+  return row ?? { epoch: null };
+};

@@ -1,0 +1,80 @@
+import { runInDurableObject } from "cloudflare:test";
+import { z } from "zod";
+import { homeOf } from "../../src/shared/homes.ts";
+import { type ApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
+import type { InboxCommand } from "../../src/shared/inbox.ts";
+import { allocatorOf } from "../support/allocator.ts";
+import type { AroundTrip } from "../support/d1.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { boundHome, homeDatabase } from "../support/home.ts";
+
+/** In every write of an entry, and in nothing else. */
+export const ENTRY = "INSERT INTO position";
+
+/** Requests of entries to D1 that are lost on the way, until it is told to stop. */
+export class LostEntries {
+  count = 0;
+  #isLosing = true;
+
+  readonly around: AroundTrip = async (statements, send) => {
+    if (!this.#isLosing || !isAbout(statements, ENTRY)) return send();
+    this.count++;
+    throw LOST;
+  };
+
+  stop(): void {
+    this.#isLosing = false;
+  }
+}
+
+/** Makes the application's object look for what is due, as its home's clock does. */
+export const wake = (application: { id: ApplicationId }, isToCompare = false): Promise<void> =>
+  allocatorOf(application).wake(application.id, isToCompare);
+
+/** Takes an object's storage from it, as if it had never been. */
+export async function loseStorage(application: { id: ApplicationId }): Promise<void> {
+  await runInDurableObject(allocatorOf(application), async (_, state) => {
+    await state.storage.deleteAll();
+    state.abort("its storage is lost");
+  }).catch(() => {});
+}
+
+const entryRows = z.array(z.object({ sequence: z.number(), body: z.string() }));
+
+/** What the object's journal has, oldest first. */
+export function journalOf(application: { id: ApplicationId }): Promise<{ sequence: number; body: string }[]> {
+  return runInDurableObject(allocatorOf(application), (_, { storage }) =>
+    entryRows.parse(storage.sql.exec("SELECT sequence, body FROM entry ORDER BY sequence, attempt").toArray()),
+  );
+}
+
+const sequenceRow = z.object({ sequence: z.number() });
+
+/** How far D1 has come. */
+export async function sequenceOf({ id }: { id: ApplicationId }): Promise<number> {
+  const row = await boundHome(homeOf(id))
+    .d1.prepare("SELECT sequence FROM position WHERE application_id = ?1")
+    .bind(id)
+    .first();
+  return sequenceRow.parse(row).sequence;
+}
+
+/** Puts a command where the administration script puts it. @returns its ID */
+export async function putIntoInbox({ id }: { id: ApplicationId }, command: InboxCommand): Promise<string> {
+  const commandId = newRandomId();
+  const request = JSON.stringify({ command, actor: { kind: "administrator", name: null } });
+  await homeDatabase()
+    .prepare("INSERT INTO inbox (id, application_id, command, created_at) VALUES (?1, ?2, ?3, ?4)")
+    .bind(commandId, id, request, Date.now())
+    .run();
+  return commandId;
+}
+
+const resultRow = z.object({ result: z.string().nullable() });
+
+/** What became of a command; null: it is not carried out yet. */
+export async function resultOf(commandId: string): Promise<unknown> {
+  const row = await homeDatabase().prepare("SELECT result FROM inbox WHERE id = ?1").bind(commandId).first();
+  const { result } = resultRow.parse(row);
+  return result === null ? null : JSON.parse(result);
+}

@@ -1,0 +1,222 @@
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Call } from "../../src/worker/core/commands.ts";
+import { block, getBadge, issueTo, takeStep, unblock } from "../badges/life-support.ts";
+import { inParallel, requestQuietly } from "../badges/support.ts";
+import { claim, invite, outcome } from "../invitations/support/calls.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
+import { isAbout } from "../support/faults.ts";
+import { HeldTrips } from "../support/held.ts";
+import { badgeRows } from "../support/rows.ts";
+import { StandingTimers } from "../support/timers.ts";
+import { until } from "../support/until.ts";
+import { ENTRY, journalOf, LostEntries, sequenceOf, wake } from "./support.ts";
+
+const log = useQuietLog();
+
+let timers: StandingTimers | undefined;
+afterEach(() => {
+  timers?.stop();
+  timers = undefined;
+});
+
+const stateOf = async (application: Parameters<typeof getBadge>[0], number: string) =>
+  (await getBadge(application, number)).body.state;
+
+describe("a call that is answered 503 (contract section 1)", () => {
+  it("never happens when its entry was lost on the way, whatever comes later", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const lost = new LostEntries();
+    await aroundObjectD1(application, () => lost.around);
+    timers = new StandingTimers();
+    const refused = takeStep(application, number, "suspend");
+    await timers.pass(10_000, () => lost.count >= 2);
+    expect((await refused).status).toBe(503);
+    lost.stop();
+    await wake(application);
+    expect(await stateOf(application, number)).toBe("active");
+    await issueTo(application, "other", "bob");
+    expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("never undoes a later one when D1 gets its entry late", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const held = new HeldTrips(ENTRY);
+    await aroundObjectD1(application, () => held.around);
+    timers = new StandingTimers();
+    const refused = takeStep(application, number, "suspend");
+    await timers.pass(10_000, () => held.count === 1);
+    expect((await refused).status).toBe(503);
+    held.stop();
+    await issueTo(application, "other", "bob");
+    await held.letThrough().catch(() => {});
+    expect(await stateOf(application, number)).toBe("active");
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("active");
+    expect(await badgeRows(application)).toHaveLength(2);
+  });
+
+  it("is found to have happened when D1 got its entry before the next one", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const held = new HeldTrips(ENTRY);
+    await aroundObjectD1(application, () => held.around);
+    timers = new StandingTimers();
+    const refused = takeStep(application, number, "suspend");
+    await timers.pass(10_000, () => held.count === 1);
+    expect((await refused).status).toBe(503);
+    await held.letThrough();
+    expect(outcome(await takeStep(application, number, "suspend"))).toBe("200");
+    expect(await stateOf(application, number)).toBe("suspended");
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("suspended");
+  });
+
+  it("of a login leaves the device's current badge to a later login (contract section 1)", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const bob = await issueTo(application, "phone", "bob");
+    const held = new HeldTrips(ENTRY);
+    await aroundObjectD1(application, () => held.around);
+    timers = new StandingTimers();
+    const refused = requestQuietly(application, "phone", { userId: "alice" });
+    await timers.pass(10_000, () => held.count === 1);
+    expect((await refused).status).toBe(503);
+    held.stop();
+    expect((await requestQuietly(application, "phone", { userId: "bob", metadata: { os: "iOS" } })).status).toBe(200);
+    await held.letThrough().catch(() => {});
+    const rows = await badgeRows(application);
+    const newest = rows.toSorted((one, other) => (other.turn ?? 0) - (one.turn ?? 0))[0];
+    expect(String(newest?.number)).toBe(bob);
+  });
+
+  it("of a block and of an unblock never undoes the later other one (contract section 12)", async () => {
+    for (const [late, later, isBlocked] of [
+      [block, unblock, false],
+      [unblock, block, true],
+    ] as const) {
+      const application = await createApplication();
+      if (late === unblock) await block(application, "alice");
+      const held = new HeldTrips(ENTRY);
+      await aroundObjectD1(application, () => held.around);
+      timers = new StandingTimers();
+      const refused = late(application, "alice");
+      await timers.pass(10_000, () => held.count === 1);
+      expect((await refused).status).toBe(503);
+      held.stop();
+      expect((await later(application, "alice")).status).toBe(200);
+      timers.stop();
+      const issued = await requestQuietly(application, "new phone", { userId: "alice" });
+      expect(issued.status).toBe(isBlocked ? 403 : 201);
+      await held.letThrough().catch(() => {});
+      await wake(application, true);
+      const again = await requestQuietly(application, "new phone", { userId: "alice" });
+      expect(again.status).toBe(isBlocked ? 403 : 200);
+    }
+  });
+});
+
+describe("while D1 takes no entry", () => {
+  it("an object keeps at most five entries that D1 may still apply, and goes on when D1 does", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const lost = new LostEntries();
+    await aroundObjectD1(application, () => lost.around);
+    timers = new StandingTimers();
+    for (let round = 0; round < 8; round++) {
+      const before = lost.count;
+      const refused = takeStep(application, number, "suspend");
+      await timers.pass(10_000, () => lost.count > before);
+      expect((await refused).status).toBe(503);
+      const sequence = await sequenceOf(application);
+      const waiting = (await journalOf(application)).filter((entry) => entry.sequence > sequence);
+      expect(waiting.length).toBeLessThanOrEqual(5);
+    }
+    lost.stop();
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    expect(await stateOf(application, number)).toBe("suspended");
+    const sequence = await sequenceOf(application);
+    expect((await journalOf(application)).filter((entry) => entry.sequence >= sequence)).toHaveLength(1);
+  });
+
+  it("at most 1,000 calls wait; one more is answered 503 at once", async () => {
+    const application = await createApplication();
+    const held = new HeldTrips("FROM position");
+    await aroundObjectD1(application, () => held.around);
+    const call = (place: number) =>
+      allocatorOf(application).call(application.id, {
+        id: `call-${place}`,
+        until: Date.now() + 9000,
+        origin: { actor: { kind: "server" } },
+        command: { kind: "unblock", userId: `user-${place}` },
+      });
+    const first = call(0);
+    await until(() => expect(held.count).toBe(1));
+    const waiting = inParallel(1000, (place) => call(place + 1));
+    await scheduler.wait(100);
+    expect((await call(2000)).outcome).toEqual({ kind: "unavailable" });
+    await evictDurableObject(allocatorOf(application)).catch(() => {});
+    await Promise.allSettled([first, waiting]);
+  });
+});
+
+describe("an object that ends in the middle of a write", () => {
+  /** At its next entry, which D1 has then or has not. */
+  const endAtEntry = (application: { id: string }, isSent: boolean) =>
+    aroundObjectD1(application, (state) => async (statements, send) => {
+      if (!isAbout(statements, ENTRY)) return send();
+      await state.storage.sync();
+      if (isSent) await send();
+      state.abort("the object dies");
+      return new Promise(() => {});
+    });
+
+  const MOMENTS = [
+    { moment: "before D1 has the entry", isSent: false },
+    { moment: "once D1 has the entry", isSent: true },
+  ];
+
+  it.each(MOMENTS)("$moment, leaves the phone that asks again one badge", async ({ isSent }) => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await endAtEntry(application, isSent);
+    const ask = () => requestQuietly(application, "new phone", { userId: "bob" });
+    const answers = [await ask(), await ask()];
+    expect(answers.map(({ status }) => status)).toEqual([503, 200]);
+    const rows = await badgeRows(application);
+    expect(rows).toHaveLength(2);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(2);
+    expect(log.lines().filter(({ event }) => event === "journal-gap")).toEqual([]);
+  });
+
+  it.each(MOMENTS)("$moment, answers the same call as it was decided, and only once D1 has it", async ({ isSent }) => {
+    const application = await createApplication();
+    const number = Number(await issueTo(application, "phone", "alice"));
+    await endAtEntry(application, isSent);
+    const call: Call = {
+      id: "the same call",
+      until: Date.now() + 9000,
+      origin: { actor: { kind: "server" } },
+      command: { kind: "block", userId: "alice" },
+    };
+    const ask = async () => await allocatorOf(application).call(application.id, call);
+    await expect(ask()).rejects.toThrow();
+    const { outcome: told } = await ask();
+    expect(told).toEqual({ kind: "user", userId: "alice", numbers: [number] });
+    expect(await badgeRows(application)).toMatchObject([{ state: "revoked" }]);
+  });
+
+  it("gives a claimed number no second owner (contract section 5)", async () => {
+    const application = await createApplication();
+    const { token, number } = await invite(application);
+    await endAtEntry(application, true);
+    expect((await claim(application, "phone", "alice", token)).status).toBe(503);
+    expect(outcome(await claim(application, "other", "bob", token))).toBe("409 CLAIMED_INVITATION");
+    const claimed = await claim(application, "phone", "alice", token);
+    expect(claimed).toMatchObject({ status: 200, body: { badgeId: String(number) } });
+  });
+});
