@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { D1Database } from "@cloudflare/workers-types";
+import { UserError } from "../command-line/errors.ts";
 import { retryDatabase } from "./database.ts";
 import { MIGRATIONS } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
@@ -11,6 +12,8 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 		name       TEXT UNIQUE,
 		applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`;
+
+const OTHER_VERSION = "The local data is of another version of the service, which this one can not read: npm run reset";
 
 /** Paths of the SQL files that make D1's tables, in the order in which they are applied. */
 export const migrationFiles = (): string[] =>
@@ -24,10 +27,14 @@ export const migrationFiles = (): string[] =>
  * once, one of them finds it done.
  *
  * @returns the names of the migrations that were applied
+ * @throws UserError when another version of the service has made the database
  */
 export async function migrateLocally(database: D1Database, wrangler: Wrangler): Promise<string[]> {
   const names = migrationFiles().map((file) => basename(file));
-  const missing = await missingFrom(database, names);
+  const applied = await retryDatabase(() => appliedMigrations(database));
+  // Nothing converts the data of the versions before the first release.
+  if (applied.some((name) => !names.includes(name))) throw new UserError(OTHER_VERSION);
+  const missing = names.filter((name) => !applied.includes(name));
   for (const name of missing) {
     const statements = wrangler.unstable_splitSqlQuery(readFileSync(join(MIGRATIONS, name), "utf8"));
     await retryDatabase(() => migrate(database, name, statements));
