@@ -7,6 +7,7 @@ import { addBadgeCommands } from "./badge/commands.ts";
 import { describeError, oneLine } from "./command-line/errors.ts";
 import { AdminProgram, type HomesOpener, openHomes } from "./command-line/session.ts";
 import { ADMIN, COLUMNS } from "./command-line/shell.ts";
+import { addDeployCommand } from "./deploy/commands.ts";
 import { addHomeCommands } from "./home/commands.ts";
 import { addInitCommand } from "./home/init.ts";
 import { addKeyCommands } from "./key/commands.ts";
@@ -28,6 +29,7 @@ const NOUNS: readonly ((program: Command) => void)[] = [
   addReconcileCommand,
   addHomeCommands,
   addInitCommand,
+  addDeployCommand,
 ];
 
 const NOTES = `

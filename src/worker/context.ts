@@ -6,7 +6,7 @@ import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
-import type { Home } from "./homes.ts";
+import { type Home, queueOf } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { type Retention, readRetention } from "./retention-days.ts";
@@ -61,7 +61,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     home: home.number,
     db: new Database(home.d1),
     allocator: new AllocatorClient(env.ALLOCATOR, home),
-    queue: env.WEBHOOKS,
+    queue: queueOf(env, home.number),
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,

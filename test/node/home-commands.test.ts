@@ -6,7 +6,6 @@ import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
-import { creationCommands } from "../../src/admin/home/init.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
@@ -289,15 +288,6 @@ describe("the place of home 1 (contract section 17)", () => {
     return readTarget({ ...wrangler, unstable_readConfig: readConfig }, "production");
   }
 
-  it.each([
-    ["", []],
-    ["location=weur", ["--location", "weur"]],
-    ["jurisdiction=eu", ["--jurisdiction", "eu"]],
-  ])("is where init has its database made: %j", (place, words) => {
-    const [create] = creationCommands(targetWith(place));
-    expect(create).toEqual(["d1", "create", "badge-distribution-production", ...words]);
-  });
-
   it.each(["weur", "location=", "near=weur"])("is refused before anything is made: %s", (place) => {
     expect(() => targetWith(place)).toThrow(`HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`);
   });
@@ -306,43 +296,24 @@ describe("the place of home 1 (contract section 17)", () => {
 describe("init --home (contract section 17)", () => {
   const init = (...words: string[]) => run("init", ...words, "--env", "production");
 
-  it("prints what a new home needs: its database, the lines of wrangler.toml, and then its tables", async () => {
-    const { code, stdout, stderr } = await init("--home", "2", "--jurisdiction", "eu");
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /^wrangler\.toml does not bind home 2 of "production" yet: [^\n]*init --home 2 --jurisdiction eu --env production\n$/,
+  it("shows what a new home needs, also before anybody has logged in", async () => {
+    const { code, stdout } = await init("--home", "2", "--jurisdiction", "eu", "--dry-run", "--json");
+    expect(code).toBe(0);
+    const { steps, done } = z
+      .object({ done: z.boolean(), steps: z.array(z.object({ name: z.string(), action: z.string().optional() })) })
+      .parse(JSON.parse(stdout));
+    expect(done).toBe(false);
+    expect(steps.map(({ action }) => action)).toEqual(
+      expect.arrayContaining([
+        "bind badge-distribution-production-2",
+        'keep "jurisdiction=eu", which never changes',
+        "bind badge-webhooks-production-2",
+      ]),
     );
-    expect(stdout).toBe(`npx wrangler d1 create badge-distribution-production-2 --jurisdiction eu
-
-Add to wrangler.toml:
-
-# under [env.production.vars]:
-HOME_2 = "jurisdiction=eu"
-
-[[env.production.d1_databases]]
-binding = "DB_2"
-database_name = "badge-distribution-production-2"
-database_id = "REPLACE_ME"
-migrations_dir = "migrations"
-remote = true
-
-The ID that d1 create prints goes in place of REPLACE_ME.
-`);
-    const dry = await init("--home", "2", "--location", "weur", "--dry-run", "--json");
-    expect(dry).toMatchObject({ code: 0, stderr: "" });
-    expect(JSON.parse(dry.stdout)).toMatchObject({
-      home: 2,
-      commands: [
-        "npx wrangler d1 create badge-distribution-production-2 --location weur",
-        "npx wrangler d1 migrations apply DB_2 --remote --env production",
-      ],
-      done: false,
-    });
   });
 
   it.each([
     [["--home", "1"], "Home 1 is the one that init makes without --home"],
-    [["--location", "weur"], "--location and --jurisdiction are places of a new home"],
     [["--home", "2", "--location", "weur", "--jurisdiction", "eu"], "cannot be used with option"],
     [["--home", "2", "--location", "moon"], "--location"],
     [["--home", "1000"], "does not fit --home"],

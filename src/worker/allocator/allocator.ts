@@ -7,7 +7,7 @@ import {
   RESERVATION_DEADLINE_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { type Transition, writeTransitions } from "../../shared/storage/badge-transitions.ts";
-import { findHome, firstHome } from "../homes.ts";
+import { findHome, firstHome, queueOf } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
 import { type BadgeWrite, type NewReservation, writeBadges } from "../storage/badge-writes.ts";
@@ -240,7 +240,8 @@ export class Allocator extends DurableObject<Env> {
 
   /** Sends the wake-ups of a group at once, even if its callers have given up. */
   #wake(eventIds: readonly string[]): void {
-    this.ctx.waitUntil(sendWakeUps(this.env.WEBHOOKS, this.#applicationId.value, eventIds));
+    const id = this.#applicationId.value;
+    this.ctx.waitUntil(sendWakeUps(queueOf(this.env, homeOf(id)), id, eventIds));
   }
 
   #warnIfNearlyUsedUp({ range, reuseAfterSeconds }: AllocationRules, now: number): void {
