@@ -8,6 +8,7 @@ import { describeError, oneLine } from "./command-line/errors.ts";
 import { AdminProgram, type HomesOpener, openHomes } from "./command-line/session.ts";
 import { ADMIN, COLUMNS } from "./command-line/shell.ts";
 import { addDeployCommand } from "./deploy/commands.ts";
+import { addDoctorCommand } from "./doctor/commands.ts";
 import { addHomeCommands } from "./home/commands.ts";
 import { addInitCommand } from "./home/init.ts";
 import { addKeyCommands } from "./key/commands.ts";
@@ -30,6 +31,7 @@ const NOUNS: readonly ((program: Command) => void)[] = [
   addHomeCommands,
   addInitCommand,
   addDeployCommand,
+  addDoctorCommand,
 ];
 
 const NOTES = `

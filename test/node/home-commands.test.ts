@@ -6,6 +6,8 @@ import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
+import { Deployment } from "../../src/admin/deploy/deployment.ts";
+import { placeStep } from "../../src/admin/deploy/place.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
@@ -278,18 +280,34 @@ describe("home (contract section 17)", () => {
 });
 
 describe("the place of home 1 (contract section 17)", () => {
-  /** The production environment of wrangler.toml, with a value of HOME_1. */
-  function targetWith(place: string) {
+  /** wrangler, as it reads a wrangler.toml with a value of HOME_1. */
+  function wranglerWith(place: string) {
     const wrangler = loadWrangler();
     const readConfig: typeof wrangler.unstable_readConfig = (...args) => {
       const config = wrangler.unstable_readConfig(...args);
       return { ...config, vars: { ...config.vars, HOME_1: place } };
     };
-    return readTarget({ ...wrangler, unstable_readConfig: readConfig }, "production");
+    return { ...wrangler, unstable_readConfig: readConfig };
   }
 
   it.each(["weur", "location=", "near=weur"])("is refused before anything is made: %s", (place) => {
-    expect(() => targetWith(place)).toThrow(`HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`);
+    expect(() => readTarget(wranglerWith(place), "production")).toThrow(
+      `HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`,
+    );
+  });
+
+  it("never changes (contract section 25)", async () => {
+    const deployment = new Deployment(wranglerWith("location=weur"), "production", null);
+    for (const same of [null, "location=weur"]) expect(await placeStep(deployment, 1, same).inspect()).toBeNull();
+    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow("place never changes");
+  });
+
+  it("is asked for by the first deployment (contract section 25)", async () => {
+    const { code, stderr } = await run("deploy", "--check", "--env", "production");
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      "--location wnam|enam|weur|eeur|apac|oc (near most devices), or --jurisdiction eu|us|fedramp",
+    );
   });
 });
 

@@ -47,22 +47,31 @@ export function uploadStep(deployment: Deployment): Step {
 
 /** @returns null when everything is as wrangler would make it */
 async function reasonToUpload(deployment: Deployment, release: string): Promise<string | null> {
-  const { worker, consumers, crons, hasRoutes } = deployment.target;
+  const { worker, crons, hasRoutes } = deployment.target;
   const script = `/workers/scripts/${worker}`;
   const deployed = await deployment.find(settings, `${script}/settings`);
   const current = deployed?.bindings.find(({ name }) => name === RELEASE)?.text;
   if (current === undefined) return "it is not there yet";
   if (current !== release) return "something changed";
-  for (const { queue } of consumers) {
-    const found = await deployment.find(queues, `/queues?name=${encodeURIComponent(queue)}`);
-    const ours = found?.find(({ queue_name: name }) => name === queue)?.consumers ?? [];
-    if (!ours.some((consumer) => (consumer.script ?? consumer.service) === worker)) return `nothing consumes ${queue}`;
-  }
+  const [unconsumed] = await missingConsumers(deployment);
+  if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
   const scheduled = await deployment.find(schedules, `${script}/schedules`);
   if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
     return "the sweep has no schedule";
   if (!hasRoutes && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) return "it has no address";
   return null;
+}
+
+/** Names of the queues that the Worker does not consume although wrangler.toml says so. */
+export async function missingConsumers(deployment: Deployment): Promise<string[]> {
+  const { worker, consumers } = deployment.target;
+  const missing: string[] = [];
+  for (const { queue } of consumers) {
+    const found = await deployment.find(queues, `/queues?name=${encodeURIComponent(queue)}`);
+    const ours = found?.find(({ queue_name: name }) => name === queue)?.consumers ?? [];
+    if (!ours.some((consumer) => (consumer.script ?? consumer.service) === worker)) missing.push(queue);
+  }
+  return missing;
 }
 
 /** What the Worker and its assets are made from; the script, local development and types are not part of it. */

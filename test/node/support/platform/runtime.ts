@@ -133,6 +133,8 @@ export class PlatformRuntime {
       logRequests: false,
       cf: false,
       telemetry: { enabled: false },
+      // The Worker writes a line for each request.
+      handleStructuredLogs: () => {},
     });
   }
 
