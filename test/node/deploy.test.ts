@@ -12,6 +12,8 @@ const folder = mkdtempSync(join(tmpdir(), "badge-deploy-"));
 const DEPLOYMENT_MILLISECONDS = 120_000;
 
 const created = z.object({ applicationId: z.string() });
+const finding = z.object({ check: z.string(), state: z.string(), detail: z.string(), advice: z.string().nullable() });
+const diagnosis = z.object({ healthy: z.boolean(), findings: z.array(finding) });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -84,6 +86,32 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(await issueBadge(application, "phone-1")).toBe(201);
     await until(() => expect(webhooks()).toHaveLength(1));
     expect(JSON.parse(webhooks()[0]?.body ?? "")).toMatchObject({ event: "badge:created" });
+  });
+
+  it("is healthy, says the doctor, and names what is not", async () => {
+    await rehearsal.platform.sweep();
+    const diagnose = async () => {
+      const { code, stdout } = await rehearsal.admin(
+        "doctor",
+        "--env",
+        "production",
+        "--address",
+        rehearsal.platform.address,
+        "--json",
+      );
+      return { code, ...diagnosis.parse(JSON.parse(stdout)) };
+    };
+    const well = await diagnose();
+    expect(well.findings.filter(({ state }) => state !== "ok")).toEqual([]);
+    expect(well).toMatchObject({ code: 0, healthy: true });
+    const [queue] = rehearsal.platform.account.queues;
+    const consumers = queue?.consumers.splice(0) ?? [];
+    const ill = await diagnose();
+    queue?.consumers.push(...consumers);
+    expect(ill).toMatchObject({ code: 1, healthy: false });
+    expect(ill.findings.filter(({ state }) => state !== "ok")).toMatchObject([
+      { check: "Queues", detail: "nothing consumes badge-webhooks-production", advice: "Run npm run deploy." },
+    ]);
   });
 
   it("rotates secrets and sealing keys of the deployed service (contract section 9)", async () => {
