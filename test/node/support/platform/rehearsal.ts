@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { text } from "node:stream/consumers";
+import { pathToFileURL } from "node:url";
 import { PROJECT } from "../../../../src/admin/platform/paths.ts";
-import type { Printed } from "../script.ts";
+import { captured, type Printed } from "../script.ts";
 import { PlatformStandIn } from "./stand-in.ts";
 
 /** A fresh copy of the repository beside an empty account. */
@@ -34,11 +34,12 @@ export class Rehearsal {
     return readFileSync(join(this.repository, "wrangler.toml"), "utf8");
   }
 
-  /** Runs a command of the script as `npm run admin` does. */
+  /** Runs a command of the copy's script, in this process: one of its own takes seconds to load wrangler. */
   async admin(...words: string[]): Promise<Printed> {
-    const child = this.#spawn(words);
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-    return { code: child.exitCode ?? "killed", stdout, stderr };
+    const path = pathToFileURL(join(this.repository, "src/admin/program.ts")).href;
+    const script: typeof import("../../../../src/admin/program.ts") = await import(/* @vite-ignore */ path);
+    Object.assign(process.env, this.platform.environment);
+    return captured(() => script.run(script.createAdminProgram(), words));
   }
 
   /** As `npm run deploy` does. */
@@ -49,7 +50,12 @@ export class Rehearsal {
   /** Kills `npm run deploy` when it has begun this many steps. */
   async deployKilledAfter(steps: number): Promise<void> {
     const place = ["--address", this.platform.address, "--location", "weur"];
-    const child = this.#spawn(["deploy", "--env", "production", ...place]);
+    const words = ["src/admin/main.ts", "deploy", "--env", "production", ...place];
+    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {
+      cwd: this.repository,
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { ...process.env, ...this.platform.environment },
+    });
     const ended = once(child, "close");
     let begun = 0;
     for await (const line of createInterface({ input: child.stderr })) {
@@ -58,18 +64,7 @@ export class Rehearsal {
     }
     await ended;
   }
-
-  #spawn(words: readonly string[]) {
-    return spawn(process.execPath, ["--disable-warning=ExperimentalWarning", "src/admin/main.ts", ...words], {
-      cwd: this.repository,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...this.platform.environment },
-    });
-  }
 }
-
-/** What a deployment reads. */
-const DEPLOYED = /^(src|migrations|wrangler\.toml|package(-lock)?\.json|tsconfig\.json)/;
 
 /** A clone after `npm ci`. */
 function copyRepository(to: string): void {
@@ -78,7 +73,8 @@ function copyRepository(to: string): void {
     encoding: "utf8",
   });
   for (const path of listed.split("\0")) {
-    if (!DEPLOYED.test(path) || !existsSync(join(PROJECT, path))) continue;
+    // Not what is deleted and not committed yet.
+    if (path === "" || !existsSync(join(PROJECT, path))) continue;
     mkdirSync(dirname(join(to, path)), { recursive: true });
     cpSync(join(PROJECT, path), join(to, path));
   }
