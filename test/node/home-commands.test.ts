@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { Deployment } from "../../src/admin/deploy/deployment.ts";
@@ -311,6 +311,22 @@ describe("the place of home 1 (contract section 17)", () => {
   });
 });
 
+describe("doctor (contract section 25)", () => {
+  it("says what is wrong with local state, and what to do", async () => {
+    const { code, stdout } = await run("doctor", "--address", "http://127.0.0.1:9", "--json");
+    expect(code).toBe(1);
+    const finding = z.object({ check: z.string(), state: z.string(), advice: z.string().nullable() });
+    const { findings } = z.object({ findings: z.array(finding) }).parse(JSON.parse(stdout));
+    expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
+    const found = new Map(findings.map((each) => [each.check, each]));
+    expect(found.get("Health")).toMatchObject({ state: "broken", advice: expect.stringContaining("npm start") });
+    // Nothing sweeps here.
+    expect(found.get("Sweep")).toMatchObject({ state: "broken" });
+    for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
+    for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
+  });
+});
+
 describe("init --home (contract section 17)", () => {
   const init = (...words: string[]) => run("init", ...words, "--env", "production");
 
@@ -328,6 +344,14 @@ describe("init --home (contract section 17)", () => {
         "bind badge-webhooks-production-2",
       ]),
     );
+  });
+
+  it("is refused before there is home 1", async () => {
+    vi.stubEnv("CLOUDFLARE_API_TOKEN", "a-token");
+    vi.stubEnv("CLOUDFLARE_ACCOUNT_ID", "an-account");
+    const { code, stderr } = await init("--home", "2");
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "Home 2 needs home 1: run npm run deploy first.\n" });
+    vi.unstubAllEnvs();
   });
 
   it.each([

@@ -88,7 +88,8 @@ export function* stepsOf(
   for (const number of [...numbers].toSorted((one, other) => one - other)) {
     const place = number === wanted.number ? wanted.place : null;
     yield databaseBindingStep(deployment, number);
-    yield placeStep(deployment, number, place);
+    // The first deployment asks for home 1's; a further home does not.
+    if (number !== 1 || wanted.number === 1) yield placeStep(deployment, number, place);
     yield queueBindingStep(deployment, number, place);
     yield databaseStep(deployment, number);
     yield migrationsStep(deployment, number);

@@ -3,7 +3,7 @@ import { homeNumber } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { createOutput, type Output } from "../command-line/output.ts";
 import { commonOptions, openHomes } from "../command-line/session.ts";
-import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { ADMIN, DEPLOY, examples, shellWord } from "../command-line/shell.ts";
 import { jurisdictionOption, locationOption, stepsOf, type WantedHome } from "../deploy/commands.ts";
 import { openDeployment } from "../deploy/deployment.ts";
 import { type PlaceOptions, placeOf } from "../deploy/place.ts";
@@ -72,6 +72,8 @@ async function initLocally(dryRun: boolean, output: Output): Promise<void> {
 
 async function initDeployed(environment: string, wanted: WantedHome, dryRun: boolean, output: Output): Promise<void> {
   const deployment = await openDeployment(loadWrangler(), environment, dryRun);
+  const isFirst = wanted.number === 1 || deployment.home(1)?.database.database_id !== undefined;
+  if (!isFirst && !dryRun) throw new UserError(`Home ${wanted.number} needs home 1: run ${DEPLOY} first.`);
   const steps = await takeSteps(stepsOf(deployment, wanted, output, false), dryRun, output);
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
   const env = `--env ${shellWord(environment)}`;
