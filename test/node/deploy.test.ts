@@ -187,7 +187,7 @@ describe("a deployment that is interrupted (contract section 25)", { timeout: 60
 });
 
 /** Minutes: not part of every run. */
-describe.runIf(byEffort(false, true))("every fault of a deployment (contract section 25)", () => {
+describe.runIf(byEffort(false, true))("every fault of a deployment (contract section 25)", { timeout: 900_000 }, () => {
   let rehearsal: Rehearsal;
   let count = 0;
 

@@ -58,20 +58,25 @@ export async function openLocalHomes(wrangler: Wrangler, target: Target, state: 
 
 /** Opens the databases of a deployed environment by D1's REST interface. A further home whose database was not made yet is left out. */
 export async function openDeployedHomes(target: Target): Promise<OpenHomes> {
+  // Before the account is asked for: without a database there is nothing to log in for.
+  madeHomes(target);
   const account = await openAccount(target.accountId);
   return { homes: deployedHomes(account, target), close: () => Promise.resolve() };
 }
 
 /** @throws UserError when there is no database yet */
-export function deployedHomes(account: Account, { environment, homes }: Target): Homes {
-  const [first, ...others] = homes;
+export function deployedHomes(account: Account, target: Target): Homes {
+  return homesOn(madeHomes(target), ({ database }) => restD1(account, database.database_id ?? ""));
+}
+
+/** The homes whose databases were made. @throws UserError when home 1's was not */
+function madeHomes({ environment, homes: [first, ...others] }: Target): Target["homes"] {
   if (first.database.database_id === undefined) {
     throw new UserError(
-      `wrangler.toml has no ID of the database of "${environment}" yet: run ${DEPLOY}, which makes it.`,
+      `The database of "${environment}" has no ID yet in wrangler.toml: run ${DEPLOY}, which makes it.`,
     );
   }
-  const made = others.filter(({ database }) => database.database_id !== undefined);
-  return homesOn([first, ...made], ({ database }) => restD1(account, database.database_id ?? ""));
+  return [first, ...others.filter(({ database }) => database.database_id !== undefined)];
 }
 
 function homesOn([first, ...others]: Target["homes"], d1Of: (home: BoundHome) => D1Database): Homes {
