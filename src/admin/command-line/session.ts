@@ -122,6 +122,6 @@ export async function openHomes(environment: string | undefined): Promise<Opened
   const target = readTarget(wrangler, environment);
   const place = environment === undefined ? { local: localState() } : { environment };
   const { homes, close } =
-    "local" in place ? await openLocalHomes(wrangler, target, place.local) : await openDeployedHomes(wrangler, target);
+    "local" in place ? await openLocalHomes(wrangler, target, place.local) : await openDeployedHomes(target);
   return { homes, database: homes.first.database, place, close };
 }
