@@ -4,6 +4,7 @@ import { addApplicationCommands } from "./application/commands.ts";
 import { addReconcileCommand } from "./application/reconcile.ts";
 import { addStatsCommand } from "./application/stats.ts";
 import { addBadgeCommands } from "./badge/commands.ts";
+import { onOneLine } from "./command-line/arguments.ts";
 import { describeError, oneLine } from "./command-line/errors.ts";
 import { AdminProgram, type HomesOpener, openHomes } from "./command-line/session.ts";
 import { ADMIN, COLUMNS } from "./command-line/shell.ts";
@@ -52,6 +53,7 @@ function createProgram(open: HomesOpener): Command {
     .description("Administers the badge distribution service.")
     .option("--env <name>", "work on this environment of wrangler.toml instead of on local state")
     .option("--json", "print the result as JSON on standard output, and nothing else there")
+    .option("--actor <name>", "who does this, for the history, instead of the terminal's user", onOneLine)
     .helpCommand(false)
     .helpOption("-h, --help", "show this page")
     .addHelpText("after", NOTES)

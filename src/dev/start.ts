@@ -38,7 +38,8 @@ async function start(): Promise<void> {
   assertStateWritable(state);
   // wrangler builds the Worker here.
   assertWritable(join(PROJECT, ".wrangler/tmp"));
-  lock = takeLock(state.serviceLock, 0);
+  // The script takes it for a moment, to see whether the service runs.
+  lock = takeLock(state.serviceLock, 200);
   if (lock === null) {
     throw new UserError("The service already runs on this data: stop it first (Ctrl-C where it was started).");
   }

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { ACTOR_KINDS, type Actor } from "./actor.ts";
+import { badgeView } from "./responses.ts";
 
 /**
  * Commands of the administration script that an application's object carries out (contract section 21), as the table `inbox` has
@@ -28,13 +29,20 @@ export const inboxRequest = z.object({ command: inboxCommand, actor });
 export type InboxRequest = z.infer<typeof inboxRequest>;
 
 export const inboxResult = z.discriminatedUnion("kind", [
-  /** The badge, in its new state. */
-  z.object({ kind: z.literal("badge"), badge: z.object({ number }).loose() }),
+  /** The badge, as it is now (contract section 12). */
+  z.object({ kind: z.literal("badge"), badge: badgeView }),
   /** `numbers`: badges that were revoked. */
   z.object({ kind: z.literal("user"), userId: z.string(), numbers: z.array(z.number()) }),
   z.object({ kind: z.literal("erased"), userId: z.string(), erased: z.number() }),
-  /** `lost`: entries that D1 or the object lacks; null: nobody knows. */
-  z.object({ kind: z.literal("level"), sequence: z.number(), applied: z.number() }),
+  /**
+   * D1 and the object agree. `applied`: entries that D1 lacked; `journalSince`: when the oldest entry that the object has was
+   * kept, in milliseconds; null: it has none.
+   */
+  z.object({
+    ...{ kind: z.literal("level"), sequence: z.number(), applied: z.number() },
+    ...{ journalSince: z.number().nullable(), journalBytes: z.number() },
+  }),
+  /** Sequence numbers of the last entries; `d1` null: D1 does not know the application's position. */
   z.object({ kind: z.literal("gap"), d1: z.number().nullable(), journal: z.number() }),
   z.object({ kind: z.literal("loss-accepted"), d1: z.number(), journal: z.number(), skipped: z.number() }),
   z.object({ kind: z.literal("refused"), code: z.string() }),

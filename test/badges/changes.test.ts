@@ -6,11 +6,12 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { Follower } from "./follower.ts";
 import { block, callServer, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
+
+const BY_SERVER = { actor: { kind: "server" } } as const;
 
 useQuietLog();
 useStandingClock();
@@ -160,7 +161,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     const offsets = [-DAY, HOUR, -2 * DAY, 0];
     for (const [place, number] of numbers.entries()) {
       const { context } = testContext({ now: () => Date.now() + (offsets[place] ?? 0) });
-      await changeBadge(context, application.id, Number(number), { kind: "suspend" });
+      await changeBadge(context, application.id, { number: Number(number), step: { kind: "suspend" }, ifChange: null, ownedBy: null }, BY_SERVER);
       expect((await follower.follow()).map(({ id }) => id)).toEqual([number]);
     }
     await follower.expectExact();
@@ -213,24 +214,5 @@ describe("GET /v1/changes (contract section 13)", () => {
       expect(follower.restarts).toBe(0);
       await follower.expectExact();
     }
-  });
-
-  it("numbers badges of release 1.0 in the order in which they were issued", async () => {
-    const application = await createApplication();
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1999)
-       INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at)
-       SELECT ?2 + place, ?1, 'device-' || place, 'alice', place + 1, 1, 1 FROM places`,
-      )
-      .bind(application.id, application.firstNumber)
-      .run();
-    const follower = new Follower(application, 500);
-    // Badges of release 1.0 have no change number of their own.
-    expect((await follower.follow()).map(({ change }) => change)).toEqual(
-      Array.from({ length: 2000 }, (_, i) => i + 1),
-    );
-    await takeStep(application, String(application.firstNumber), "suspend");
-    expect((await follower.follow()).map(({ change }) => change)).toEqual([2001]);
   });
 });

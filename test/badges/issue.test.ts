@@ -1,12 +1,6 @@
 import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { deviceId } from "../../src/shared/identifiers.ts";
-import { NO_BADGE_YET } from "../../src/shared/storage/high-water.ts";
-import { type NewBadge, writeBadges } from "../../src/worker/storage/badge-writes.ts";
-import { Database } from "../../src/worker/storage/database.ts";
-import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { countStatuses, expectDifferent, inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
@@ -134,31 +128,6 @@ describe("requests that race (contract section 1)", () => {
     const answers = await inParallel(20, (place) => requestBadge(application, "device", { userId: `user-${place}` }));
     const numbers = expectDifferent(answers, application);
     expect(numbers).toContain(Number(await currentBadge(application, "device")));
-  });
-
-  it("writes a full group of badges of the largest size that a request allows", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    // Control characters: JSON needs six characters for each, and seven where JSON is inside JSON.
-    const longest = "\u0001".repeat(256);
-    const userId = "\u0001".repeat(255);
-    const metadata = JSON.stringify({ deviceModel: longest, os: longest, osVersion: longest, sdkVersion: longest });
-    const writes = Array.from({ length: 100 }, (_, place): NewBadge => {
-      const [number, eventId, issuedAt] = [application.firstNumber + place, `evt_${place}`, Date.now()];
-      const payload = badgeCreatedPayload({ eventId, createdAt: issuedAt, number, userId, metadata });
-      const device = deviceId.parse(`device-${place}`);
-      return { kind: "issue", number, device, userId, metadata, signingKeyId: 1, eventId, issuedAt, payload };
-    });
-    // D1's limit for one text, and all of them come as one.
-    expect(JSON.stringify(writes).length).toBeLessThan(2_000_000);
-    const { results, written } = await writeBadges(new Database(homeDatabase()), application.id, writes, NO_BADGE_YET);
-    expect(results).toEqual(writes.map(({ number }) => ({ kind: "written", number, eventPending: true })));
-    expect(written).toEqual({ position: 100, change: 100 });
-    expect(await badgeRows(application)).toMatchObject(
-      writes.map(({ number, eventId }) => ({ number, eventId, userId, metadata })),
-    );
-    expect(new Set((await eventRows(application)).map(({ payload }) => payload))).toEqual(
-      new Set(writes.map(({ payload }) => payload)),
-    );
   });
 });
 

@@ -17,7 +17,7 @@ export const SIGNED = { base64: "aGVsbG8=" };
 export const ALICE = { userId: "alice" };
 
 /** Writes the mark of time of this moment, as the sweep does every minute. */
-export const tick = (): Promise<number> => tickClock(new Database(homeDatabase()), 0, Date.now());
+export const tick = (): Promise<number> => tickClock(new Database(homeDatabase()), Date.now());
 
 const requestLine = z.object({ event: z.literal("request"), d1RoundTrips: z.number(), farTrips: z.number() });
 

@@ -109,7 +109,12 @@ describe("steps that race (contract section 12)", () => {
       moveClock(1);
       await runSweep();
     });
-    const resume = changeBadge(context, application.id, Number(id), { kind: "resume" });
+    const resume = changeBadge(
+      context,
+      application.id,
+      { number: Number(id), step: { kind: "resume" }, ifChange: null, ownedBy: null },
+      { actor: { kind: "server" } },
+    );
     await expect(resume).rejects.toMatchObject({ code: "ENDED_BADGE" });
     expect((await getBadge(application, id)).body.state).toBe("expired");
     await setEnd(application, id, null);

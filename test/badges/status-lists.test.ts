@@ -8,7 +8,7 @@ import { makeSigningKey } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { parsePublicUrl } from "../../src/shared/public-url.ts";
 import { application as applications, signingKey } from "../../src/shared/schema.ts";
-import { createPermutation } from "../../src/worker/allocator/permutation.ts";
+import { createPermutation } from "../../src/worker/core/permutation.ts";
 import {
   INVALID,
   packEntries,

@@ -1,7 +1,5 @@
-import { runDurableObjectAlarm } from "cloudflare:test";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { allocatorOf } from "../support/allocator.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import type { Answer } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
@@ -53,7 +51,7 @@ export function expectDifferent(
 
 /**
  * What holds for an application with one user device and a webhook URL, whatever failed on the way: one number in all
- * answers, told as new at most once; one badge, one event, and one lease that is kept also when the hour is over.
+ * answers, told as new at most once; one badge, and one event.
  */
 export async function expectOneBadge(application: { id: ApplicationId }, answers: readonly Answer[]): Promise<number> {
   const granted = answers.filter(({ status }) => status < 300);
@@ -68,18 +66,5 @@ export async function expectOneBadge(application: { id: ApplicationId }, answers
   const badges = await badgeRows(application);
   expect(badges.map((badge) => badge.number)).toEqual([number]);
   expect((await eventRows(application)).map(({ id }) => id)).toEqual(badges.map(({ eventId }) => eventId));
-  await passHours(application, 1);
-  expect(await leasesOf(application)).toMatchObject([{ number, confirmed: true }]);
   return number;
-}
-
-/** Lets time pass and the object's alarm ring, if it has set one for then. */
-export async function passHours(application: { id: string }, hours: number): Promise<void> {
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + hours * 3_600_000 + 1 });
-  try {
-    const alarm = await withLedger(application, (_, storage) => storage.getAlarm());
-    if (alarm !== null && alarm <= Date.now()) await runDurableObjectAlarm(allocatorOf(application));
-  } finally {
-    vi.useRealTimers();
-  }
 }

@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { blockUser } from "../../src/shared/badge-life/blocks.ts";
-import { badgeStore } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
-import { ahead, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
-import { forEveryDeath, runDying } from "../invitations/support/death.ts";
+import { ahead, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { readInvitation, readLedger } from "../invitations/support/storage.ts";
+import { readInvitation } from "../invitations/support/storage.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout } from "../support/faults.ts";
@@ -13,7 +10,7 @@ import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
-import { block, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
+import { block, callServer, getBadge, issueTo, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
 useQuietLog();
@@ -198,38 +195,5 @@ describe("a block that races (contract section 12)", () => {
     const rows = await badgeRows(application);
     expect(rows.filter(({ state }) => state !== "revoked")).toEqual([]);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(count);
-  });
-});
-
-describe("a crash between the block and the revocations (contract section 12)", () => {
-  it("is repaired by the sweep, wherever it happens", async () => {
-    const deaths = await forEveryDeath(async (death) => {
-      const application = await createApplication();
-      await issueTo(application, "phone-1", "alice");
-      await issueTo(application, "phone-2", "alice");
-      const isDead = await runDying(death, (context) =>
-        blockUser(badgeStore(context), { applicationId: application.id, userId: "alice" }),
-      );
-      const isBlocked = (await showUser(application, "alice")).body.blocked === true;
-      moveClock(MINUTE);
-      await runSweep();
-      expect(await listedNumbers(application)).toHaveLength(isBlocked ? 0 : 2);
-      expect(isBlocked).toBe(death.call > 0 || death.when === "after");
-      return isDead;
-    });
-    expect(deaths).toBeGreaterThanOrEqual(4);
-  });
-
-  it("does not affect a user who was unblocked before the sweep", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
-    await runDying({ call: 0, when: "after" }, (context) =>
-      blockUser(badgeStore(context), { applicationId: application.id, userId: "alice" }),
-    );
-    await unblock(application, "alice");
-    moveClock(MINUTE);
-    await runSweep();
-    expect(await listedNumbers(application)).toHaveLength(1);
-    expect((await readLedger(application)).leases).toHaveLength(1);
   });
 });

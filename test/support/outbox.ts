@@ -76,7 +76,7 @@ export class Outbox {
       userId,
       metadata,
       keyThumbprint: null,
-      bookmark: null,
+      bookmark: null, isVerified: true, invitationToken: null,
       user: { isAccepted: true } as const,
     };
     const issued = await issueBadge(context, known, request, null);

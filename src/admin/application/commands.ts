@@ -1,10 +1,12 @@
 import type { Command } from "commander";
-import { and, count, eq, isNotNull, isNull } from "drizzle-orm";
+import { and, count, eq, exists, isNotNull, isNull } from "drizzle-orm";
+import type { Actor } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { shorten, tableLines } from "../command-line/output.ts";
 import { inSession, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import { listSigningKeys, signingKeyTable } from "../key/commands.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -127,20 +129,31 @@ function addEnable(group: Command): void {
     .action(inSession((session, id: ApplicationId) => printDisabled(session, id, false)));
 }
 
-async function printDisabled({ homes, output }: Session, id: ApplicationId, disabled: boolean): Promise<void> {
-  const application = await setDisabled(homes.of(id), id, disabled);
+async function printDisabled({ homes, output, actor }: Session, id: ApplicationId, disabled: boolean): Promise<void> {
+  const application = await setDisabled(homes.of(id), id, disabled, actor);
   output.result(application, () => `Application ${id} is ${shownState(application)}.`);
 }
 
 /** Makes the service refuse an application's requests, or accept them again. Repeating it changes nothing. */
-export async function setDisabled(database: Database, id: ApplicationId, disabled: boolean): Promise<ShownApplication> {
-  const isOtherwise = disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt);
-  const [, [row]] = await database.run((orm) =>
+export async function setDisabled(
+  database: Database,
+  id: ApplicationId,
+  disabled: boolean,
+  actor: Actor,
+): Promise<ShownApplication> {
+  const isOtherwise = and(
+    eq(application.id, id),
+    disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt),
+  );
+  const action = disabled ? "application:disabled" : "application:enabled";
+  const note = await newNote(database, id, actor, { action });
+  const [, , [row]] = await database.run((orm) =>
     orm.batch([
+      insertNote(orm, note, exists(orm.select().from(application).where(isOtherwise))),
       orm
         .update(application)
         .set({ disabledAt: disabled ? Date.now() : null })
-        .where(and(eq(application.id, id), isOtherwise)),
+        .where(isOtherwise),
       selectApplication(orm, id),
     ]),
   );

@@ -1,178 +1,110 @@
-import { setTimeout as wait } from "node:timers/promises";
-import { type Command, Option } from "commander";
-import { eq } from "drizzle-orm";
+import type { Command } from "commander";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, reconciliation } from "../../shared/schema.ts";
-import { seconds } from "../command-line/arguments.ts";
+import { DEFAULT_SKIPPED_NUMBERS } from "../../shared/limits.ts";
+import { skippedNumbers } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
-import { counted, shownNumber, tableLines } from "../command-line/output.ts";
-import { inSession, type Session } from "../command-line/session.ts";
+import { counted, isoTime, shownNumber, shownTime } from "../command-line/output.ts";
+import { inSession, type Session, shownCommand } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import type { Database } from "../platform/database.ts";
+import { type Carried, carryOut, expectResult } from "../inbox/carry-out.ts";
 import { applicationIdArgument, findApplication } from "./record.ts";
-
-const POLL_MILLISECONDS = 500;
-
-/** Rows in one statement: D1 binds at most 100 values. */
-const CHUNK_APPLICATIONS = 10;
 
 /** Adds `reconcile`. */
 export function addReconcileCommand(program: Command): void {
   program
     .command("reconcile")
-    .argument("[id]", "the application's ID; all applications of all homes when left out", applicationIdArgument)
-    .summary("reconcile D1 and the allocators after one was restored")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("compare D1 with an application's allocator after a restoration")
     .description(
-      "Run it after D1 or an application's allocator object was restored to an older state. It asks the running service " +
-        "to reconcile the two, and shows its progress. No number is handed out twice even without it; what it fixes is " +
-        "invitations whose numbers one of the two forgot, and revocations that D1 forgot. It can be repeated, and interrupting it stops nothing.\n\n" +
-        "With --restored d1, invitations that are pending in D1 although their numbers were released since are " +
-        "revoked: the numbers belong to those who got them later. Badges that were revoked since are revoked again. With --restored object, the allocator takes over " +
-        "every number that D1 knows, and releases those of invitations that have ended.",
+      "After D1 or an allocator was restored, the running service restores by itself what one of them lacks. This asks it to " +
+        "do so now, and shows how far back the allocator's journal reaches.\n\n" +
+        "Only when D1 lacks more than the journal has, changes of the application get 503 and the log says journal-gap. A " +
+        "later state of D1 is the way out; --accept-loss gives up what is missing: no number, list position or change number " +
+        "that either of them knows is used again, pending invitations end, and the change feed starts anew.",
     )
-    .addOption(
-      new Option("--restored <which>", "which of the two is older than it was")
-        .choices(["d1", "object"])
-        .makeOptionMandatory(),
-    )
-    .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
-    .addHelpText("after", examples("reconcile --restored d1", "reconcile app_… --restored object --env production"))
+    .option("--accept-loss", "go on without what is missing")
+    .option("--skip <n>", `fresh numbers to skip besides (${DEFAULT_SKIPPED_NUMBERS})`, skippedNumbers)
+    .addHelpText("after", examples("reconcile app_…", "reconcile app_… --accept-loss --env production"))
     .action(inSession(reconcile));
 }
 
 interface ReconcileOptions {
-  restored: "d1" | "object";
-  wait: number;
+  acceptLoss?: boolean;
+  skip?: number;
 }
+
+/** What `reconcile --json` prints. Entries are the application's changes, numbered in their order. */
+export type Reconciled = { applicationId: ApplicationId } & (
+  | {
+      /** `level`: D1 and the journal agree, after `applied` entries were applied to D1 again. */
+      result: "level";
+      sequence: number;
+      applied: number;
+      /** ISO 8601: the journal can restore what D1 has forgotten since; null: it has nothing yet. */
+      journalSince: string | null;
+      journalBytes: number;
+    }
+  | { result: "gap"; d1: number | null; journal: number }
+  | { result: "loss-accepted"; d1: number; journal: number; skipped: number }
+);
 
 async function reconcile(
-  { homes, output }: Session,
-  id: ApplicationId | undefined,
-  { restored, wait: patienceSeconds }: ReconcileOptions,
+  session: Session,
+  applicationId: ApplicationId,
+  { acceptLoss = false, skip }: ReconcileOptions,
 ): Promise<void> {
-  const databases = id === undefined ? homes.all.map(({ database }) => database) : [homes.of(id)];
-  const requests = await Promise.all(
-    databases.map(async (database) => ({
-      database,
-      request: await requestReconciliation(database, id ?? null, restored),
-    })),
-  );
-  const states = new Map<Database, { open: number; checked: number }>();
-  const watching = requests.map(({ database, request }) =>
-    watchReconciliation(
-      database,
-      request,
-      (state) => {
-        const all = [...states.set(database, state).values()];
-        const [open, checked] = [sum(all.map((each) => each.open)), sum(all.map((each) => each.checked))];
-        output.note(`Applications to go: ${open}; ${shownNumber(checked)} checked.`);
-      },
-      patienceSeconds * 1000,
-    ),
-  );
-  // One home whose service is stuck keeps nobody from seeing the others finish.
-  await Promise.allSettled(watching);
-  const done = (await Promise.all(watching)).flat();
-  output.result(done, () => reconciledTable(done));
+  if (skip !== undefined && !acceptLoss) throw new UserError("Numbers are only skipped with --accept-loss: add it.");
+  await findApplication(session.homes.of(applicationId), applicationId);
+  const command = { kind: "reconcile", acceptLoss, skip: skip ?? DEFAULT_SKIPPED_NUMBERS } as const;
+  const carried = expectResult(await carryOut(session, applicationId, command), "level", "gap", "loss-accepted");
+  const reconciled = toReconciled(applicationId, carried);
+  session.output.result(reconciled, () => reconciledText(reconciled));
+  if (reconciled.result === "gap") throw new UserError(gapLine(session, applicationId, reconciled));
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
-
-function reconciledTable(done: readonly Reconciled[]): string {
-  const rows = done.map(({ applicationId, checked, changed }) => [
-    applicationId,
-    shownNumber(checked),
-    shownNumber(changed),
-  ]);
-  return tableLines(["APPLICATION", "LOOKED AT", "CHANGED"], rows, "There are no applications.");
-}
-
-export interface Reconciled {
-  applicationId: ApplicationId;
-  restored: "d1" | "object";
-  /** Leases and badges that were checked, and how many of them had to be changed. */
-  checked: number;
-  changed: number;
-}
-
-/** A request for the service. */
-export interface ReconciliationRequest {
-  /** Milliseconds; its rows are found by it. */
-  requestedAt: number;
-  applications: number;
-}
-
-/**
- * Asks the service to reconcile an application, or all of them (null). A new request replaces an unfinished one.
- *
- * @throws UserError when there is no such application
- */
-export async function requestReconciliation(
-  database: Database,
-  id: ApplicationId | null,
-  restored: "d1" | "object",
-): Promise<ReconciliationRequest> {
-  const ids = id === null ? await listIds(database) : [(await findApplication(database, id)).id];
-  const requestedAt = Date.now();
-  // Leases of invitations that have ended exist only in an object that was restored.
-  const step = restored === "object" ? "leases" : "badges";
-  const fresh = { restored, requestedAt, step, through: 0, checked: 0, changed: 0, finishedAt: null } as const;
-  for (let start = 0; start < ids.length; start += CHUNK_APPLICATIONS) {
-    const rows = ids.slice(start, start + CHUNK_APPLICATIONS).map((applicationId) => ({ applicationId, ...fresh }));
-    await database.run((orm) =>
-      orm.insert(reconciliation).values(rows).onConflictDoUpdate({ target: reconciliation.applicationId, set: fresh }),
-    );
-  }
-  return { requestedAt, applications: ids.length };
-}
-
-/**
- * Waits until the service's sweep has finished a request.
- *
- * @param progress is called with what is left and what was checked, whenever that changes
- * @param patienceMilliseconds how long nothing may change
- * @throws UserError when nothing changes for that long, or when another request replaces this one
- */
-export async function watchReconciliation(
-  database: Database,
-  { requestedAt, applications }: ReconciliationRequest,
-  progress: (state: { open: number; checked: number }) => void,
-  patienceMilliseconds: number,
-): Promise<Reconciled[]> {
-  let last = "";
-  let changedAt = Date.now();
-  for (;;) {
-    const rows = await database.run((orm) =>
-      orm.select().from(reconciliation).where(eq(reconciliation.requestedAt, requestedAt)),
-    );
-    if (rows.length < applications) {
-      throw new UserError("Another reconciliation was requested meanwhile and replaces this one: see its result.");
+function toReconciled(
+  applicationId: ApplicationId,
+  carried: Extract<Carried, { kind: Reconciled["result"] }>,
+): Reconciled {
+  switch (carried.kind) {
+    case "level": {
+      const { kind: result, sequence, applied, journalSince, journalBytes } = carried;
+      return { applicationId, result, sequence, applied, journalSince: isoTime(journalSince), journalBytes };
     }
-    const open = rows.filter(({ finishedAt }) => finishedAt === null).length;
-    if (open === 0) {
-      return rows.map(({ applicationId, restored, checked, changed }) => ({
-        applicationId,
-        restored,
-        checked,
-        changed,
-      }));
+    case "gap":
+      return { applicationId, result: carried.kind, d1: carried.d1, journal: carried.journal };
+    case "loss-accepted": {
+      const { kind: result, d1, journal, skipped } = carried;
+      return { applicationId, result, d1, journal, skipped };
     }
-    const checked = rows.reduce((sum, row) => sum + row.checked, 0);
-    if (`${open} ${checked}` !== last) {
-      last = `${open} ${checked}`;
-      changedAt = Date.now();
-      progress({ open, checked });
-    }
-    if (Date.now() - changedAt >= patienceMilliseconds) {
-      throw new UserError(
-        `${counted(open, "application")} ${open === 1 ? "is" : "are"} not reconciled yet: start the service, then run this again.`,
-      );
-    }
-    await wait(POLL_MILLISECONDS);
   }
 }
 
-async function listIds(database: Database): Promise<ApplicationId[]> {
-  const rows = await database.run((orm) => orm.select({ id: application.id }).from(application));
-  return rows.map(({ id }) => id);
+function gapLine(session: Session, id: ApplicationId, { d1 }: Extract<Reconciled, { result: "gap" }>): string {
+  if (d1 === null) return "D1 has no place for the application's changes: restore D1 to a later state.";
+  return `D1 lacks more than the allocator remembers: restore D1 to a later state, or give that up with ${shownCommand(session, `reconcile ${id} --accept-loss`)}`;
+}
+
+function reconciledText(reconciled: Reconciled): string {
+  switch (reconciled.result) {
+    case "level": {
+      const { sequence, applied, journalSince, journalBytes } = reconciled;
+      const done =
+        applied === 0 ? "D1 lacked nothing" : `${counted(applied, "entry")} that D1 lacked were applied again`;
+      const reach =
+        journalSince === null
+          ? "The journal has no entry yet."
+          : `The journal reaches back to ${shownTime(Date.parse(journalSince))} (${shownNumber(journalBytes)} bytes).`;
+      return `D1 and the allocator agree at entry ${sequence}: ${done}.\n${reach}`;
+    }
+    case "gap":
+      return `D1 is at entry ${reconciled.d1 ?? "none"}, the allocator's journal at entry ${reconciled.journal}, and what lies between is missing.`;
+    case "loss-accepted": {
+      const { d1, journal, skipped } = reconciled;
+      return [
+        `The loss is accepted: D1 was at entry ${d1}, the allocator's journal at entry ${journal}.`,
+        `Skipped ${shownNumber(skipped)} fresh numbers; pending invitations have ended; followers of changes start anew (410).`,
+      ].join("\n");
+    }
+  }
 }

@@ -5,11 +5,11 @@ import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-field
 import { countWithin } from "../../shared/statistics/count.ts";
 import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
 import { countLogins } from "../../shared/storage/statistics.ts";
-import { openBadgeStore } from "../badge/store.ts";
 import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { readClock } from "../platform/clock.ts";
 import type { Database } from "../platform/database.ts";
 import { applicationIdArgument, findApplication } from "./record.ts";
 
@@ -45,7 +45,9 @@ const PATIENCE_MILLISECONDS = 60_000;
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
   const { id, ...row } = await findApplication(database, applicationId);
   const application = { applicationId: id, ...row };
-  const { now } = await openBadgeStore(database);
+  const startedAt = Date.now();
+  const ahead = (await readClock(database)) - startedAt;
+  const now = () => Date.now() + ahead;
   const endAt = now() + PATIENCE_MILLISECONDS;
   do {
     const counts = await countWithin({ db: database, now, wait }, application, endAt - now());

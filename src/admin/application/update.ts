@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
+import type { Actor } from "../../shared/actor.ts";
 import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
@@ -18,6 +19,7 @@ import {
 import { UserError } from "../command-line/errors.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import { explainTaken } from "../number-range/owners.ts";
 import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
 import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/register.ts";
@@ -151,8 +153,8 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
     newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
     ...(await readUserOptions(options, this)),
   };
-  await withSession(this, async ({ homes, output }) => {
-    const application = await updateApplication(homes, id, changes);
+  await withSession(this, async ({ homes, output, actor }) => {
+    const application = await updateApplication(homes, id, changes, actor);
     if (!changes.requireProof) return output.result(application, () => applicationText(application));
     const unboundBadges = await countUnboundBadges(homes.of(id), id);
     output.result({ ...application, unboundBadges }, () =>
@@ -195,6 +197,7 @@ export async function updateApplication(
   homes: Homes,
   id: ApplicationId,
   changes: ApplicationChanges,
+  actor: Actor,
 ): Promise<ShownApplication> {
   const database = homes.of(id);
   // One home alone decides everything in one transaction.
@@ -205,12 +208,13 @@ export async function updateApplication(
   const claimed =
     isAlone || changes.lastNumber === undefined ? undefined : await claimLast(homes, id, changes.lastNumber, changes);
   const taken = isAlone ? REGISTERED : OF_APPLICATIONS;
-  const [updated, , [row]] = await database.run((orm) =>
+  const changed = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const note = await newNote(database, id, actor, { action: "application:updated", detail: { changed } });
+  const isPossible = and(eq(application.id, id), rangeCondition(id, changes, taken));
+  const [, updated, , [row]] = await database.run((orm) =>
     orm.batch([
-      orm
-        .update(application)
-        .set(newValues(changes))
-        .where(and(eq(application.id, id), rangeCondition(id, changes, taken))),
+      insertNote(orm, note, exists(orm.select().from(application).where(isPossible))),
+      orm.update(application).set(newValues(changes)).where(isPossible),
       makeDue(orm, id, "held", isReleased(id, changes)),
       selectApplication(orm, id),
       ...(isAlone ? [registerOwned(orm, id)] : []),

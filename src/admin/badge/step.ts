@@ -1,61 +1,55 @@
 import type { Command } from "commander";
 import { eq } from "drizzle-orm";
-import type { BadgeState, Step } from "../../shared/badge-life/states.ts";
-import { type StepResult, takeStep } from "../../shared/badge-life/steps.ts";
-import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import type * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { InboxCommand } from "../../shared/inbox.ts";
+import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
+import type { badgeView } from "../../shared/responses.ts";
 import { badge } from "../../shared/schema.ts";
 import { badgeEnd, badgeNumber } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { inSession, type Session } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
+import { carryOut, expectResult } from "../inbox/carry-out.ts";
 import { databaseOfNumber } from "../number-range/owners.ts";
 import type { Database } from "../platform/database.ts";
-import { openBadgeStore } from "./store.ts";
+import { type ShownBadge, showBadge } from "./show.ts";
 
-const EVENTS_FOLLOW = "The running service sends its event, if the application wants it, within about a minute.";
+const BY_SERVICE =
+  "The running service carries it out within ten seconds, and sends its event, if the application wants it.";
 
-/** Adds `badge suspend`, `resume`, `revoke` and `expire`, which do what the server calls of the same names do. */
+/** Adds `badge suspend`, `resume`, `revoke`, `expire` and `rebind`, which do what the server calls of the same names do. */
 export function addStepCommands(group: Command): void {
-  addSuspend(group);
-  addResume(group);
-  addRevoke(group);
+  addStep(group, "suspend", {
+    summary: "make a badge open nothing until it is resumed",
+    description: "Suspends an active badge: its device can neither log in nor sign with it.",
+  });
+  addStep(group, "resume", {
+    summary: "make a suspended badge active again",
+    description: "Makes a suspended badge active again.",
+  });
+  addStep(group, "revoke", {
+    summary: "end a badge for good",
+    description:
+      "Revokes a badge for good: nothing makes it active again, and its number is never reissued. The user gets another " +
+      "badge on that device only by an invitation that was created with the application's secret.",
+  });
   addExpire(group);
+  addRebind(group);
 }
 
-function addSuspend(group: Command): void {
+function addStep(
+  group: Command,
+  kind: "suspend" | "resume" | "revoke",
+  { summary, description }: { summary: string; description: string },
+): void {
   group
-    .command("suspend")
+    .command(kind)
     .argument("<number>", "the badge number", badgeNumber)
-    .summary("make a badge open nothing until it is resumed")
-    .description(`Suspends an active badge at once: its device can neither log in nor sign with it. ${EVENTS_FOLLOW}`)
-    .addHelpText("after", examples("badge suspend 1004831324"))
-    .action(inSession((session, number: number) => printStep(session, number, { kind: "suspend" })));
-}
-
-function addResume(group: Command): void {
-  group
-    .command("resume")
-    .argument("<number>", "the badge number", badgeNumber)
-    .summary("make a suspended badge active again")
-    .description(`Makes a suspended badge active again. ${EVENTS_FOLLOW}`)
-    .addHelpText("after", examples("badge resume 1004831324"))
-    .action(inSession((session, number: number) => printStep(session, number, { kind: "resume" })));
-}
-
-function addRevoke(group: Command): void {
-  group
-    .command("revoke")
-    .argument("<number>", "the badge number", badgeNumber)
-    .summary("end a badge for good")
-    .description(
-      "Revokes a badge at once and for good: nothing makes it active again, and its number is never reissued. The user " +
-        "gets another badge on that device only by an invitation that was created with the application's secret. " +
-        `${EVENTS_FOLLOW} By then it also remembers the revocation where a restoration of D1 does not undo it, so that ` +
-        "reconcile can repeat it.",
-    )
-    .addHelpText("after", examples("badge revoke 1004831324"))
-    .action(inSession((session, number: number) => printStep(session, number, { kind: "revoke" })));
+    .summary(summary)
+    .description(`${description} ${BY_SERVICE}`)
+    .addHelpText("after", examples(`badge ${kind} 1004831324`))
+    .action(inSession((session, number: number) => printStep(session, { kind, number })));
 }
 
 function addExpire(group: Command): void {
@@ -65,7 +59,7 @@ function addExpire(group: Command): void {
     .summary("set or remove the end of a badge")
     .description(
       "Sets when a badge ends. A time that has passed ends it now; a later one, or never, makes an expired badge what " +
-        `it was before. ${EVENTS_FOLLOW}`,
+        `it was before. ${BY_SERVICE}`,
     )
     .requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", badgeEnd)
     .addHelpText(
@@ -74,29 +68,51 @@ function addExpire(group: Command): void {
     )
     .action(
       inSession((session, number: number, { at }: { at: ReturnType<typeof badgeEnd> }) =>
-        printStep(session, number, { kind: "set-end", ...at }),
+        printStep(session, { kind: "reschedule", number, ...at }),
       ),
     );
 }
 
-async function printStep({ homes, output }: Session, number: number, step: Step): Promise<void> {
-  const badge = await changeBadge(await databaseOfNumber(homes, number), number, step);
-  output.result(badge, () => stepText(badge));
+function addRebind(group: Command): void {
+  group
+    .command("rebind")
+    .argument("<number>", "the badge number", badgeNumber)
+    .summary("let a badge be bound to another key of its device")
+    .description(
+      `For ${REBIND_WINDOW_HOURS} hours, the first login of the badge's user device with a proof by another key binds the ` +
+        "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
+        "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
+    )
+    .addHelpText("after", examples("badge rebind 1004831324"))
+    .action(inSession((session, number: number) => printStep(session, { kind: "rebind", number }, rebindText)));
+}
+
+type BadgeView = z.infer<typeof badgeView>;
+
+type StepCommand = Extract<InboxCommand, { number: number }>;
+
+async function printStep(session: Session, command: StepCommand, text = stepText): Promise<void> {
+  const changed = await changeBadge(session, command);
+  session.output.result(changed, () => text(changed));
 }
 
 /**
- * Takes one step in the life of a badge of any application (contract section 12).
+ * Takes one step in the life of a badge of any application (contract sections 12 and 15).
  *
  * @returns the response of the route of the same name
  * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
  */
-export async function changeBadge(database: Database, number: number, step: Step): Promise<BadgeView> {
-  const applicationId = await ownerOf(database, number);
-  return viewResult(number, await takeStep(await openBadgeStore(database), applicationId, number, step));
+async function changeBadge(session: Session, command: StepCommand): Promise<BadgeView> {
+  const { number } = command;
+  const database = await databaseOfNumber(session.homes, number);
+  const result = await carryOut(session, await ownerOf(database, number), command);
+  if (result.kind !== "refused") return expectResult(result, "badge").badge;
+  const shown = await showBadge(database, number);
+  throw shown.state === "reserved" ? unknownBadge(number) : endedBadge(shown);
 }
 
 /** The ID of the application that has the number. @throws UserError when none has */
-export async function ownerOf(database: Database, number: number): Promise<ApplicationId> {
+async function ownerOf(database: Database, number: number): Promise<ApplicationId> {
   const [owner] = await database.run((orm) =>
     orm.select({ applicationId: badge.applicationId }).from(badge).where(eq(badge.number, number)),
   );
@@ -104,24 +120,10 @@ export async function ownerOf(database: Database, number: number): Promise<Appli
   return owner.applicationId;
 }
 
-/** @throws UserError unless the step was taken */
-export function viewResult(number: number, result: StepResult): BadgeView {
-  switch (result.kind) {
-    case "taken":
-      return viewBadge(result.badge);
-    case "unknown":
-      throw unknownBadge(number);
-    case "ended":
-      throw endedBadge(number, result.state);
-    case "contended":
-      throw new UserError(`Badge ${number} was changed by others at every try: run the command again.`);
-  }
-}
-
 const unknownBadge = (number: number): UserError =>
   new UserError(`Unknown badge: ${number} is not issued, see ${ADMIN} badge show ${number}.`);
 
-const endedBadge = (number: number, state: BadgeState): UserError =>
+const endedBadge = ({ number, state }: ShownBadge): UserError =>
   new UserError(
     state === "expired"
       ? `Ended badge: ${number} is expired. Give it a later end first: ${ADMIN} badge expire ${number} --at TIME`
@@ -132,4 +134,9 @@ function stepText({ id, state, expiresAt }: BadgeView): string {
   const isFinal = state === "revoked" || state === "replaced";
   if (isFinal || expiresAt === undefined) return `Badge ${id} is ${state}.`;
   return `Badge ${id} is ${state}, and ${state === "expired" ? "ended" : "ends"} at ${expiresAt}.`;
+}
+
+function rebindText({ id, keyThumbprint }: BadgeView): string {
+  const before = keyThumbprint === undefined ? "It is not bound yet." : `Until then the key ${keyThumbprint} works.`;
+  return `Badge ${id} is bound by the first login with another key in the next ${REBIND_WINDOW_HOURS} hours. ${before}`;
 }

@@ -39,6 +39,9 @@ export const NEW_BADGES_HELP = "refuse logins without an invitation that would t
 
 export const positiveNumber = (text: string): number => wholeNumber(text, 1, MAX_BADGE_NUMBER);
 
+/** Parses `--skip`. */
+export const skippedNumbers = (text: string): number => wholeNumber(text, 0, MAX_BADGE_NUMBER);
+
 /** The highest home: three digits fit an application's ID. */
 const MAX_HOME = 999;
 

@@ -1,4 +1,6 @@
+import { userInfo } from "node:os";
 import { Command } from "commander";
+import type { Actor } from "../../shared/actor.ts";
 import { openDeployedHomes, openLocalHomes } from "../platform/d1.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -15,6 +17,10 @@ export interface Session {
   output: Output;
   /** What the command works on: local state, or the deployed environment of this name. */
   place: { local: LocalState } | { environment: string };
+  /** Who gave the command, for the history (contract section 23). */
+  actor: Actor;
+  /** Opens the homes once more. */
+  reopen(): Promise<OpenedHomes>;
 }
 
 /** The homes that a command works on, which are open until `close`. */
@@ -47,6 +53,7 @@ export const shownCommand = ({ place }: Session, words: string): string =>
 export interface CommonOptions {
   env?: string;
   json?: true;
+  actor?: string;
 }
 
 export const commonOptions = (command: Command): CommonOptions => command.optsWithGlobals<CommonOptions>();
@@ -62,13 +69,26 @@ export async function withSession(
   work: (session: Session) => Promise<void>,
   { seals = false }: SessionOptions = {},
 ): Promise<void> {
-  const { env: environment, json = false } = commonOptions(command);
-  const { homes, close, place } = await openerOf(command)(environment);
+  const { env: environment, json = false, actor } = commonOptions(command);
+  const reopen = () => openerOf(command)(environment);
+  const { homes, close, place } = await reopen();
   try {
     if (seals && "local" in place) await ensureLocalSealing(homes, place.local);
-    await work({ homes, output: createOutput(json), place });
+    await work({ homes, output: createOutput(json), place, actor: administrator(actor), reopen });
   } finally {
     await close();
+  }
+}
+
+/** @param name the terminal's user unless it is given */
+export const administrator = (name: string = terminalUser()): Actor => ({ kind: "administrator", name });
+
+function terminalUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A process in a container may have a user that the system does not know.
+    return process.env.USER ?? "unknown";
   }
 }
 

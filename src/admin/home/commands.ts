@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
-import { lastPosition } from "../../shared/storage/high-water.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted, shownNumber, tableLines } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
@@ -53,9 +52,10 @@ export interface ShownHome {
   share: number;
 }
 
-/** The last position of each application: an index look-up for each, where counting would read every badge. */
+/** The last list position of each application: counting would read every badge. */
 const COUNTS = `
-  SELECT count(*) AS applications, coalesce(sum(${lastPosition("application.id")}), 0) AS badges FROM application`;
+  SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM position WHERE application_id = application.id)), 0)
+    AS badges FROM application`;
 
 const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);
 

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { and, asc, between, count, eq, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
+import { and, asc, between, count, eq, exists, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
+import type { Actor } from "../../shared/actor.ts";
 import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
@@ -9,6 +10,7 @@ import { UserError } from "../command-line/errors.ts";
 import { isoTime, shownNumber, shownTime, tableLines } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
@@ -36,8 +38,8 @@ function addRotate(group: Command): void {
     .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
     .action(
       inSession(
-        async ({ homes, output }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
-          const rotated = await rotateSigningKey(homes.of(id), id, { isUrgent });
+        async ({ homes, output, actor }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
+          const rotated = await rotateSigningKey(homes.of(id), id, { isUrgent, actor });
           output.result(rotated, () => rotationText(rotated, isUrgent));
         },
         { seals: true },
@@ -61,13 +63,15 @@ export interface RotatedSigningKey {
 export async function rotateSigningKey(
   database: Database,
   applicationId: ApplicationId,
-  { isUrgent }: { isUrgent: boolean },
+  { isUrgent, actor }: { isUrgent: boolean; actor: Actor },
 ): Promise<RotatedSigningKey> {
   await findApplication(database, applicationId);
   const key = await makeSigningKey(await newestSealer(database), applicationId);
-  const [, inserted] = await database.run((orm) =>
+  const note = await newNote(database, applicationId, actor, { action: "key:rotated", detail: { keyId: key.kid } });
+  const [, , inserted] = await database.run((orm) =>
     orm.batch([
       insertSigningKey(orm, applicationId, key, isUrgent ? URGENT_KEY_DELAY_SECONDS : NEW_KEY_DELAY_SECONDS),
+      insertNote(orm, note, exists(orm.select().from(signingKey).where(isKey(applicationId, key.kid)))),
       orm.select({ signsFrom: signingKey.signsFrom }).from(signingKey).where(isKey(applicationId, key.kid)),
     ]),
   );

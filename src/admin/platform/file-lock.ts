@@ -24,6 +24,13 @@ export function takeLock(path: string, waitMilliseconds: number): (() => void) |
   }
 }
 
+/** Whether another process holds a lock. */
+export function isLocked(path: string): boolean {
+  const release = takeLock(path, 0);
+  release?.();
+  return release === null;
+}
+
 /** Does a short piece of work while holding a lock. */
 export function withLock<T>(path: string, work: () => T): T {
   const release = takeLock(path, 10_000);

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
-import { ROLES, type Role } from "../../shared/actor.ts";
+import { type Actor, ROLES, type Role } from "../../shared/actor.ts";
 import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
@@ -11,6 +11,7 @@ import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { inSession, type Session, shownCommand } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 import { type AddedConsoleSecret, addConsoleSecret } from "./console.ts";
@@ -46,10 +47,15 @@ export function addAddCommand(group: Command): void {
             throw new UserError("Only a person's secret has a role: give --console NAME, too.");
           }
           if (name !== undefined) {
-            const added = await addConsoleSecret(session.homes.of(id), id, { name, role: role ?? "operator" });
+            const added = await addConsoleSecret(
+              session.homes.of(id),
+              id,
+              { name, role: role ?? "operator" },
+              session.actor,
+            );
             return session.output.result(added, () => addedConsoleText(added, session));
           }
-          const added = await addSecret(session.homes.of(id), id);
+          const added = await addSecret(session.homes.of(id), id, session.actor);
           session.output.result(added, () => addedText(added, session));
         },
         { seals: true },
@@ -71,12 +77,14 @@ export interface AddedSecret {
  *
  * @throws UserError when there are two already
  */
-export async function addSecret(database: Database, applicationId: ApplicationId): Promise<AddedSecret> {
+export async function addSecret(database: Database, applicationId: ApplicationId, actor: Actor): Promise<AddedSecret> {
   await findApplication(database, applicationId);
   const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
-  const [, secrets] = await database.run((orm) =>
+  const note = await newNote(database, applicationId, actor, { action: "secret:added", detail: { secretId: row.id } });
+  const [, , secrets] = await database.run((orm) =>
     orm.batch([
       insertAdded(orm, applicationId, row),
+      insertNote(orm, note, exists(orm.select().from(applicationSecret).where(eq(applicationSecret.id, row.id)))),
       orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId)),
     ]),
   );

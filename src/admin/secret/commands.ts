@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { and, eq, exists } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import type { Actor } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { applicationSecret } from "../../shared/schema.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
@@ -8,6 +9,7 @@ import { onOneLine } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { inSession, type Session, shownCommand } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
 import { addAddCommand } from "./add.ts";
 import { retireConsoleSecret } from "./console.ts";
@@ -58,7 +60,7 @@ function addPromote(group: Command): void {
     .addHelpText("after", examples("secret promote app_…"))
     .action(
       inSession(async (session, id: ApplicationId) => {
-        const secrets = await promoteSecret(session.homes.of(id), id);
+        const secrets = await promoteSecret(session.homes.of(id), id, session.actor);
         session.output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id, session)}`);
       }),
     );
@@ -69,19 +71,26 @@ function addPromote(group: Command): void {
  *
  * @throws UserError when none was added, or when it is retired meanwhile
  */
-export async function promoteSecret(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
+export async function promoteSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  actor: Actor,
+): Promise<ShownSecret[]> {
   const added = (await readServerSecrets(database, applicationId)).find(({ role }) => role === "added");
   if (added === undefined) {
     throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
   }
   const isAdded = and(eq(applicationSecret.id, added.id), eq(applicationSecret.role, "added"));
-  const [, , ...rows] = await database.run((orm) => {
+  const detail = { secretId: added.id };
+  const note = await newNote(database, applicationId, actor, { action: "secret:promoted", detail });
+  const [, , , ...rows] = await database.run((orm) => {
     const candidate = alias(applicationSecret, "candidate");
     const stillAdded = orm
       .select()
       .from(candidate)
       .where(and(eq(candidate.id, added.id), eq(candidate.role, "added")));
     return orm.batch([
+      insertNote(orm, note, exists(stillAdded)),
       orm
         .update(applicationSecret)
         .set({ role: "previous" })
@@ -126,11 +135,13 @@ function addRetire(group: Command): void {
       examples("secret retire app_…", "secret retire app_… --secret sec_…", "secret retire app_… --console 'Ann Lee'"),
     )
     .action(
-      inSession(async ({ homes, output }, id: ApplicationId, options: { secret?: string; console?: string }) => {
+      inSession(async ({ homes, output, actor }, id: ApplicationId, options: { secret?: string; console?: string }) => {
         const { secret, console: name } = options;
         const database = homes.of(id);
         const retired =
-          name === undefined ? await retireSecret(database, id, secret) : await retireConsoleSecret(database, id, name);
+          name === undefined
+            ? await retireSecret(database, id, secret, actor)
+            : await retireConsoleSecret(database, id, name, actor);
         output.result(retired, () => `Retired ${retired.secretId}.\n\n${secretTable(retired.secrets)}`);
       }),
     );
@@ -145,13 +156,16 @@ export async function retireSecret(
   database: Database,
   applicationId: ApplicationId,
   secretId: string | undefined,
+  actor: Actor,
 ): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secret = chooseRetired(applicationId, await readServerSecrets(database, applicationId), secretId);
-  const [, ...rows] = await database.run((orm) =>
+  const isSecret = and(eq(applicationSecret.id, secret.id), eq(applicationSecret.role, secret.role));
+  const detail = { secretId: secret.id };
+  const note = await newNote(database, applicationId, actor, { action: "secret:retired", detail });
+  const [, , ...rows] = await database.run((orm) =>
     orm.batch([
-      orm
-        .delete(applicationSecret)
-        .where(and(eq(applicationSecret.id, secret.id), eq(applicationSecret.role, secret.role))),
+      insertNote(orm, note, exists(orm.select().from(applicationSecret).where(isSecret))),
+      orm.delete(applicationSecret).where(isSecret),
       ...selectSecrets(orm, applicationId),
     ]),
   );

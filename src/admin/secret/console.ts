@@ -1,5 +1,5 @@
-import { and, count, eq, lt, notExists, sql } from "drizzle-orm";
-import type { Role } from "../../shared/actor.ts";
+import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
+import type { Actor, Role } from "../../shared/actor.ts";
 import { makeConsoleSecret, type NewConsoleSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
@@ -7,6 +7,7 @@ import { application, consoleSecret } from "../../shared/schema.ts";
 import { findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { listSecrets, type ShownSecret, selectSecrets, shownSecrets } from "./list.ts";
 
@@ -34,12 +35,19 @@ export async function addConsoleSecret(
   database: Database,
   applicationId: ApplicationId,
   holder: Holder,
+  actor: Actor,
 ): Promise<AddedConsoleSecret> {
   const { name } = holder;
   await findApplication(database, applicationId);
   const { row, secret } = await makeConsoleSecret();
-  const [, , secrets] = await database.run((orm) =>
-    orm.batch([insertConsoleSecret(orm, applicationId, holder, row), ...selectSecrets(orm, applicationId)]),
+  const detail = { secretId: row.id, ...holder };
+  const note = await newNote(database, applicationId, actor, { action: "secret:added", detail });
+  const [, , , secrets] = await database.run((orm) =>
+    orm.batch([
+      insertConsoleSecret(orm, applicationId, holder, row),
+      insertNote(orm, note, exists(orm.select().from(consoleSecret).where(eq(consoleSecret.id, row.id)))),
+      ...selectSecrets(orm, applicationId),
+    ]),
   );
   if (secrets.some(({ id }) => id === row.id)) {
     return { applicationId, secretId: row.id, applicationSecret: secret, ...holder };
@@ -91,6 +99,7 @@ export async function retireConsoleSecret(
   database: Database,
   applicationId: ApplicationId,
   name: string,
+  actor: Actor,
 ): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secrets = await listSecrets(database, applicationId);
   const secret = secrets.find((each) => each.name === name);
@@ -106,8 +115,13 @@ export async function retireConsoleSecret(
     eq(consoleSecret.name, name),
     eq(consoleSecret.id, secretId),
   );
-  const [, ...rows] = await database.run((orm) =>
-    orm.batch([orm.delete(consoleSecret).where(isSecret), ...selectSecrets(orm, applicationId)]),
+  const note = await newNote(database, applicationId, actor, { action: "secret:retired", detail: { secretId, name } });
+  const [, , ...rows] = await database.run((orm) =>
+    orm.batch([
+      insertNote(orm, note, exists(orm.select().from(consoleSecret).where(isSecret))),
+      orm.delete(consoleSecret).where(isSecret),
+      ...selectSecrets(orm, applicationId),
+    ]),
   );
   return { applicationId, secretId, secrets: shownSecrets(rows) };
 }

@@ -1,76 +1,96 @@
 import type { Command } from "commander";
-import {
-  type BlockedUserView,
-  blockUser,
-  showUser,
-  type UserView,
-  unblockUser,
-} from "../../shared/badge-life/blocks.ts";
+import { and, eq } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { blockedUser } from "../../shared/schema.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
-import { openBadgeStore } from "../badge/store.ts";
 import { userId } from "../command-line/arguments.ts";
 import { counted, plain } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { inSession, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { carryOut, expectResult } from "../inbox/carry-out.ts";
+import type { Database } from "../platform/database.ts";
 
-/** Adds `user …`, which do what the server calls of the same names do (contract section 12). */
+const BY_SERVICE = "The running service carries it out within ten seconds.";
+
+/** Adds `user …`, which do what the server calls of the same names do (contract sections 12 and 24). */
 export function addUserCommands(program: Command): void {
   const group = program
     .command("user")
-    .summary("block and unblock users")
-    .description("Blocks and unblocks users of an application.");
+    .summary("block, unblock and erase users")
+    .description("Blocks, unblocks and erases users of an application.");
   addBlock(group);
   addUnblock(group);
+  addErase(group);
   addShow(group);
 }
 
-function addBlock(group: Command): void {
+/** A command about one user of one application. */
+const userCommand = (group: Command, name: string): Command =>
   group
-    .command("block")
+    .command(name)
     .argument("<id>", "the application's ID", applicationIdArgument)
-    .argument("<user>", "the application's own ID of the user", userId)
+    .argument("<user>", "the application's own ID of the user", userId);
+
+function addBlock(group: Command): void {
+  userCommand(group, "block")
     .summary("refuse a user new badges and revoke the present ones")
     .description(
       "Refuses a user of application <id> new badges, and revokes for good every badge of the user that is active, " +
         "suspended or expired. Prints those that it revoked. A user without any badge can be blocked too. " +
-        "If it is interrupted, the running service revokes the rest within about a minute.",
+        BY_SERVICE,
     )
     .addHelpText("after", examples("user block app_… alice"))
-    .action(
-      inSession(async ({ homes, output }, id: ApplicationId, user: string) => {
-        const database = homes.of(id);
-        await findApplication(database, id);
-        const store = await openBadgeStore(database);
-        const blocked = await blockUser(store, { applicationId: id, userId: user });
-        output.result(blocked, () => blockedText(blocked));
-      }),
-    );
+    .action(inSession((session, id: ApplicationId, user: string) => printBlock(session, id, user, "block")));
 }
 
 function addUnblock(group: Command): void {
-  group
-    .command("unblock")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .argument("<user>", "the application's own ID of the user", userId)
+  userCommand(group, "unblock")
     .summary("let a user have new badges again")
-    .description("Lets a blocked user of application <id> have new badges again. Revoked badges stay revoked.")
+    .description(
+      `Lets a blocked user of application <id> have new badges again. Revoked badges stay revoked. ${BY_SERVICE}`,
+    )
     .addHelpText("after", examples("user unblock app_… alice"))
+    .action(inSession((session, id: ApplicationId, user: string) => printBlock(session, id, user, "unblock")));
+}
+
+interface BlockedUserView extends UserView {
+  /** Numbers of the badges that it revoked. */
+  revoked: string[];
+}
+
+async function printBlock(session: Session, id: ApplicationId, user: string, kind: "block" | "unblock"): Promise<void> {
+  await findApplication(session.homes.of(id), id);
+  const { numbers } = expectResult(await carryOut(session, id, { kind, userId: user }), "user");
+  const changed = { userId: user, blocked: kind === "block", revoked: numbers.map(String) };
+  session.output.result(changed, () => (kind === "block" ? blockedText(changed) : userText(changed)));
+}
+
+function addErase(group: Command): void {
+  userCommand(group, "erase")
+    .summary("revoke a user's badges and forget who it was")
+    .description(
+      "Revokes the badges of a user of application <id>, puts a random ID in place of the user's everywhere, and deletes " +
+        `metadata and names. Their numbers stay taken. Nothing brings the user back. ${BY_SERVICE}`,
+    )
+    .addHelpText("after", examples("user erase app_… alice"))
     .action(
-      inSession(async ({ homes, output }, id: ApplicationId, user: string) => {
-        const database = homes.of(id);
-        await findApplication(database, id);
-        const unblocked = await unblockUser(database, { applicationId: id, userId: user });
-        output.result(unblocked, () => userText(unblocked));
+      inSession(async (session, id: ApplicationId, user: string) => {
+        await findApplication(session.homes.of(id), id);
+        const { userId: alias, erased } = expectResult(
+          await carryOut(session, id, { kind: "erase", userId: user }),
+          "erased",
+        );
+        session.output.result({ userId: alias, erased }, () =>
+          erased === 0
+            ? `User ${plain(user)} had no badge.`
+            : `User ${plain(user)} is erased: ${counted(erased, "badge")} of ${alias} now, all revoked.`,
+        );
       }),
     );
 }
 
 function addShow(group: Command): void {
-  group
-    .command("show")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .argument("<user>", "the application's own ID of the user", userId)
+  userCommand(group, "show")
     .summary("show whether a user is blocked")
     .description("Shows whether a user of application <id> is blocked.")
     .addHelpText("after", examples("user show app_… alice", "user show app_… alice --json"))
@@ -78,14 +98,26 @@ function addShow(group: Command): void {
       inSession(async ({ homes, output }, id: ApplicationId, user: string) => {
         const database = homes.of(id);
         await findApplication(database, id);
-        const shown = await showUser(database, { applicationId: id, userId: user });
+        const shown = { userId: user, blocked: await isBlocked(database, id, user) };
         output.result(shown, () => userText(shown));
       }),
     );
 }
 
-const userText = ({ userId, blocked }: UserView): string =>
-  `User ${plain(userId)} is ${blocked ? "blocked: no new badges" : "not blocked"}.`;
+/** What `GET /v1/users/{id}` responds (contract section 12). */
+interface UserView {
+  userId: string;
+  blocked: boolean;
+}
+
+async function isBlocked(database: Database, id: ApplicationId, user: string): Promise<boolean> {
+  const isUser = and(eq(blockedUser.applicationId, id), eq(blockedUser.userId, user));
+  const rows = await database.run((orm) => orm.select({ userId: blockedUser.userId }).from(blockedUser).where(isUser));
+  return rows.length > 0;
+}
+
+const userText = ({ userId: user, blocked }: UserView): string =>
+  `User ${plain(user)} is ${blocked ? "blocked: no new badges" : "not blocked"}.`;
 
 function blockedText(user: BlockedUserView): string {
   const { revoked } = user;

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, exists, type SQL, sql } from "drizzle-orm";
+import type { Actor } from "../../shared/actor.ts";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { type ApplicationRow, applicationIdArgument, findApplication } from "../application/record.ts";
@@ -7,6 +8,7 @@ import { UserError } from "../command-line/errors.ts";
 import { counted, isoTime, shownTime } from "../command-line/output.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
 import { DUE_FIRST, databaseOfEvent, findEvent, makeDue } from "./event.ts";
 
@@ -32,17 +34,17 @@ async function replay(this: Command, id: string, { allExhausted = false }: { all
       `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
     );
   }
-  await withSession(this, async ({ homes, output }) => {
+  await withSession(this, async ({ homes, output, actor }) => {
     if (allExhausted) {
       const applicationId = applicationIdArgument(id);
-      const replayed = await replayExhausted(homes.of(applicationId), applicationId);
+      const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
       output.result(
         replayed,
         () =>
           `${counted(replayed.replayed, "event")} of ${id} ${replayed.replayed === 1 ? "is" : "are"} due again.${whenSent(replayed)}`,
       );
     } else {
-      const replayed = await replayEvent(await databaseOfEvent(homes, id), id);
+      const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
       output.result(replayed, () => replayedText(replayed));
     }
   });
@@ -65,14 +67,19 @@ export interface ReplayedEvent {
  *
  * @throws UserError when there is no such event, or its application has no URL or is on hold
  */
-export async function replayEvent(database: Database, eventId: string): Promise<ReplayedEvent> {
+export async function replayEvent(database: Database, eventId: string, actor: Actor): Promise<ReplayedEvent> {
   const { event, application: owner } = await findEvent(database, eventId);
   assertTakesEvents(owner);
-  const { meta } = await database.run((orm) =>
-    orm
-      .update(webhookEvent)
-      .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, leaseUntil: 0, deliveredAt: null })
-      .where(and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id))),
+  const isEvent = and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id));
+  const note = await newNote(database, owner.id, actor, { action: "event:replayed", detail: { eventId } });
+  const [, { meta }] = await database.run((orm) =>
+    orm.batch([
+      insertNote(orm, note, exists(orm.select().from(webhookEvent).where(isEvent))),
+      orm
+        .update(webhookEvent)
+        .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, leaseUntil: 0, deliveredAt: null })
+        .where(isEvent),
+    ]),
   );
   if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed meanwhile: run the command again.`);
   const dueAt = Math.max(event.dueAt, event.leaseUntil);
@@ -90,10 +97,19 @@ export async function replayEvent(database: Database, eventId: string): Promise<
 export async function replayExhausted(
   database: Database,
   applicationId: ApplicationId,
+  actor: Actor,
 ): Promise<{ applicationId: ApplicationId; replayed: number; disabled: boolean }> {
   const owner = await findApplication(database, applicationId);
   assertTakesEvents(owner);
-  const { meta } = await database.run((orm) => makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)));
+  const note = await newNote(database, applicationId, actor, {
+    action: "event:replayed",
+    detail: { all: "exhausted" },
+  });
+  const isAny = sql`${takesEvents(applicationId)} AND EXISTS (SELECT 1 FROM webhook_event
+    WHERE application_id = ${applicationId} AND state = 'exhausted')`;
+  const [, { meta }] = await database.run((orm) =>
+    orm.batch([insertNote(orm, note, isAny), makeDue(orm, applicationId, "exhausted", takesEvents(applicationId))]),
+  );
   return { applicationId, replayed: meta.changes, disabled: owner.disabledAt !== null };
 }
 

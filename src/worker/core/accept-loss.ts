@@ -4,6 +4,7 @@ import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import type { Position, RangePart } from "../storage/rows.ts";
+import type { JournalReach } from "./allocator.ts";
 import { applyEntry } from "./apply.ts";
 import { catchUp } from "./catch-up.ts";
 import type { Entry } from "./entry.ts";
@@ -31,11 +32,14 @@ export async function reconcile(
   journal: Journal,
   { id, acceptLoss, skip }: Reconciliation,
   now: number,
+  reach: JournalReach,
 ): Promise<{ result: InboxResult; isStored: boolean }> {
   const level = await catchUp(db, applicationId, journal);
   const journalAt = journal.last()?.sequence ?? 0;
   if (level.kind !== "gap") {
-    return { result: { kind: "level", sequence: level.at.sequence, applied: level.applied }, isStored: false };
+    const { at, applied } = level;
+    const { since: journalSince, bytes: journalBytes } = reach;
+    return { result: { kind: "level", sequence: at.sequence, applied, journalSince, journalBytes }, isStored: false };
   }
   const { at } = level;
   if (!acceptLoss || !at)

@@ -177,7 +177,7 @@ export class Allocator extends DurableObject<Env> {
     const { applicationId } = this.#known();
     const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
     const { result, isStored } = await this.#inTurn(() =>
-      reconcile(db, applicationId, this.#journal, request, Date.now()),
+      reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach()),
     );
     if (!isStored) await storeInboxResult(db, id, result);
   }

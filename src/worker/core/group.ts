@@ -24,6 +24,7 @@ import { decide } from "./decide/decide.ts";
 import { Draft } from "./decide/draft.ts";
 import { expireInvitations } from "./decide/due.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
+import { inboxResultOf } from "./inbox-result.ts";
 import type { Journal } from "./journal.ts";
 import { assumptionsOf, needsOf } from "./needs.ts";
 import { createPermutation } from "./permutation.ts";
@@ -161,7 +162,7 @@ export class Groups {
     const draft = await this.#draft(taken, rows, position, startedAt);
     const decided = await this.#decide(db, draft, taken, rows);
     const rest = calls.slice(decided.length);
-    const entry = toEntry(position, draft, { ...toldBy(decided, rows), unless });
+    const entry = toEntry(position, draft, { ...toldBy(decided, rows, startedAt), unless });
     if (isEmpty(entry) && !this.#mustWrite) {
       this.#respond(decided, rows, db.bookmark);
       return { kind: "done", rest };
@@ -341,6 +342,7 @@ class EntryRefused extends Error {}
 function toldBy(
   decided: readonly Decided[],
   { eventsThrough }: GroupRows,
+  now: number,
 ): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
   return {
@@ -348,7 +350,7 @@ function toldBy(
       call.until === null ? [] : [{ id: call.id, outcome }],
     ),
     results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
-      inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(outcome) }],
+      inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(inboxResultOf(outcome, now)) }],
     ),
     erasures: decided.flatMap(({ waiting: { call, eventsAfter } }) => {
       if (call.command.kind !== "erase") return [];

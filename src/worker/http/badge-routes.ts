@@ -4,7 +4,7 @@ import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { Refusal } from "../refusal.ts";
-import { refusalOfUser } from "../users/user-check.ts";
+import { ACCEPTED, refusalOfUser } from "../users/user-check.ts";
 import { requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
@@ -38,7 +38,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
       requireFields(body, BADGE_FIELDS);
       requireValidUdid(caller.udid);
       const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
-      const user = await checkUserOfLogin(c, caller, userId);
+      const user = caller.application.users === null ? ACCEPTED : await checkUserOfLogin(c, caller, userId);
       // An invitation may vouch for its user: the application's object knows.
       if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
       const key = await requireKey(c, caller);

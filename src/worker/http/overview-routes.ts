@@ -8,6 +8,7 @@ import { Refusal } from "../refusal.ts";
 import { findSettings } from "../storage/settings.ts";
 import { EVENT_CURSOR, pageEvents, replay } from "../webhooks/deliveries.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
+import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer, pageResponse } from "./list-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
@@ -35,7 +36,6 @@ export const overviewRoutes = new Hono<HttpEnv>()
     const { invitations, next } = await pageInvitations(c.get("context"), authenticatedApplication(c), page);
     return pageResponse(c, { invitations }, INVITATION_CURSOR, next);
   })
-  .all("/v1/invitations", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/history", authenticateServer, readQuery(historyPageQuery), async (c) => {
     const { per_page: perPage, cursor, badge, user: userId = null } = c.req.valid("query");
@@ -57,9 +57,10 @@ export const overviewRoutes = new Hono<HttpEnv>()
   })
   .all("/v1/events", methodNotAllowed("GET", "HEAD"))
 
-  .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) =>
-    jsonResponse(c, await replay(c.get("context"), authenticatedApplication(c), c.req.param("id") ?? ""), 202),
-  )
+  .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) => {
+    const eventId = c.req.param("id") ?? "";
+    return jsonResponse(c, await replay(c.get("context"), authenticatedApplication(c), eventId, originOf(c)), 202);
+  })
   .all("/v1/events/:id/replay", methodNotAllowed("POST"))
 
   .get("/v1/stats", authenticateServer, async (c) =>

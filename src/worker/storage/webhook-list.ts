@@ -1,5 +1,7 @@
 import * as z from "zod";
+import type { Origin } from "../../shared/actor.ts";
 import { EVENTS, type EventName } from "../../shared/events.ts";
+import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, type EventState } from "../../shared/schema.ts";
 import { type ScannedPage, scanLimit, scanPage } from "./bounded-scan.ts";
@@ -126,19 +128,36 @@ const REPLAY = `
   WHERE application_id = ?1 AND id = ?2
   RETURNING state`;
 
+/** In the same transaction, and before it. */
+const NOTE_REPLAY = `
+  INSERT INTO history (application_id, id, at, action, actor_kind, actor_name, request_id, detail)
+  SELECT ?1, ?3, ?4, 'event:replayed', ?5, ?6, ?7, json_object('eventId', ?2)
+  WHERE EXISTS (SELECT 1 FROM webhook_event WHERE application_id = ?1 AND id = ?2)
+  ON CONFLICT DO NOTHING`;
+
 const replayedRows = z.array(z.object({ state: z.enum(["pending", "held"]) }));
 
 /**
  * Makes an event due at once with all its attempts ahead of it, whatever its state; held if the application has no endpoint
  * or a held one. It does not wait for a running attempt, so the receiver may get the event twice.
  *
+ * @param origin who replays it, for the history
+ * @param now milliseconds
  * @returns the event's new state; undefined if the application has no such event
  */
 export async function replayEvent(
   db: Database,
   applicationId: ApplicationId,
   eventId: string,
+  { actor, requestId = null }: Origin,
+  now: number,
 ): Promise<"pending" | "held" | undefined> {
-  const { results } = await db.run((_, d1) => d1.prepare(REPLAY).bind(applicationId, eventId).all());
-  return replayedRows.parse(results)[0]?.state;
+  const id = historyId(now);
+  const [, replayed] = await db.run((_, d1) =>
+    d1.batch([
+      d1.prepare(NOTE_REPLAY).bind(applicationId, eventId, id, now, actor.kind, actor.name ?? null, requestId),
+      d1.prepare(REPLAY).bind(applicationId, eventId),
+    ]),
+  );
+  return replayedRows.parse(replayed?.results)[0]?.state;
 }

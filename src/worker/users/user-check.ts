@@ -23,7 +23,8 @@ interface RefusedUser {
   refusal: Refusal;
 }
 
-const ACCEPTED: UserCheck = { isAccepted: true };
+/** Of a login that needs no user token. */
+export const ACCEPTED: UserCheck = { isAccepted: true };
 
 /**
  * Checks that the user whom a login names is the one who has logged in to the application (contract section 22). With

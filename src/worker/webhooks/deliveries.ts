@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { Origin } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { eventPage } from "../../shared/overview-responses.ts";
 import type { EventState } from "../../shared/schema.ts";
@@ -55,8 +56,9 @@ export async function replay(
   context: Context,
   applicationId: ApplicationId,
   eventId: string,
+  origin: Origin,
 ): Promise<{ id: string; state: "pending" | "held" }> {
-  const state = await replayEvent(context.db, applicationId, eventId);
+  const state = await replayEvent(context.db, applicationId, eventId, origin, context.now());
   if (state === undefined) throw new Refusal("UNKNOWN_EVENT");
   if (state === "pending") context.defer(sendWakeUps(context.queue, applicationId, [eventId]));
   return { id: eventId, state };

@@ -19,6 +19,8 @@ export class Clients {
   webhooks = 0;
   /** What must be different each time. */
   counter = 0;
+  /** Of every login: a user token, where users are verified. */
+  readonly loginHeaders: Record<string, string> = {};
   readonly #badgeIds = new Set<string>();
 
   constructor(applications: Partial<Applications>) {
@@ -80,9 +82,9 @@ function granted(
   };
 }
 
-function post(path: string, { id }: BenchApplication, udid: string, content: object): Call {
+function post(path: string, { id }: BenchApplication, udid: string, content: object, more: Call["headers"] = {}): Call {
   const body = JSON.stringify(content);
-  const headers = { applicationid: id, udid, "content-length": String(Buffer.byteLength(body)) };
+  const headers = { applicationid: id, udid, "content-length": String(Buffer.byteLength(body)), ...more };
   return { method: "POST", path, headers, body };
 }
 
@@ -102,7 +104,7 @@ const newBadge = (name: string, kind: keyof Applications, most: number): Operati
   next(clients) {
     const application = oneOf(clients.applications[kind]?.slice(0, most), clients.counter);
     const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
-    const call = post("/v1/badge", application, udid, { userId, metadata: METADATA });
+    const call = post("/v1/badge", application, udid, { userId, metadata: METADATA }, clients.loginHeaders);
     return granted(201, call, ({ badgeId, publicKey }) => {
       clients.noteNew(badgeId);
       if (kind === "withWebhook") clients.webhooks++;
@@ -118,7 +120,7 @@ export const existing: Operation = {
   sides: WITH_PEER,
   next(clients) {
     const { udid, userId, badgeId } = oneOf(clients.devices, clients.counter++);
-    const call = post("/v1/badge", clients.first, udid, { userId, metadata: METADATA });
+    const call = post("/v1/badge", clients.first, udid, { userId, metadata: METADATA }, clients.loginHeaders);
     return granted(200, call, (body) => assert.equal(body.badgeId, badgeId));
   },
 };

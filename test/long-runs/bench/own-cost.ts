@@ -1,4 +1,5 @@
 import { existing, newBadgeOne, type Operation, pageOf100, sign } from "./operations.ts";
+import { startProvider } from "./provider.ts";
 import { type Contestant, callSide, inRounds, newContestant, summarize, summaryTable } from "./rounds.ts";
 import type { Side } from "./sides.ts";
 
@@ -31,11 +32,32 @@ async function drive(operation: Operation, contestant: Contestant, calls: number
   return { calls, microseconds: ((Number.isNaN(cpu) ? elapsed : cpu) * 1000) / calls };
 }
 
+/** On sides of their own, whose applications have their users verified (contract section 22). */
+const VERIFIED: readonly Operation[] = [{ ...existing, name: "login with a user token", calls: 200 }];
+
 const join = (sides: readonly Side[]) => Promise.all(sides.map((side) => newContestant(side, 1, null)));
 
 /** Measures what a call costs in the Worker's own isolate, platform calls memoised. */
 export const measureOwnCost = async (sides: readonly Side[]) =>
   inRounds(PLAN, OWN_COST_OPERATIONS, await join(sides), drive);
+
+/** The same for a login with a user token; the floor verifies the token, and no more. */
+export async function measureVerifiedLogin(sides: readonly Side[]) {
+  const provider = await startProvider();
+  try {
+    const contestants = await join(sides);
+    for (const { homes, clients } of contestants) {
+      await homes.first.database.run((_, d1) =>
+        d1.prepare("UPDATE application SET user_issuer = ?, user_audience = ?").bind(provider.issuer, "bench").run(),
+      );
+      // The first user of a contestant's clients.
+      clients.loginHeaders.authorization = `Bearer ${await provider.logIn("user-0", "bench")}`;
+    }
+    return await inRounds(PLAN, VERIFIED, contestants, drive);
+  } finally {
+    provider.close();
+  }
+}
 
 /** Calls a side again and again, until the process ends: a profiler can look on. */
 export async function callForever(sides: readonly Side[], name: string): Promise<void> {
@@ -46,8 +68,9 @@ export async function callForever(sides: readonly Side[], name: string): Promise
 
 /** Microseconds of each call, and the ratios of the rounds; `noise` is floor over floor. */
 export function reportOwnCost(measurements: Awaited<ReturnType<typeof measureOwnCost>>) {
+  const names = [...OWN_COST_OPERATIONS, ...VERIFIED].map(({ name }) => name);
   const summaryOf = (name: string) => summarize(measurements, name, "microseconds", LEAST_DISTURBED);
-  const summaries = OWN_COST_OPERATIONS.map(({ name }) => [name, summaryOf(name)] as const);
+  const summaries = names.map((name) => [name, summaryOf(name)] as const);
   const operations = summaries.map(([name, { service, floor, twin, toFloor, noise }]) => {
     const microseconds = { serviceMicroseconds: service, floorMicroseconds: floor, twinMicroseconds: twin };
     return { name, ...microseconds, ratio: service / floor, ofRounds: toFloor, noise };

@@ -51,6 +51,8 @@ function planApplication(dice: Dice, place: number) {
     webhookUrl: dice.chance(0.85) ? `https://receiver-${place}.example.com/hook` : null,
     /** What it subscribes to. */
     events: dice.chance(0.7) ? ALL_EVENTS : ["badge:created"],
+    /** Whether an identity provider says who has logged in (contract section 22). */
+    verifiesUsers: dice.of(`users of ${place}`).chance(0.3),
     reuseAfterSeconds: dice.chance(0.3) ? dice.between(1, 600) : 0,
     devices: Array.from({ length: dice.between(1, 3) }, (_, device) => planDevice(dice, device)),
   };

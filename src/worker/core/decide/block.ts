@@ -38,7 +38,7 @@ export function decideBlock(
     return isRepeated ? { kind: "revoked-by", block: known, numbers: [] } : { kind: "user", userId, numbers: [] };
   }
   const block = known ?? begin(draft, origin, userId);
-  const { numbers, isFinished } = revokeChunk(draft, block, through);
+  const { numbers, isFinished } = revokeChunk(draft, origin, block, through);
   if (!isFinished) return AGAIN;
   return known ? { kind: "revoked-by", block, numbers } : { kind: "user", userId, numbers };
 }
@@ -52,7 +52,7 @@ function begin(draft: Draft, origin: Origin, userId: string): BlockRow {
 /** An unfinished block is finished first, so that what it was to revoke stays revoked. */
 export function decideUnblock(draft: Draft, origin: Origin, userId: string, through: ReadThrough): Outcome | Again {
   const block = draft.blocks.get(userId);
-  if (block?.isRevoking && !revokeChunk(draft, block, through).isFinished) return AGAIN;
+  if (block?.isRevoking && !revokeChunk(draft, origin, block, through).isFinished) return AGAIN;
   if (block) {
     draft.blocks.delete(userId);
     draft.note("user:unblocked", origin, { userId });
@@ -63,11 +63,16 @@ export function decideUnblock(draft: Draft, origin: Origin, userId: string, thro
 /** Goes on with a block whose caller is not waiting any more. */
 export function decideFinishBlock(draft: Draft, userId: string, through: ReadThrough): Outcome | Again {
   const block = draft.blocks.get(userId);
-  if (block?.isRevoking && !revokeChunk(draft, block, through).isFinished) return AGAIN;
+  if (block?.isRevoking && !revokeChunk(draft, BY_CLOCK, block, through).isFinished) return AGAIN;
   return { kind: "user", userId, numbers: [] };
 }
 
-function revokeChunk(draft: Draft, block: BlockRow, through: ReadThrough): { numbers: number[]; isFinished: boolean } {
+function revokeChunk(
+  draft: Draft,
+  origin: Origin,
+  block: BlockRow,
+  through: ReadThrough,
+): { numbers: number[]; isFinished: boolean } {
   const last = Math.min(block.throughPosition, through ?? block.throughPosition);
   const numbers: number[] = [];
   let { donePosition } = block;
@@ -78,7 +83,7 @@ function revokeChunk(draft: Draft, block: BlockRow, through: ReadThrough): { num
       return { numbers, isFinished: false };
     }
     if (badge.state !== "active" && badge.state !== "suspended") continue;
-    takeStep(draft, BY_CLOCK, badge, { kind: "revoke" });
+    takeStep(draft, origin, badge, { kind: "revoke" });
     numbers.push(badge.number);
     donePosition = badge.position;
   }

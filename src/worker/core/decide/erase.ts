@@ -27,6 +27,7 @@ export function decideErase(
 ): { outcome: Outcome | Again; erased: number } {
   let erased = 0;
   let isFull = false;
+  let isKnown = before.erased > 0;
   for (const badge of badgesOf(draft, userId)) {
     isFull ||= draft.size > MAX_GROUP_CHARACTERS;
     if (isFull) break;
@@ -36,6 +37,7 @@ export function decideErase(
     if (revoked === anonymous) draft.change({ ...anonymous, retiredAt });
     else draft.keep({ ...revoked, retiredAt });
     erased++;
+    isKnown = true;
   }
   for (const invitation of draft.invitations.values()) {
     const isNamed = invitation.userId === userId;
@@ -48,13 +50,15 @@ export function decideErase(
       ...(isClaimer && { claimUserId: alias }),
     });
     draft.size += 300;
+    isKnown = true;
   }
   const block = draft.blocks.get(userId);
   if (block) {
+    isKnown = true;
     draft.blocks.delete(userId);
     draft.blocks.set(alias, { ...block, userId: alias, isRevoking: false });
   }
   if (isFull || through !== null || !before.areEventsDone) return { outcome: AGAIN, erased };
-  draft.note("user:erased", origin, { userId: alias });
+  if (isKnown) draft.note("user:erased", origin, { userId: alias });
   return { outcome: { kind: "erased", userId: alias, erased: before.erased + erased }, erased };
 }

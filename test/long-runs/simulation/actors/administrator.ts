@@ -18,15 +18,16 @@ export class Administrator extends Member {
   #secrets = 0;
 
   create(application: ApplicationPlan): void {
-    const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds } = application;
+    const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
     const { now } = this.world.timeline;
     const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
-      sealing_version, webhook_url, events, require_proof, bind_until, created_at)
-      VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)`;
+      sealing_version, webhook_url, events, require_proof, bind_until, created_at, user_issuer, user_audience)
+      VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`;
     const requireProof = this.#dice.chance(0.1);
     const bindUntil = this.#dice.chance(0.3) ? now + 4 * HOUR : null;
     const numbers = [firstNumber, lastNumber, reuseAfterSeconds];
-    const settings = [deviceKeyOf(id), webhookUrl, events.join(), requireProof, bindUntil, now];
+    const users = verifiesUsers ? ["https://login.example.com", "app"] : [null, null];
+    const settings = [deviceKeyOf(id), webhookUrl, events.join(), requireProof, bindUntil, now, ...users];
     this.#write(application, "makes an application", [sql, id, ...numbers, ...settings]);
     this.#addKey(application);
     this.#addSecret(application, "current");

@@ -56,7 +56,16 @@ async function askWhileD1Leaves(
   { id: applicationId, devices }: ApplicationPlan,
 ): Promise<void> {
   const requests = devices.flatMap(({ udid, key }) =>
-    NEW_USERS.map((userId) => ({ applicationId, udid, userId, token: null, metadata: null, key, bookmark: null })),
+    NEW_USERS.map((userId) => ({
+      applicationId,
+      udid,
+      userId,
+      user: userId,
+      token: null,
+      metadata: null,
+      key,
+      bookmark: null,
+    })),
   );
   const calls = requests.map((request) => clients.call("badge", request));
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));

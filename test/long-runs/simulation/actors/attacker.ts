@@ -16,8 +16,8 @@ const FORGED_BOOKMARKS = [
 ] as const;
 
 /**
- * Somebody who knows every udid, user ID, token, badge number, signature and bookmark of an application, but holds no
- * phone's key (contract sections 15 and 16): logs in and signs as the phones, without a key or with another one, with old
+ * Somebody who knows every udid, user ID, invitation token, badge number, signature and bookmark of an application, but holds
+ * no phone's key and has no user's token but his own (contract sections 15, 16 and 22): logs in and signs as the phones, without a key or with another one, with old
  * and forged bookmarks, and makes badges under their udids. `told.ts` and `bindings.ts` look at what comes of it, and that
  * the phones notice nothing.
  */
@@ -34,11 +34,12 @@ export async function attack({ book, clients }: World, dice: Dice, application: 
   const key = dice.chance(0.5) ? null : ATTACKERS_KEY;
   const what = dice.below(5);
   if (!known || what === 0) {
-    const badge = { userId: ATTACKERS_USER, token: null, metadata: null };
+    const badge = { userId: ATTACKERS_USER, user: ATTACKERS_USER, token: null, metadata: null };
     await clients.call("badge", { applicationId, udid, ...badge, key: null, bookmark });
   } else if (what < 3) {
     const token = dice.chance(0.5) ? (dice.pick(book.tokens.slice(-NEWEST_TOKENS)) ?? null) : null;
-    await clients.call("badge", { ...known.request, token, metadata: null, key, bookmark });
+    const user = dice.chance(0.5) ? ATTACKERS_USER : null;
+    await clients.call("badge", { ...known.request, user, token, metadata: null, key, bookmark });
   } else {
     const badgeNumber = dice.chance(0.5) ? known.outcome.granted.number : null;
     await clients.call("sign", { applicationId, udid, base64: "c3RvbGVu", badgeNumber, key, bookmark });

@@ -49,7 +49,7 @@ export class Device extends Member {
     if (what < 6) {
       // The user taps twice, or opens an invitation, or another user logs in while the first request is under way.
       const other = this.#badgeRequest();
-      await this.#ask(this.#dice.oneOf([request, other, { ...other, userId: request.userId }]));
+      await this.#ask(this.#dice.oneOf([request, other, { ...other, userId: request.userId, user: request.userId }]));
     }
     await first;
   }
@@ -63,7 +63,7 @@ export class Device extends Member {
 
   /** A request of a user whom nobody saw before. */
   async requestAs(userId: string): Promise<void> {
-    await this.#call("badge", { ...this.#badgeRequest(), userId, token: null });
+    await this.#call("badge", { ...this.#badgeRequest(), userId, user: userId, token: null });
   }
 
   #badgeRequest(): RequestOf<"badge"> {
@@ -73,7 +73,8 @@ export class Device extends Member {
     const tokens = this.#dice.chance(0.06) ? ["inv_unknown"] : this.#tokens.slice(-NEWEST_TOKENS);
     const token = this.#dice.chance(0.5) ? this.#dice.pick(tokens) : null;
     const metadata = this.#dice.chance(0.3) ? JSON.stringify({ osVersion: String(++this.#metadata) }) : null;
-    return { applicationId, udid: this.udid, userId, token: token ?? null, metadata, ...this.#proof() };
+    // Whoever logs in on a phone has a token of their own.
+    return { applicationId, udid: this.udid, userId, user: userId, token: token ?? null, metadata, ...this.#proof() };
   }
 
   #proof(): { key: string | null; bookmark: string | null } {

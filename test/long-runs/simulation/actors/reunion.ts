@@ -46,7 +46,8 @@ async function askForBadges({ book, clients, verdict, history }: World, { applic
     const metadata = JSON.stringify({ os: "last" });
     const outcome = await clients.call("badge", { ...last.request, token: null, metadata });
     const granted = outcome.kind === "granted" ? outcome.granted : null;
-    const isRefused = outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$|^INVALID_PROOF$/.test(outcome.reason);
+    const isRefused =
+      outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$|^INVALID_(PROOF|USERTOKEN)$/.test(outcome.reason);
     const isKept = granted?.kind === "existing" || isRefused || !told;
     verdict.expect(isKept, "whoever was answered a badge is answered it again", last.request, outcome);
     const isStored = !granted || history.during("badge", { number: granted.number, metadata }).length > 0;

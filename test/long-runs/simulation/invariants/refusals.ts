@@ -22,6 +22,7 @@ const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTru
   EXPIRED_CURSOR: ["cursors expire after a restoration only", isOfRestored],
   INVALID_CREDENTIALS: ["a live secret authenticates", isWithoutSecret],
   INVALID_PROOF: ["whoever has a badge's key may use it", ({ bindings }, attempt) => bindings.mayRefuse(attempt)],
+  INVALID_USERTOKEN: ["whoever has logged in is let in", isOfAnotherUser],
   SUSPENDED_BADGE: [STATE, hasBadgeIn("suspended")],
   // One that was replaced while the call was under way is told as revoked.
   REVOKED_BADGE: [STATE, hasBadgeIn("revoked", "replaced")],
@@ -54,6 +55,13 @@ export function isNotTheirs(world: World, attempt: Attempt<CallName>): boolean {
   if (!("token" in request) || request.token === null) return false;
   const isOfAnother = isOf(attempt, "revoke") && attempt.request.secret === null && attempt.request.udid !== "server";
   return isOfAnother || world.history.invitation(request.applicationId, request.token) === undefined;
+}
+
+/** Whether the call names a user whose token it does not have, though users are verified. */
+export function isOfAnotherUser({ plan }: World, attempt: Attempt<CallName>): boolean {
+  if (!isOf(attempt, "badge")) return false;
+  const { applicationId, user, userId } = attempt.request;
+  return user !== userId && plan.applications.some(({ id, verifiesUsers }) => id === applicationId && verifiesUsers);
 }
 
 function hasMetFault({ faults, book }: World, attempt: Attempt<CallName>): boolean {

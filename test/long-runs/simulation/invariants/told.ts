@@ -5,7 +5,7 @@ import type { CallName } from "../service/door.ts";
 import { STALE_MILLISECONDS } from "./bindings.ts";
 import { type Attempt, type Granted, isGranted, positionOfHeader, userDeviceOf } from "./book.ts";
 import { isClaimOf, type Span } from "./history.ts";
-import { checkRefusal, isNotTheirs } from "./refusals.ts";
+import { checkRefusal, isNotTheirs, isOfAnotherUser } from "./refusals.ts";
 
 interface Claims {
   sub?: unknown;
@@ -49,6 +49,10 @@ export class Told extends Member {
     const { book, history, bindings, isRestored } = this.world;
     const { request, outcome, from, to } = attempt;
     const { kind, number } = outcome.granted;
+    const invitation = request.token === null ? undefined : history.invitation(request.applicationId, request.token);
+    const isVouched = invitation?.with_secret === 1 || isRestored(request.applicationId);
+    const isOwn = isVouched || !isOfAnotherUser(this.world, attempt);
+    this.#expect(isOwn, "nobody gets a badge in the name of a user who has not logged in", attempt);
     const readFrom = book.acceptedSince(attempt);
     const spans = history.ofDevice(request, readFrom, to).filter(({ row }) => row.number === number);
     this.#expect(spans.length > 0, "a number belongs to the user device that it was issued to", attempt);

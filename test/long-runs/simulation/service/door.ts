@@ -4,6 +4,7 @@ import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import * as authentication from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
+import type { Application } from "../../../../src/worker/applications/registry.ts";
 import { requiresProof } from "../../../../src/worker/badges/binding.ts";
 import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
@@ -16,6 +17,7 @@ import { createInvitation } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
 import { Refusal } from "../../../../src/worker/refusal.ts";
+import type { UserCheck } from "../../../../src/worker/users/user-check.ts";
 
 interface Device {
   applicationId: ApplicationId;
@@ -26,6 +28,16 @@ export type UserDevice = Device & { userId: string };
 
 /** A device's call; `key` names the key that its proof would be by; `bookmark` is the header; null: it has none. */
 type DeviceCall = Device & { key: string | null; bookmark: string | null };
+
+/** `user`: whom the user token names; null: there is none. */
+type BadgeCallOfDevice = UserDevice &
+  DeviceCall & { token: string | null; metadata: string | null; user: string | null };
+
+/** As `checkLogin` finds it: tokens themselves are tested elsewhere. */
+function userCheck({ users }: Application, { user, userId }: BadgeCallOfDevice): UserCheck {
+  if (users === null || user === userId) return { isAccepted: true };
+  return { isAccepted: false, refusal: new Refusal("INVALID_USERTOKEN") };
+}
 
 /** Who calls server-side. */
 export interface Credentials {
@@ -73,10 +85,11 @@ function ofServer<Request extends Credentials, Granted>(
  * and shapes are tested there; without them a seed takes half the time.
  */
 const CALLS = {
-  async badge(context: Context, request: UserDevice & DeviceCall & { token: string | null; metadata: string | null }) {
+  async badge(context: Context, request: BadgeCallOfDevice) {
     const { userId, metadata, token, key: keyThumbprint } = request;
     const { application, ...caller } = await readDevice(context, request);
-    const user = { isAccepted: true } as const;
+    const user = userCheck(application, request);
+    if (!user.isAccepted && token === null) throw user.refusal;
     return issueBadge(context, application, { ...caller, userId, metadata, keyThumbprint, user }, token);
   },
 

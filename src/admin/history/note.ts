@@ -1,0 +1,37 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Actor } from "../../shared/actor.ts";
+import { type HistoryAction, historyId } from "../../shared/history.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { history } from "../../shared/schema.ts";
+import { readClock } from "../platform/clock.ts";
+import type { Database, Orm } from "../platform/database.ts";
+
+/** A row of history for a change that the script makes by itself (contract section 23). */
+export type Note = Awaited<ReturnType<typeof newNote>>;
+
+/** By D1's clock. @param detail names and IDs, nothing secret */
+export async function newNote(
+  database: Database,
+  applicationId: ApplicationId,
+  actor: Actor,
+  { action, detail }: { action: HistoryAction; detail?: Record<string, unknown> },
+) {
+  const at = await readClock(database);
+  return { applicationId, id: historyId(at), at, action, actor, detail: detail ? JSON.stringify(detail) : null };
+}
+
+/**
+ * Inserts the row in the change's own transaction: before the change if what is to change tells whether it happens, behind it
+ * if what it has made does. A repeat after a lost response inserts no second one.
+ *
+ * @param condition whether the change happens
+ */
+export function insertNote(orm: Orm, { applicationId, id, at, action, actor, detail }: Note, condition: SQL) {
+  return orm
+    .insert(history)
+    .select(
+      sql`SELECT ${applicationId}, ${id}, ${at}, ${action}, ${actor.kind}, ${actor.name ?? null}, NULL, NULL, NULL, NULL,
+        ${detail} WHERE ${condition}`,
+    )
+    .onConflictDoNothing();
+}

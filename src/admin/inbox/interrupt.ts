@@ -1,0 +1,34 @@
+/** Ctrl-C while a command waits for the service. */
+export interface Interrupt {
+  isCaught(): boolean;
+  /** Resolves when the work does, or when the command is interrupted. */
+  orWait(work: Promise<unknown>): Promise<void>;
+  release(): void;
+}
+
+/**
+ * Catches Ctrl-C until `release`, in place of others: the library that runs local databases would end this process before the
+ * command is withdrawn. A second Ctrl-C ends it.
+ */
+export function catchInterrupt(): Interrupt {
+  const others = process.listeners("SIGINT");
+  let isCaught = false;
+  const caught = Promise.withResolvers<void>();
+  const listener = () => {
+    if (isCaught) process.exit(130);
+    isCaught = true;
+    caught.resolve();
+  };
+  process.removeAllListeners("SIGINT");
+  process.on("SIGINT", listener);
+  return {
+    isCaught: () => isCaught,
+    orWait: async (work) => {
+      await Promise.race([work, caught.promise]);
+    },
+    release() {
+      process.off("SIGINT", listener);
+      for (const other of others) process.on("SIGINT", other);
+    },
+  };
+}
