@@ -1,0 +1,134 @@
+import { Sqlite, type Value } from "../platform/sqlite.ts";
+import type { Timeline } from "../platform/timeline.ts";
+import type { Counters, Row } from "./decide.ts";
+import { Refused } from "./wire.ts";
+
+export interface Statement {
+  sql: string;
+  parameters: readonly Value[];
+}
+
+/** The last entry that D1 has, and the counters after it. */
+export interface Position extends Counters {
+  sequence: number;
+  entry: string;
+}
+
+/** All that D1 says of the one application. */
+export interface Content {
+  position: Position | null;
+  rows: Row[];
+}
+
+const COLUMNS = ["key", "kind", "device", "user", "state", "number", "list", "cause", "place"] as const;
+
+const SCHEMA = `
+  CREATE TABLE position (application TEXT PRIMARY KEY, sequence INTEGER NOT NULL, entry TEXT NOT NULL,
+    fresh INTEGER NOT NULL, list INTEGER NOT NULL, change INTEGER NOT NULL);
+  CREATE TABLE item (key TEXT PRIMARY KEY, kind TEXT NOT NULL, device TEXT, user TEXT,
+    state TEXT CHECK (state <> 'refused by D1'), number INTEGER, list INTEGER, cause TEXT, place TEXT UNIQUE);
+  CREATE TABLE clock (id INTEGER PRIMARY KEY, tick INTEGER NOT NULL)`;
+const TABLES = ["position", "item", "clock"];
+
+/** One for all seeds, emptied for each. */
+const sqlite = new Sqlite(SCHEMA);
+
+const KINDS = ["badge", "invitation", "freed", "block", "change"] as const;
+const text = (value: unknown) => (value === null || value === undefined ? null : String(value));
+const whole = (value: unknown) => (value === null ? null : Number(value));
+
+/** D1 with its Time Travel: what each transaction changed, a restoration among them. */
+export class Database {
+  readonly #timeline: Timeline;
+  readonly #commits: { changeset: Uint8Array; at: number }[] = [];
+  /** Since the last transaction, once read. */
+  #content: Content | null = null;
+  /** Called after every transaction that changed something. */
+  onCommit: (before: Content, after: Content) => void = () => {};
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+    sqlite.clear();
+  }
+
+  /** One transaction. @throws Refused when a statement fails; then nothing was changed */
+  execute(statements: readonly Statement[]): void {
+    const before = this.read();
+    try {
+      this.#commit(() => {
+        for (const { sql, parameters } of statements) sqlite.run(sql, parameters);
+      });
+    } catch (error) {
+      throw new Refused(String(error));
+    }
+    this.onCommit(before, this.read());
+  }
+
+  read(): Content {
+    this.#content ??= this.#read();
+    return this.#content;
+  }
+
+  #read(): Content {
+    const [found] = sqlite.run("SELECT * FROM position").rows;
+    const position = found && {
+      sequence: Number(found.sequence),
+      entry: String(found.entry),
+      fresh: Number(found.fresh),
+      list: Number(found.list),
+      change: Number(found.change),
+    };
+    const rows = sqlite.run("SELECT * FROM item ORDER BY key").rows.map(
+      (row): Row => ({
+        key: String(row.key),
+        kind: KINDS.find((kind) => kind === row.kind) ?? "change",
+        device: text(row.device),
+        user: text(row.user),
+        state: text(row.state),
+        number: whole(row.number),
+        list: whole(row.list),
+        cause: text(row.cause),
+        place: text(row.place),
+      }),
+    );
+    return { position: position ?? null, rows };
+  }
+
+  /** The last tick of the sweep, in milliseconds; 0: none. */
+  tick(): number {
+    return Number(sqlite.run("SELECT tick FROM clock").rows[0]?.tick ?? 0);
+  }
+
+  /** Times of what Time Travel reaches: of each transaction since `oldest`, and of the last one before. */
+  moments(oldest: number): number[] {
+    const times = this.#commits.map(({ at }) => at);
+    const last = times.findLast((at) => at < oldest);
+    return [...(last === undefined ? [] : [last]), ...times.filter((at) => at >= oldest)];
+  }
+
+  /** Time Travel to what it was at some moment. */
+  restore(moment: number): void {
+    const to = this.#commits.findLastIndex(({ at }) => at <= moment) + 1;
+    this.#commit(() => {
+      for (const table of TABLES) sqlite.run(`DELETE FROM ${table}`);
+      for (const { changeset } of this.#commits.slice(0, to)) sqlite.db.applyChangeset(changeset);
+    });
+  }
+
+  #commit(work: () => void): void {
+    const { changeset } = sqlite.transaction(work);
+    this.#content = null;
+    if (changeset.length > 0) this.#commits.push({ changeset, at: this.#timeline.now });
+  }
+}
+
+/** How one row becomes another. */
+export function write(before: Row | null, after: Row | null): Statement {
+  if (after === null) return { sql: "DELETE FROM item WHERE key = ?", parameters: [before?.key ?? null] };
+  const values = COLUMNS.map((column) => after[column]);
+  if (before === null) {
+    return { sql: `INSERT INTO item (${COLUMNS}) VALUES (${COLUMNS.map(() => "?")})`, parameters: values };
+  }
+  const assignments = COLUMNS.map((column) => `${column} = ?`);
+  return { sql: `UPDATE item SET ${assignments} WHERE key = ?`, parameters: [...values, before.key] };
+}
