@@ -26,9 +26,7 @@ const SCHEMA = `
   CREATE TABLE position (application TEXT PRIMARY KEY, sequence INTEGER NOT NULL, entry TEXT NOT NULL,
     fresh INTEGER NOT NULL, list INTEGER NOT NULL, change INTEGER NOT NULL);
   CREATE TABLE item (key TEXT PRIMARY KEY, kind TEXT NOT NULL, device TEXT, user TEXT,
-    state TEXT CHECK (state <> 'refused by D1'), number INTEGER, list INTEGER, cause TEXT, place TEXT UNIQUE);
-  CREATE TABLE clock (id INTEGER PRIMARY KEY, tick INTEGER NOT NULL)`;
-const TABLES = ["position", "item", "clock"];
+    state TEXT CHECK (state <> 'refused by D1'), number INTEGER, list INTEGER, cause TEXT, place TEXT UNIQUE)`;
 
 /** One for all seeds, emptied for each. */
 const sqlite = new Sqlite(SCHEMA);
@@ -37,66 +35,48 @@ const KINDS = ["badge", "invitation", "freed", "block", "change"] as const;
 const text = (value: unknown) => (value === null || value === undefined ? null : String(value));
 const whole = (value: unknown) => (value === null ? null : Number(value));
 
-/** D1 with its Time Travel: what each transaction changed, a restoration among them. */
+/** D1 with its Time Travel: what it was after each transaction, a restoration among them. */
 export class Database {
   readonly #timeline: Timeline;
-  readonly #commits: { changeset: Uint8Array; at: number }[] = [];
-  /** Since the last transaction, once read. */
-  #content: Content | null = null;
-  /** Called after every transaction that changed something. */
+  readonly #commits: { content: Content; tick: number; at: number }[] = [];
+  #content: Content = { position: null, rows: [] };
+  /** Called after every transaction of the object. */
   onCommit: (before: Content, after: Content) => void = () => {};
+  /** The last tick of the sweep, in milliseconds. */
+  tick: number;
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
+    this.tick = timeline.now;
     sqlite.clear();
+    this.#commit();
   }
 
   /** One transaction. @throws Refused when a statement fails; then nothing was changed */
   execute(statements: readonly Statement[]): void {
-    const before = this.read();
+    const before = this.#content;
+    sqlite.db.exec("BEGIN");
     try {
-      this.#commit(() => {
-        for (const { sql, parameters } of statements) sqlite.run(sql, parameters);
-      });
+      for (const { sql, parameters } of statements) sqlite.run(sql, parameters);
+      sqlite.db.exec("COMMIT");
     } catch (error) {
+      sqlite.db.exec("ROLLBACK");
       throw new Refused(String(error));
     }
-    this.onCommit(before, this.read());
+    this.#content = read();
+    this.#commit();
+    this.onCommit(before, this.#content);
   }
 
   read(): Content {
-    this.#content ??= this.#read();
     return this.#content;
   }
 
-  #read(): Content {
-    const [found] = sqlite.run("SELECT * FROM position").rows;
-    const position = found && {
-      sequence: Number(found.sequence),
-      entry: String(found.entry),
-      fresh: Number(found.fresh),
-      list: Number(found.list),
-      change: Number(found.change),
-    };
-    const rows = sqlite.run("SELECT * FROM item ORDER BY key").rows.map(
-      (row): Row => ({
-        key: String(row.key),
-        kind: KINDS.find((kind) => kind === row.kind) ?? "change",
-        device: text(row.device),
-        user: text(row.user),
-        state: text(row.state),
-        number: whole(row.number),
-        list: whole(row.list),
-        cause: text(row.cause),
-        place: text(row.place),
-      }),
-    );
-    return { position: position ?? null, rows };
-  }
-
-  /** The last tick of the sweep, in milliseconds; 0: none. */
-  tick(): number {
-    return Number(sqlite.run("SELECT tick FROM clock").rows[0]?.tick ?? 0);
+  /** The sweep's transaction: changes nothing unless the last tick is the one that it read. */
+  writeTick(tick: number, read: number): void {
+    if (this.tick !== read) return;
+    this.tick = tick;
+    this.#commit();
   }
 
   /** Times of what Time Travel reaches: of each transaction since `oldest`, and of the last one before. */
@@ -108,18 +88,45 @@ export class Database {
 
   /** Time Travel to what it was at some moment. */
   restore(moment: number): void {
-    const to = this.#commits.findLastIndex(({ at }) => at <= moment) + 1;
-    this.#commit(() => {
-      for (const table of TABLES) sqlite.run(`DELETE FROM ${table}`);
-      for (const { changeset } of this.#commits.slice(0, to)) sqlite.db.applyChangeset(changeset);
-    });
+    const found = this.#commits.findLast(({ at }) => at <= moment);
+    if (!found) return;
+    sqlite.clear();
+    const { position, rows } = found.content;
+    if (position) sqlite.run("INSERT INTO position VALUES ('app', ?, ?, ?, ?, ?)", Object.values(position));
+    for (const { sql, parameters } of rows.map((row) => write(null, row))) sqlite.run(sql, parameters);
+    this.#content = found.content;
+    this.tick = found.tick;
+    this.#commit();
   }
 
-  #commit(work: () => void): void {
-    const { changeset } = sqlite.transaction(work);
-    this.#content = null;
-    if (changeset.length > 0) this.#commits.push({ changeset, at: this.#timeline.now });
+  #commit(): void {
+    this.#commits.push({ content: this.#content, tick: this.tick, at: this.#timeline.now });
   }
+}
+
+function read(): Content {
+  const [found] = sqlite.run("SELECT * FROM position").rows;
+  const position = found && {
+    sequence: Number(found.sequence),
+    entry: String(found.entry),
+    fresh: Number(found.fresh),
+    list: Number(found.list),
+    change: Number(found.change),
+  };
+  const rows = sqlite.run("SELECT * FROM item ORDER BY key").rows.map(
+    (row): Row => ({
+      key: String(row.key),
+      kind: KINDS.find((kind) => kind === row.kind) ?? "change",
+      device: text(row.device),
+      user: text(row.user),
+      state: text(row.state),
+      number: whole(row.number),
+      list: whole(row.list),
+      cause: text(row.cause),
+      place: text(row.place),
+    }),
+  );
+  return { position: position ?? null, rows };
 }
 
 /** How one row becomes another. */

@@ -97,8 +97,8 @@ export class View {
   }
 }
 
-/** Badges that one chunk of a block revokes at most. */
-const CHUNK_BADGES = 2;
+/** Badges that one chunk of a block revokes at most: as many chunks as can be. */
+const CHUNK_BADGES = 1;
 
 export interface Settings {
   /** Numbers that there are. */

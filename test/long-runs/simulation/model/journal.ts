@@ -1,7 +1,6 @@
 import type { Dice } from "../../dice.ts";
 import type { Position, Statement } from "./d1.ts";
 import type { Result } from "./decide.ts";
-import type { Rule } from "./rules.ts";
 
 /** A group's changes, as D1 takes them: in their turn or not at all. */
 export interface Entry extends Position {
@@ -56,7 +55,7 @@ export class Journal {
   }
 
   /** Forgets what D1 has had for longer than it can go back. */
-  prune(now: number, without: ReadonlySet<Rule>): void {
+  prune(now: number): void {
     const isOld = ({ since }: Entry) => since < now - KEPT_MILLISECONDS;
     const old = this.kept.entries.slice(0, -1).findIndex((entry) => !isOld(entry));
     const count = old === -1 ? Math.max(0, this.kept.entries.length - 2) : old;
@@ -70,7 +69,7 @@ export class Journal {
       change: last.change,
     };
     this.change((kept) => {
-      kept.base = without.has("id-before-oldest") ? { ...base, entry: "" } : base;
+      kept.base = base;
       kept.entries = kept.entries.slice(count);
     });
   }

@@ -38,6 +38,9 @@ export class Promises {
     this.#told.push(told);
     const { result } = told;
     if (!result) return;
+    // The answer was on its way while what it says was lost.
+    const isThere = this.#whatIsThere();
+    if (told.beganAt <= this.#countsFrom && !result.facts.every(({ content }) => isThere(content))) return;
     for (const { change, content } of result.facts) this.#see(change, content, "was answered");
     if (result.owner) this.#own(result.owner.number, result.owner.of);
   }
@@ -62,6 +65,14 @@ export class Promises {
     return isAhead || [journal.kept.base, ...journal.kept.entries].some((kept) => kept?.entry === position?.entry);
   }
 
+  /** Tells whether D1 or the journal has a change. */
+  #whatIsThere(): (content: string) => boolean {
+    const { d1, journal } = this.#world;
+    const { rows } = d1.read();
+    const text = JSON.stringify(journal.kept.entries.map(({ writes }) => writes));
+    return (content) => rows.some(({ state }) => state === content) || text.includes(JSON.stringify(content));
+  }
+
   #see(change: number, content: string, how: string): void {
     const seen = this.#seen.get(change);
     if (seen)
@@ -84,6 +95,8 @@ export class Promises {
     const numbers = rows.filter(({ kind, state }) => kind === "badge" || kind === "freed" || state === "pending");
     const places = new Set(numbers.map(({ number }) => number));
     this.#expect(places.size === numbers.length, "a number has one place", numbers);
+    const isNoneLost = places.size === position.fresh || this.#world.losses.length > 0;
+    this.#expect(isNoneLost, "every number that was handed out has a place", numbers, position);
     this.#expect(Math.max(0, ...[...places].map(Number)) <= position.fresh, "fresh numbers are counted", position);
     const isLoss = this.#world.losses.some((sequence) => sequence > from.sequence && sequence <= position.sequence);
     if (!isLoss) this.#checkChanges(before, from, position, rows);
@@ -146,14 +159,10 @@ export class Promises {
    * compare is lost, and nobody can know of it, unless they now differ in what they have.
    */
   restored(isObject: boolean): void {
-    const { d1, journal, now } = this.#world;
+    const { now } = this.#world;
     this.#wasObjectLost ||= isObject;
     if (!this.#wasObjectLost) return;
-    const { rows } = d1.read();
-    const { entries } = journal.kept;
-    const text = JSON.stringify(entries.map(({ writes }) => writes));
-    const isThere = (content: string) =>
-      rows.some(({ state }) => state === content) || text.includes(JSON.stringify(content));
+    const isThere = this.#whatIsThere();
     const isUnnoticed = this.#isOneLife();
     const lost = [...this.#seen].filter(([, { content }]) => !isThere(content));
     if (lost.length > 0) this.#countsFrom = now;
@@ -170,12 +179,34 @@ export class Promises {
 
   /** A gap may only be reported when D1 changed lives, or an object forgot something. */
   gap(name: string, detail: string): void {
-    const isDivided = [...this.#lives.values()].some((ids) => ids.size > 1);
-    this.#expect(isDivided || this.#wasObjectLost || detail === "no position", "no gap without a cause", name, detail);
+    this.#expect(
+      this.#isDivided() || this.#wasObjectLost || detail === "no position",
+      "no gap without a cause",
+      name,
+      detail,
+    );
   }
 
   failed(command: Command): void {
     this.#expect(command.kind === "fault", "D1 refuses only what is wrong", command);
+  }
+
+  /** Time has passed, and nobody has called. */
+  unasked(): void {
+    if (this.#wasObjectLost || this.#isDivided() || !this.#world.d1.read().position) return;
+    const isThere = new Set(this.#world.d1.read().rows.map(({ key, state }) => `${key}: ${state}`));
+    for (const [change, { content }] of this.#seen) {
+      this.#expect(
+        isThere.has(`change ${change}: ${content}`),
+        "what was answered comes back unasked",
+        change,
+        content,
+      );
+    }
+  }
+
+  #isDivided(): boolean {
+    return [...this.#lives.values()].some((ids) => ids.size > 1);
   }
 
   /** Nothing fails any more, and time has passed. */
@@ -195,6 +226,11 @@ export class Promises {
       this.#expect(there === content, "a change number stands for one change", change, content, there);
     }
     for (const row of rows) this.#checkRow(row, changes);
+    const causes = [...changes.values()]
+      .map(({ cause }) => String(cause))
+      .filter((cause) => !/^(block|chunk)/.test(cause));
+    const twice = causes.filter((cause, index) => causes.indexOf(cause) !== index);
+    this.#expect(twice.length === 0 || this.#wasObjectLost, "a command takes effect once", twice);
     this.#checkOrder(changes);
     const unfinished = rows.filter(({ kind, state }) => kind === "block" && state === "revoking");
     this.#expect(unfinished.length === 0, "every block ends", unfinished);

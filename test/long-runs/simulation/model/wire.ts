@@ -14,7 +14,7 @@ export interface Caller {
 /** SQLite's own error: D1 rolled the batch back. */
 export class Refused extends Error {}
 
-const LATE_MILLISECONDS = [20_000, 60_000, 600_000] as const;
+const LATE_MILLISECONDS = [4000, 12_000, 60_000, 600_000] as const;
 
 /** Carries calls; the seed chooses what goes wrong with which, and how often. */
 export class Wire {

@@ -35,18 +35,18 @@ const COMMANDS = [
 
 /** What a seed chooses before anything happens. */
 const makePlan = (dice: Dice) => ({
-  size: dice.chance(0.4) ? dice.between(3, 6) : 10_000,
+  size: dice.chance(0.5) ? dice.between(3, 8) : 10_000,
   clients: dice.between(2, 4),
-  acts: dice.between(3, 8),
-  thinkMilliseconds: dice.oneOf([50, 50, 3000, 3000, 40_000]),
+  acts: dice.between(3, 12),
+  thinkMilliseconds: dice.oneOf([50, 50, 3000, 40_000]),
   isBlind: dice.chance(0.5),
   /** Whether somebody reads D1 past the object. */
   isRead: dice.chance(0.5),
   /** Rounds of acting, with days between them where a seed lasts long. */
   rounds: dice.oneOf([1, 1, 2, 4]),
   quietDays: dice.oneOf([0, 0, 1, 10, 20]),
-  restoresD1: dice.oneOf([0, 0, 1, 2, 3]),
-  restoresObject: dice.oneOf([0, 0, 0, 1, 2]),
+  restoresD1: dice.oneOf([0, 1, 2, 4]),
+  restoresObject: dice.oneOf([0, 0, 1, 2]),
   kills: dice.oneOf([0, 0, 2, 6]),
   supersedes: dice.oneOf([0, 0, 2, 6]),
   faultChance: dice.oneOf([0, 0.5]),
@@ -68,24 +68,29 @@ export class World {
   current: Writer | null = null;
   #instances = 0;
   #ids = 0;
+  readonly #sendDice: Dice;
   #alarmAt = 0;
   #isOver = false;
   #hasGap = false;
   #invited: string[] = [];
   #quietMilliseconds = 0;
+  /** What happens when the object sends to D1, one after the other. */
+  #pending: (() => void)[] = [];
+  /** Times of restorations of D1, in milliseconds. */
+  #restoredAt: number[] = [];
+  #hadPositionAt = 0;
 
   constructor(seed: number, without: ReadonlySet<Rule>) {
     this.dice = new Dice(seed);
     this.without = without;
+    this.#sendDice = this.dice.of("accidents at sends");
     this.plan = makePlan(this.dice.of("plan"));
     this.timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
     this.wire = new Wire(this.dice.of("wire"), this.timeline);
     this.d1 = new Database(this.timeline);
     this.promises = new Promises(this);
-    this.d1.execute([
-      { sql: "INSERT INTO position VALUES ('app', 0, 'start', 0, 0, 0)", parameters: [] },
-      { sql: "INSERT INTO clock VALUES (1, ?)", parameters: [this.now] },
-    ]);
+    this.timeline.now++;
+    this.d1.execute([{ sql: "INSERT INTO position VALUES ('app', 0, 'start', 0, 0, 0)", parameters: [] }]);
     this.d1.onCommit = (before, after) => this.promises.commit(before, after);
   }
 
@@ -130,6 +135,13 @@ export class World {
     if (!(await Promise.race([compared, object.death.promise]))) this.timeline.after(2000, () => void this.#goOff());
   }
 
+  /** The object has sent something to D1. */
+  sent(): void {
+    if (!this.wire.isFaulty || !this.#sendDice.chance(0.15)) return;
+    const accident = this.#pending.shift();
+    if (accident) this.timeline.after(this.#sendDice.below(this.#sendDice.oneOf([4, 12, 12, 8000])), accident);
+  }
+
   reportGap(name: string, detail: string): void {
     this.trace(name, `journal-gap: ${detail}`);
     this.promises.gap(name, detail);
@@ -158,6 +170,8 @@ export class World {
       this.#quietMilliseconds = 0;
       await timeline.sleep(13 * 60 * MINUTE);
     }
+    await timeline.sleep(5 * MINUTE);
+    this.promises.unasked();
     for (let tries = 0; tries < 3; tries++) {
       await timeline.sleep(5 * MINUTE);
       await this.#client(tries, 1);
@@ -179,7 +193,7 @@ export class World {
       const id = this.newId(kind);
       const isInvitation = kind === "claim" || kind === "withdraw";
       const subject = isInvitation ? (dice.pick(this.#invited) ?? "none") : String(dice.between(1, 8));
-      const device = `d${dice.below(3)}`;
+      const device = `d${dice.below(4)}`;
       const command = {
         id,
         call: this.newId("call"),
@@ -244,7 +258,9 @@ export class World {
       ...Array.from({ length: plan.kills }, () => () => this.current?.die()),
       ...Array.from({ length: plan.supersedes }, () => () => this.#supersede()),
     ];
-    for (const accident of dice.shuffled(kinds)) {
+    const inOrder = dice.shuffled(kinds);
+    this.#pending = inOrder.splice(0, dice.below(inOrder.length + 1));
+    for (const accident of inOrder) {
       await this.timeline.sleep(dice.below(dice.oneOf([500, 2 * plan.thinkMilliseconds, 4 * MINUTE])));
       accident();
     }
@@ -261,8 +277,11 @@ export class World {
     const earliest = this.promises.unnoticedAt;
     const moments = this.d1.moments(this.now - TIME_TRAVEL_MILLISECONDS).filter((moment) => moment >= earliest);
     // Mostly to one of the last.
+    const earlier = dice.pick(this.#restoredAt.flatMap((at) => [at, at - 1]).filter((at) => at >= (moments[0] ?? 0)));
     const back = dice.chance(0.5) ? dice.below(Math.min(6, moments.length)) : dice.below(moments.length);
-    const moment = moments.at(-1 - back) ?? this.now;
+    const moment = (dice.chance(0.3) ? earlier : undefined) ?? moments.at(-1 - back) ?? this.now;
+    this.#restoredAt.push(this.now);
+    if (this.d1.read().position) this.#hadPositionAt = this.now - 1;
     this.d1.restore(moment);
     this.trace(
       "seed",
@@ -283,6 +302,12 @@ export class World {
   async #administrate(): Promise<void> {
     for (; this.#hasGap; await this.timeline.sleep(MINUTE)) {
       this.#hasGap = false;
+      if (!this.d1.read().position) {
+        this.trace("administrator", "restores D1 forward again");
+        this.d1.restore(this.#hadPositionAt);
+        this.promises.restored(false);
+        continue;
+      }
       this.trace("administrator", "reconcile --accept-loss");
       await Promise.race([
         this.object()
@@ -297,15 +322,14 @@ export class World {
   async #sweep(): Promise<void> {
     const worker: Caller = { isAlive: true, die: () => {} };
     for (;;) {
-      const read = this.d1.tick();
+      const read = this.d1.tick;
       const { rows } = this.d1.read();
       const isGap = this.now - read > TICK_GAP_MILLISECONDS && !this.without.has("clock-row");
       const isUnfinished = rows.some(({ kind, state }) => kind === "block" && state === "revoking");
       const asked = isGap || isUnfinished ? this.#ask(worker) : Promise.resolve(true);
       if (await asked) {
-        const tick = [this.now, read];
-        const sql = "UPDATE clock SET tick = ? WHERE tick = ?";
-        const written = this.wire.call(worker, "d1", () => this.d1.execute([{ sql, parameters: tick }]));
+        const tick = this.now;
+        const written = this.wire.call(worker, "d1", () => this.d1.writeTick(tick, read));
         await Promise.race([written.catch(() => {}), this.timeline.sleep(5000)]);
       }
       await this.timeline.sleep(this.#quietMilliseconds || MINUTE);

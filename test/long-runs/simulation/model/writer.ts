@@ -75,7 +75,7 @@ export class Writer implements Caller {
   compare(): Promise<void> {
     return this.#do(async () => {
       await this.#settle();
-      this.#touch((journal) => journal.prune(this.#world.now, this.#world.without));
+      this.#touch((journal) => journal.prune(this.#world.now));
     });
   }
 
@@ -345,7 +345,8 @@ export class Writer implements Caller {
     const { top, candidates } = journal;
     if (top && position.sequence > top.sequence) return this.#takeOver(position);
     const found = entries.find(({ entry }) => entry === position.entry);
-    const isBase = base?.sequence === position.sequence && (base.entry === position.entry || base.entry === "");
+    const isBase =
+      base?.sequence === position.sequence && (base.entry === position.entry || !this.#follows("id-before-oldest"));
     if (!found && !isBase) return this.#gap(`D1 is at ${position.sequence} ${position.entry}`);
     if (found && candidates.includes(found)) {
       if (candidates.length > 1 || this.#underWay) this.#name(found);
@@ -448,6 +449,7 @@ export class Writer implements Caller {
     const statements = entries.flatMap((entry) => [this.#fence(entry), ...entry.writes]);
     const names = entries.map(({ entry }) => entry);
     this.#world.trace(this.name, `sends ${names}`);
+    this.#world.sent();
     const sent = this.#world.wire.call(this, "d1", () => {
       this.#world.d1.execute(statements);
       this.#world.trace("D1", `has ${names}`);
