@@ -188,6 +188,9 @@ export function decide(view: View, command: Command, settings: Settings): Result
       return answer(state);
     }
     case "invite": {
+      // The object lost its results: the row tells.
+      const made = view.get(`invitation ${command.id}`);
+      if (made) return answer(`invited ${made.number}`);
       const number = take();
       if (number === null) return answer("exhausted");
       view.put({ key: `invitation ${command.id}`, kind: "invitation", state: "pending", number });

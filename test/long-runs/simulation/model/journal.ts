@@ -17,62 +17,69 @@ export interface Entry extends Position {
   isEmpty: boolean;
 }
 
-interface Kept {
-  /** The entry before the oldest; null: this object has never compared itself with D1. */
-  base: Position | null;
-  /** In order; only the last may have another one of the same sequence number beside it. */
-  entries: Entry[];
-}
-
+/** One day more than Time Travel goes back. */
 export const KEPT_MILLISECONDS = 31 * 86_400_000;
 
-/** What the object's storage keeps, whoever writes it; it can be restored and lost. */
+/** What an object keeps. Versions are never changed: an instance goes on with the one that it has read. */
 export class Journal {
-  readonly #versions: Kept[] = [{ base: null, entries: [] }];
-  kept: Kept = { base: null, entries: [] };
+  /** The entry before the oldest; null: this object has never compared itself with D1. */
+  readonly base: Position | null;
+  /** In order; only the last may have another one of the same sequence number beside it. */
+  readonly entries: readonly Entry[];
 
-  change(change: (kept: Kept) => void): void {
-    change(this.kept);
-    this.#versions.push(copy(this.kept));
+  constructor(base: Position | null = null, entries: readonly Entry[] = []) {
+    this.base = base;
+    this.entries = entries;
   }
 
   get top(): Position | null {
-    return this.kept.entries.at(-1) ?? this.kept.base;
+    return this.entries.at(-1) ?? this.base;
   }
 
   /** Those that D1 may name as its last. */
   get candidates(): Entry[] {
-    return this.kept.entries.filter(({ sequence }) => sequence === this.top?.sequence);
+    return this.entries.filter(({ sequence }) => sequence === this.top?.sequence);
   }
 
-  restore(dice: Dice): void {
-    this.kept = copy(dice.pick(this.#versions) ?? this.kept);
-    this.change(() => {});
+  find(id: string | undefined): Entry | undefined {
+    return this.entries.find(({ entry }) => entry === id);
   }
 
-  lose(): void {
-    this.change((kept) => Object.assign(kept, { base: null, entries: [] }));
+  with(entries: readonly Entry[]): Journal {
+    return new Journal(this.base, entries);
   }
 
-  /** Forgets what D1 has had for longer than it can go back. */
-  prune(now: number): void {
-    const isOld = ({ since }: Entry) => since < now - KEPT_MILLISECONDS;
-    const old = this.kept.entries.slice(0, -1).findIndex((entry) => !isOld(entry));
-    const count = old === -1 ? Math.max(0, this.kept.entries.length - 2) : old;
-    const last = this.kept.entries[count - 1];
-    if (!last) return;
-    const base = {
-      sequence: last.sequence,
-      entry: last.entry,
-      fresh: last.fresh,
-      list: last.list,
-      change: last.change,
-    };
-    this.change((kept) => {
-      kept.base = base;
-      kept.entries = kept.entries.slice(count);
-    });
+  without(ids: readonly string[]): Journal {
+    return this.with(this.entries.filter(({ entry }) => !ids.includes(entry)));
+  }
+
+  /** Some of its entries otherwise. */
+  changed(ids: readonly string[], change: Partial<Entry>): Journal {
+    return this.with(this.entries.map((entry) => (ids.includes(entry.entry) ? { ...entry, ...change } : entry)));
+  }
+
+  /** Without what D1 has had for longer than it can go back. */
+  pruned(now: number): Journal {
+    const first = this.entries.findIndex(({ since }) => since >= now - KEPT_MILLISECONDS);
+    const count = Math.min(first === -1 ? Infinity : first, this.entries.length - 2);
+    const last = this.entries[count - 1];
+    return last ? new Journal(last, this.entries.slice(count)) : this;
   }
 }
 
-const copy = ({ base, entries }: Kept): Kept => ({ base, entries: entries.map((entry) => ({ ...entry })) });
+/** An object's storage: it can be restored and lost. */
+export class Storage {
+  readonly #versions = [new Journal()];
+
+  get journal(): Journal {
+    return this.#versions.at(-1) ?? new Journal();
+  }
+
+  write(journal: Journal): void {
+    this.#versions.push(journal);
+  }
+
+  restore(dice: Dice): void {
+    this.write(dice.pick(this.#versions) ?? this.journal);
+  }
+}

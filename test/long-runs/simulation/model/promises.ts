@@ -21,11 +21,15 @@ export class Promises {
   readonly #owners = new Map<number, { of: string; isLost: boolean }>();
   /** Entries that D1 ever had, in whatever life, by sequence number. */
   readonly #lives = new Map<number, Set<string>>();
+  /** The highest sequence number that D1 had, of entries that are not lost unnoticed. */
+  #highest = 0;
   /** Since when answers count for the order of calls. */
   #countsFrom = 0;
   /** Whether an object was restored or lost: then more may be lost than anybody can know. */
   #wasObjectLost = false;
   #cursor = 0;
+  /** Whether a restoration was undone before the object saw it: for 30 days D1 can be restored to what it was then. */
+  wasHidden = false;
   /** When something was lost that nobody can know of, in milliseconds. */
   unnoticedAt = 0;
 
@@ -62,15 +66,15 @@ export class Promises {
     const { d1, journal } = this.#world;
     const { position } = d1.read();
     const isAhead = (position?.sequence ?? 0) > (journal.top?.sequence ?? -1);
-    return isAhead || [journal.kept.base, ...journal.kept.entries].some((kept) => kept?.entry === position?.entry);
+    return isAhead || [journal.base, ...journal.entries].some((kept) => kept?.entry === position?.entry);
   }
 
   /** Tells whether D1 or the journal has a change. */
   #whatIsThere(): (content: string) => boolean {
     const { d1, journal } = this.#world;
     const { rows } = d1.read();
-    const text = JSON.stringify(journal.kept.entries.map(({ writes }) => writes));
-    return (content) => rows.some(({ state }) => state === content) || text.includes(JSON.stringify(content));
+    const text = JSON.stringify(journal.entries.map(({ writes }) => writes));
+    return (content) => rows.some(({ state }) => state?.endsWith(content)) || text.includes(content);
   }
 
   #see(change: number, content: string, how: string): void {
@@ -90,6 +94,7 @@ export class Promises {
   commit(before: Content, { position, rows }: Content): void {
     const from = before.position;
     if (!position || !from || from.entry === position.entry) return;
+    this.#highest = Math.max(this.#highest, position.sequence);
     const ids = this.#lives.get(position.sequence) ?? new Set();
     this.#lives.set(position.sequence, ids.add(position.entry));
     const numbers = rows.filter(({ kind, state }) => kind === "badge" || kind === "freed" || state === "pending");
@@ -159,28 +164,34 @@ export class Promises {
    * compare is lost, and nobody can know of it, unless they now differ in what they have.
    */
   restored(isObject: boolean): void {
-    const { now } = this.#world;
+    const { now, d1, journal } = this.#world;
     this.#wasObjectLost ||= isObject;
     if (!this.#wasObjectLost) return;
     const isThere = this.#whatIsThere();
     const isUnnoticed = this.#isOneLife();
     const lost = [...this.#seen].filter(([, { content }]) => !isThere(content));
-    if (lost.length > 0) this.#countsFrom = now;
-    if (lost.length > 0 && isUnnoticed) this.unnoticedAt = now;
+    // Also what nobody was told of yet.
+    const kept = Math.max(d1.read().position?.sequence ?? 0, journal.top?.sequence ?? 0);
+    if (lost.length > 0 || kept < this.#highest) this.#countsFrom = now;
+    if (kept < this.#highest && isUnnoticed) {
+      this.unnoticedAt = now;
+      this.#highest = kept;
+    }
     for (const [change, seen] of lost) {
       seen.isLost = true;
       if (!isUnnoticed) continue;
       this.#seen.delete(change);
       this.#cursor = Math.min(this.#cursor, change - 1);
-      const [, number] = / (?:badge|invitation .*? pending) (\d+)/.exec(seen.content) ?? [];
-      if (number) this.#owners.delete(Number(number));
+    }
+    for (const [number, { of }] of isUnnoticed ? this.#owners : []) {
+      if (!isThere(`: badge ${number} active ${of}`)) this.#owners.delete(number);
     }
   }
 
-  /** A gap may only be reported when D1 changed lives, or an object forgot something. */
+  /** A gap may only be reported when D1 changed lives, an object forgot something, or D1 was restored to what it was unseen. */
   gap(name: string, detail: string): void {
     this.#expect(
-      this.#isDivided() || this.#wasObjectLost || detail === "no position",
+      this.#isDivided() || this.wasHidden || this.#wasObjectLost || detail === "no position",
       "no gap without a cause",
       name,
       detail,
@@ -193,7 +204,7 @@ export class Promises {
 
   /** Time has passed, and nobody has called. */
   unasked(): void {
-    if (this.#wasObjectLost || this.#isDivided() || !this.#world.d1.read().position) return;
+    if (this.#wasObjectLost || this.#isDivided() || !this.#isOneLife()) return;
     const isThere = new Set(this.#world.d1.read().rows.map(({ key, state }) => `${key}: ${state}`));
     for (const [change, { content }] of this.#seen) {
       this.#expect(

@@ -62,7 +62,7 @@ export class Wire {
           }),
         );
       arrive();
-      if (fault === "twice") arrive();
+      if (fault === "twice") this.#timeline.after(this.#dice.below(this.#dice.oneOf([10, 8000])), arrive);
     });
   }
 

@@ -2,7 +2,7 @@ import { Dice } from "../../dice.ts";
 import { Timeline } from "../platform/timeline.ts";
 import { Database } from "./d1.ts";
 import type { Command } from "./decide.ts";
-import { Journal } from "./journal.ts";
+import { Journal, Storage } from "./journal.ts";
 import { Promises } from "./promises.ts";
 import type { Rule } from "./rules.ts";
 import { type Caller, Wire } from "./wire.ts";
@@ -34,7 +34,12 @@ const COMMANDS = [
 ] as const;
 
 /** What a seed chooses before anything happens. */
-const makePlan = (dice: Dice) => ({
+const makePlan = (dice: Dice) => ({ ...makeUsualPlan(dice), ...(dice.chance(0.1) ? LONG : {}) });
+
+/** Long enough for entries to be old, and for what they are kept for. */
+const LONG = { rounds: 4, quietDays: 25, restoresD1: 3, restoresObject: 0, restoresBoth: 0, acts: 3 };
+
+const makeUsualPlan = (dice: Dice) => ({
   size: dice.chance(0.5) ? dice.between(3, 8) : 10_000,
   clients: dice.between(2, 4),
   acts: dice.between(3, 12),
@@ -47,6 +52,7 @@ const makePlan = (dice: Dice) => ({
   quietDays: dice.oneOf([0, 0, 1, 10, 20]),
   restoresD1: dice.oneOf([0, 1, 2, 4]),
   restoresObject: dice.oneOf([0, 0, 1, 2]),
+  restoresBoth: dice.oneOf([0, 0, 0, 1]),
   kills: dice.oneOf([0, 0, 2, 6]),
   supersedes: dice.oneOf([0, 0, 2, 6]),
   faultChance: dice.oneOf([0, 0.5]),
@@ -59,7 +65,7 @@ export class World {
   readonly timeline: Timeline;
   readonly wire: Wire;
   readonly d1: Database;
-  readonly journal = new Journal();
+  readonly storage = new Storage();
   readonly promises: Promises;
   readonly without: ReadonlySet<Rule>;
   readonly traced: string[] = [];
@@ -92,6 +98,11 @@ export class World {
     this.timeline.now++;
     this.d1.execute([{ sql: "INSERT INTO position VALUES ('app', 0, 'start', 0, 0, 0)", parameters: [] }]);
     this.d1.onCommit = (before, after) => this.promises.commit(before, after);
+  }
+
+  /** What the object's storage has. */
+  get journal(): Journal {
+    return this.storage.journal;
   }
 
   get now(): number {
@@ -159,6 +170,7 @@ export class World {
         ...Array.from({ length: plan.clients }, (_, place) => this.#client(place)),
         this.#reader(),
         accidents,
+        this.#attend(),
       ]);
       await this.#administrate();
       this.wire.isFaulty = false;
@@ -174,7 +186,7 @@ export class World {
     this.promises.unasked();
     for (let tries = 0; tries < 3; tries++) {
       await timeline.sleep(5 * MINUTE);
-      await this.#client(tries, 1);
+      await this.#client(tries, 3);
       await this.#administrate();
     }
     await timeline.sleep(5 * MINUTE);
@@ -255,6 +267,10 @@ export class World {
     const kinds = [
       ...Array.from({ length: plan.restoresD1 }, () => () => this.#restoreD1(dice)),
       ...Array.from({ length: plan.restoresObject }, () => () => this.#restoreObject(dice)),
+      ...Array.from({ length: plan.restoresBoth }, () => () => {
+        this.#restoreD1(dice);
+        this.#restoreObject(dice);
+      }),
       ...Array.from({ length: plan.kills }, () => () => this.current?.die()),
       ...Array.from({ length: plan.supersedes }, () => () => this.#supersede()),
     ];
@@ -280,6 +296,8 @@ export class World {
     const earlier = dice.pick(this.#restoredAt.flatMap((at) => [at, at - 1]).filter((at) => at >= (moments[0] ?? 0)));
     const back = dice.chance(0.5) ? dice.below(Math.min(6, moments.length)) : dice.below(moments.length);
     const moment = (dice.chance(0.3) ? earlier : undefined) ?? moments.at(-1 - back) ?? this.now;
+    this.promises.wasHidden ||=
+      this.d1.read().position?.entry !== this.journal.top?.entry && this.#restoredAt.length > 0;
     this.#restoredAt.push(this.now);
     if (this.d1.read().position) this.#hadPositionAt = this.now - 1;
     this.d1.restore(moment);
@@ -291,11 +309,19 @@ export class World {
   }
 
   #restoreObject(dice: Dice): void {
-    if (dice.chance(0.4) || this.promises.unnoticedAt > 0) this.journal.lose();
-    else this.journal.restore(dice);
+    if (dice.chance(0.4) || this.promises.unnoticedAt > 0) this.storage.write(new Journal());
+    else this.storage.restore(dice);
     this.trace("seed", `the object is restored: ${JSON.stringify(this.journal.top?.entry ?? "lost")}`);
     this.#supersede();
     this.promises.restored(true);
+  }
+
+  /** The administrator looks after what happens meanwhile. */
+  async #attend(): Promise<void> {
+    for (let looks = 0; looks < 3; looks++) {
+      await this.timeline.sleep(this.dice.below(3 * this.plan.thinkMilliseconds));
+      await this.#administrate();
+    }
   }
 
   /** The administrator reads the log. */

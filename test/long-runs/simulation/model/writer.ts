@@ -1,7 +1,7 @@
 import type { Content, Position, Statement } from "./d1.ts";
 import { write } from "./d1.ts";
 import { type Command, decide, type Result, type Row, View } from "./decide.ts";
-import type { Entry } from "./journal.ts";
+import { type Entry, Journal } from "./journal.ts";
 import { type Caller, Refused } from "./wire.ts";
 import type { World } from "./world.ts";
 
@@ -45,6 +45,8 @@ export class Writer implements Caller {
   /** Chunks that are to be decided: users, or what is remembered of them. */
   #remembered = new Map<string, Row>();
   /** Answers that changed nothing, by command: a second copy of it gets the same. */
+  /** What it has read of its storage, or written there. */
+  #journal: Journal;
   readonly #answered = new Map<string, Result>();
   #jobs: (() => Promise<void>)[] = [];
 
@@ -52,6 +54,7 @@ export class Writer implements Caller {
     this.#world = world;
     this.name = name;
     this.#beganAt = world.now;
+    this.#journal = world.journal;
   }
 
   die(): void {
@@ -75,7 +78,7 @@ export class Writer implements Caller {
   compare(): Promise<void> {
     return this.#do(async () => {
       await this.#settle();
-      this.#touch((journal) => journal.prune(this.#world.now));
+      this.#change((journal) => journal.pruned(this.#world.now));
     });
   }
 
@@ -96,10 +99,16 @@ export class Writer implements Caller {
   }
 
   /** The object's storage: an instance that is no longer the object's ends here. */
-  #touch<T>(use: (journal: World["journal"]) => T): T {
+  #touch(): Journal {
     if (this.#world.current !== this) this.die();
     if (!this.isAlive) throw new Superseded();
-    return use(this.#world.journal);
+    this.#journal = this.#world.journal;
+    return this.#journal;
+  }
+
+  #change(change: (journal: Journal) => Journal): void {
+    this.#world.storage.write(change(this.#touch()));
+    this.#touch();
   }
 
   #wake(): void {
@@ -138,7 +147,7 @@ export class Writer implements Caller {
     this.#dropLate();
     const known = new Map([
       ...this.#answered,
-      ...this.#world.journal.kept.entries.flatMap(({ results }) => Object.entries(results)),
+      ...this.#journal.entries.flatMap(({ results }) => Object.entries(results)),
     ]);
     const view = blind ?? new View(content?.position ?? fail("settled without a position"), content?.rows ?? []);
     const suspect = this.#waiting.find(({ isSuspect }) => isSuspect);
@@ -172,13 +181,11 @@ export class Writer implements Caller {
 
   /** Nothing is read for a group of new badges alone, by one who knows where D1 stands. */
   #blindView(): View | null {
-    const { current, journal } = this.#world;
     const group = this.#waiting.slice(0, GROUP_COMMANDS);
     const isPlain = group.length > 0 && group.every(({ command }) => command.kind === "issue" && command.isNew);
-    const { top } = journal;
-    const isFit =
-      isPlain && this.#hasWritten && this.#isSettled && this.#world.plan.isBlind && current === this && top !== null;
-    if (!isFit || this.#waiting.some(({ isSuspect }) => isSuspect)) return null;
+    const { top } = this.#journal;
+    const isFit = isPlain && this.#hasWritten && this.#isSettled && this.#world.plan.isBlind;
+    if (!isFit || !top || this.#waiting.some(({ isSuspect }) => isSuspect)) return null;
     return top.fresh + group.length <= this.#world.plan.size ? new View(top, []) : null;
   }
 
@@ -219,8 +226,8 @@ export class Writer implements Caller {
   }
 
   #entry(view: View, writes: Statement[], results: Record<string, Result>, needs: Entry["needs"]): Entry {
-    const { journal, now } = this.#world;
-    const { sequence, entry } = journal.top ?? fail("an entry before the first comparison");
+    const { now } = this.#world;
+    const { sequence, entry } = this.#journal.top ?? fail("an entry before the first comparison");
     return {
       ...view.counters,
       sequence: sequence + 1,
@@ -237,7 +244,7 @@ export class Writer implements Caller {
 
   /** @returns whether D1 has it; if not, its commands wait again or were answered */
   async #write(entry: Entry, group: Waiting[]): Promise<boolean> {
-    this.#touch((journal) => journal.change(({ entries }) => entries.push(entry)));
+    this.#change((journal) => journal.with([...journal.entries, entry]));
     this.#world.setAlarm(COMPARE_AFTER_MILLISECONDS);
     this.#underWay = { entry, group };
     this.#isSettled = false;
@@ -251,7 +258,7 @@ export class Writer implements Caller {
       throw error;
     }
     this.#underWay = null;
-    const has = this.#touch((journal) => journal.kept.entries.some((kept) => kept.entry === entry.entry));
+    const has = this.#touch().find(entry.entry) !== undefined;
     if (has) {
       this.#hasWritten = true;
       this.#isSettled = true;
@@ -266,11 +273,8 @@ export class Writer implements Caller {
     const untold = group.filter(({ command }) => command.kind === "invite" && command.deadline <= now);
     for (const { command } of untold) {
       if (entry.results[command.id]?.facts.length === 0) continue;
-      this.#touch((journal) =>
-        journal.change(() => {
-          delete entry.results[command.id];
-        }),
-      );
+      const { [command.id]: _, ...results } = entry.results;
+      this.#change((journal) => journal.changed([entry.entry], { results }));
       const own = this.#own("withdraw", "", command.id);
       this.#waiting.push({ command: own, isSuspect: false, answer: () => {} });
     }
@@ -283,7 +287,7 @@ export class Writer implements Caller {
     if (outcome !== "precondition" && outcome !== "error" && !isWrongTurn && !isUnknown) return false;
     this.#world.trace(this.name, `gives up ${entry.entry}: ${outcome}`);
     this.#forget(entry);
-    const group = this.#underWay?.entry === entry ? this.#underWay.group : [];
+    const group = this.#underWay?.entry.entry === entry.entry ? this.#underWay.group : [];
     for (const waiting of outcome === "precondition" ? group : []) waiting.command.isNew = false;
     if (outcome !== "error") return true;
     const areAlone = group.length === 1 || !this.#follows("one-at-fault");
@@ -297,23 +301,17 @@ export class Writer implements Caller {
   }
 
   #forget(entry: Entry): void {
-    this.#touch((journal) =>
-      journal.change((kept) => {
-        kept.entries = kept.entries.filter((other) => other.entry !== entry.entry);
-      }),
-    );
+    this.#change((journal) => journal.without([entry.entry]));
   }
 
   /** D1 has it: what could have stood in its place never will. */
   #name(entry: Entry): void {
     const { now } = this.#world;
-    const isOther = (other: Entry) => other.sequence === entry.sequence && other.entry !== entry.entry;
-    this.#touch((journal) =>
-      journal.change((kept) => {
-        kept.entries = kept.entries.filter((other) => !isOther(other));
-        for (const other of kept.entries) if (other.entry === entry.entry) other.since = now;
-      }),
-    );
+    this.#change((journal) => {
+      const rivals = journal.entries.filter((other) => other.sequence === entry.sequence).map((other) => other.entry);
+      const others = rivals.filter((id) => id !== entry.entry);
+      return journal.without(others).changed([entry.entry], { since: now });
+    });
   }
 
   /** Brings D1 to the end of the journal, however long it takes. @returns what D1 has then @throws Gap */
@@ -323,12 +321,12 @@ export class Writer implements Caller {
       const { position } = content;
       const due = this.#due(position);
       if (due === null) return content;
-      if (due.length > 1 || due[0] !== this.#touch((journal) => journal.candidates).at(-1)) {
+      const [last] = due;
+      if (!last) return content;
+      if (due.length > 1 || last.sequence !== this.#touch().top?.sequence) {
         await this.#send(due);
         continue;
       }
-      const [last] = due;
-      if (!last) return content;
       const entry = this.#abandoned(last) ?? last;
       const outcome = await this.#send([entry]);
       if (outcome === "applied") this.#name(entry);
@@ -338,13 +336,12 @@ export class Writer implements Caller {
 
   /** What D1 lacks, as far as one batch takes it; null: nothing. @throws Gap */
   #due(position: Position | null): Entry[] | null {
-    const { now, journal } = this.#world;
-    const { base, entries } = journal.kept;
+    const { now } = this.#world;
+    const { base, entries, top, candidates } = this.#journal;
     if (base === null && position) return this.#takeOver(position);
     if (!position) return this.#gap("no position");
-    const { top, candidates } = journal;
     if (top && position.sequence > top.sequence) return this.#takeOver(position);
-    const found = entries.find(({ entry }) => entry === position.entry);
+    const found = this.#journal.find(position.entry);
     const isBase =
       base?.sequence === position.sequence && (base.entry === position.entry || !this.#follows("id-before-oldest"));
     if (!found && !isBase) return this.#gap(`D1 is at ${position.sequence} ${position.entry}`);
@@ -357,11 +354,8 @@ export class Writer implements Caller {
     if (lacked.length === 0) return null;
     this.#world.trace(this.name, `D1 is at ${position.sequence}, the journal at ${top?.sequence}`);
     if (this.#follows("kept-since-lacked")) {
-      this.#touch((kept) =>
-        kept.change(() => {
-          for (const entry of lacked) entry.since = now;
-        }),
-      );
+      const ids = lacked.map(({ entry }) => entry);
+      this.#change((journal) => journal.changed(ids, { since: now }));
     }
     const middle = lacked.filter((entry) => !candidates.includes(entry)).slice(0, BATCH_ENTRIES);
     const last = candidates.at(-1) ?? fail("no last entry");
@@ -374,32 +368,33 @@ export class Writer implements Caller {
   /** D1 is ahead: this object was restored, or is new. */
   #takeOver(position: Position): null {
     this.#world.trace(this.name, `takes over at ${position.sequence} ${position.entry}`);
-    this.#touch((journal) => journal.change((kept) => Object.assign(kept, { base: position, entries: [] })));
+    this.#change(() => new Journal(position));
     return null;
   }
 
   #gap(detail: string): never {
-    if (this.#follows("touch-before-gap")) this.#touch(() => {});
+    if (this.#follows("touch-before-gap")) this.#touch();
     this.#world.reportGap(this.name, detail);
     throw new Gap(detail);
   }
 
   /** The empty entry in the place of one that nobody waits for any more; null while somebody does, or nobody knows. */
   #abandoned(last: Entry): Entry | null {
-    const { now, journal } = this.#world;
-    const isUnderWay = this.#underWay?.entry === last;
+    const { now } = this.#world;
+    const isUnderWay = this.#underWay?.entry.entry === last.entry;
     if (isUnderWay && this.#underWay?.group.some(({ command }) => command.deadline > now)) return null;
     if (last.isEmpty || (!isUnderWay && this.#follows("no-abandoning-after-restart"))) return null;
     if (!this.#follows("empty-entry")) {
       this.#forget(last);
       return null;
     }
-    const before = journal.kept.entries.filter(({ sequence }) => sequence < last.sequence).at(-1) ?? journal.kept.base;
+    const { base, entries } = this.#journal;
+    const before = entries.findLast(({ sequence }) => sequence < last.sequence) ?? base;
     const view = new View(before ?? fail("nothing before the last entry"), []);
     const entry = { ...this.#entry(view, [], {}, null), sequence: last.sequence, previous: last.previous };
     this.#world.trace(this.name, `abandons ${last.entry} for ${entry.entry}`);
     if (!this.#follows("both-kept")) this.#forget(last);
-    this.#touch((kept) => kept.change(({ entries }) => entries.push(entry)));
+    this.#change((journal) => journal.with([...journal.entries, entry]));
     return entry;
   }
 
@@ -407,12 +402,12 @@ export class Writer implements Caller {
     const { position, rows } = await this.#read();
     if (!position) return;
     try {
-      if (this.#due(position) !== null || this.#world.journal.top?.entry === position.entry) return;
+      this.#due(position);
+      return;
     } catch (error) {
       if (!(error instanceof Gap)) throw error;
     }
-    const { journal } = this.#world;
-    const top = journal.top ?? position;
+    const top = this.#journal.top ?? position;
     const isBoth = this.#follows("loss-beyond-both");
     const beyond = (one: number, other: number) => (isBoth ? Math.max(one, other) + SKIPPED : one);
     const counters = {
@@ -431,7 +426,7 @@ export class Writer implements Caller {
     const sequence = Math.max(position.sequence, top.sequence) + 1;
     const made = this.#entry(view, this.#writesOf(view), {}, null);
     const entry = { ...made, sequence, previous, isEmpty: false };
-    this.#touch((kept) => kept.change((all) => Object.assign(all, { base: position, entries: [entry] })));
+    this.#change(() => new Journal(position, [entry]));
     this.#world.losses.push(entry.sequence);
     await this.#settle();
   }
