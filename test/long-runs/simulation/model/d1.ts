@@ -20,6 +20,13 @@ export interface Content {
   rows: Row[];
 }
 
+interface Commit {
+  content: Content;
+  tick: number;
+  /** In milliseconds. */
+  at: number;
+}
+
 const COLUMNS = ["key", "kind", "device", "user", "state", "number", "list", "cause", "place"] as const;
 
 const SCHEMA = `
@@ -38,7 +45,7 @@ const whole = (value: unknown) => (value === null ? null : Number(value));
 /** D1 with its Time Travel: what it was after each transaction, a restoration among them. */
 export class Database {
   readonly #timeline: Timeline;
-  readonly #commits: { content: Content; tick: number; at: number }[] = [];
+  readonly #commits: Commit[] = [];
   #content: Content = { position: null, rows: [] };
   /** Called after every transaction of the object. */
   onCommit: (before: Content, after: Content) => void = () => {};
@@ -88,7 +95,15 @@ export class Database {
 
   /** Time Travel to what it was at some moment. */
   restore(moment: number): void {
-    const found = this.#commits.findLast(({ at }) => at <= moment);
+    this.#become(this.#commits.findLast(({ at }) => at <= moment));
+  }
+
+  /** Time Travel to the last that had a position. */
+  restoreForward(): void {
+    this.#become(this.#commits.findLast(({ content }) => content.position !== null));
+  }
+
+  #become(found: Commit | undefined): void {
     if (!found) return;
     sqlite.clear();
     const { position, rows } = found.content;

@@ -18,6 +18,7 @@ export const RULES = {
   "clock-row": "after a gap between its ticks the sweep asks every object",
   "first-entry": "a new instance answers nothing before it has written an entry",
   "answers-kept": "an answer that changed nothing is kept by its command's ID, too",
+  "refusals-kept": "a call that was told 503 before its deadline is not decided when another copy of it comes",
   "answered-by-earlier": "a new instance sends back what was sent before it began",
   "touch-before-gap": "an instance touches its storage before it reports a gap",
   "loss-keeps-numbers": "accepting a loss ends pending invitations and frees no number",

@@ -84,7 +84,6 @@ export class World {
   #pending: (() => void)[] = [];
   /** Times of restorations of D1, in milliseconds. */
   #restoredAt: number[] = [];
-  #hadPositionAt = 0;
 
   constructor(seed: number, without: ReadonlySet<Rule>) {
     this.dice = new Dice(seed);
@@ -299,7 +298,6 @@ export class World {
     this.promises.wasHidden ||=
       this.d1.read().position?.entry !== this.journal.top?.entry && this.#restoredAt.length > 0;
     this.#restoredAt.push(this.now);
-    if (this.d1.read().position) this.#hadPositionAt = this.now - 1;
     this.d1.restore(moment);
     this.trace(
       "seed",
@@ -330,7 +328,7 @@ export class World {
       this.#hasGap = false;
       if (!this.d1.read().position) {
         this.trace("administrator", "restores D1 forward again");
-        this.d1.restore(this.#hadPositionAt);
+        this.d1.restoreForward();
         this.promises.restored(false);
         continue;
       }

@@ -48,6 +48,8 @@ export class Writer implements Caller {
   /** What it has read of its storage, or written there. */
   #journal: Journal;
   readonly #answered = new Map<string, Result>();
+  /** Calls that were told 503 before their deadline. */
+  readonly #refused = new Set<string>();
   #jobs: (() => Promise<void>)[] = [];
 
   constructor(world: World, name: string) {
@@ -67,6 +69,7 @@ export class Writer implements Caller {
   async submit(command: Command, sentAt: number): Promise<Answer> {
     // A copy of what an earlier instance has answered: who still waits sends it again.
     if (sentAt < this.#beganAt && this.#follows("answered-by-earlier")) throw new Error("sent to an earlier instance");
+    if (this.#refused.has(command.call)) return "unavailable";
     const deadline = this.#follows("absolute-deadline") ? command.deadline : this.#world.now + 10_000;
     return new Promise((resolve) => {
       this.#waiting.push({ command: { ...command, deadline }, isSuspect: false, answer: resolve });
@@ -128,10 +131,16 @@ export class Writer implements Caller {
       } catch (error) {
         if (error instanceof Superseded) return;
         if (!(error instanceof Gap)) throw error;
-        for (const { answer } of this.#waiting.splice(0)) answer("unavailable");
+        for (const waiting of this.#waiting.splice(0)) this.#refuse(waiting);
         isMore = this.#jobs.length > 0;
       }
     }
+  }
+
+  /** At once, and for every copy of the call. */
+  #refuse({ command, answer }: Waiting): void {
+    if (this.#follows("refusals-kept")) this.#refused.add(command.call);
+    answer("unavailable");
   }
 
   #dropLate(): void {
@@ -161,13 +170,13 @@ export class Writer implements Caller {
       const result = kept ?? this.#decide(view, command);
       if (!result) continue;
       answers.push([waiting, kept ? { ...kept, base: view.counters.change } : result]);
-      if (!kept && command.kind !== "block") results[command.id] = result;
+      if (!kept) results[command.id] = result;
     }
     this.#waiting = this.#waiting.filter((waiting) => !answers.some(([answered]) => answered === waiting));
     const writes = this.#writesOf(view);
     if (writes.length === 0 && (this.#hasWritten || answers.length === 0 || !this.#follows("first-entry"))) {
       for (const [{ answer, command }, result] of answers) {
-        if (command.kind !== "block" && this.#follows("answers-kept")) this.#answered.set(command.id, result);
+        if (this.#follows("answers-kept")) this.#answered.set(command.id, result);
         answer(result);
       }
       return false;
