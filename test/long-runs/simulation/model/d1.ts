@@ -20,6 +20,8 @@ export interface Content {
   rows: Row[];
 }
 
+const TICK_VALID_MILLISECONDS = 5000;
+
 interface Commit {
   content: Content;
   tick: number;
@@ -79,9 +81,9 @@ export class Database {
     return this.#content;
   }
 
-  /** The sweep's transaction: changes nothing unless the last tick is the one that it read. */
-  writeTick(tick: number, read: number): void {
-    if (this.tick !== read) return;
+  /** The sweep's transaction: changes nothing unless the last tick is the one that it read, nor when it comes late by D1's clock. */
+  writeTick(tick: number, read: number, isTimed: boolean): void {
+    if (this.tick !== read || (isTimed && this.#timeline.now > tick + TICK_VALID_MILLISECONDS)) return;
     this.tick = tick;
     this.#commit();
   }

@@ -41,7 +41,7 @@ export class Writer implements Caller {
   /** Whether D1 ended where the journal ends when it was last heard of: only then anything is decided without reading. */
   #isSettled = false;
   /** What this instance wrote and does not yet know to be in D1, and who waits for it. */
-  #underWay: { entry: Entry; group: Waiting[] } | null = null;
+  #underWay: { entry: Entry; group: Waiting[]; mayBeSeen: boolean } | null = null;
   /** Chunks that are to be decided: users, or what is remembered of them. */
   #remembered = new Map<string, Row>();
   /** Answers that changed nothing, by command: a second copy of it gets the same. */
@@ -254,8 +254,7 @@ export class Writer implements Caller {
   /** @returns whether D1 has it; if not, its commands wait again or were answered */
   async #write(entry: Entry, group: Waiting[]): Promise<boolean> {
     this.#change((journal) => journal.with([...journal.entries, entry]));
-    this.#world.setAlarm(COMPARE_AFTER_MILLISECONDS);
-    this.#underWay = { entry, group };
+    this.#underWay = { entry, group, mayBeSeen: false };
     this.#isSettled = false;
     try {
       const outcome = await this.#send([entry]);
@@ -361,6 +360,8 @@ export class Writer implements Caller {
     const next = found ? entries.indexOf(found) + 1 : 0;
     const lacked = entries.slice(next);
     if (lacked.length === 0) return null;
+    // D1 goes back: it may have had what is under way, and readers may have seen it.
+    if (this.#underWay && position.entry !== this.#underWay.entry.previous.entry) this.#underWay.mayBeSeen = true;
     this.#world.trace(this.name, `D1 is at ${position.sequence}, the journal at ${top?.sequence}`);
     if (this.#follows("kept-since-lacked")) {
       const ids = lacked.map(({ entry }) => entry);
@@ -392,6 +393,7 @@ export class Writer implements Caller {
     const { now } = this.#world;
     const isUnderWay = this.#underWay?.entry.entry === last.entry;
     if (isUnderWay && this.#underWay?.group.some(({ command }) => command.deadline > now)) return null;
+    if (this.#underWay?.mayBeSeen && this.#follows("no-abandoning-after-restoration")) return null;
     if (last.isEmpty || (!isUnderWay && this.#follows("no-abandoning-after-restart"))) return null;
     if (!this.#follows("empty-entry")) {
       this.#forget(last);
@@ -453,6 +455,7 @@ export class Writer implements Caller {
     const statements = entries.flatMap((entry) => [this.#fence(entry), ...entry.writes]);
     const names = entries.map(({ entry }) => entry);
     this.#world.trace(this.name, `sends ${names}`);
+    this.#world.setAlarm(COMPARE_AFTER_MILLISECONDS);
     this.#world.sent();
     const sent = this.#world.wire.call(this, "d1", () => {
       this.#world.d1.execute(statements);
