@@ -44,7 +44,9 @@ export class Promises {
     if (!result) return;
     // The answer was on its way while what it says was lost.
     const isThere = this.#whatIsThere();
-    if (told.beganAt <= this.#countsFrom && !result.facts.every(({ content }) => isThere(content))) return;
+    const says = result.facts.map(({ content }) => content);
+    if (result.owner) says.push(`: badge ${result.owner.number} active ${result.owner.of}`);
+    if (told.beganAt <= this.#countsFrom && !says.every(isThere)) return;
     for (const { change, content } of result.facts) this.#see(change, content, "was answered");
     if (result.owner) this.#own(result.owner.number, result.owner.of);
   }
@@ -69,11 +71,12 @@ export class Promises {
     return isAhead || [journal.base, ...journal.entries].some((kept) => kept?.entry === position?.entry);
   }
 
-  /** Tells whether D1 or the journal has a change. */
+  /** Tells whether a change is in D1, or in an entry of the journal that D1 once had. */
   #whatIsThere(): (content: string) => boolean {
     const { d1, journal } = this.#world;
     const { rows } = d1.read();
-    const text = JSON.stringify(journal.entries.map(({ writes }) => writes));
+    const had = journal.entries.filter(({ sequence, entry }) => this.#lives.get(sequence)?.has(entry));
+    const text = JSON.stringify(had.map(({ writes }) => writes));
     return (content) => rows.some(({ state }) => state?.endsWith(content)) || text.includes(content);
   }
 

@@ -37,7 +37,7 @@ const COMMANDS = [
 const makePlan = (dice: Dice) => ({ ...makeUsualPlan(dice), ...(dice.chance(0.1) ? LONG : {}) });
 
 /** Long enough for entries to be old, and for what they are kept for. */
-const LONG = { rounds: 4, quietDays: 25, restoresD1: 3, restoresObject: 0, restoresBoth: 0, acts: 3 };
+const LONG = { rounds: 4, quietDays: 25, restoresD1: 1, restoresObject: 0, restoresBoth: 0, acts: 3 };
 
 const makeUsualPlan = (dice: Dice) => ({
   size: dice.chance(0.5) ? dice.between(3, 8) : 10_000,
