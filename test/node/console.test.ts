@@ -63,7 +63,8 @@ beforeAll(async () => {
     ["Desk", "reception"],
     ["Vic", "viewer"],
   ] as const) {
-    secrets.set(name, (await addConsoleSecret(database, applicationId, { name, role })).applicationSecret);
+    const actor = { kind: "administrator", name: "Root" } as const;
+    secrets.set(name, (await addConsoleSecret(database, applicationId, { name, role }, actor)).applicationSecret);
   }
   tom = new ServerClient({ baseUrl, applicationId, applicationSecret: secrets.get("Tom") ?? "" });
 }, LIMIT);
