@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
@@ -15,14 +14,7 @@ import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import {
-  application,
-  applicationSecret,
-  badge,
-  reconciliation,
-  signingKey,
-  webhookEvent,
-} from "../../src/shared/schema.ts";
+import { application, applicationSecret, badge, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
@@ -156,36 +148,6 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
       expect(stderr).toMatch(/^There is no home 3: wrangler\.toml binds no DB_3 here\. [^\n]*\n$/);
     }
-  });
-
-  it("reconcile every home, or the one of the application", async () => {
-    const { applicationId: id } = await createIn(2);
-    const requests = () => homes.everywhere(({ database }) => database.run((orm) => orm.select().from(reconciliation)));
-    expect(await run("reconcile", id, "--restored", "d1", "--wait", "0")).toMatchObject({ code: 1 });
-    expect((await requests()).map((rows) => rows.map((row) => row.applicationId))).toEqual([
-      [],
-      expect.arrayContaining([id]),
-    ]);
-    const { stderr } = await run("reconcile", "--restored", "object", "--wait", "0");
-    expect(stderr).toMatch(/not reconciled yet: start the service/);
-    const counts = await homes.everywhere(({ database }) => database.run((orm) => orm.$count(application)));
-    expect((await requests()).map((rows) => rows.length)).toEqual(counts);
-    // What the service's sweep does.
-    const watching = run("reconcile", "--restored", "d1", "--wait", "30", "--json");
-    let isWatching = true;
-    const finishing = (async () => {
-      for (; isWatching; await setTimeout(100)) {
-        await homes.everywhere(({ database }) =>
-          database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1, checked: sql`checked + 1` })),
-        );
-      }
-    })();
-    const { code, stdout } = await watching;
-    isWatching = false;
-    await finishing;
-    expect(code).toBe(0);
-    const done = z.array(z.object({ applicationId })).parse(JSON.parse(stdout));
-    expect(done).toHaveLength(counts.reduce((sum, count) => sum + count, 0));
   });
 
   it("rotate and remove the sealing keys of every home", async () => {

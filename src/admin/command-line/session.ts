@@ -1,6 +1,6 @@
-import { userInfo } from "node:os";
 import { Command } from "commander";
 import type { Actor } from "../../shared/actor.ts";
+import { administrator } from "../history/administrator.ts";
 import { openDeployedHomes, openLocalHomes } from "../platform/d1.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -77,18 +77,6 @@ export async function withSession(
     await work({ homes, output: createOutput(json), place, actor: administrator(actor), reopen });
   } finally {
     await close();
-  }
-}
-
-/** @param name the terminal's user unless it is given */
-export const administrator = (name: string = terminalUser()): Actor => ({ kind: "administrator", name });
-
-function terminalUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A process in a container may have a user that the system does not know.
-    return process.env.USER ?? "unknown";
   }
 }
 

@@ -19,6 +19,7 @@ export function openedHomes(stateFolder: string): Promise<OpenedHomes> {
   process.env.BADGE_STATE_DIR = stateFolder;
   const opening = openHomes(undefined);
   opened.set(stateFolder, opening);
+  opening.catch(() => opened.delete(stateFolder));
   return opening;
 }
 
