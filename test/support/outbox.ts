@@ -75,6 +75,8 @@ export class Outbox {
       device,
       userId,
       metadata,
+      isVerified: true,
+      invitationToken: null,
       keyThumbprint: null,
       bookmark: null,
       isVerified: true,
