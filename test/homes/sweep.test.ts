@@ -5,13 +5,13 @@ import { type ApplicationId, newEventId } from "../../src/shared/identifiers.ts"
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { HomeSweep } from "../../src/worker/home-sweep.ts";
 import { homesOf } from "../../src/worker/homes.ts";
-import { inTurn, sweep } from "../support/sweep.ts";
 import { createApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { boundHome } from "../support/home.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { KeptQueue } from "../support/outbox.ts";
+import { inTurn, sweep } from "../support/sweep.ts";
 import { until } from "../support/until.ts";
 
 const lines = { info: vi.fn(), error: vi.fn() };
