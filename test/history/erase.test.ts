@@ -101,8 +101,8 @@ describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
     const { body } = await asServer(application, "GET", "/v1/users/bob/badges");
     expect(body).toMatchObject({ badges: [{ userId: "bob", metadata: { os: "iOS" } }] });
     const { results } = await homeDatabase()
-      .prepare("SELECT DISTINCT application_id AS id FROM badge WHERE user_id = ?1")
-      .bind(USER)
+      .prepare("SELECT DISTINCT application_id AS id FROM badge WHERE user_id = ?1 AND application_id IN (?2, ?3)")
+      .bind(USER, application.id, other.application.id)
       .all();
     expect(results).toEqual([{ id: other.application.id }]);
   });
