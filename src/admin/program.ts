@@ -8,6 +8,8 @@ import { onOneLine } from "./command-line/arguments.ts";
 import { describeError, oneLine } from "./command-line/errors.ts";
 import { AdminProgram, type HomesOpener, openHomes } from "./command-line/session.ts";
 import { ADMIN, COLUMNS } from "./command-line/shell.ts";
+import { addDeployCommand } from "./deploy/commands.ts";
+import { addDoctorCommand } from "./doctor/commands.ts";
 import { addHistoryCommand } from "./history/commands.ts";
 import { addHomeCommands } from "./home/commands.ts";
 import { addInitCommand } from "./home/init.ts";
@@ -31,6 +33,8 @@ const NOUNS: readonly ((program: Command) => void)[] = [
   addReconcileCommand,
   addHomeCommands,
   addInitCommand,
+  addDeployCommand,
+  addDoctorCommand,
 ];
 
 const NOTES = `

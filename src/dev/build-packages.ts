@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -37,7 +37,10 @@ const PACKAGES: readonly Package[] = [
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const TSC = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
-const LICENSE = join(PROJECT, "LICENSE");
+/** Besides the code, in every package. */
+const DOCUMENTS = ["LICENSE", "CHANGELOG.md"];
+/** On GitHub. npm accepts a statement of provenance only from the repository that the package names. */
+const REPOSITORY = process.env.GITHUB_REPOSITORY || "badge-distribution/badge-distribution-service";
 
 /** Emitted code, with the layout of `src`, so that a package has what it imports from `src/shared`. */
 const CODE = "lib";
@@ -53,6 +56,9 @@ function manifest({ folder, description, entry, data }: Package): object {
     version: project.version,
     description,
     license: project.license,
+    repository: { type: "git", url: `git+https://github.com/${REPOSITORY}.git`, directory: `src/${folder}` },
+    // Provenance is for the release workflow to ask for: npm can state it there alone.
+    publishConfig: { access: "public" },
     type: "module",
     sideEffects: false,
     engines: project.engines,
@@ -62,7 +68,7 @@ function manifest({ folder, description, entry, data }: Package): object {
       ...Object.fromEntries(data.map((name) => [`./${name}`, `./${name}`])),
       "./package.json": "./package.json",
     },
-    files: [CODE, ...data],
+    files: [CODE, ...data, "CHANGELOG.md"],
   };
 }
 
@@ -89,7 +95,7 @@ function build(each: Package, output: string): void {
   compile(each.folder, output);
   writeFileSync(join(output, "package.json"), `${JSON.stringify(manifest(each), null, 2)}\n`);
   for (const name of ["README.md", ...each.data]) cpSync(join(PROJECT, "src", each.folder, name), join(output, name));
-  if (existsSync(LICENSE)) cpSync(LICENSE, join(output, "LICENSE"));
+  for (const name of DOCUMENTS) cpSync(join(PROJECT, name), join(output, name));
 }
 
 const packages = resolve(process.argv[2] ?? join(PROJECT, "dist/packages"));

@@ -15,3 +15,9 @@ export const HOME_PLACE = /^(location|jurisdiction)=([a-z-]+)$/;
 
 /** The name of the binding of a home's D1. */
 export const databaseBindingOf = (home: number): string => (home === 1 ? "DB" : `DB_${home}`);
+
+/**
+ * The name of the binding of the queue that a home sends to, if it has one of its own: a home in a jurisdiction has, because its
+ * messages must stay there, too. All other homes send to home 1's.
+ */
+export const queueBindingOf = (home: number): string => (home === 1 ? "WEBHOOKS" : `WEBHOOKS_${home}`);

@@ -8,7 +8,7 @@ import { StatusIndexes } from "./badges/status-index.ts";
 import { type Retention, readRetention } from "./clock/retention-days.ts";
 import { AllocatorClient } from "./core/client.ts";
 import { Health } from "./health.ts";
-import type { Home } from "./homes.ts";
+import { type Home, queueOf } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { Database } from "./storage/database.ts";
@@ -67,7 +67,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     home: home.number,
     db: new Database(home.d1),
     allocator: new AllocatorClient(env.ALLOCATOR, home),
-    queue: env.WEBHOOKS,
+    queue: queueOf(env, home.number),
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,

@@ -161,7 +161,12 @@ describe("GET /v1/changes (contract section 13)", () => {
     const offsets = [-DAY, HOUR, -2 * DAY, 0];
     for (const [place, number] of numbers.entries()) {
       const { context } = testContext({ now: () => Date.now() + (offsets[place] ?? 0) });
-      await changeBadge(context, application.id, { number: Number(number), step: { kind: "suspend" }, ifChange: null, ownedBy: null }, BY_SERVER);
+      await changeBadge(
+        context,
+        application.id,
+        { number: Number(number), step: { kind: "suspend" }, ifChange: null, ownedBy: null },
+        BY_SERVER,
+      );
       expect((await follower.follow()).map(({ id }) => id)).toEqual([number]);
     }
     await follower.expectExact();

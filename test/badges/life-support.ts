@@ -1,8 +1,8 @@
 import { expect } from "vitest";
-import { sweep } from "../support/sweep.ts";
 import type { TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { sweep } from "../support/sweep.ts";
 
 /** The client signature of every test that signs. */
 const SIGNED = { base64: "aGVsbG8=" };

@@ -1,7 +1,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import { Allocator } from "../../src/worker/core/allocator.ts";
 import worker from "../../src/worker/index.ts";
 import { invite } from "../http/support/invitations.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
@@ -188,7 +188,7 @@ describe("work that the response does not depend on is not awaited", () => {
     const WEBHOOKS = queueThat((message) => {
       messages.push(message);
     });
-    const issue = vi.spyOn(Allocator.prototype, "issue");
+    const issue = vi.spyOn(Allocator.prototype, "call");
     await aroundObjectD1(application, () => async (statements, send) => {
       const inserted = statements.find(({ sql }) => sql.includes("INSERT INTO badge"));
       batches.push(countBadges(inserted?.parameters[0]));

@@ -2,7 +2,8 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
-import { AllocatorClient } from "../../src/worker/allocator/client.ts";
+import { callHomeClock } from "../../src/worker/clock/client.ts";
+import { AllocatorClient } from "../../src/worker/core/client.ts";
 import { bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -158,33 +159,33 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
   /** What the platform is asked for when an object is called, by the value of the variable HOME_2. */
   async function askedFor(place: unknown): Promise<unknown[]> {
     const asked: unknown[] = [];
-    const namespace = (jurisdiction?: string): DurableObjectNamespace<import("../../src/worker/index.ts").Allocator> =>
-      new Proxy(env.ALLOCATOR, {
-        get: (target, name) => {
-          if (name === "jurisdiction") return namespace;
+    const note = <T extends object>(target: T, jurisdiction?: string): T =>
+      new Proxy(target, {
+        get: (_, name) => {
+          if (name === "jurisdiction") return (of: string) => note(target, of);
           return (id: string, options?: object) => {
             asked.push({ id, ...options, ...(jurisdiction !== undefined && { jurisdiction }) });
-            return target.getByName(id);
+            return { reach: async () => ({ since: null, bytes: 0 }), tick: async () => {} };
           };
         },
       });
-    const client = new AllocatorClient(namespace(), { number: 2, place });
-    await client.findReleased(applicationId, []);
-    await client.seenClock();
+    const home = { ...boundHome(2), place };
+    await new AllocatorClient(note(env.ALLOCATOR), home).reach(applicationId);
+    await callHomeClock({ ...env, HOME_CLOCK: note(env.HOME_CLOCK) }, home);
     return asked;
   }
 
   it("at the location or in the jurisdiction that the home's variable has, the object of its clock too", async () => {
     expect(await askedFor("location=weur")).toEqual([
       { id: applicationId, locationHint: "weur" },
-      { id: "clock-2", locationHint: "weur" },
+      { id: "2", locationHint: "weur" },
     ]);
     expect(await askedFor("jurisdiction=eu")).toEqual([
       { id: applicationId, jurisdiction: "eu" },
-      { id: "clock-2", jurisdiction: "eu" },
+      { id: "2", jurisdiction: "eu" },
     ]);
     for (const nothing of [undefined, ""]) {
-      expect(await askedFor(nothing)).toEqual([{ id: applicationId }, { id: "clock-2" }]);
+      expect(await askedFor(nothing)).toEqual([{ id: applicationId }, { id: "2" }]);
     }
   });
 

@@ -465,7 +465,7 @@ const CASES: Record<string, Case[]> = {
     ["405 METHOD_NOT_ALLOWED", () => call("POST", "/v1/changes")],
     [
       "410 EXPIRED_CURSOR",
-      () => list(`/v1/changes?cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000, changedAt: 1 })}`),
+      () => list(`/v1/changes?cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000 })}`),
     ],
     ["422 INVALID_PER_PAGE", () => list("/v1/changes?per_page=none")],
     ["422 INVALID_CURSOR", () => list("/v1/changes?cursor=none")],

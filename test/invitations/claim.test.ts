@@ -1,9 +1,9 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
-import { sweep } from "../support/sweep.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { sweep } from "../support/sweep.ts";
 import { claim, invite, listedNumbers, outcome, revoke } from "./support/calls.ts";
 import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { useQuietLog } from "./support/log.ts";
@@ -120,7 +120,7 @@ describe("a failed request burns nothing (contract section 2)", () => {
     const { token, number } = await invite(application);
     const answer = await requestBadge(application, udid, { ...body, invitationToken: token });
     expect(outcome(answer)).toBe(refusal);
-    expect(await readInvitation(token)).toMatchObject({ state: "pending", claimDevice: null, claimEventId: null });
+    expect(await readInvitation(token)).toMatchObject({ state: "pending", claimDevice: null, claimUserId: null });
     expect((await readRows(application)).events).toEqual([]);
     const claimed = await claim(application, "device", "alice", token);
     expect(claimed).toMatchObject({ status: 201, body: { badgeId: String(number) } });

@@ -4,9 +4,9 @@ import { makeSecret } from "../../src/shared/credentials.ts";
 import { applicationId as applicationIdSchema } from "../../src/shared/identifiers.ts";
 import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { runSweep } from "../badges/life-support.ts";
-import { passHours } from "../badges/support.ts";
-import { aroundObjectD1 } from "../support/allocator.ts";
+import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
 import { failingTrips, LOST } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
@@ -201,17 +201,21 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
   it("keeps a pending invitation whose response was lost: the caller can ask again, hours later too", async () => {
     const application = await createApplication();
     const body = { expiresAt: ahead(3 * HOUR) };
-    const kind = { name: "for good", times: 1, error: new Error("D1_ERROR: overloaded"), isOvercome: false };
-    await aroundObjectD1(application, () => failingTrips("INSERT INTO invitation", kind, "after"));
-    const lost = await ask(application, body);
+    const ALLOCATOR = aroundAllocators(async (_, reach) => {
+      await reach();
+      throw new Error("the response is lost");
+    });
+    const headers = { ...serverHeaders(application), udid: "creator", "idempotency-key": KEY };
+    const init = { method: "POST", headers, body: JSON.stringify(body) };
+    const lost = await callWith({ ALLOCATOR }, new Request("https://badges.example/v1/invitation", init));
     expect(lost.status).toBeGreaterThanOrEqual(500);
-    await passHours(application, 1);
+    moveClock(HOUR);
     await runSweep();
     const again = await ask(application, body);
     expect(again.status).toBe(201);
     expect(await readInvitation(String(again.body.id))).toMatchObject({ state: "pending" });
     expect((await readRows(application)).badges).toHaveLength(1);
-    await passHours(application, 2);
+    moveClock(HOUR);
     expect((await claim(application, "phone", "alice", again.body.id)).status).toBe(201);
   });
 
@@ -219,7 +223,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     const application = await createApplication();
     const body = { expiresAt: ahead(HOUR) };
     const kind = { name: "once", times: 1, error: LOST, isOvercome: true };
-    await aroundObjectD1(application, () => failingTrips("INSERT INTO invitation", kind, "after"));
+    await aroundObjectD1(application, () => failingTrips("INSERT INTO position", kind, "after"));
     const first = await ask(application, body);
     expect(first.status).toBe(201);
     expect((await ask(application, body)).body).toEqual(first.body);

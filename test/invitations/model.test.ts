@@ -5,7 +5,7 @@ import { createApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 import { SECOND, useStandingClock } from "./support/clock.ts";
-import { COMMANDS, expectLedgerAsModel } from "./support/commands.ts";
+import { COMMANDS, expectNumbersAsModel } from "./support/commands.ts";
 import { copier } from "./support/copies.ts";
 import { useQuietLog } from "./support/log.ts";
 import { Model } from "./support/model.ts";
@@ -32,7 +32,7 @@ describe("any history of badges and invitations (contract sections 1, 2 and 5)",
       const application = await copy(size, reuseAfter / SECOND);
       const model = new Model(size, reuseAfter);
       await fc.asyncModelRun(() => ({ model, real: application }), commands);
-      await expectLedgerAsModel(model, application);
+      await expectNumbersAsModel(model, application);
       // Another run's sweep has nothing to do with these.
       await orm().delete(invitation).where(eq(invitation.applicationId, application.id));
     });

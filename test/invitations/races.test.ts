@@ -1,24 +1,28 @@
 import { describe, expect, it } from "vitest";
+import type { Origin } from "../../src/shared/actor.ts";
 import { deviceId } from "../../src/shared/identifiers.ts";
 import { deviceOf } from "../../src/worker/applications/devices.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
+import { recordDue } from "../../src/worker/clock/due.ts";
 import type { Context } from "../../src/worker/context.ts";
-import { createInvitation, type NewInvitation } from "../../src/worker/invitations/create.ts";
-import { expireChunk, releaseChunk } from "../../src/worker/invitations/expire.ts";
+import { createInvitations } from "../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
 import { Refusal } from "../../src/worker/refusal.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { byEffort } from "../support/effort.ts";
 import { SEED } from "../support/random.ts";
-import { HOUR } from "./support/clock.ts";
+import { ahead, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { interleave, interruptingSchedule, type Schedule, seededSchedule } from "./support/interleaving.ts";
 import { expectConsistent, isLive } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
 import { RECORDED_EVENTS } from "./support/storage.ts";
 
 useQuietLog();
+useStandingClock();
+
+const BY_SERVER: Origin = { actor: { kind: "server" } };
 
 /** What can happen to an invitation at one moment, and a plain request by one who also claims. */
 const ACTS = ["claim", "claim by another", "revoke", "expire", "plain request"] as const;
@@ -98,15 +102,21 @@ interface Stage {
   token: string;
   number: number;
   devices: { alice: string; bob: string };
-  expire(): void;
+  /** Milliseconds. */
+  endsAt: number;
 }
 
 async function perform(context: Context, what: Act, stage: Stage): Promise<Outcome> {
   const { application, token, number, devices } = stage;
   const present = async (who: "alice" | "bob", invitationToken: string | null): Promise<Outcome> => {
     const device = deviceId.parse(devices[who]);
-    const request = { device, userId: who, metadata: null, keyThumbprint: null, bookmark: null };
-    const badge = await issueBadge(context, application, request, invitationToken);
+    const request = { device, userId: who, metadata: null, isVerified: true, invitationToken };
+    const badge = await issueBadge(
+      context,
+      application,
+      { ...request, keyThumbprint: null, bookmark: null },
+      BY_SERVER,
+    );
     return `${badge.kind} ${badge.number === number ? "reserved" : "other"}`;
   };
   try {
@@ -118,12 +128,11 @@ async function perform(context: Context, what: Act, stage: Stage): Promise<Outco
       case "plain request":
         return await present("alice", null);
       case "revoke":
-        await revokeInvitation(context, application, token, { kind: "server" });
+        await revokeInvitation(context, application, token, { kind: "server" }, BY_SERVER);
         return "revoked";
       case "expire":
-        stage.expire();
-        await expireChunk(context);
-        await releaseChunk(context, "");
+        if (stage.endsAt > Date.now()) moveClock(stage.endsAt - Date.now());
+        await recordDue(context);
         return "swept";
     }
   } catch (error) {
@@ -150,33 +159,30 @@ async function race({ owner, application }: Ground, acts: readonly Act[], schedu
   const { context } = testContext();
   const device = () => deviceOf(context.custody, application, crypto.randomUUID());
   const devices = { alice: await device(), bob: await device() };
-  const startedAt = Date.now();
-  const endsAt = startedAt + HOUR;
-  let now = startedAt;
-  const invitation: NewInvitation = {
-    device: devices.alice,
-    inviter: { kind: "device", device: devices.alice },
-    expiresAt: new Date(endsAt).toISOString(),
-    badgeExpiresAt: null,
-    idempotencyKey: null,
-  };
-  const { id: token, number } = await createInvitation({ ...context, now: () => now }, application, invitation);
-  const expire = (): void => {
-    now = endsAt;
-  };
-  const stage: Stage = { application, token, number, devices, expire };
+  // Sooner than the deadline of a call: time moves on while calls are under way.
+  const request = { expiresAt: ahead(SECOND), badgeExpiresAt: null, badgeStartsAt: null, name: null, userId: null };
+  const inviter = { kind: "device", device: devices.alice } as const;
+  const caller = { device: devices.alice, inviter, idempotencyKey: null };
+  const endsAt = Date.now() + SECOND;
+  const [created] = await createInvitations(context, application, [request], caller, BY_SERVER);
+  if (!created || "code" in created) throw new Error("the invitation is granted");
+  const { id: token, number } = created;
+  const stage: Stage = { application, token, number, devices, endsAt };
   const actors = acts.map((what) => (gated: Context) => perform(gated, what, stage));
-  const outcomes = await interleave(schedule, () => now, actors);
+  const outcomes = await interleave(schedule, Date.now, actors);
 
   const { badges, invitations } = await expectConsistent(owner);
-  const state = invitations.at(-1)?.state;
+  const state = invitations.find(
+    (invitation) => invitation.number === number && invitation.createdAt === endsAt - SECOND,
+  )?.state;
   const has = (who: "alice" | "bob"): World["badges"] => {
     const row = badges.find((badge) => badge.device === devices[who] && isLive(badge));
     return row ? { [who]: row.number === number ? "reserved" : "other" } : {};
   };
   if (state === undefined) throw new Error("the invitation has no row");
   // What is left pending ends now, so that the next race is alone.
-  await expireChunk({ ...context, now: () => endsAt });
+  moveClock(SECOND);
+  await recordDue(context);
   return describeEnd(outcomes, { state, badges: { ...has("alice"), ...has("bob") } });
 }
 

@@ -1,37 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { deviceId } from "../../src/shared/identifiers.ts";
-import type { Application } from "../../src/worker/applications/registry.ts";
-import { issueBadge } from "../../src/worker/badges/issue.ts";
-import type { Context } from "../../src/worker/context.ts";
-import { createInvitation } from "../../src/worker/invitations/create.ts";
-import { releaseChunk } from "../../src/worker/invitations/expire.ts";
-import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
-import { sweep } from "../support/sweep.ts";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { byEffort } from "../support/effort.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
-import { claim, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
+import { sweep } from "../support/sweep.ts";
+import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
-import { forEveryDeath, runDying } from "./support/death.ts";
 import { callDirectly } from "./support/direct.ts";
-import { interceptedContext } from "./support/intercepted.ts";
-import { interleave, seededSchedule } from "./support/interleaving.ts";
-import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, readInvitation, readRows } from "./support/storage.ts";
+import { readInvitation } from "./support/storage.ts";
 
 useQuietLog();
 useStandingClock();
-
-async function loaded(context: Context, { id }: TestApplication): Promise<Application> {
-  const application = await context.registry.find(context.db, id, context.now());
-  if (!application) throw new Error("the application is there");
-  return application;
-}
-
-const sweepOne = (context: Context): Promise<void> => sweep([context]);
 
 async function sweepNow(): Promise<void> {
   await sweep([testContext().context]);
@@ -42,151 +22,6 @@ async function nextNumber(application: TestApplication, udid = crypto.randomUUID
   const answer = await requestBadge(application, udid, { userId: "somebody" });
   return answer.status === 201 ? Number(answer.body.badgeId) : outcome(answer);
 }
-
-describe("a number is released exactly once, wherever the service crashes (contract section 5)", () => {
-  it("between D1's revocation, the release and the note of it", async () => {
-    const deaths = await forEveryDeath(async (death) => {
-      const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
-      const { token, number } = await invite(application);
-      const died = await runDying(death, async (context) =>
-        revokeInvitation(context, await loaded(context, application), token, { kind: "server" }),
-      );
-      await sweepNow();
-      // Dead before D1 had it, nothing has happened: the server asks again.
-      expect(outcome(await revoke(application, token))).toBe("200");
-      await expectReleased(application, token, number);
-      return died;
-    });
-    expect(deaths).toBeGreaterThan(3);
-  });
-
-  it("between D1's expiry, the release and the note of it", async () => {
-    const deaths = await forEveryDeath(async (death) => {
-      const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
-      const { token, number } = await invite(application, ahead(SECOND));
-      moveClock(SECOND);
-      const died = await runDying(death, sweepOne);
-      await sweepNow();
-      await expectReleased(application, token, number);
-      return died;
-    });
-    expect(deaths).toBeGreaterThan(3);
-  });
-
-  it("when a request frees it because the range is exhausted", async () => {
-    const deaths = await forEveryDeath(async (death) => {
-      const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
-      const { number } = await invite(application, ahead(SECOND));
-      moveClock(SECOND);
-      const device = deviceId.parse("a device");
-      const request = { device, userId: "alice", metadata: null, keyThumbprint: null, bookmark: null };
-      const died = await runDying(death, async (context) =>
-        issueBadge(context, await loaded(context, application), request, null),
-      );
-      const { context } = testContext();
-      const answer = await issueBadge(context, await loaded(context, application), request, null);
-      expect(answer.number).toBe(number);
-      expect((await expectConsistent(application)).badges).toMatchObject([{ number, userId: "alice" }]);
-      return died;
-    });
-    expect(deaths).toBeGreaterThan(5);
-  });
-
-  it("when the invitation ends before the object responds that it was created", async () => {
-    const application = await createApplication({ size: 1, ...RECORDED_EVENTS });
-    let isRepeated = false;
-    const context = interceptedContext(async (target, call) => {
-      if (target.part === "allocator" && !isRepeated) {
-        isRepeated = true;
-        await call();
-        moveClock(SECOND);
-        await sweepNow();
-      }
-      return call();
-    });
-    const expiresAt = ahead(SECOND);
-    const device = deviceId.parse("a device");
-    const inviter = { kind: "device", device } as const;
-    const request = { device, inviter, expiresAt, badgeExpiresAt: null, idempotencyKey: null };
-    const { id, number } = await createInvitation(context, await loaded(context, application), request);
-    expect(outcome(await claim(application, "device", "alice", id))).toBe("410 EXPIRED_INVITATION");
-    await expectReleased(application, id, number);
-  });
-
-  /** Nobody has it, it is free once, and the next device that asks gets it. */
-  async function expectReleased(application: TestApplication, token: string, number: number): Promise<void> {
-    expect(await readInvitation(token)).toMatchObject({ releasedAt: expect.any(Number) });
-    expect((await expectConsistent(application)).ledger.free).toEqual([number]);
-    await sweepNow();
-    expect(await nextNumber(application)).toBe(number);
-    await sweepNow();
-    expect((await expectConsistent(application)).ledger.free).toEqual([]);
-  }
-});
-
-describe("a claim that crashes half-way (contract section 2)", () => {
-  it("is finished by the next request: one badge, one event, 201 or 200 with the same number", async () => {
-    const deaths = await forEveryDeath(async (death) => {
-      const application = await createApplication(RECORDED_EVENTS);
-      const old = await nextNumber(application, "device");
-      const { token, number } = await invite(application);
-      const request = { userId: "somebody", invitationToken: token };
-      const { context } = testContext();
-      const { badges } = await readRows(application);
-      const device = badges.find((row) => row.number === old)?.device;
-      if (typeof device !== "string") throw new Error("an issued badge has a device");
-      const own = { device, userId: "somebody", metadata: null, keyThumbprint: null, bookmark: null };
-      const died = await runDying(death, async (dying) =>
-        issueBadge(dying, await loaded(context, application), own, token),
-      );
-      const answer = await requestBadge(application, "device", request);
-      expect([200, 201]).toContain(answer.status);
-      expect(answer.body.badgeId).toBe(String(number));
-      expect(await listedNumbers(application)).toEqual([number]);
-      expect((await expectConsistent(application)).events).toHaveLength(2);
-      return died;
-    });
-    expect(deaths).toBeGreaterThan(1);
-  });
-});
-
-describe("sweeps beside each other (contract section 5)", () => {
-  it("give a number back once, run twice in a row or at one moment", async () => {
-    for (let seed = 0; seed < byEffort(4, 10); seed++) {
-      const application = await createApplication({ size: 2, ...RECORDED_EVENTS });
-      const expired = await invite(application, ahead(SECOND));
-      const revoked = await invite(application);
-      await runDying({ call: 2, when: "before" }, async (context) =>
-        revokeInvitation(context, await loaded(context, application), revoked.token, { kind: "server" }),
-      );
-      moveClock(SECOND);
-      await interleave(seededSchedule(seed), Date.now, [sweepOne, sweepOne, sweepOne]);
-      await sweepNow();
-      const { ledger } = await expectConsistent(application);
-      expect(ledger.free.toSorted(), `seed ${seed}`).toEqual([expired.number, revoked.number].toSorted());
-      const numbers = [await nextNumber(application), await nextNumber(application)];
-      expect(numbers.toSorted()).toEqual([expired.number, revoked.number].toSorted());
-    }
-  });
-});
-
-describe("a chunk of numbers that were not released (contract section 5)", () => {
-  it("is followed by more of the same applications, unless their object fails", async () => {
-    await sweepNow();
-    const application = await createApplication(RECORDED_EVENTS);
-    const { token } = await invite(application);
-    await runDying({ call: 2, when: "before" }, async (context) =>
-      revokeInvitation(context, await loaded(context, application), token, { kind: "server" }),
-    );
-    const failing = interceptedContext((target, call) => {
-      if (target.part === "allocator") throw new Error("no answer");
-      return call();
-    });
-    expect(await releaseChunk(failing, "")).toEqual({ released: 0, nextCursor: application.id });
-    expect(await releaseChunk(testContext().context, "")).toEqual({ released: 1, nextCursor: "" });
-    expect(await releaseChunk(testContext().context, "")).toEqual({ released: 0, nextCursor: null });
-  });
-});
 
 describe("which number comes next (contract section 5)", () => {
   it("is a fresh one while there are any, for badges and for invitations", async () => {
@@ -319,7 +154,7 @@ describe("a range that is used up (contract sections 1 and 5)", () => {
     const second = await invite(application, ahead(SECOND));
     expect(second.number).toBe(first.number);
     // Noted, so neither a sweep nor another request gives it back again.
-    expect(await readInvitation(first.token)).toMatchObject({ state: "expired", releasedAt: Date.now() });
+    expect(await readInvitation(first.token)).toMatchObject({ state: "expired" });
     moveClock(SECOND);
     expect(await nextNumber(application)).toBe(first.number);
     expect(outcome(await claim(application, "device", "alice", first.token))).toBe("410 EXPIRED_INVITATION");

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { applicationText, findApplication, shownApplication } from "../../src/admin/application/record.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
-import { showBadge } from "../../src/admin/badge/commands.ts";
+import { showBadge } from "../../src/admin/badge/show.ts";
 import { type RangeOptions, wantedNumbers } from "../../src/admin/number-range/card-range.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import type { Homes } from "../../src/admin/platform/homes.ts";

@@ -1,16 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import {
-  type ReconciliationRequest,
-  requestReconciliation,
-  watchReconciliation,
-} from "../../src/admin/application/reconcile.ts";
 import { readStatistics } from "../../src/admin/application/stats.ts";
-import { showBadge } from "../../src/admin/badge/commands.ts";
+import { showBadge } from "../../src/admin/badge/show.ts";
 import { openHomes } from "../../src/admin/command-line/session.ts";
 import { listSigningKeys } from "../../src/admin/key/commands.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
@@ -23,7 +17,7 @@ import {
   deviceId,
   invitationDigest,
 } from "../../src/shared/identifiers.ts";
-import { badge, invitation, reconciliation } from "../../src/shared/schema.ts";
+import { badge, invitation } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let homes: Homes;
@@ -74,7 +68,6 @@ beforeAll(async () => {
           digest: invitationDigest.parse("a-third"),
           state: "expired",
           endedAt: 1,
-          releasedAt: 2,
           ...invited,
           ...expiry,
         },
@@ -190,7 +183,6 @@ describe("stats (contract section 10)", () => {
             digest: invitationDigest.parse("small-resting"),
             number: 2,
             endedAt: Date.now() - 3000_000,
-            releasedAt: 1,
             ...ended,
             ...expiry,
           },
@@ -198,7 +190,6 @@ describe("stats (contract section 10)", () => {
             digest: invitationDigest.parse("small-rested"),
             number: 3,
             endedAt: Date.now() - 4000_000,
-            releasedAt: 1,
             ...ended,
             ...expiry,
           },
@@ -207,20 +198,5 @@ describe("stats (contract section 10)", () => {
     );
     const { numbers } = await readStatistics(database, id);
     expect(numbers).toMatchObject({ size: 3, reserved: 1, resting: 1, used: 2, left: 1, usedPercent: 66.6 });
-  });
-});
-
-describe("reconcile", () => {
-  it("does not report a request that another one has replaced (contract section 10)", async () => {
-    const first = await requestReconciliation(database, null, "d1");
-    // The mark of a request is its millisecond.
-    while (Date.now() === first.requestedAt) await wait(1);
-    const second = await requestReconciliation(database, applicationId, "object");
-    const watch = (request: ReconciliationRequest) => watchReconciliation(database, request, () => {}, 0);
-    await expect(watch(first)).rejects.toThrow("Another reconciliation was requested meanwhile");
-    await expect(watch(second)).rejects.toThrow("1 application is not reconciled yet");
-    await database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1 }));
-    expect(await watch(second)).toMatchObject([{ applicationId, restored: "object" }]);
-    await expect(watch(first)).rejects.toThrow("Another reconciliation was requested meanwhile");
   });
 });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import * as z from "zod";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -28,6 +29,26 @@ describe("docs/operations.md", () => {
     expect(texts.flatMap((text) => linesOf(text, LOGGED))).toHaveLength(calls);
     const listed = linesOf(readFileSync(join(PROJECT, "docs/operations.md"), "utf8"), LISTED);
     expect(listed.toSorted()).toEqual([...logged].toSorted());
+  });
+});
+
+describe("docs/monitoring", () => {
+  const events = new Set([...logged].map((line) => line.split(" ")[1]));
+
+  it.each(["alarms.yaml", "dashboard.json"])("%s asks only for lines that the Worker logs", (file) => {
+    const text = readFileSync(join(PROJECT, "docs/monitoring", file), "utf8").replaceAll('\\"', '"');
+    const asked = [...text.matchAll(/\bevent!?="([\w-]+)"/g)].map(([, event]) => event);
+    expect(asked).toEqual(expect.arrayContaining(["request", "delivery", "sweep", "range-fills-up"]));
+    expect(asked.filter((event) => !events.has(event))).toEqual([]);
+    for (const level of ["error", "warn"]) expect(text).toContain(`level="${level}"`);
+  });
+
+  it("draws a dashboard of panels with a query each", () => {
+    const panel = z.object({ title: z.string(), targets: z.tuple([z.object({ expr: z.string().min(1) })]) });
+    const { panels } = z
+      .object({ panels: z.array(panel) })
+      .parse(JSON.parse(readFileSync(join(PROJECT, "docs/monitoring/dashboard.json"), "utf8")));
+    expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
   });
 });
 

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
-import { creationCommands } from "../../src/admin/home/init.ts";
+import { Deployment } from "../../src/admin/deploy/deployment.ts";
+import { placeStep } from "../../src/admin/deploy/place.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
@@ -14,14 +14,7 @@ import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import {
-  application,
-  applicationSecret,
-  badge,
-  reconciliation,
-  signingKey,
-  webhookEvent,
-} from "../../src/shared/schema.ts";
+import { application, applicationSecret, badge, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 
@@ -157,36 +150,6 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     }
   });
 
-  it("reconcile every home, or the one of the application", async () => {
-    const { applicationId: id } = await createIn(2);
-    const requests = () => homes.everywhere(({ database }) => database.run((orm) => orm.select().from(reconciliation)));
-    expect(await run("reconcile", id, "--restored", "d1", "--wait", "0")).toMatchObject({ code: 1 });
-    expect((await requests()).map((rows) => rows.map((row) => row.applicationId))).toEqual([
-      [],
-      expect.arrayContaining([id]),
-    ]);
-    const { stderr } = await run("reconcile", "--restored", "object", "--wait", "0");
-    expect(stderr).toMatch(/not reconciled yet: start the service/);
-    const counts = await homes.everywhere(({ database }) => database.run((orm) => orm.$count(application)));
-    expect((await requests()).map((rows) => rows.length)).toEqual(counts);
-    // What the service's sweep does.
-    const watching = run("reconcile", "--restored", "d1", "--wait", "30", "--json");
-    let isWatching = true;
-    const finishing = (async () => {
-      for (; isWatching; await setTimeout(100)) {
-        await homes.everywhere(({ database }) =>
-          database.run((orm) => orm.update(reconciliation).set({ finishedAt: 1, checked: sql`checked + 1` })),
-        );
-      }
-    })();
-    const { code, stdout } = await watching;
-    isWatching = false;
-    await finishing;
-    expect(code).toBe(0);
-    const done = z.array(z.object({ applicationId })).parse(JSON.parse(stdout));
-    expect(done).toHaveLength(counts.reduce((sum, count) => sum + count, 0));
-  });
-
   it("rotate and remove the sealing keys of every home", async () => {
     expect(await runJson("sealing-key", "rotate")).toEqual({ version: 2 });
     expect(await run("sealing-key", "remove", "1")).toMatchObject({
@@ -279,70 +242,82 @@ describe("home (contract section 17)", () => {
 });
 
 describe("the place of home 1 (contract section 17)", () => {
-  /** The production environment of wrangler.toml, with a value of HOME_1. */
-  function targetWith(place: string) {
+  /** wrangler, as it reads a wrangler.toml with a value of HOME_1. */
+  function wranglerWith(place: string) {
     const wrangler = loadWrangler();
     const readConfig: typeof wrangler.unstable_readConfig = (...args) => {
       const config = wrangler.unstable_readConfig(...args);
       return { ...config, vars: { ...config.vars, HOME_1: place } };
     };
-    return readTarget({ ...wrangler, unstable_readConfig: readConfig }, "production");
+    return { ...wrangler, unstable_readConfig: readConfig };
   }
 
-  it.each([
-    ["", []],
-    ["location=weur", ["--location", "weur"]],
-    ["jurisdiction=eu", ["--jurisdiction", "eu"]],
-  ])("is where init has its database made: %j", (place, words) => {
-    const [create] = creationCommands(targetWith(place));
-    expect(create).toEqual(["d1", "create", "badge-distribution-production", ...words]);
+  it.each(["weur", "location=", "near=weur"])("is refused before anything is made: %s", (place) => {
+    expect(() => readTarget(wranglerWith(place), "production")).toThrow(
+      `HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`,
+    );
   });
 
-  it.each(["weur", "location=", "near=weur"])("is refused before anything is made: %s", (place) => {
-    expect(() => targetWith(place)).toThrow(`HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`);
+  it("never changes (contract section 25)", async () => {
+    const deployment = new Deployment(wranglerWith("location=weur"), "production", null);
+    for (const same of [null, "location=weur"]) expect(await placeStep(deployment, 1, same).inspect()).toBeNull();
+    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow("place never changes");
+  });
+
+  it("is asked for by the first deployment (contract section 25)", async () => {
+    const { code, stderr } = await run("deploy", "--check", "--env", "production");
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      "--location wnam|enam|weur|eeur|apac|oc (near most devices), or --jurisdiction eu|us|fedramp",
+    );
+  });
+});
+
+describe("doctor (contract section 25)", () => {
+  it("says what is wrong with local state, and what to do", async () => {
+    const { code, stdout } = await run("doctor", "--address", "http://127.0.0.1:9", "--json");
+    expect(code).toBe(1);
+    const finding = z.object({ check: z.string(), state: z.string(), advice: z.string().nullable() });
+    const { findings } = z.object({ findings: z.array(finding) }).parse(JSON.parse(stdout));
+    expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
+    const found = new Map(findings.map((each) => [each.check, each]));
+    expect(found.get("Health")).toMatchObject({ state: "broken", advice: expect.stringContaining("npm start") });
+    // Nothing sweeps here.
+    expect(found.get("Sweep")).toMatchObject({ state: "broken" });
+    for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
+    for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
   });
 });
 
 describe("init --home (contract section 17)", () => {
   const init = (...words: string[]) => run("init", ...words, "--env", "production");
 
-  it("prints what a new home needs: its database, the lines of wrangler.toml, and then its tables", async () => {
-    const { code, stdout, stderr } = await init("--home", "2", "--jurisdiction", "eu");
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /^wrangler\.toml does not bind home 2 of "production" yet: [^\n]*init --home 2 --jurisdiction eu --env production\n$/,
+  it("shows what a new home needs, also before anybody has logged in", async () => {
+    const { code, stdout } = await init("--home", "2", "--jurisdiction", "eu", "--dry-run", "--json");
+    expect(code).toBe(0);
+    const { steps, done } = z
+      .object({ done: z.boolean(), steps: z.array(z.object({ name: z.string(), action: z.string().optional() })) })
+      .parse(JSON.parse(stdout));
+    expect(done).toBe(false);
+    expect(steps.map(({ action }) => action)).toEqual(
+      expect.arrayContaining([
+        "bind badge-distribution-production-2",
+        'keep "jurisdiction=eu", which never changes',
+        "bind badge-webhooks-production-2",
+      ]),
     );
-    expect(stdout).toBe(`npx wrangler d1 create badge-distribution-production-2 --jurisdiction eu
+  });
 
-Add to wrangler.toml:
-
-# under [env.production.vars]:
-HOME_2 = "jurisdiction=eu"
-
-[[env.production.d1_databases]]
-binding = "DB_2"
-database_name = "badge-distribution-production-2"
-database_id = "REPLACE_ME"
-migrations_dir = "migrations"
-remote = true
-
-The ID that d1 create prints goes in place of REPLACE_ME.
-`);
-    const dry = await init("--home", "2", "--location", "weur", "--dry-run", "--json");
-    expect(dry).toMatchObject({ code: 0, stderr: "" });
-    expect(JSON.parse(dry.stdout)).toMatchObject({
-      home: 2,
-      commands: [
-        "npx wrangler d1 create badge-distribution-production-2 --location weur",
-        "npx wrangler d1 migrations apply DB_2 --remote --env production",
-      ],
-      done: false,
-    });
+  it("is refused before there is home 1", async () => {
+    vi.stubEnv("CLOUDFLARE_API_TOKEN", "a-token");
+    vi.stubEnv("CLOUDFLARE_ACCOUNT_ID", "an-account");
+    const { code, stderr } = await init("--home", "2");
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "Home 2 needs home 1: run npm run deploy first.\n" });
+    vi.unstubAllEnvs();
   });
 
   it.each([
     [["--home", "1"], "Home 1 is the one that init makes without --home"],
-    [["--location", "weur"], "--location and --jurisdiction are places of a new home"],
     [["--home", "2", "--location", "weur", "--jurisdiction", "eu"], "cannot be used with option"],
     [["--home", "2", "--location", "moon"], "--location"],
     [["--home", "1000"], "does not fit --home"],

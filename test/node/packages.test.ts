@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { EmbeddedJWK, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_SECRET,
@@ -41,6 +42,33 @@ function run(source: string): unknown {
   writeFileSync(join(consumer, "program.js"), source);
   return JSON.parse(execFileSync("node", ["program.js"], { cwd: consumer, env: { PATH }, encoding: "utf8" }));
 }
+
+describe("the packed packages are ready to publish (contract section 25)", () => {
+  it.each(["client", "verify"])("%s has its licence, changes, repository and a version", (name) => {
+    const folder = join(consumer, "node_modules/@badge-distribution", name);
+    for (const file of ["LICENSE", "CHANGELOG.md", "README.md"])
+      expect(readFileSync(join(folder, file), "utf8")).not.toBe("");
+    const manifest: unknown = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const { version } = z
+      .object({ version: z.string() })
+      .parse(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")));
+    const repository = {
+      type: "git",
+      directory: `src/${name}`,
+      url: expect.stringMatching(/^git\+https:\/\/github\.com\/.+\.git$/),
+    };
+    expect(manifest).toMatchObject({
+      version,
+      license: "MIT",
+      type: "module",
+      repository,
+      publishConfig: { access: "public" },
+    });
+    expect(readFileSync(join(PROJECT, "src/verify/python/pyproject.toml"), "utf8")).toContain(
+      `\nversion = "${version}"\n`,
+    );
+  });
+});
 
 describe("the packed packages run in plain Node", () => {
   it("the verifier passes every published vector, which the package includes", () => {

@@ -7,11 +7,20 @@ const SEEDS = byEffort(20, 2000);
 /** With seed 50 among them: every fiftieth is run twice, and must have the same history. */
 const FIRST = byEffort(31, 1);
 
+/** Of the model of the core's writer. */
+const MODEL_SEEDS = byEffort(100, 10_000);
+/** Rules without which the model fails within few seeds, and the promise that is then broken. */
+const PLANTED = [
+  { rule: "releases-first", seeds: 10 },
+  { rule: "unknown-is-no-refusal", seeds: 20 },
+  { rule: "no-abandoning-after-restart", seeds: 60 },
+];
+
 const PROJECT = join(import.meta.dirname, "../..");
 
-/** `npm run simulate`. Its output names the seed that failed, the promise that was broken, and the last steps. */
-function simulate(...words: string[]): Promise<{ code: number | null; output: string }> {
-  const parameters = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", ...words];
+/** `npm run simulate`, or `npm run model`. The output names the seed that failed, the promise that was broken, and the last steps. */
+function run(main: string, ...words: string[]): Promise<{ code: number | null; output: string }> {
+  const parameters = ["--disable-warning=ExperimentalWarning", `test/long-runs/simulation/${main}`, ...words];
   return new Promise((resolve) => {
     const child = execFile(process.execPath, parameters, { cwd: PROJECT }, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),
@@ -23,9 +32,29 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
   it(
     `keeps its promises for ${SEEDS} seeds`,
     async () => {
-      const { code, output } = await simulate("--first", String(FIRST), "--seeds", String(SEEDS));
+      const { code, output } = await run("main.ts", "--first", String(FIRST), "--seeds", String(SEEDS));
       expect(code, output).toBe(0);
     },
     byEffort(180_000, 600_000),
+  );
+});
+
+describe("the model of one writer and its journal (contract section 21)", () => {
+  it(
+    `keeps its promises for ${MODEL_SEEDS} seeds of lost responses and restorations`,
+    async () => {
+      const { code, output } = await run("model/main.ts", "--seeds", String(MODEL_SEEDS));
+      expect(code, output).toBe(0);
+    },
+    byEffort(120_000, 1_800_000),
+  );
+
+  it.each(PLANTED)(
+    "breaks a promise without the rule $rule",
+    async ({ rule, seeds }) => {
+      const { output } = await run("model/main.ts", "--without", rule, "--seeds", String(seeds));
+      expect(output).toMatch(new RegExp(`${rule} +[1-9]`));
+    },
+    byEffort(120_000, 120_000),
   );
 });

@@ -13,7 +13,7 @@ import { originsOf } from "../../src/dev/address.ts";
 import { readCommandLine } from "../../src/dev/command-line.ts";
 import { createLogFilter } from "../../src/dev/service.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
-import { closeHomes, runScriptHere } from "./support/script.ts";
+import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 /** A path at which this user may make nothing. As root, by giving up the right to pass over permissions. */
@@ -212,6 +212,17 @@ describe("npm start", () => {
       });
     }
     rmSync(folder, { recursive: true });
+  });
+
+  it("refuses the data of another version with one line that names reset, and touches nothing", async () => {
+    const { database } = await openedHomes(state);
+    const older = "INSERT INTO d1_migrations (name) VALUES ('0009_number_ranges.sql')";
+    await database.run((_, d1) => d1.prepare(older).run());
+    await closeHomes();
+    const refusal = "The local data is of another version of the service, which this one can not read: npm run reset\n";
+    const started = await program("start", ["--port", String(await freePort())], state);
+    expect(started).toEqual({ code: 1, stdout: "", stderr: `Starting…\n${refusal}` });
+    expect(await runScriptHere(["application", "list"], state)).toEqual({ code: 1, stdout: "", stderr: refusal });
   });
 
   it("has its data deleted by reset", async () => {

@@ -6,10 +6,10 @@ import { application, webhookEvent } from "../../src/shared/schema.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
-import { sweep } from "../support/sweep.ts";
 import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import { sendAll } from "../../src/worker/webhooks/sender.ts";
 import type { WakeUp } from "../../src/worker/webhooks/wake-up.ts";
+import { sweep } from "../support/sweep.ts";
 import { bindObject } from "./allocator.ts";
 import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
@@ -75,11 +75,15 @@ export class Outbox {
       device,
       userId,
       metadata,
+      isVerified: true,
+      invitationToken: null,
       keyThumbprint: null,
-      bookmark: null, isVerified: true, invitationToken: null,
+      bookmark: null,
+      isVerified: true,
+      invitationToken: null,
       user: { isAccepted: true } as const,
     };
-    const issued = await issueBadge(context, known, request, null);
+    const issued = await issueBadge(context, known, request, { actor: { kind: "device" } });
     await this.settle();
     const events = await this.events();
     const event = events.find(({ payload }) => JSON.parse(payload).data.id === String(issued.number));

@@ -5,8 +5,8 @@ import { homeDatabase } from "./home.ts";
 
 const tableNames = z.array(z.object({ name: z.string() }));
 
-/** What an allocator keeps beside its key. */
-const OBJECT_TABLES = ["lease", "free", "ready", "beyond", "segment"];
+/** What an application's object keeps. */
+const OBJECT_TABLES = ["base", "entry"];
 
 /** All rows of all tables of D1, and what the objects of these applications keep, by name of the table. */
 export async function everythingStored(applications: readonly { id: string }[]): Promise<Record<string, unknown[]>> {

@@ -99,7 +99,7 @@ describe("the webhook of a new badge (contract section 8)", () => {
       WHEN NEW.application_id = '${application.id}' BEGIN SELECT RAISE(ABORT, 'no events'); END`)
       .run();
     const failed = await requestBadge(application, "device", { userId: "alice" });
-    expect(failed.status).toBe(503);
+    expect(failed.status).toBe(500);
     expect(await badgeRows(application)).toEqual([]);
     await homeDatabase().prepare("DROP TRIGGER no_events").run();
     expect((await requestBadge(application, "device", { userId: "alice" })).status).toBe(201);

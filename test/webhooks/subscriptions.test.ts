@@ -1,20 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { invitationDigestOf } from "../../src/shared/identifiers.ts";
-import { Database } from "../../src/worker/storage/database.ts";
-import { endPending } from "../../src/worker/storage/invitation-ends.ts";
-import { sweep } from "../support/sweep.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { readInvitation, readRows } from "../invitations/support/storage.ts";
+import { aroundObjectD1, bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { aroundD1 } from "../support/d1.ts";
-import { LOST } from "../support/faults.ts";
+import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
+import { sweep } from "../support/sweep.ts";
 
 useQuietLog();
 useStandingClock();
@@ -153,26 +150,14 @@ describe("events of an invitation (contract section 18)", () => {
     expect(await names(application)).toEqual(["invitation:expired", "invitation:expired"]);
   });
 
-  it("are made for invitations that end because the allocator released their numbers", async () => {
-    const application = await subscriber(ALL);
-    const [pending, past] = [await invite(application, ahead(HOUR)), await invite(application, ahead(SECOND))];
-    moveClock(SECOND);
-    const digests = [await invitationDigestOf(pending.token), await invitationDigestOf(past.token)];
-    for (const _ of [1, 2]) await endPending(new Database(homeDatabase()), digests, Date.now());
-    expect((await names(application)).toSorted()).toEqual(["invitation:expired", "invitation:revoked"]);
-  });
-
   it("are not made when the transaction that ends the invitation fails", async () => {
     const application = await subscriber(ALL);
     const { token } = await invite(application);
-    const failing = new Database(
-      aroundD1(homeDatabase(), (statements, send) => {
-        if (statements.length > 1) throw LOST;
-        return send();
-      }),
-    );
-    const { context } = testContext({ db: failing });
-    await expect(endPending(context.db, [await invitationDigestOf(token)], Date.now())).rejects.toThrow();
+    await aroundObjectD1(application, () => (statements, send) => {
+      if (isAbout(statements, "INSERT INTO position")) throw new Error("D1_ERROR: refused: SQLITE_CONSTRAINT");
+      return send();
+    });
+    expect((await revoke(application, token)).status).toBe(500);
     expect(await names(application)).toEqual([]);
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
   });
@@ -185,7 +170,9 @@ describe("events of an invitation (contract section 18)", () => {
       .run();
     for (let place = 0; place < 3; place++) await invite(application, ahead(SECOND));
     moveClock(SECOND);
-    const { sent } = await sweepAll();
+    const queue = new KeptQueue();
+    await bindObject(application, () => ({ WEBHOOKS: queue }));
+    const { sent } = await sweepAll(queue);
     const { events } = await readRows(application);
     const woken = sent.map(({ body }) => body).filter(({ applicationId }) => applicationId === application.id);
     expect(woken.map(({ eventId }) => eventId).toSorted()).toEqual(events.map(({ id }) => id).toSorted());

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { and, count, eq, exists, isNotNull, isNull } from "drizzle-orm";
-import type { Actor } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { shorten, tableLines } from "../command-line/output.ts";
 import { inSession, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import { listSigningKeys, signingKeyTable } from "../key/commands.ts";
 import type { Database } from "../platform/database.ts";
@@ -139,7 +139,7 @@ export async function setDisabled(
   database: Database,
   id: ApplicationId,
   disabled: boolean,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<ShownApplication> {
   const isOtherwise = and(
     eq(application.id, id),

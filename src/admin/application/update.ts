@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
-import type { Actor } from "../../shared/actor.ts";
 import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
@@ -19,6 +18,7 @@ import {
 import { UserError } from "../command-line/errors.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import { explainTaken } from "../number-range/owners.ts";
 import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
@@ -197,7 +197,7 @@ export async function updateApplication(
   homes: Homes,
   id: ApplicationId,
   changes: ApplicationChanges,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<ShownApplication> {
   const database = homes.of(id);
   // One home alone decides everything in one transaction.

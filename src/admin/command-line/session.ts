@@ -1,6 +1,6 @@
-import { userInfo } from "node:os";
 import { Command } from "commander";
 import type { Actor } from "../../shared/actor.ts";
+import { administrator } from "../history/administrator.ts";
 import { openDeployedHomes, openLocalHomes } from "../platform/d1.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -80,18 +80,6 @@ export async function withSession(
   }
 }
 
-/** @param name the terminal's user unless it is given */
-export const administrator = (name: string = terminalUser()): Actor => ({ kind: "administrator", name });
-
-function terminalUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A process in a container may have a user that the system does not know.
-    return process.env.USER ?? "unknown";
-  }
-}
-
 /**
  * The action of a command that works on the databases.
  *
@@ -122,6 +110,6 @@ export async function openHomes(environment: string | undefined): Promise<Opened
   const target = readTarget(wrangler, environment);
   const place = environment === undefined ? { local: localState() } : { environment };
   const { homes, close } =
-    "local" in place ? await openLocalHomes(wrangler, target, place.local) : await openDeployedHomes(wrangler, target);
+    "local" in place ? await openLocalHomes(wrangler, target, place.local) : await openDeployedHomes(target);
   return { homes, database: homes.first.database, place, close };
 }

@@ -6,6 +6,9 @@ export const COLUMNS = 80;
 /** How this script is run, for lines that say what to do next. */
 export const ADMIN = "npm run -s admin --";
 
+/** How the service is deployed, for the same lines. */
+export const DEPLOY = "npm run deploy";
+
 /** Quotes a word for a shell if it needs that, so that printed commands work when they are pasted. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -10,6 +10,7 @@ import { UserError } from "../command-line/errors.ts";
 import { isoTime, shownNumber, shownTime, tableLines } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
@@ -63,7 +64,7 @@ export interface RotatedSigningKey {
 export async function rotateSigningKey(
   database: Database,
   applicationId: ApplicationId,
-  { isUrgent, actor }: { isUrgent: boolean; actor: Actor },
+  { isUrgent, actor = administrator() }: { isUrgent: boolean; actor?: Actor },
 ): Promise<RotatedSigningKey> {
   await findApplication(database, applicationId);
   const key = await makeSigningKey(await newestSealer(database), applicationId);

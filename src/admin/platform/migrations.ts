@@ -23,13 +23,13 @@ export const migrationFiles = (): string[] =>
     .map((name) => join(MIGRATIONS, name));
 
 /**
- * Brings a local database up to date. Each migration and its record are one transaction; when two processes try it at
+ * Brings a database up to date. Each migration and its record are one transaction; when two processes try it at
  * once, one of them finds it done.
  *
  * @returns the names of the migrations that were applied
  * @throws UserError when another version of the service has made the database
  */
-export async function migrateLocally(database: D1Database, wrangler: Wrangler): Promise<string[]> {
+export async function migrate(database: D1Database, wrangler: Wrangler): Promise<string[]> {
   const names = migrationFiles().map((file) => basename(file));
   const applied = await retryDatabase(() => appliedMigrations(database));
   // Nothing converts the data of the versions before the first release.
@@ -37,12 +37,12 @@ export async function migrateLocally(database: D1Database, wrangler: Wrangler): 
   const missing = names.filter((name) => !applied.includes(name));
   for (const name of missing) {
     const statements = wrangler.unstable_splitSqlQuery(readFileSync(join(MIGRATIONS, name), "utf8"));
-    await retryDatabase(() => migrate(database, name, statements));
+    await retryDatabase(() => apply(database, name, statements));
   }
   return missing;
 }
 
-async function migrate(database: D1Database, name: string, statements: string[]): Promise<void> {
+async function apply(database: D1Database, name: string, statements: string[]): Promise<void> {
   try {
     await database.batch([
       database.prepare(CREATE_BOOKKEEPING),
@@ -52,6 +52,14 @@ async function migrate(database: D1Database, name: string, statements: string[])
   } catch (error) {
     if ((await missingFrom(database, [name])).length > 0) throw error;
   }
+}
+
+/** Names of the migrations that a database lacks, in their order. */
+export function missingMigrations(database: D1Database): Promise<string[]> {
+  return missingFrom(
+    database,
+    migrationFiles().map((file) => basename(file)),
+  );
 }
 
 async function missingFrom(database: D1Database, names: string[]): Promise<string[]> {

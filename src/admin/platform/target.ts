@@ -10,13 +10,30 @@ const configSchema = z.object({
   account_id: z.string().optional(),
   compatibility_date: z.string(),
   definedEnvironments: z.array(z.string()).default([]),
-  d1_databases: z.array(z.looseObject({ binding: z.string(), database_name: z.string(), database_id: z.string() })),
+  d1_databases: z.array(
+    z.looseObject({ binding: z.string(), database_name: z.string(), database_id: z.string().optional() }),
+  ),
   vars: z.looseObject({ PUBLIC_URL: z.string().default("") }),
-  queues: z.object({ consumers: z.array(z.object({ queue: z.string() })).default([]) }),
+  queues: z.object({
+    producers: z.array(z.object({ binding: z.string(), queue: z.string() })).default([]),
+    consumers: z
+      .array(
+        z.object({
+          queue: z.string(),
+          max_batch_size: z.number(),
+          max_batch_timeout: z.number(),
+          max_retries: z.number(),
+          retry_delay: z.number(),
+          dead_letter_queue: z.string().optional(),
+        }),
+      )
+      .default([]),
+  }),
+  routes: z
+    .array(z.union([z.string(), z.looseObject({ pattern: z.string(), custom_domain: z.boolean().optional() })]))
+    .default([]),
+  triggers: z.object({ crons: z.array(z.string()).default([]) }),
 });
-
-/** The database ID in wrangler.toml until the administrator replaces it. */
-export const PLACEHOLDER = "REPLACE_ME";
 
 /** A home as wrangler.toml binds it (contract section 17). */
 export interface BoundHome {
@@ -36,8 +53,14 @@ export interface Target {
   compatibilityDate: string;
   /** In ascending order; the first is home 1. */
   homes: readonly [BoundHome, ...BoundHome[]];
-  /** Names of the queues, including the dead-letter queue. */
-  queues: string[];
+  /** Of every queue, including dead-letter queues. */
+  consumers: z.infer<typeof configSchema>["queues"]["consumers"];
+  /** The queue that each binding sends to. */
+  producers: { binding: string; queue: string }[];
+  crons: string[];
+  /** Host of a domain of its own; undefined when the Worker is reached below workers.dev, or by other routes. */
+  customDomain: string | undefined;
+  hasRoutes: boolean;
   /** As in wrangler.toml; empty when it is not set. `npm start` has its own. */
   publicUrl: string;
 }
@@ -55,13 +78,17 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined):
     accountId: config.account_id,
     compatibilityDate: config.compatibility_date,
     homes: boundHomes(config),
-    queues: config.queues.consumers.map(({ queue }) => queue),
+    consumers: config.queues.consumers,
+    producers: config.queues.producers,
+    crons: config.triggers.crons,
+    customDomain: customDomainOf(config),
+    hasRoutes: config.routes.length > 0,
     publicUrl: config.vars.PUBLIC_URL,
   };
 }
 
-/** Whether the database of a home has an ID: without one it was not made yet. */
-export const hasDatabase = ({ database }: BoundHome): boolean => !database.database_id.includes(PLACEHOLDER);
+const customDomainOf = ({ routes }: z.infer<typeof configSchema>): string | undefined =>
+  routes.flatMap((route) => (typeof route === "object" && route.custom_domain ? [route.pattern] : []))[0];
 
 const HOME_BINDING = /^DB(?:_([2-9]|[1-9]\d{1,2}))?$/;
 

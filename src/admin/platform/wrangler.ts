@@ -7,6 +7,7 @@ import { stripVTControlCharacters } from "node:util";
 import { UserError } from "../command-line/errors.ts";
 import { shellWord } from "../command-line/shell.ts";
 import { PROJECT } from "./paths.ts";
+import { lackingRightIn } from "./rights.ts";
 
 /**
  * Keeps wrangler quiet: no output of its own, no questions, no statistics, and no requests for updates or for this
@@ -55,11 +56,6 @@ export interface WranglerEnd {
 /** The command as it is typed. It never contains a secret: those are passed on standard input. */
 export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
-/** The command that applies the migrations to the deployed database of a binding. */
-export const migrateCommand = (binding: string, environment: string): string[] => [
-  ...["d1", "migrations", "apply", binding, "--remote", "--env", environment],
-];
-
 /** Runs wrangler's program until it ends. */
 export async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {
   const child = spawn(process.execPath, ["--no-warnings", WRANGLER_PROGRAM, ...words], {
@@ -79,6 +75,8 @@ export async function tryWrangler(words: readonly string[], input = ""): Promise
 export async function runWrangler(words: readonly string[], input?: string): Promise<string> {
   const { succeeded, stdout, stderr } = await tryWrangler(words, input);
   if (succeeded) return stdout;
+  const lacking = lackingRightIn(stripVTControlCharacters(`${stderr}\n${stdout}`));
+  if (lacking !== undefined) throw lacking;
   throw new UserError(
     `${shownWrangler(words)} failed: ${errorLine(stderr) ?? errorLine(stdout) ?? "it gave no reason"}`,
   );

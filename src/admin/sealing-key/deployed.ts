@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { generateSealingKey } from "../../shared/sealing.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { WorkerSecrets } from "../platform/worker-secrets.ts";
-import { newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
+import { findNewest, newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
 
 export interface MadeSealingKey {
   /** The newest version. */
@@ -44,6 +44,15 @@ function sealingSecretName(version: number, publicKey: string): string {
 /** Whether a secret holds a key of this version. Names from release 1.0 have no fingerprint. */
 function isSealingSecret(name: string, version: number): boolean {
   return name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
+}
+
+/** The name of the secret that the newest sealing key needs and the Worker lacks; null when it has it, or there is no key. */
+export async function missingSecret(homes: Homes, secrets: WorkerSecrets): Promise<string | null> {
+  const { key } = await findNewest(homes);
+  if (key === undefined) return null;
+  const name = sealingSecretName(key.version, key.publicKey);
+  const names = await secrets.list();
+  return names.some((each) => each === name || each === `SEALING_KEY_${key.version}`) ? null : name;
 }
 
 /**

@@ -5,7 +5,7 @@ import { importSealingPublicKey, seal } from "../../shared/sealing.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import type { Homes } from "../platform/homes.ts";
+import type { Home, Homes } from "../platform/homes.ts";
 
 /**
  * Seals to the newest sealing key, so that only the Worker can open it.
@@ -28,24 +28,31 @@ async function readNewest(database: Database): Promise<typeof sealingKey.$inferS
 }
 
 /** The newest version of all homes, or 0. */
-export async function newestVersion(homes: Homes): Promise<number> {
-  const newest = await homes.everywhere(({ database }) => readNewest(database));
-  return Math.max(...newest.map((key) => key?.version ?? 0));
-}
+export const newestVersion = async (homes: Homes): Promise<number> => (await findNewest(homes)).key?.version ?? 0;
 
 /**
  * Publishes the public half of the newest sealing key in every home that lacks it: it is new, or the home is, or a run that
  * made the key was killed, or the home was restored. Older keys are not: nothing in that home needs them.
  */
 export async function publishNewestEverywhere(homes: Homes): Promise<void> {
-  if (homes.others.length === 0) return;
-  const newest = await homes.everywhere(({ database }) => readNewest(database));
-  const key = newest.reduce((best, each) => ((each?.version ?? 0) > (best?.version ?? 0) ? each : best));
+  const { key, lacking } = await findNewest(homes);
   if (key === undefined) return;
-  const lacking = new Set(homes.all.filter((_, index) => newest[index]?.version !== key.version));
   await homes.everywhere(async (home) => {
     if (lacking.has(home)) await publishNewest(home.database, key);
   });
+}
+
+/** Whether every home has the newest sealing key. */
+export const isPublishedEverywhere = async (homes: Homes): Promise<boolean> =>
+  (await findNewest(homes)).lacking.size === 0;
+
+/** The newest sealing key of all homes, undefined when there is none, and the homes that lack it. */
+export async function findNewest(
+  homes: Homes,
+): Promise<{ key: typeof sealingKey.$inferSelect | undefined; lacking: ReadonlySet<Home> }> {
+  const newest = await homes.everywhere(({ database }) => readNewest(database));
+  const key = newest.reduce((best, each) => ((each?.version ?? 0) > (best?.version ?? 0) ? each : best));
+  return { key, lacking: new Set(homes.all.filter((_, index) => newest[index]?.version !== key?.version)) };
 }
 
 /** Publishes a key in one home, unless the home has this version or a later one. @returns whether the home has it */

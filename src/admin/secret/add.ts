@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
-import { type Actor, ROLES, type Role } from "../../shared/actor.ts";
+import { ROLES, type Role } from "../../shared/actor.ts";
 import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
@@ -11,6 +11,7 @@ import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { inSession, type Session, shownCommand } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
@@ -77,7 +78,11 @@ export interface AddedSecret {
  *
  * @throws UserError when there are two already
  */
-export async function addSecret(database: Database, applicationId: ApplicationId, actor: Actor): Promise<AddedSecret> {
+export async function addSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  actor = administrator(),
+): Promise<AddedSecret> {
   await findApplication(database, applicationId);
   const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
   const note = await newNote(database, applicationId, actor, { action: "secret:added", detail: { secretId: row.id } });

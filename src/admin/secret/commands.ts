@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { and, eq, exists } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { Actor } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { applicationSecret } from "../../shared/schema.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
@@ -9,6 +8,7 @@ import { onOneLine } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { inSession, type Session, shownCommand } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
 import { addAddCommand } from "./add.ts";
@@ -74,7 +74,7 @@ function addPromote(group: Command): void {
 export async function promoteSecret(
   database: Database,
   applicationId: ApplicationId,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<ShownSecret[]> {
   const added = (await readServerSecrets(database, applicationId)).find(({ role }) => role === "added");
   if (added === undefined) {
@@ -156,7 +156,7 @@ export async function retireSecret(
   database: Database,
   applicationId: ApplicationId,
   secretId: string | undefined,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secret = chooseRetired(applicationId, await readServerSecrets(database, applicationId), secretId);
   const isSecret = and(eq(applicationSecret.id, secret.id), eq(applicationSecret.role, secret.role));

@@ -1,5 +1,5 @@
 import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
-import type { Actor, Role } from "../../shared/actor.ts";
+import type { Role } from "../../shared/actor.ts";
 import { makeConsoleSecret, type NewConsoleSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
@@ -7,6 +7,7 @@ import { application, consoleSecret } from "../../shared/schema.ts";
 import { findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { listSecrets, type ShownSecret, selectSecrets, shownSecrets } from "./list.ts";
@@ -35,7 +36,7 @@ export async function addConsoleSecret(
   database: Database,
   applicationId: ApplicationId,
   holder: Holder,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<AddedConsoleSecret> {
   const { name } = holder;
   await findApplication(database, applicationId);
@@ -99,7 +100,7 @@ export async function retireConsoleSecret(
   database: Database,
   applicationId: ApplicationId,
   name: string,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<{ applicationId: ApplicationId; secretId: string; secrets: ShownSecret[] }> {
   const secrets = await listSecrets(database, applicationId);
   const secret = secrets.find((each) => each.name === name);

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { and, eq, exists, type SQL, sql } from "drizzle-orm";
-import type { Actor } from "../../shared/actor.ts";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { type ApplicationRow, applicationIdArgument, findApplication } from "../application/record.ts";
@@ -8,6 +7,7 @@ import { UserError } from "../command-line/errors.ts";
 import { counted, isoTime, shownTime } from "../command-line/output.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
 import { DUE_FIRST, databaseOfEvent, findEvent, makeDue } from "./event.ts";
@@ -67,7 +67,11 @@ export interface ReplayedEvent {
  *
  * @throws UserError when there is no such event, or its application has no URL or is on hold
  */
-export async function replayEvent(database: Database, eventId: string, actor: Actor): Promise<ReplayedEvent> {
+export async function replayEvent(
+  database: Database,
+  eventId: string,
+  actor = administrator(),
+): Promise<ReplayedEvent> {
   const { event, application: owner } = await findEvent(database, eventId);
   assertTakesEvents(owner);
   const isEvent = and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id));
@@ -97,7 +101,7 @@ export async function replayEvent(database: Database, eventId: string, actor: Ac
 export async function replayExhausted(
   database: Database,
   applicationId: ApplicationId,
-  actor: Actor,
+  actor = administrator(),
 ): Promise<{ applicationId: ApplicationId; replayed: number; disabled: boolean }> {
   const owner = await findApplication(database, applicationId);
   assertTakesEvents(owner);

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { inArray } from "drizzle-orm";
 import { createApplication } from "../../admin/application/create.ts";
-import { administrator, openHomes } from "../../admin/command-line/session.ts";
+import { openHomes } from "../../admin/command-line/session.ts";
 import { addConsoleSecret } from "../../admin/secret/console.ts";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
 import { badge } from "../../shared/schema.ts";
@@ -96,12 +96,10 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
     await endSome(server, numbers);
     await inviteVisitors(server, common);
     await untilTried(server, numbers.length);
-    const { applicationSecret: secret } = await addConsoleSecret(
-      database,
-      applicationId,
-      { name: "You", role: "operator" },
-      administrator(),
-    );
+    const { applicationSecret: secret } = await addConsoleSecret(database, applicationId, {
+      name: "You",
+      role: "operator",
+    });
     narrator.note(
       `${numbers.length} badges, some of them suspended or revoked; three visitors; one webhook that failed.`,
     );

@@ -104,6 +104,12 @@ export const HEADERS: Record<string, Header> = {
     schema: { type: "string", pattern: '^"[0-9]+"$' },
     example: '"42"',
   },
+  FileTag: {
+    description: "Identifies this version of the file, for `If-None-Match`.",
+    required: false,
+    schema: { type: "string", pattern: '^(W/)?"[^"]*"$' },
+    example: '"f3c1a7"',
+  },
   Age: {
     description: `Seconds since the response was made, if it is a copy from a cache; the service itself sends none that is older than ${KEY_SET_CACHE_SECONDS} s.`,
     required: false,

@@ -67,7 +67,7 @@ export const getOpenApi = (): Operation => ({
   responses: {
     "200": {
       description: "The document.",
-      headers: commonHeaders(REFERENCE_ROUTE),
+      headers: { ...commonHeaders(REFERENCE_ROUTE), ETag: headerRef("FileTag") },
       content: json(DOCUMENT_SCHEMA, {
         "Its beginning": {
           openapi: "3.1.0",
@@ -89,7 +89,7 @@ export const getDocs = (): Operation => ({
   responses: {
     "200": {
       description: "The page.",
-      headers: commonHeaders(REFERENCE_ROUTE),
+      headers: { ...commonHeaders(REFERENCE_ROUTE), ETag: headerRef("FileTag") },
       content: {
         "text/html": {
           schema: { type: "string" },

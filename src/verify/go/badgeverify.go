@@ -1,7 +1,7 @@
 // Package badgeverify verifies badge signatures and status lists of the badge distribution service and challenges phones,
 // offline, and reads and writes card frames.
 //
-// Copy this file. It needs Go 1.19 or later and the standard library alone. What is checked, in which order, is specified in
+// Copy this file, or go get the module of its folder. It needs Go 1.19 or later and the standard library alone. What is checked, in which order, is specified in
 // the README.md of the TypeScript verifier, whose vectors.json and vectors-possession.json this file passes: go test.
 package badgeverify
 

@@ -1,3 +1,3 @@
-module badgeverify
+module github.com/badge-distribution/badge-distribution-service/src/verify/go
 
 go 1.19

@@ -1,7 +1,7 @@
 """Verifies badge signatures and status lists of the badge distribution service and challenges phones, offline, and reads and
 writes card frames.
 
-Copy this file. It needs Python 3.9 or later and the package `cryptography`, 38 or later (Debian 12: python3-cryptography).
+Copy this file, or pip install its folder. It needs Python 3.9 or later and the package `cryptography`, 38 or later (Debian 12: python3-cryptography).
 What is checked, in which order, is specified in the README.md of the TypeScript verifier, whose vectors.json and
 vectors-possession.json this file passes: run_vectors.py.
 """

@@ -12,7 +12,7 @@ import {
   UNFINISHED_BLOCKS,
 } from "../../shared/limits.ts";
 import { BoundedCache } from "../bounded-cache.ts";
-import { findHome } from "../homes.ts";
+import { findHome, queueOf } from "../homes.ts";
 import { Custody } from "../keys/custody.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
 import { log } from "../log.ts";
@@ -184,13 +184,9 @@ export class Allocator extends DurableObject<Env> {
   async #reconcile(db: Database, id: string, command: Extract<InboxCommand, { kind: "reconcile" }>): Promise<void> {
     const { applicationId } = this.#known();
     const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
-<<<<<<< HEAD
     const { result, isStored } = await this.#inTurn(() =>
-      reconcile(db, applicationId, this.#journal, request, Date.now()),
+      reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach()),
     );
-=======
-    const { result, isStored } = await reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach());
->>>>>>> 32174e38485ab0b5eebbb81e998a9ea5b3b2de2e
     if (!isStored) await storeInboxResult(db, id, result);
   }
 
@@ -242,7 +238,8 @@ export class Allocator extends DurableObject<Env> {
 
   #wakeEvents(eventIds: readonly string[]): void {
     if (eventIds.length === 0) return;
-    this.ctx.waitUntil(sendWakeUps(this.env.WEBHOOKS, this.#known().applicationId, eventIds));
+    const { applicationId } = this.#known();
+    this.ctx.waitUntil(sendWakeUps(queueOf(this.env, homeOf(applicationId)), applicationId, eventIds));
   }
 
   async #ensureAlarm(): Promise<void> {

@@ -14,8 +14,13 @@ const COPY_SECRETS = `
   SELECT id || ?2, ?2, role, digest, sealed, sealing_version, created_at FROM application_secret WHERE application_id = ?1`;
 
 const COPY_KEYS = `
-  INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at)
-  SELECT ?2, kid, public_key, sealed, sealing_version, created_at FROM signing_key WHERE application_id = ?1`;
+  INSERT INTO signing_key (id, application_id, kid, public_key, sealed, sealing_version, created_at)
+  SELECT abs(random()) >> 11, ?2, kid, public_key, sealed, sealing_version, created_at FROM signing_key WHERE application_id = ?1`;
+
+const COPY_POSITION = `
+  INSERT INTO position (application_id, sequence, entry, fresh, last_position, last_change, last_signing_key, epoch,
+    hour_started_at, hour_used)
+  VALUES (?1, 0, 'start', '[]', 0, 0, 0, 'start', 0, 0)`;
 
 /**
  * Makes many small applications like one that is there: its secret authenticates them too, and they cannot sign. New
@@ -40,6 +45,7 @@ export function copier(
         .bind(original.id, id, firstNumber, lastNumber, reuseAfterSeconds, deviceKey),
       homeDatabase().prepare(COPY_SECRETS).bind(original.id, id),
       homeDatabase().prepare(COPY_KEYS).bind(original.id, id),
+      homeDatabase().prepare(COPY_POSITION).bind(id),
     ]);
     return { id, secret: original.secret, firstNumber, lastNumber };
   };

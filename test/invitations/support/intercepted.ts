@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
-import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
 import type { Context } from "../../../src/worker/context.ts";
+import { AllocatorClient } from "../../../src/worker/core/client.ts";
 import { Database, type Orm } from "../../../src/worker/storage/database.ts";
 import { testContext } from "../../support/context.ts";
 import { boundHome, homeDatabase } from "../../support/home.ts";
@@ -39,8 +39,6 @@ class InterceptedDatabase extends Database {
   }
 }
 
-type Client = AllocatorClient;
-
 class InterceptedAllocator extends AllocatorClient {
   readonly #intercept: Interceptor;
 
@@ -49,23 +47,11 @@ class InterceptedAllocator extends AllocatorClient {
     this.#intercept = intercept;
   }
 
-  override issue(...call: Parameters<Client["issue"]>): ReturnType<Client["issue"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.issue(...call));
+  override carryOut(...call: Parameters<AllocatorClient["carryOut"]>): ReturnType<AllocatorClient["carryOut"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.carryOut(...call));
   }
 
-  override reserve(...call: Parameters<Client["reserve"]>): ReturnType<Client["reserve"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.reserve(...call));
-  }
-
-  override claim(...call: Parameters<Client["claim"]>): ReturnType<Client["claim"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.claim(...call));
-  }
-
-  override release(...call: Parameters<Client["release"]>): ReturnType<Client["release"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.release(...call));
-  }
-
-  override transition(...call: Parameters<Client["transition"]>): ReturnType<Client["transition"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.transition(...call));
+  override wake(...call: Parameters<AllocatorClient["wake"]>): ReturnType<AllocatorClient["wake"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[0] }, () => super.wake(...call));
   }
 }

@@ -3,23 +3,25 @@ import type { TestApplication } from "../../support/application.ts";
 import {
   type ApplicationRows,
   type BadgeRow,
+  freedNumbers,
   type InvitationRow,
-  type LedgerRows,
-  readLedger,
   readPayload,
   readRows,
+  usedNumbers,
 } from "./storage.ts";
 
 /**
- * Whatever happened and in whatever order, when nothing is under way D1 and the application's object agree (contract
- * sections 1 and 5). The application must record its events.
+ * Whatever happened and in whatever order, when nothing is under way D1's rows fit together (contract sections 1 and 5). The
+ * application must record its events.
  */
-export async function expectConsistent(
-  application: TestApplication,
-): Promise<ApplicationRows & { ledger: LedgerRows }> {
-  const [rows, ledger] = await Promise.all([readRows(application), readLedger(application)]);
-  expect([...rowFaults(rows), ...ledgerFaults(rows, ledger)]).toEqual([]);
-  return { ...rows, ledger };
+export async function expectConsistent(application: TestApplication): Promise<ApplicationRows & { freed: number[] }> {
+  const [rows, freed, used] = await Promise.all([
+    readRows(application),
+    freedNumbers(application),
+    usedNumbers(application),
+  ]);
+  expect([...rowFaults(rows), ...numberFaults(rows, freed, used)]).toEqual([]);
+  return { ...rows, freed };
 }
 
 /** What is wrong with D1's rows alone. */
@@ -67,14 +69,14 @@ function numberingFaults(badges: readonly BadgeRow[]): string[] {
 }
 
 function invitationFaults(invitation: InvitationRow, badges: readonly BadgeRow[]): string[] {
-  const { state, digest, number, endedAt, claimDevice, claimUserId, claimEventId } = invitation;
+  const { state, digest, number, endedAt, claimDevice, claimUserId } = invitation;
   const row = badges.find((badge) => badge.invitation === digest);
   const isClaimed = state === "claimed";
   const faults: string[] = [];
   if ((endedAt === null) !== (state === "pending")) faults.push("has an end or has none");
   if (row?.number !== (state === "pending" || isClaimed ? number : undefined)) faults.push("holds another number");
-  const claim = JSON.stringify([claimDevice, claimUserId, claimEventId]);
-  const badge = JSON.stringify(isClaimed ? [row?.device, row?.userId, row?.eventId] : [null, null, null]);
+  const claim = JSON.stringify([claimDevice, claimUserId]);
+  const badge = JSON.stringify(isClaimed ? [row?.device, row?.userId] : [null, null]);
   if (claim !== badge) faults.push("has another claim than its badge");
   return faults.map((fault) => `the ${state} invitation of ${number} ${fault}`);
 }
@@ -92,20 +94,12 @@ function eventFaults({ badges, events }: ApplicationRows): string[] {
   return differences("event", told, issued);
 }
 
-function ledgerFaults({ badges, invitations }: ApplicationRows, { leases, free, used }: LedgerRows): string[] {
-  const holderOf = ({ invitation, device, userId }: BadgeRow): string =>
-    invitation === null ? `device:${device}:${userId}` : `invitation:${invitation}`;
-  const unreleased = invitations.filter(
-    ({ state, releasedAt }) => (state === "revoked" || state === "expired") && releasedAt === null,
-  );
-  const mayHold = new Set(unreleased.map(({ digest, number }) => `${number} by invitation:${digest}`));
-  const held = leases.map(({ holder, number }) => `${number} by ${holder}`).filter((lease) => !mayHold.has(lease));
-  const owed = badges.map((row) => `${row.number} by ${holderOf(row)}`);
-  const handedOut = [...leases.map(({ number }) => number), ...free].map(String);
+/** Every number that was used is somebody's or free. */
+function numberFaults({ badges }: ApplicationRows, freed: readonly number[], used: number): string[] {
+  const known = [...badges.map(({ number }) => number), ...freed].map(String);
   return [
-    ...differences("lease", held, owed),
-    ...repeated(handedOut).map((number) => `${number} is leased or free twice`),
-    ...(handedOut.length === used ? [] : [`of ${used} numbers handed out ${handedOut.length} are leased or free`]),
+    ...repeated(known).map((number) => `${number} is owned or free twice`),
+    ...(known.length === used ? [] : [`of ${used} numbers used ${known.length} are owned or free`]),
   ];
 }
 

@@ -1,5 +1,3 @@
-import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -7,7 +5,6 @@ import { z } from "zod";
 import { invitationDigestOf } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { homeDatabase } from "../../support/home.ts";
-import { freedRows } from "../../support/ledger.ts";
 
 export type BadgeRow = typeof badge.$inferSelect;
 export type InvitationRow = typeof invitation.$inferSelect;
@@ -52,25 +49,24 @@ export async function readInvitation(token: string): Promise<InvitationRow> {
   return row;
 }
 
-const leaseRows = z.array(z.object({ holder: z.string(), number: z.number() }));
-const usedRows = z.tuple([z.object({ used: z.number() })]);
-const numberRows = z.array(z.object({ number: z.number() }));
-
-export interface LedgerRows {
-  leases: { holder: string; number: number }[];
-  /** Released numbers, oldest first. */
-  free: number[];
-  /** Fresh numbers that were handed out so far. */
-  used: number;
+/** Numbers of an application that nobody has any more, those that have rested longest first. */
+export async function freedNumbers({ id }: { id: string }): Promise<number[]> {
+  const { results } = await homeDatabase()
+    .prepare("SELECT number FROM freed_number WHERE application_id = ?1 ORDER BY freed_at, number")
+    .bind(id)
+    .all<{ number: number }>();
+  return results.map(({ number }) => number);
 }
 
-/** What the application's object knows. */
-export function readLedger({ id }: { id: string }): Promise<LedgerRows> {
-  return runInDurableObject(env.ALLOCATOR.getByName(id), (_, { storage: { sql } }) => ({
-    leases: leaseRows.parse(sql.exec("SELECT holder, number FROM lease").toArray()),
-    free: numberRows.parse(freedRows(sql)).map(({ number }) => number),
-    used: usedRows.parse(sql.exec("SELECT coalesce(sum(used), 0) AS used FROM segment").toArray())[0].used,
-  }));
+/** How many fresh numbers an application has used. */
+export async function usedNumbers({ id }: { id: string }): Promise<number> {
+  const used = await homeDatabase()
+    .prepare(
+      "SELECT coalesce(sum(part.value ->> 'used'), 0) AS used FROM position, json_each(fresh) AS part WHERE application_id = ?1",
+    )
+    .bind(id)
+    .first<number>("used");
+  return used ?? 0;
 }
 
 const payload = z.object({

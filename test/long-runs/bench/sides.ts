@@ -7,7 +7,7 @@ import { z } from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
-import { migrateLocally } from "../../../src/admin/platform/migrations.ts";
+import { migrate } from "../../../src/admin/platform/migrations.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../../../src/admin/platform/paths.ts";
 import { loadWrangler, runWrangler } from "../../../src/admin/platform/wrangler.ts";
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/shared/limits.ts";
@@ -110,7 +110,7 @@ async function start(name: SideName, directory: string, running: Running, starte
   const peerTables = wrangler.unstable_splitSqlQuery(readFileSync(join(WORKERS, "peer.sql"), "utf8"));
   await homes.everywhere(({ database }) =>
     database.run(async (orm, d1) => {
-      await migrateLocally(d1, wrangler);
+      await migrate(d1, wrangler);
       await d1.batch(peerTables.map((statement) => d1.prepare(statement)));
       await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
     }),

@@ -19,6 +19,7 @@ export function openedHomes(stateFolder: string): Promise<OpenedHomes> {
   process.env.BADGE_STATE_DIR = stateFolder;
   const opening = openHomes(undefined);
   opened.set(stateFolder, opening);
+  opening.catch(() => opened.delete(stateFolder));
   return opening;
 }
 
@@ -35,6 +36,20 @@ export async function closeHomes(): Promise<void> {
  */
 export async function runScriptHere(words: readonly string[], stateFolder: string): Promise<Printed> {
   process.env.BADGE_STATE_DIR = stateFolder;
+  return captured(() =>
+    run(
+      createAdminProgram(async (environment) =>
+        environment === undefined
+          ? { ...(await openedHomes(stateFolder)), close: () => Promise.resolve() }
+          : openHomes(environment),
+      ),
+      words,
+    ),
+  );
+}
+
+/** What a program's work prints in this process, and the exit code that it sets. */
+export async function captured(work: () => Promise<void>): Promise<Printed> {
   const written = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"] as const) {
     vi.spyOn(process[stream], "write").mockImplementation((part) => {
@@ -42,13 +57,8 @@ export async function runScriptHere(words: readonly string[], stateFolder: strin
       return true;
     });
   }
-  const program = createAdminProgram(async (environment) =>
-    environment === undefined
-      ? { ...(await openedHomes(stateFolder)), close: () => Promise.resolve() }
-      : openHomes(environment),
-  );
   try {
-    await run(program, words);
+    await work();
     return { code: process.exitCode ?? 0, ...written };
   } finally {
     vi.restoreAllMocks();

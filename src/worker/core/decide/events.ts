@@ -23,8 +23,8 @@ export function tellOfNewBadge(
 }
 
 /** Records that an invitation ended without a claim (contract section 18). */
-export function tellOfInvitation(draft: Draft, event: EventName, { number, expiresAt, name }: InvitationRow): void {
-  tell(draft, event, { id: String(number), expiresAt, ...(name !== null && { name }) });
+export function tellOfInvitation(draft: Draft, event: EventName, { number, expiresAt }: InvitationRow): void {
+  tell(draft, event, { id: String(number), expiresAt });
 }
 
 /** The body is serialized once: every attempt signs and sends these bytes. */

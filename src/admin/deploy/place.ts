@@ -1,0 +1,85 @@
+import { createInterface } from "node:readline/promises";
+import { HOME_PLACE } from "../../shared/homes.ts";
+import { UserError } from "../command-line/errors.ts";
+import { withVariable } from "../platform/wrangler-toml.ts";
+import type { Deployment } from "./deployment.ts";
+import type { Step } from "./steps.ts";
+
+/** Places of a D1 database, fixed when it is made (D1: Data location). Objects are made at the same places. */
+export const D1_LOCATIONS = ["wnam", "enam", "weur", "eeur", "apac", "oc"] as const;
+/** Queues have the same (Queues: Data location). */
+export const D1_JURISDICTIONS = ["eu", "us", "fedramp"] as const;
+
+export interface PlaceOptions {
+  location?: string;
+  jurisdiction?: string;
+}
+
+/** `location=weur` or `jurisdiction=eu`, as the variables `HOME_1` and so on have it; null when neither was given. */
+export function placeOf({ location, jurisdiction }: PlaceOptions): string | null {
+  if (location !== undefined) return `location=${location}`;
+  return jurisdiction === undefined ? null : `jurisdiction=${jurisdiction}`;
+}
+
+/** The jurisdiction of a place; null for none. */
+export function jurisdictionOf(place: string | null | undefined): string | null {
+  const [, kind, name = null] = HOME_PLACE.exec(place ?? "") ?? [];
+  return kind === "jurisdiction" ? name : null;
+}
+
+/**
+ * Where a home is made. It is asked for once and kept in wrangler.toml: the Worker makes the home's objects there, and with
+ * another place they would be other, empty objects.
+ *
+ * @param wanted what the command line says; null for nothing
+ */
+export function placeStep(deployment: Deployment, number: number, wanted: string | null): Step {
+  const { environment } = deployment;
+  return {
+    name: `Place of home ${number} (HOME_${number} in wrangler.toml)`,
+    async inspect() {
+      const home = deployment.home(number);
+      const kept = home?.place ?? null;
+      if (kept !== null) {
+        if (wanted === null || wanted === kept) return null;
+        throw new UserError(
+          `wrangler.toml has HOME_${number} = "${kept}" for "${environment}", and a home's place never changes.`,
+        );
+      }
+      if (home?.database.database_id !== undefined) {
+        // Made before places were kept: its objects are wherever they were first called from.
+        if (wanted === null) return null;
+        throw new UserError(
+          `wrangler.toml binds home ${number} of "${environment}" without HOME_${number}. If the home has no application yet, add HOME_${number} = "${wanted}" under [env.${environment}.vars]. Otherwise leave it out: its applications would get other, empty objects.`,
+        );
+      }
+      // Only the first home must have one: others are made wherever D1 chooses.
+      if (wanted === null && number > 1) return null;
+      const place = wanted ?? (await askForPlace());
+      return {
+        action: `keep "${place}", which never changes`,
+        make: async () => deployment.edit((text) => withVariable(text, environment, `HOME_${number}`, place)),
+      };
+    },
+  };
+}
+
+const CHOICES = `--location ${D1_LOCATIONS.join("|")} (near most devices), or --jurisdiction ${D1_JURISDICTIONS.join("|")} (where data must stay)`;
+
+/** @throws UserError when there is no terminal to ask on */
+async function askForPlace(): Promise<string> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    throw new UserError(`Say where the data is to be: ${CHOICES}. It is kept in wrangler.toml.`);
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    for (;;) {
+      const answer = (await terminal.question(`Where is the data to be? ${CHOICES}: `)).trim().replace(/^--/, "");
+      const [name = ""] = answer.split(/[ =]/).slice(-1);
+      if (D1_LOCATIONS.some((each) => each === name) && !answer.startsWith("jurisdiction")) return `location=${name}`;
+      if (D1_JURISDICTIONS.some((each) => each === name)) return `jurisdiction=${name}`;
+    }
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,155 @@
+import * as z from "zod";
+import { databaseBindingOf, HOME_PLACE, queueBindingOf } from "../../shared/homes.ts";
+import { UserError } from "../command-line/errors.ts";
+import { withDatabaseId, withTable } from "../platform/wrangler-toml.ts";
+import type { Deployment } from "./deployment.ts";
+import { jurisdictionOf } from "./place.ts";
+import type { Step } from "./steps.ts";
+
+/** The binding of a home's database in wrangler.toml, at first without an ID. */
+export function databaseBindingStep(deployment: Deployment, number: number): Step {
+  const { environment } = deployment;
+  return {
+    name: `Binding ${databaseBindingOf(number)} in wrangler.toml`,
+    async inspect() {
+      if (deployment.home(number) !== undefined) return null;
+      const [{ database: first }] = deployment.target.homes;
+      const entries = {
+        binding: databaseBindingOf(number),
+        database_name: `${first.database_name}-${number}`,
+        migrations_dir: "migrations",
+      };
+      return {
+        action: `bind ${entries.database_name}`,
+        make: async () => deployment.edit((text) => withTable(text, environment, "d1_databases", entries)),
+      };
+    },
+  };
+}
+
+/**
+ * The queues of a further home in a jurisdiction, which its messages must not leave either. All other homes share the queue of
+ * home 1.
+ *
+ * @param wanted the home's place, where wrangler.toml does not have it yet
+ */
+export function queueBindingStep(deployment: Deployment, number: number, wanted: string | null): Step {
+  const { environment } = deployment;
+  const binding = queueBindingOf(number);
+  return {
+    name: `Queues of home ${number} in wrangler.toml`,
+    async inspect() {
+      const { producers, consumers } = deployment.target;
+      const place = deployment.home(number)?.place ?? wanted;
+      if (jurisdictionOf(place) === null || producers.some((each) => each.binding === binding)) return null;
+      const shared = producers.find((each) => each.binding === queueBindingOf(1))?.queue;
+      const consumer = consumers.find((each) => each.queue === shared);
+      const deadConsumer = consumers.find((each) => each.queue === consumer?.dead_letter_queue);
+      if (consumer?.dead_letter_queue === undefined || deadConsumer === undefined) {
+        throw new UserError(
+          `wrangler.toml has no consumers of the queue ${queueBindingOf(1)} and of its dead letters.`,
+        );
+      }
+      const queue = `${consumer.queue}-${number}`;
+      const dead = `${consumer.dead_letter_queue}-${number}`;
+      const tables: [string, Readonly<Record<string, string | number | undefined>>][] = [
+        ["queues.producers", { binding, queue }],
+        ["queues.consumers", { ...consumer, queue, dead_letter_queue: dead }],
+        ["queues.consumers", { ...deadConsumer, queue: dead }],
+      ];
+      return {
+        action: `bind ${queue}`,
+        make: async () =>
+          deployment.edit((text) =>
+            tables.reduce((edited, [name, entries]) => withTable(edited, environment, name, entries), text),
+          ),
+      };
+    },
+  };
+}
+
+const database = z.object({ uuid: z.string(), name: z.string(), jurisdiction: z.string().nullish() });
+
+/** The database of a home, whose ID is written into wrangler.toml. */
+export function databaseStep(deployment: Deployment, number: number): Step {
+  return {
+    name: `D1 database of home ${number}`,
+    async inspect() {
+      const home = deployment.home(number);
+      const databaseName = home?.database.database_name ?? `of home ${number}`;
+      const id = home?.database.database_id;
+      if (id !== undefined) {
+        await assertThere(deployment, databaseName, id);
+        return null;
+      }
+      // The name is a filter of the platform's, which may match more.
+      const path = `/d1/database?name=${encodeURIComponent(databaseName)}`;
+      const named = (await deployment.find(z.array(database), path)) ?? [];
+      const found = named.find(({ name }) => name === databaseName);
+      const place = home?.place ?? null;
+      if (found !== undefined) assertJurisdiction(`The database ${databaseName}`, found.jurisdiction, place);
+      return {
+        action: found ? `use ${databaseName} of the account` : `create ${databaseName}${place ? `, ${place}` : ""}`,
+        async make() {
+          const { uuid } = found ?? (await create(databaseName, place));
+          const { environment } = deployment;
+          deployment.edit((text) => withDatabaseId(text, environment, databaseBindingOf(number), uuid));
+        },
+      };
+    },
+  };
+
+  function create(name: string, place: string | null): Promise<z.output<typeof database>> {
+    const [, kind, where] = HOME_PLACE.exec(place ?? "") ?? [];
+    const body = {
+      name,
+      ...(kind === "location" && { primary_location_hint: where }),
+      ...(kind === "jurisdiction" && { jurisdiction: where }),
+    };
+    return deployment.account.call(database, { method: "POST", path: "/d1/database", body });
+  }
+}
+
+async function assertThere(deployment: Deployment, name: string, id: string): Promise<void> {
+  if (deployment.isOffline || (await deployment.find(database, `/d1/database/${id}`)) !== null) return;
+  throw new UserError(
+    `The account ${deployment.account.id} has no database ${id} (${name}), which wrangler.toml names: is it the right account? A database that was deleted comes back by a copy only; for an empty one, delete the line database_id.`,
+  );
+}
+
+const queue = z.object({ queue_id: z.string(), queue_name: z.string(), jurisdiction: z.string().nullish() });
+
+/** A queue, in the jurisdiction of the home whose messages it holds. */
+export function queueStep(deployment: Deployment, name: string): Step {
+  return {
+    name: `Queue ${name}`,
+    async inspect() {
+      const place = deployment.home(homeOfQueue(name))?.place ?? null;
+      const named = await deployment.find(z.array(queue), `/queues?name=${encodeURIComponent(name)}`);
+      const found = named?.find((each) => each.queue_name === name);
+      if (found !== undefined) {
+        assertJurisdiction(`The queue ${name}`, found.jurisdiction, place);
+        return null;
+      }
+      const jurisdiction = jurisdictionOf(place);
+      return {
+        action: `create it${jurisdiction === null ? "" : `, jurisdiction=${jurisdiction}`}`,
+        async make() {
+          const body = { queue_name: name, ...(jurisdiction !== null && { jurisdiction }) };
+          await deployment.account.call(queue, { method: "POST", path: "/queues", body });
+        },
+      };
+    },
+  };
+}
+
+/** Names of further homes' queues end with the number of the home. */
+const homeOfQueue = (name: string): number => Number(/-(\d{1,3})$/.exec(name)?.[1] ?? 1);
+
+/** @param actual undefined when the platform does not say */
+function assertJurisdiction(what: string, actual: string | null | undefined, place: string | null): void {
+  if (actual === undefined || actual === jurisdictionOf(place)) return;
+  throw new UserError(
+    `${what} exists already, ${actual === null ? "without a jurisdiction" : `in the jurisdiction ${actual}`}, and wrangler.toml wants ${place ?? "no place"}: a place never changes. Delete it if it is empty, or give another name in wrangler.toml.`,
+  );
+}

@@ -1,0 +1,71 @@
+import { UserError } from "../command-line/errors.ts";
+import type { Output } from "../command-line/output.ts";
+import { ADMIN, DEPLOY } from "../command-line/shell.ts";
+import { deployedHomes } from "../platform/d1.ts";
+import { migrate, migrationFiles, missingMigrations } from "../platform/migrations.ts";
+import { restD1 } from "../platform/rest-d1.ts";
+import { workerSecrets } from "../platform/worker-secrets.ts";
+import { makeDeployedSealingKey, missingSecret } from "../sealing-key/deployed.ts";
+import { isPublishedEverywhere, newestVersion, publishNewestEverywhere } from "../sealing-key/newest.ts";
+import type { Deployment } from "./deployment.ts";
+import type { Step } from "./steps.ts";
+
+/** The tables of a home's database. Migrations keep what the Worker that is deployed needs, so they come before the upload. */
+export function migrationsStep(deployment: Deployment, number: number): Step {
+  return {
+    name: `Tables of home ${number}`,
+    async inspect() {
+      const d1 = openDatabase();
+      const missing = d1 === null ? migrationFiles() : await missingMigrations(d1);
+      if (missing.length === 0) return null;
+      return {
+        action: `apply ${missing.length === 1 ? "1 migration" : `${missing.length} migrations`}`,
+        async make() {
+          const database = openDatabase();
+          if (database === null) throw new Error(`home ${number} has no database`);
+          await migrate(database, deployment.wrangler);
+        },
+      };
+    },
+  };
+
+  function openDatabase() {
+    const id = deployment.home(number)?.database.database_id;
+    return id === undefined || deployment.isOffline ? null : restD1(deployment.account, id);
+  }
+}
+
+/** A sealing key, in every home, with its private half in the Worker. */
+export function sealingKeyStep(deployment: Deployment, output: Output): Step {
+  const { environment } = deployment;
+  const makeFirst = {
+    action: "make the first, whose private half becomes a Worker secret",
+    async make() {
+      const homes = deployedHomes(deployment.account, deployment.target);
+      const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(environment, output.note));
+      if (!isOurs) output.note(`Another administrator made sealing key ${version} at the same moment.`);
+    },
+  };
+  return {
+    name: "Sealing key",
+    async inspect() {
+      const { target } = deployment;
+      if (deployment.isOffline || target.homes[0].database.database_id === undefined) return makeFirst;
+      const homes = deployedHomes(deployment.account, target);
+      const hasTables = await homes.everywhere(async ({ database }) =>
+        database.run(async (_, d1) => (await missingMigrations(d1)).length === 0),
+      );
+      // Only where nothing is made: the tables come before this step.
+      if (hasTables.includes(false)) return makeFirst;
+      if ((await newestVersion(homes)) === 0) return makeFirst;
+      const missing = await missingSecret(homes, workerSecrets(environment, output.note));
+      if (missing !== null) {
+        throw new UserError(
+          `The Worker has no secret ${missing}, which D1's newest sealing key needs: put your copy of it back (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+        );
+      }
+      if (await isPublishedEverywhere(homes)) return null;
+      return { action: "publish the newest in every home", make: () => publishNewestEverywhere(homes) };
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import * as z from "zod";
+import { UserError } from "../command-line/errors.ts";
+import { PROJECT, WRANGLER_CONFIG } from "../platform/paths.ts";
+import { runWrangler } from "../platform/wrangler.ts";
+import type { Deployment } from "./deployment.ts";
+import type { Step } from "./steps.ts";
+
+/** The variable in which a deployed Worker keeps what it was made from, so that an upload that changes nothing is left out. */
+const RELEASE = "RELEASE";
+
+const settings = z.object({
+  bindings: z.array(z.looseObject({ name: z.string(), type: z.string(), text: z.string().optional() })),
+});
+const queues = z.array(
+  z.object({
+    queue_name: z.string(),
+    consumers: z.array(z.looseObject({ script: z.string().optional(), service: z.string().optional() })).default([]),
+  }),
+);
+const schedules = z.object({ schedules: z.array(z.object({ cron: z.string() })) });
+const subdomain = z.object({ enabled: z.boolean() });
+
+/**
+ * The Worker with its assets, and what calls it: its address, the queues and the clock. wrangler makes all of that, the
+ * Worker first; a run that ended in between is found by what is missing.
+ */
+export function uploadStep(deployment: Deployment): Step {
+  const { environment } = deployment;
+  return {
+    name: `Worker ${deployment.target.worker}`,
+    async inspect() {
+      const release = fingerprint();
+      const reason = await reasonToUpload(deployment, release);
+      if (reason === null) return null;
+      return {
+        action: `upload it (${reason})`,
+        async make() {
+          await runWrangler(["deploy", "--env", environment, "--var", `${RELEASE}:${release}`]);
+        },
+      };
+    },
+  };
+}
+
+/** @returns null when everything is as wrangler would make it */
+async function reasonToUpload(deployment: Deployment, release: string): Promise<string | null> {
+  const { worker, crons, hasRoutes } = deployment.target;
+  const script = `/workers/scripts/${worker}`;
+  const deployed = await deployment.find(settings, `${script}/settings`);
+  const current = deployed?.bindings.find(({ name }) => name === RELEASE)?.text;
+  if (current === undefined) return "it is not there yet";
+  if (current !== release) return "something changed";
+  const [unconsumed] = await missingConsumers(deployment);
+  if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
+  const scheduled = await deployment.find(schedules, `${script}/schedules`);
+  if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
+    return "the sweep has no schedule";
+  if (!hasRoutes && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) return "it has no address";
+  return null;
+}
+
+/** Names of the queues that the Worker does not consume although wrangler.toml says so. */
+export async function missingConsumers(deployment: Deployment): Promise<string[]> {
+  const { worker, consumers } = deployment.target;
+  const missing: string[] = [];
+  for (const { queue } of consumers) {
+    const found = await deployment.find(queues, `/queues?name=${encodeURIComponent(queue)}`);
+    const ours = found?.find(({ queue_name: name }) => name === queue)?.consumers ?? [];
+    if (!ours.some((consumer) => (consumer.script ?? consumer.service) === worker)) missing.push(queue);
+  }
+  return missing;
+}
+
+/** What the Worker and its assets are made from; the script, local development and types are not part of it. */
+const SOURCES = ["src/worker", "src/shared", "src/console", "src/docs-page", "src/client", "package-lock.json"];
+
+/** SHA-256 in hexadecimal over all files of the Worker, with their paths. */
+function fingerprint(): string {
+  if (!existsSync(join(PROJECT, "dist/assets/openapi.json"))) {
+    throw new UserError("The assets are not built yet: run npm run docs:build.");
+  }
+  const hash = createHash("sha256").update(readFileSync(WRANGLER_CONFIG));
+  for (const path of SOURCES.flatMap(filesOf)) hash.update(`\n${path}\n`).update(readFileSync(join(PROJECT, path)));
+  return hash.digest("hex");
+}
+
+const filesOf = (path: string): string[] =>
+  statSync(join(PROJECT, path)).isFile()
+    ? [path]
+    : readdirSync(join(PROJECT, path), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && !entry.name.endsWith(".d.ts"))
+        .map((entry) => join(entry.parentPath, entry.name).slice(PROJECT.length + 1))
+        .sort();

@@ -1,0 +1,130 @@
+import * as z from "zod";
+import { parsePublicUrl } from "../../shared/public-url.ts";
+import type { Session } from "../command-line/session.ts";
+import { DEPLOY } from "../command-line/shell.ts";
+import { healthProblem } from "../deploy/address.ts";
+import type { Deployment } from "../deploy/deployment.ts";
+import { missingConsumers } from "../deploy/upload.ts";
+import { readLocalKeys } from "../platform/sealing-key-file.ts";
+import { workerSecrets } from "../platform/worker-secrets.ts";
+import { missingSecret } from "../sealing-key/deployed.ts";
+import { newestVersion } from "../sealing-key/newest.ts";
+import { broken, type Check, fine, look } from "./checks.ts";
+
+const TIMEOUT_MILLISECONDS = 10_000;
+
+/** What the running service tells. @param address where it is reached */
+export function serviceChecks(session: Session, address: () => Promise<string>, publicUrl: string): Check[] {
+  const isLocal = "local" in session.place;
+  return [
+    {
+      name: "Health",
+      async run() {
+        const at = await address();
+        const problem = await healthProblem(at);
+        if (problem === null) return fine(`${at}/health`);
+        return broken(
+          `${at}/health: ${problem}`,
+          isLocal
+            ? "Start the service: npm start. If it runs at another address, add --address."
+            : "503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see npx wrangler tail. Another address: add --address.",
+        );
+      },
+    },
+    { name: "PUBLIC_URL", run: () => checkPublicUrl(session, publicUrl) },
+    { name: "Status lists", run: () => checkStatusLists(session, isLocal ? address : async () => publicUrl) },
+  ];
+}
+
+const listed = z.array(z.object({ id: z.string() }));
+
+async function applicationsWithLists({ homes }: Session): Promise<string[]> {
+  const found = await homes.everywhere(async ({ database }) => {
+    const sql = "SELECT id FROM application WHERE status_list = 1 AND disabled_at IS NULL";
+    return listed.parse((await database.run((_, d1) => d1.prepare(sql).all())).results);
+  });
+  return found.flat().map(({ id }) => id);
+}
+
+async function checkPublicUrl(session: Session, publicUrl: string) {
+  const isLocal = "local" in session.place;
+  const url = parsePublicUrl(publicUrl);
+  if (url !== null && (isLocal || url.startsWith("https://"))) return fine(url);
+  const needed = (await applicationsWithLists(session)).length;
+  if (needed > 0) {
+    return broken(
+      `${needed} applications have status lists, and it is ${publicUrl === "" ? "not set" : "not an https URL"}`,
+      `Set it in wrangler.toml to what it was, and run ${DEPLOY}.`,
+    );
+  }
+  if (publicUrl === "") return fine("not set: no application has status lists");
+  return look(
+    `${publicUrl} is not an https URL`,
+    "Correct it in wrangler.toml before an application has status lists.",
+  );
+}
+
+async function checkStatusLists(session: Session, origin: () => Promise<string>) {
+  const ids = await applicationsWithLists(session);
+  if (ids.length === 0) return fine("no application has any");
+  const base = (await origin()).replace(/\/$/, "");
+  const failed: string[] = [];
+  for (const id of ids) {
+    const url = `${base}/v1/applications/${id}/status/0`;
+    const status = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS) }).then(
+      async (response) => {
+        await response.body?.cancel();
+        return `responds ${response.status}`;
+      },
+      () => "does not respond",
+    );
+    if (status !== "responds 200") failed.push(`${url} ${status}`);
+  }
+  if (failed.length === 0) return fine(`${ids.length} published`);
+  return broken(
+    failed.join("; "),
+    "Doors go on with the list they have until it is too old: see signed-without-status and /health.",
+  );
+}
+
+/** What only local state has. */
+export function localChecks(session: Session): Check[] {
+  return [
+    {
+      name: "Private half of the sealing key",
+      async run() {
+        if (!("local" in session.place)) throw new Error("not local");
+        const newest = await newestVersion(session.homes);
+        if (readLocalKeys(session.place.local).has(newest)) return fine("in the key file");
+        return broken(`the key file has no version ${newest}`, "Put your copy back, or start anew: npm run reset.");
+      },
+    },
+  ];
+}
+
+/** What only the platform knows. */
+export function platformChecks(session: Session, deployment: Deployment): Check[] {
+  const { environment } = deployment;
+  return [
+    {
+      name: "Private half of the sealing key",
+      async run() {
+        const missing = await missingSecret(session.homes, workerSecrets(environment, session.output.note));
+        if (missing === null) return fine("is a Worker secret");
+        return broken(
+          `the Worker has no secret ${missing}`,
+          `Put your copy back: npx wrangler secret put ${missing} --env ${environment}.`,
+        );
+      },
+    },
+    {
+      name: "Queues",
+      async run() {
+        const { consumers } = deployment.target;
+        const missing = await missingConsumers(deployment);
+        if (missing.length === 0) return fine(`${consumers.map(({ queue }) => queue).join(", ")}`);
+        return broken(`nothing consumes ${missing.join(", ")}`, `Run ${DEPLOY}.`);
+      },
+    },
+  ];
+}

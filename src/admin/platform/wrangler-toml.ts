@@ -1,0 +1,102 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { UserError } from "../command-line/errors.ts";
+import { WRANGLER_CONFIG } from "./paths.ts";
+import type { Wrangler } from "./wrangler.ts";
+
+/**
+ * Changes wrangler.toml where it stands, with its comments: wrangler itself writes none to a file that has comments. These
+ * functions work on text, and know as much of TOML as wrangler.toml has: tables with a header on one line, and a key a line.
+ */
+
+/** Replaces the file by a rename. @throws UserError when wrangler does not understand the new text; the file stays as it was */
+export function editWranglerToml(wrangler: Wrangler, environment: string, edit: (text: string) => string): void {
+  const before = readFileSync(WRANGLER_CONFIG, "utf8");
+  const after = edit(before);
+  if (after === before) return;
+  // Beside it: paths in it are relative to its folder.
+  const draft = WRANGLER_CONFIG.replace(/\.toml$/, `.${process.pid}.toml`);
+  try {
+    writeFileSync(draft, after, { flush: true });
+    wrangler.unstable_readConfig({ config: draft, env: environment }, { hideWarnings: true });
+    renameSync(draft, WRANGLER_CONFIG);
+  } catch (error) {
+    throw new UserError(`wrangler.toml cannot be changed by this command; change it by hand to:\n${after}`, {
+      cause: error,
+    });
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Sets a variable of an environment. */
+export const withVariable = (text: string, environment: string, name: string, value: string): string => {
+  const lines = text.split("\n");
+  const table = tablesOf(lines).find(({ header }) => header === `[env.${environment}.vars]`);
+  if (table === undefined) return `${text.trimEnd()}\n\n[env.${environment}.vars]\n${entry(name, value)}\n`;
+  return setEntry(lines, table, name, value).join("\n");
+};
+
+/** Sets the ID of the database that an environment binds under this name. */
+export function withDatabaseId(text: string, environment: string, binding: string, id: string): string {
+  const lines = text.split("\n");
+  const table = tablesOf(lines).find(
+    ({ header, first, end }) =>
+      header === `[[env.${environment}.d1_databases]]` &&
+      lines.slice(first, end).some((line) => keyOf(line) === "binding" && line.includes(`"${binding}"`)),
+  );
+  if (table === undefined) throw new Error(`no table of ${binding}`);
+  return setEntry(lines, table, "database_id", id).join("\n");
+}
+
+/**
+ * Adds a table to an array of tables of an environment, behind its last one.
+ *
+ * @param name such as `d1_databases`
+ */
+export function withTable(
+  text: string,
+  environment: string,
+  name: string,
+  entries: Readonly<Record<string, string | number | undefined>>,
+): string {
+  const header = `[[env.${environment}.${name}]]`;
+  const added = [
+    header,
+    ...Object.entries(entries).flatMap(([key, value]) => (value === undefined ? [] : [entry(key, value)])),
+  ];
+  const lines = text.split("\n");
+  const last = tablesOf(lines).findLast((table) => table.header === header);
+  if (last === undefined) return `${text.trimEnd()}\n\n${added.join("\n")}\n`;
+  return lines.toSpliced(last.end, 0, "", ...added).join("\n");
+}
+
+interface Table {
+  /** As it stands in the file, without a comment. */
+  header: string;
+  /** Index of the line behind the header. */
+  first: number;
+  /** Index of the line behind the last key: comments that follow may belong to the next table. */
+  end: number;
+}
+
+const HEADER = /^\s*(\[\[?[^\]]+\]\]?)\s*(?:#.*)?$/;
+
+function tablesOf(lines: readonly string[]): Table[] {
+  const tables: Table[] = [];
+  for (const [index, line] of lines.entries()) {
+    const header = HEADER.exec(line)?.[1];
+    const current = tables.at(-1);
+    if (header !== undefined) tables.push({ header, first: index + 1, end: index + 1 });
+    else if (current !== undefined && keyOf(line) !== undefined) current.end = index + 1;
+  }
+  return tables;
+}
+
+const keyOf = (line: string): string | undefined => /^\s*([\w-]+)\s*=/.exec(line)?.[1];
+
+const entry = (key: string, value: string | number): string => `${key} = ${JSON.stringify(value)}`;
+
+function setEntry(lines: readonly string[], { first, end }: Table, key: string, value: string): string[] {
+  const index = lines.findIndex((line, at) => at >= first && at < end && keyOf(line) === key);
+  return index === -1 ? lines.toSpliced(end, 0, entry(key, value)) : lines.with(index, entry(key, value));
+}

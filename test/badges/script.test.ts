@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { newRandomId } from "../../src/shared/identifiers.ts";
+import { type InboxCommand, inboxResult } from "../../src/shared/inbox.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
+import { objectsSendTo, queueThat } from "../support/queue.ts";
+import { callServer, getBadge, issueTo, runSweep } from "./life-support.ts";
+
+useQuietLog();
+
+/** As the script does it. @returns the command's ID */
+async function put({ id }: TestApplication, command: InboxCommand): Promise<string> {
+  const commandId = newRandomId();
+  const json = JSON.stringify({ command, actor: { kind: "administrator", name: "Tom" } });
+  await homeDatabase()
+    .prepare("INSERT INTO inbox (id, application_id, command, created_at) VALUES (?1, ?2, ?3, ?4)")
+    .bind(commandId, id, json, Date.now())
+    .run();
+  return commandId;
+}
+
+const resultRow = z.object({ result: z.string().nullable() });
+
+async function resultOf(commandId: string) {
+  const row = await homeDatabase().prepare("SELECT result FROM inbox WHERE id = ?1").bind(commandId).first();
+  const { result } = resultRow.parse(row);
+  return result === null ? null : inboxResult.parse(JSON.parse(result));
+}
+
+async function carryOut(application: TestApplication, command: InboxCommand) {
+  const commandId = await put(application, command);
+  expect(await resultOf(commandId)).toBeNull();
+  await runSweep();
+  return resultOf(commandId);
+}
+
+const historyOf = async (application: TestApplication) => (await callServer(application, "GET", "/v1/history")).body;
+
+describe("a command of the administration script (contract section 21)", () => {
+  it("is carried out by the application's object, which responds with the badge of section 12", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const suspended = await carryOut(application, { kind: "suspend", number: Number(number) });
+    expect(suspended).toEqual({ kind: "badge", badge: (await getBadge(application, number)).body });
+    expect(suspended).toMatchObject({ badge: { id: number, userId: "alice", state: "suspended" } });
+    const end = { kind: "reschedule", number: Number(number), expiresAt: 1000 } as const;
+    expect(await carryOut(application, end)).toMatchObject({
+      badge: { state: "expired", expiresAt: "1970-01-01T00:00:01.000Z" },
+    });
+  });
+
+  it("does no harm when it is repeated, and is refused with the code of its route", async () => {
+    const application = await createApplication();
+    const number = Number(await issueTo(application, "phone", "alice"));
+    const first = await carryOut(application, { kind: "revoke", number });
+    expect(await carryOut(application, { kind: "revoke", number })).toEqual(first);
+    expect(await carryOut(application, { kind: "resume", number })).toEqual({ kind: "refused", code: "ENDED_BADGE" });
+    const free = application.lastNumber;
+    const unknown = { kind: "refused", code: "UNKNOWN_BADGE" };
+    expect(await carryOut(application, { kind: "suspend", number: free })).toEqual(unknown);
+    const { history } = z.object({ history: z.array(z.unknown()) }).parse(await historyOf(application));
+    expect(history, "one row for the one change").toHaveLength(1);
+    expect(history).toMatchObject([{ action: "badge:revoked", actor: { kind: "administrator", name: "Tom" } }]);
+  });
+
+  it("blocks, unblocks and erases a user, and names the administrator in the history (section 23)", async () => {
+    const application = await createApplication();
+    const numbers = [await issueTo(application, "phone", "alice"), await issueTo(application, "tablet", "alice")];
+    expect(await carryOut(application, { kind: "block", userId: "alice" })).toEqual({
+      ...{ kind: "user", userId: "alice" },
+      numbers: numbers.map(Number),
+    });
+    expect(await carryOut(application, { kind: "unblock", userId: "alice" })).toMatchObject({ numbers: [] });
+    expect(await historyOf(application)).toMatchObject({
+      history: expect.arrayContaining(
+        ["user:blocked", "user:unblocked"].map((action) =>
+          expect.objectContaining({ action, actor: { kind: "administrator", name: "Tom" }, userId: "alice" }),
+        ),
+      ),
+    });
+    const erased = await carryOut(application, { kind: "erase", userId: "alice" });
+    expect(erased).toEqual({ kind: "erased", userId: expect.stringMatching(/^erased:/), erased: 2 });
+    expect(await carryOut(application, { kind: "erase", userId: "alice" })).toMatchObject({ erased: 0 });
+  });
+
+  it("sends its event, like a call of the route (section 18)", async () => {
+    const woken: unknown[] = [];
+    objectsSendTo(queueThat((message) => void woken.push(message)));
+    const events = "badge:revoked";
+    const application = await createApplication({ webhookUrl: "https://app.example.com/hooks", events });
+    const number = await issueTo(application, "phone", "alice");
+    await carryOut(application, { kind: "revoke", number: Number(number) });
+    const { results } = await homeDatabase()
+      .prepare("SELECT id, event, payload FROM webhook_event WHERE application_id = ?1")
+      .bind(application.id)
+      .all();
+    expect(results).toMatchObject([{ event: "badge:revoked" }]);
+    expect(JSON.parse(String(results[0]?.payload))).toMatchObject({
+      data: { id: number, state: "revoked", change: 2 },
+    });
+    expect(woken).toContainEqual({ applicationId: application.id, eventId: results[0]?.id });
+  });
+
+  it("reconcile says that D1 and the object agree, and since when the journal reaches back", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const level = await carryOut(application, { kind: "reconcile", acceptLoss: false, skip: 0 });
+    expect(level).toMatchObject({ kind: "level", sequence: 1, applied: 0, journalBytes: expect.any(Number) });
+    expect(level).toMatchObject({ journalSince: expect.any(Number) });
+  });
+});

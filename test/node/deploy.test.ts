@@ -1,0 +1,230 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { byEffort } from "../support/effort.ts";
+import { until } from "../support/until.ts";
+import { Rehearsal } from "./support/platform/rehearsal.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "badge-deploy-"));
+const DEPLOYMENT_MILLISECONDS = 120_000;
+
+const created = z.object({ applicationId: z.string() });
+const finding = z.object({ check: z.string(), state: z.string(), detail: z.string(), advice: z.string().nullable() });
+const diagnosis = z.object({ healthy: z.boolean(), findings: z.array(finding) });
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECONDS }, () => {
+  let rehearsal: Rehearsal;
+  let application = "";
+
+  beforeAll(async () => {
+    rehearsal = await Rehearsal.start(join(folder, "whole"));
+  });
+  afterAll(() => rehearsal?.stop());
+
+  /** The JSON that a command prints. */
+  async function json(...words: string[]): Promise<unknown> {
+    const { code, stdout, stderr } = await rehearsal.admin(...words, "--env", "production", "--json");
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    return JSON.parse(stdout);
+  }
+
+  async function issueBadge(applicationid: string, udid: string): Promise<number> {
+    const response = await fetch(`${rehearsal.platform.address}/v1/badge`, {
+      method: "POST",
+      headers: { applicationid, udid, "content-type": "application/json" },
+      body: JSON.stringify({ userId: "user" }),
+    });
+    return response.status;
+  }
+
+  const webhooks = () => rehearsal.platform.sent.filter(({ url }) => url.startsWith("https://example.com/"));
+
+  it("shows with --check what it would do, and does nothing", async () => {
+    const before = rehearsal.configuration();
+    const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur", "--check");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "7 of 9 steps would be taken.\n" });
+    expect(stderr).toContain("✗ D1 database of home 1: would create badge-distribution-production");
+    expect(rehearsal.configuration()).toBe(before);
+    expect(rehearsal.platform.calls.filter((call) => !call.startsWith("GET "))).toEqual([]);
+  });
+
+  it("makes everything where there is nothing, and names the next command", async () => {
+    const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur");
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toContain('\nNext: npm run -s admin -- application create --name "First"');
+    const { databases, queues, scripts } = rehearsal.platform.account;
+    expect(databases).toMatchObject([{ name: "badge-distribution-production", hint: "weur" }]);
+    expect(queues.map(({ queue_name: name, consumers }) => [name, consumers.length])).toEqual([
+      ["badge-webhooks-production", 1],
+      ["badge-webhooks-dead-production", 1],
+    ]);
+    expect([...scripts.keys()]).toEqual(["badge-distribution-production"]);
+    expect(rehearsal.configuration()).toContain(`database_id = "${databases[0]?.uuid}"`);
+    expect(rehearsal.configuration()).toContain('HOME_1 = "location=weur"');
+    // The comments stay.
+    expect(rehearsal.configuration()).toContain("# Abuse damping, counted per location");
+  });
+
+  it("changes nothing when it is run again", async () => {
+    const before = rehearsal.configuration();
+    rehearsal.platform.calls.length = 0;
+    const { code, stdout } = await rehearsal.deploy();
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing changed: /) });
+    expect(rehearsal.configuration()).toBe(before);
+    // Reading D1 is a POST.
+    expect(rehearsal.platform.calls.filter((call) => !/^GET |\/raw$/.test(call))).toEqual([]);
+  });
+
+  it("has deployed what issues badges and sends their webhooks", async () => {
+    const words = ["--name", "First", "--webhook-url", "https://example.com/hook"];
+    application = created.parse(await json("application", "create", ...words)).applicationId;
+    expect(await issueBadge(application, "phone-1")).toBe(201);
+    await until(() => expect(webhooks()).toHaveLength(1));
+    expect(JSON.parse(webhooks()[0]?.body ?? "")).toMatchObject({ event: "badge:created" });
+  });
+
+  it("is healthy, says the doctor, and names what is not", async () => {
+    await rehearsal.platform.sweep();
+    const diagnose = async () => {
+      const { code, stdout } = await rehearsal.admin(
+        "doctor",
+        "--env",
+        "production",
+        "--address",
+        rehearsal.platform.address,
+        "--json",
+      );
+      return { code, ...diagnosis.parse(JSON.parse(stdout)) };
+    };
+    const well = await diagnose();
+    expect(well.findings.filter(({ state }) => state !== "ok")).toEqual([]);
+    expect(well).toMatchObject({ code: 0, healthy: true });
+    const [queue] = rehearsal.platform.account.queues;
+    const consumers = queue?.consumers.splice(0) ?? [];
+    const ill = await diagnose();
+    queue?.consumers.push(...consumers);
+    expect(ill).toMatchObject({ code: 1, healthy: false });
+    expect(ill.findings.filter(({ state }) => state !== "ok")).toMatchObject([
+      { check: "Queues", detail: "nothing consumes badge-webhooks-production", advice: "Run npm run deploy." },
+    ]);
+  });
+
+  it("rotates secrets and sealing keys of the deployed service (contract section 9)", async () => {
+    expect(await json("secret", "add", application)).toMatchObject({ role: "added" });
+    expect(await json("sealing-key", "rotate")).toEqual({ version: 2 });
+    let isWaiting = true;
+    const resealed = json("sealing-key", "reseal").finally(() => {
+      isWaiting = false;
+    });
+    for (; isWaiting; await setTimeout(200)) await rehearsal.platform.sweep();
+    await resealed;
+    expect(await issueBadge(application, "phone-2")).toBe(201);
+  });
+
+  it("makes a home in a jurisdiction, with queues of that jurisdiction (contract section 17)", async () => {
+    expect(await json("init", "--home", "2", "--jurisdiction", "eu")).toMatchObject({ done: true });
+    expect((await rehearsal.deploy()).code).toBe(0);
+    const { databases, queues } = rehearsal.platform.account;
+    expect(databases[1]).toMatchObject({ name: "badge-distribution-production-2", jurisdiction: "eu" });
+    expect(queues.slice(2)).toMatchObject([
+      { queue_name: "badge-webhooks-production-2", jurisdiction: "eu", consumers: [{}] },
+      { queue_name: "badge-webhooks-dead-production-2", jurisdiction: "eu", consumers: [{}] },
+    ]);
+    const words = ["--name", "Paris", "--home", "2", "--webhook-url", "https://example.com/paris"];
+    expect(created.parse(await json("application", "create", ...words)).applicationId).toMatch(/^app2_/);
+  });
+
+  it("upgrades: the migration comes to every home, then the new Worker", async () => {
+    writeFileSync(
+      join(rehearsal.repository, "migrations/9999_rehearsal.sql"),
+      "CREATE TABLE rehearsal (id INTEGER);\n",
+    );
+    appendFileSync(join(rehearsal.repository, "src/worker/index.ts"), "\n// another release\n");
+    rehearsal.platform.calls.length = 0;
+    const { code, stderr } = await rehearsal.deploy();
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stderr).toContain("… Tables of home 1: apply 1 migration");
+    expect(stderr).toContain("… Tables of home 2: apply 1 migration");
+    const uploads = rehearsal.platform.calls.flatMap((call, index) =>
+      call === "PUT /workers/scripts/NAME" ? [index] : [],
+    );
+    expect(uploads).toHaveLength(1);
+    expect(await issueBadge(application, "phone-3")).toBe(201);
+  });
+});
+
+describe("a deployment that is interrupted (contract section 25)", { timeout: 60 * DEPLOYMENT_MILLISECONDS }, () => {
+  let rehearsal: Rehearsal;
+
+  beforeAll(async () => {
+    rehearsal = await Rehearsal.start(join(folder, "interrupted"));
+  });
+  afterAll(() => rehearsal?.stop());
+
+  const deploy = () => rehearsal.deploy("--location", "weur");
+
+  it.each([
+    ["POST /d1/database", "Account, D1, Edit"],
+    ["PUT /workers/scripts/NAME/secrets", "Account, Workers Scripts, Edit"],
+  ])("names the right that the token lacks, and goes on when it has it: %s", async (refused, right) => {
+    rehearsal.platform.fault = (call) => (call === refused ? "refuse" : null);
+    const { code, stderr } = await deploy();
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`lacks the right "${right}"`) });
+  });
+
+  it("is completed by a further run, when it was killed after a step", async () => {
+    rehearsal.platform.fault = () => null;
+    await rehearsal.deployKilledAfter(6);
+    expect((await deploy()).code).toBe(0);
+    expect(rehearsal.platform.account.databases).toHaveLength(1);
+    expect(rehearsal.platform.account.queues).toHaveLength(2);
+  });
+});
+
+/** Minutes: not part of every run. */
+describe.runIf(byEffort(false, true))("every fault of a deployment (contract section 25)", { timeout: 900_000 }, () => {
+  let rehearsal: Rehearsal;
+  let count = 0;
+
+  beforeEach(async () => {
+    count++;
+    rehearsal = await Rehearsal.start(join(folder, `fault-${count}`));
+  });
+  afterEach(() => rehearsal?.stop());
+
+  /** Deploys until it succeeds. @returns what the runs printed that did not */
+  async function deployUntilDone(): Promise<string[]> {
+    const failures: string[] = [];
+    for (;;) {
+      const { code, stderr } = await rehearsal.deploy("--location", "weur");
+      if (code === 0) break;
+      failures.push(stderr);
+      expect(failures.length).toBeLessThan(60);
+    }
+    expect(rehearsal.platform.account.databases).toHaveLength(1);
+    expect(rehearsal.platform.account.queues).toHaveLength(2);
+    return failures;
+  }
+
+  it.each(["lose", "refuse"] as const)("further runs complete it, if each call is one that they %s", async (fault) => {
+    const failed = new Set<string>();
+    rehearsal.platform.fault = (call) => {
+      if (failed.has(call)) return null;
+      failed.add(call);
+      return fault;
+    };
+    const failures = await deployUntilDone();
+    const advice = { lose: /run the command again|failed: /, refuse: /lacks the right "/ }[fault];
+    for (const stderr of failures) expect(stderr).toMatch(advice);
+  });
+
+  it("further runs complete it, after whichever step it was killed", async () => {
+    for (const step of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) await rehearsal.deployKilledAfter(step);
+    await deployUntilDone();
+  });
+});

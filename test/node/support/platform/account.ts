@@ -1,0 +1,285 @@
+import { randomUUID } from "node:crypto";
+import * as z from "zod";
+import { type RunningWorker, type Statement, uploadMetadata } from "./runtime.ts";
+
+/** A refusal of the platform, with its own code. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly code: number;
+
+  constructor(status: number, code: number, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** A call of the API, below `/accounts/ID`. */
+export interface Call {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  body: Buffer;
+  contentType: string;
+}
+
+interface Database {
+  uuid: string;
+  name: string;
+  jurisdiction: string | null;
+  /** `primary_location_hint`; the platform does not give it back. */
+  hint: string | null;
+}
+
+interface Consumer {
+  script: string;
+  type: string;
+  dead_letter_queue?: string | undefined;
+  settings: { batch_size?: number | undefined; max_retries?: number | undefined };
+}
+
+interface Queue {
+  queue_id: string;
+  queue_name: string;
+  jurisdiction: string | null;
+  consumers: Consumer[];
+}
+
+interface Script {
+  metadata: z.output<typeof uploadMetadata> | null;
+  modules: Map<string, string>;
+  secrets: Map<string, string>;
+  assets: Map<string, Uint8Array>;
+  schedules: { cron: string }[];
+  isReachable: boolean;
+  versions: number;
+}
+
+const newDatabase = z.strictObject({
+  name: z.string(),
+  primary_location_hint: z.string().optional(),
+  jurisdiction: z.string().optional(),
+});
+const newQueue = z.looseObject({ queue_name: z.string(), jurisdiction: z.string().optional() });
+const statement = z.object({ sql: z.string(), params: z.array(z.unknown()).optional() });
+const newConsumer = z.looseObject({
+  script_name: z.string(),
+  dead_letter_queue: z.string().optional(),
+  settings: z.looseObject({ batch_size: z.number().optional(), max_retries: z.number().optional() }).default({}),
+});
+const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
+
+/** An account on the platform: what its API makes, and what wrangler and the script ask for. */
+export class StandInAccount {
+  readonly databases: Database[] = [];
+  readonly queues: Queue[] = [];
+  readonly scripts = new Map<string, Script>();
+  readonly #uploads = new Map<string, Uint8Array>();
+  #manifest: z.output<typeof manifestSchema>["manifest"] = {};
+  readonly #query: (databaseId: string, batch: Statement[]) => Promise<unknown>;
+  readonly #changed: () => void;
+
+  /** @param changed is called when another set of databases, or another Worker, is to run */
+  constructor(query: (databaseId: string, batch: Statement[]) => Promise<unknown>, changed: () => void) {
+    this.#query = query;
+    this.#changed = changed;
+  }
+
+  /** The Worker that answers requests: the only one of an account in a rehearsal. */
+  get running(): RunningWorker | undefined {
+    for (const [name, { metadata, ...script }] of this.scripts) {
+      if (metadata === null) continue;
+      const consumed = this.queues.flatMap(({ queue_name: queue, consumers }) =>
+        consumers.map(({ settings, dead_letter_queue: dead }) => [
+          queue,
+          {
+            maxBatchSize: settings.batch_size ?? 10,
+            maxRetries: settings.max_retries ?? 3,
+            ...(dead !== undefined && { deadLetterQueue: dead }),
+          },
+        ]),
+      );
+      return { name, metadata, ...script, consumers: Object.fromEntries(consumed) };
+    }
+    return undefined;
+  }
+
+  /** @throws Refusal */
+  async answer({ method, path, query, body, contentType }: Call): Promise<unknown> {
+    const json = (): unknown => JSON.parse(body.toString() || "{}");
+    const [area = "", ...parts] = path.split("/").slice(1);
+    const route = `${method} ${area}`;
+    if (area === "d1") return this.#d1(method, parts.slice(1), query, json);
+    if (area === "queues") return this.#queue(method, parts, query, json);
+    if (area === "workers") return this.#worker(method, parts, body, contentType);
+    throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
+  }
+
+  async #d1(method: string, [id, action]: string[], query: URLSearchParams, json: () => unknown): Promise<unknown> {
+    if (id === undefined && method === "GET") {
+      return this.databases.filter(({ name }) => name.includes(query.get("name") ?? ""));
+    }
+    if (id === undefined) {
+      const { name, primary_location_hint: hint = null, jurisdiction = null } = newDatabase.parse(json());
+      if (this.databases.some((each) => each.name === name)) throw new Refusal(400, 7502, "database already exists");
+      const made = { uuid: randomUUID(), name, jurisdiction, hint };
+      this.databases.push(made);
+      this.#changed();
+      return made;
+    }
+    const found = this.databases.find(({ uuid }) => uuid === id);
+    if (found === undefined) throw new Refusal(404, 7404, "The database could not be found");
+    if (action === undefined) return found;
+    const { batch } = z.object({ batch: z.array(statement) }).parse(json());
+    if (action !== "raw") throw new Refusal(404, 7003, `the stand-in does not know ${action}`);
+    try {
+      return await this.#query(id, batch);
+    } catch (error) {
+      throw new Refusal(400, 7500, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #queue(method: string, [id, what]: string[], query: URLSearchParams, json: () => unknown): unknown {
+    if (id === undefined && method === "GET") {
+      // wrangler asks for several at once.
+      const wanted = query.getAll("name");
+      return this.queues.filter(({ queue_name: name }) => wanted.length === 0 || wanted.includes(name));
+    }
+    if (id === undefined) {
+      const { queue_name: name, jurisdiction = null } = newQueue.parse(json());
+      if (this.queues.some((queue) => queue.queue_name === name)) {
+        throw new Refusal(409, 11009, `Queue name '${name}' is already taken.`);
+      }
+      const made: Queue = { queue_id: randomUUID(), queue_name: name, jurisdiction, consumers: [] };
+      this.queues.push(made);
+      return made;
+    }
+    const found = this.queues.find(({ queue_id: queueId }) => queueId === id);
+    if (found === undefined) throw new Refusal(404, 11000, "Queue does not exist.");
+    if (what === undefined) return found;
+    if (method === "GET") return found.consumers;
+    const { script_name: script, dead_letter_queue, settings } = newConsumer.parse(json());
+    found.consumers = [{ script, type: "worker", dead_letter_queue, settings }];
+    this.#changed();
+    return { ...found.consumers[0], queue_name: found.queue_name };
+  }
+
+  async #worker(method: string, [kind, name = "", what, detail]: string[], body: Buffer, contentType: string) {
+    const json = (): unknown => JSON.parse(body.toString() || "{}");
+    if (kind === "subdomain") return { subdomain: "rehearsal" };
+    if (kind === "assets") return this.#takeAssets(body, contentType);
+    if (kind === "services") return this.#service(name);
+    if (kind !== "scripts") throw new Refusal(404, 7003, `the stand-in does not know workers/${kind}`);
+    if (what === "assets-upload-session") return this.#openUpload(json());
+    if (what === undefined || what === "versions" || what === "deployments") {
+      if (method === "PUT") return this.#upload(name, body, contentType);
+    }
+    const script = this.scripts.get(name);
+    if (script === undefined) {
+      throw new Refusal(404, 10007, "This Worker does not exist on your account.");
+    }
+    switch (what) {
+      case "secrets":
+        return this.#secret(script, method, detail, json);
+      case "settings":
+      case "bindings": {
+        const secrets = [...script.secrets.keys()].map((key) => ({ name: key, type: "secret_text" }));
+        const { bindings = [], ...rest } = script.metadata ?? {};
+        return what === "bindings" ? [...bindings, ...secrets] : { ...rest, bindings: [...bindings, ...secrets] };
+      }
+      case "schedules":
+        if (method === "PUT") script.schedules = z.array(z.object({ cron: z.string() })).parse(json());
+        return { schedules: script.schedules };
+      case "subdomain":
+        if (method === "POST") script.isReachable = z.object({ enabled: z.boolean() }).parse(json()).enabled;
+        return { enabled: script.isReachable, previews_enabled: false };
+      case "deployments":
+        return { deployments: [] };
+      case "script-settings":
+        return {};
+      default:
+        throw new Refusal(404, 7003, `the stand-in does not know scripts/${what}`);
+    }
+  }
+
+  #service(name: string): unknown {
+    const script = this.scripts.get(name);
+    if (script === undefined) throw new Refusal(404, 10090, "This service does not exist on your account.");
+    return { default_environment: { environment: "production", script: { last_deployed_from: "wrangler", tags: [] } } };
+  }
+
+  #openUpload(json: unknown): unknown {
+    this.#manifest = manifestSchema.parse(json).manifest;
+    const missing = Object.values(this.#manifest).filter(({ hash }) => !this.#uploads.has(hash));
+    return { jwt: TOKEN, buckets: missing.length === 0 ? [] : [missing.map(({ hash }) => hash)] };
+  }
+
+  async #takeAssets(body: Buffer, contentType: string): Promise<unknown> {
+    for (const [hash, file] of await formOf(body, contentType)) {
+      const text = typeof file === "string" ? file : await file.text();
+      this.#uploads.set(hash, Buffer.from(text, "base64"));
+    }
+    return { jwt: TOKEN };
+  }
+
+  async #upload(name: string, body: Buffer, contentType: string): Promise<unknown> {
+    const form = await formOf(body, contentType);
+    const modules = new Map<string, string>();
+    for (const [key, file] of form) {
+      if (key !== "metadata" && typeof file !== "string" && !file.name.endsWith(".map")) {
+        modules.set(file.name, await file.text());
+      }
+    }
+    const metadata = uploadMetadata.parse(JSON.parse(String(form.get("metadata"))));
+    const before = this.scripts.get(name);
+    for (const { queue_name: queue } of metadata.bindings) {
+      if (queue !== undefined && !this.queues.some((each) => each.queue_name === queue)) {
+        throw new Refusal(400, 100_127, `Queue "${queue}" does not exist.`);
+      }
+    }
+    const secrets = before?.secrets ?? new Map<string, string>();
+    for (const binding of metadata.bindings) {
+      if (binding.type === "secret_text") secrets.set(binding.name, binding.text ?? "");
+    }
+    this.scripts.set(name, {
+      // A draft, which wrangler makes for the first secret, answers nothing.
+      metadata: metadata.bindings.some(({ type }) => type === "d1") ? metadata : (before?.metadata ?? null),
+      modules,
+      secrets,
+      assets: new Map(
+        Object.entries(this.#manifest).map(([path, { hash }]) => [path, this.#uploads.get(hash) ?? new Uint8Array()]),
+      ),
+      schedules: before?.schedules ?? [],
+      isReachable: before?.isReachable ?? false,
+      versions: (before?.versions ?? 0) + 1,
+    });
+    this.#changed();
+    return {
+      id: name,
+      etag: randomUUID(),
+      pipeline_hash: "x",
+      mutable_pipeline_id: "x",
+      deployment_id: randomUUID(),
+      startup_time_ms: 1,
+    };
+  }
+
+  #secret(script: Script, method: string, detail: string | undefined, json: () => unknown): unknown {
+    if (method === "GET") return [...script.secrets.keys()].map((name) => ({ name, type: "secret_text" }));
+    if (method === "PUT") {
+      const { name, text } = z.object({ name: z.string(), text: z.string() }).parse(json());
+      script.secrets.set(name, text);
+      this.#changed();
+      return { name, type: "secret_text" };
+    }
+    script.secrets.delete(detail ?? "");
+    this.#changed();
+    return null;
+  }
+}
+
+/** wrangler reads only the middle part. */
+const TOKEN = `e30.${Buffer.from("{}").toString("base64url")}.e30`;
+
+const formOf = (body: Buffer, contentType: string): Promise<FormData> =>
+  new Response(new Uint8Array(body), { headers: { "content-type": contentType } }).formData();

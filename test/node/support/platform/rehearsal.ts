@@ -1,0 +1,83 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+import { PROJECT } from "../../../../src/admin/platform/paths.ts";
+import { captured, type Printed } from "../script.ts";
+import { PlatformStandIn } from "./stand-in.ts";
+
+/** A fresh copy of the repository beside an empty account. */
+export class Rehearsal {
+  readonly platform: PlatformStandIn;
+  /** Folder of the copy. */
+  readonly repository: string;
+
+  private constructor(repository: string, platform: PlatformStandIn) {
+    this.repository = repository;
+    this.platform = platform;
+  }
+
+  static async start(folder: string): Promise<Rehearsal> {
+    const repository = join(folder, "repository");
+    copyRepository(repository);
+    return new Rehearsal(repository, await PlatformStandIn.start(join(folder, "platform")));
+  }
+
+  stop(): Promise<void> {
+    return this.platform.stop();
+  }
+
+  /** wrangler.toml of the copy. */
+  configuration(): string {
+    return readFileSync(join(this.repository, "wrangler.toml"), "utf8");
+  }
+
+  /** Runs a command of the copy's script, in this process: one of its own takes seconds to load wrangler. */
+  async admin(...words: string[]): Promise<Printed> {
+    const path = pathToFileURL(join(this.repository, "src/admin/program.ts")).href;
+    const script: typeof import("../../../../src/admin/program.ts") = await import(/* @vite-ignore */ path);
+    Object.assign(process.env, this.platform.environment);
+    return captured(() => script.run(script.createAdminProgram(), words));
+  }
+
+  /** As `npm run deploy` does. */
+  deploy(...words: string[]): Promise<Printed> {
+    return this.admin("deploy", "--env", "production", "--address", this.platform.address, ...words);
+  }
+
+  /** Kills `npm run deploy` when it has begun this many steps. */
+  async deployKilledAfter(steps: number): Promise<void> {
+    const place = ["--address", this.platform.address, "--location", "weur"];
+    const words = ["src/admin/main.ts", "deploy", "--env", "production", ...place];
+    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {
+      cwd: this.repository,
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { ...process.env, ...this.platform.environment },
+    });
+    const ended = once(child, "close");
+    let begun = 0;
+    for await (const line of createInterface({ input: child.stderr })) {
+      if (/^[✓…]/.test(line)) begun++;
+      if (begun === steps) child.kill("SIGKILL");
+    }
+    await ended;
+  }
+}
+
+/** A clone after `npm ci`. */
+function copyRepository(to: string): void {
+  const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
+    cwd: PROJECT,
+    encoding: "utf8",
+  });
+  for (const path of listed.split("\0")) {
+    // Not what is deleted and not committed yet.
+    if (path === "" || !existsSync(join(PROJECT, path))) continue;
+    mkdirSync(dirname(join(to, path)), { recursive: true });
+    cpSync(join(PROJECT, path), join(to, path));
+  }
+  cpSync(join(PROJECT, "dist/assets"), join(to, "dist/assets"), { recursive: true });
+  symlinkSync(join(PROJECT, "node_modules"), join(to, "node_modules"));
+}

@@ -1,0 +1,193 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type Request, Response } from "miniflare";
+import * as z from "zod";
+
+/** A Worker as it was uploaded: the `metadata` of the upload (developers.cloudflare.com/workers/configuration/multipart-upload-metadata). */
+export const uploadMetadata = z.looseObject({
+  main_module: z.string(),
+  compatibility_date: z.string().optional(),
+  compatibility_flags: z.array(z.string()).default([]),
+  assets: z.looseObject({ config: z.looseObject({ run_worker_first: z.boolean().optional() }) }).optional(),
+  bindings: z.array(
+    z.looseObject({
+      name: z.string(),
+      type: z.string(),
+      id: z.string().optional(),
+      database_id: z.string().optional(),
+      queue_name: z.string().optional(),
+      class_name: z.string().optional(),
+      text: z.string().optional(),
+      namespace_id: z.string().optional(),
+      simple: z.object({ limit: z.number(), period: z.number() }).optional(),
+    }),
+  ),
+});
+
+export interface RunningWorker {
+  name: string;
+  metadata: z.output<typeof uploadMetadata>;
+  /** Text of each module. */
+  modules: ReadonlyMap<string, string>;
+  secrets: ReadonlyMap<string, string>;
+  /** Content of each asset, by path. */
+  assets: ReadonlyMap<string, Uint8Array>;
+  /** Settings of the queues that it consumes. */
+  consumers: Readonly<Record<string, { maxBatchSize: number; maxRetries: number; deadLetterQueue?: string }>>;
+}
+
+export interface Statement {
+  sql: string;
+  params?: unknown[] | undefined;
+}
+
+/**
+ * Answers for D1's REST interface, from inside the runtime, where the real D1 is. One statement gives its rows as arrays; of a
+ * batch, which is one transaction, the binding gives objects only.
+ */
+const REST_WORKER = `
+const shape = ({ results, meta, success }) => ({ success, meta, results: {
+  columns: Object.keys(results[0] ?? {}), rows: results.map((row) => Object.values(row)) } });
+export default { async fetch(request, env) {
+  const { databaseId, batch } = await request.json();
+  const d1 = env["D1_" + databaseId];
+  const statements = batch.map(({ sql, params = [] }) => d1.prepare(sql).bind(...params));
+  try {
+    if (statements.length > 1) return Response.json((await d1.batch(statements)).map(shape));
+    if (/^\\s*(select|with)/i.test(batch[0].sql)) {
+      const [columns, ...rows] = await statements[0].raw({ columnNames: true });
+      const { meta } = await statements[0].all();
+      return Response.json([{ success: true, meta, results: { columns, rows } }]);
+    }
+    return Response.json([shape(await statements[0].all())]);
+  } catch (error) {
+    return Response.json({ error: String(error.message).replace(/^D1_ERROR: /, "") }, { status: 400 });
+  }
+} };`;
+
+/** The runtime in which databases are kept and the uploaded Worker runs. Everything survives a new upload. */
+export class PlatformRuntime {
+  readonly #folder: string;
+  readonly #onFetch: (request: Request) => Promise<Response>;
+  #miniflare: Miniflare | undefined;
+  #isStale = true;
+  #databases: readonly string[] = [];
+  #worker: RunningWorker | undefined;
+
+  /** @param onFetch gets every request that the Worker sends to the internet */
+  constructor(folder: string, onFetch: (request: Request) => Promise<Response>) {
+    this.#folder = folder;
+    this.#onFetch = onFetch;
+  }
+
+  /** Changes what runs, from the next use on. */
+  set(databases: readonly string[], worker: RunningWorker | undefined): void {
+    this.#databases = databases;
+    this.#worker = worker;
+    this.#isStale = true;
+  }
+
+  /** @throws Error with D1's message */
+  async query(databaseId: string, batch: readonly Statement[]): Promise<unknown> {
+    const worker = await (await this.#running()).getWorker("d1-rest");
+    const response = await worker.fetch("http://d1/", { method: "POST", body: JSON.stringify({ databaseId, batch }) });
+    const body = await response.json();
+    if (response.status === 200) return body;
+    throw new Error(z.object({ error: z.string() }).parse(body).error);
+  }
+
+  /** A request to the deployed Worker. */
+  async dispatch(request: { url: string; method: string; headers: Record<string, string>; body: Buffer | null }) {
+    if (this.#worker === undefined) return new Response("no Worker", { status: 404 });
+    const { url, ...init } = request;
+    return (await this.#running()).dispatchFetch(url, init);
+  }
+
+  /** What the cron trigger calls. */
+  async sweep(): Promise<void> {
+    const worker = await (await this.#running()).getWorker();
+    await worker.scheduled({ cron: "* * * * *" });
+  }
+
+  async stop(): Promise<void> {
+    await this.#miniflare?.dispose();
+  }
+
+  async #running(): Promise<Miniflare> {
+    if (this.#miniflare !== undefined && !this.#isStale) return this.#miniflare;
+    this.#isStale = false;
+    const options = this.#options();
+    if (this.#miniflare === undefined) this.#miniflare = new Miniflare(options);
+    else await this.#miniflare.setOptions(options);
+    await this.#miniflare.ready;
+    return this.#miniflare;
+  }
+
+  #options() {
+    const databases = Object.fromEntries(this.#databases.map((id) => [`D1_${id}`, id]));
+    const rest = { name: "d1-rest", modules: true, script: REST_WORKER, d1Databases: databases };
+    return convertV4MiniflareOptions({
+      workers: [...(this.#worker ? [this.#uploaded(this.#worker)] : []), rest],
+      resourcePersistencePath: join(this.#folder, "state"),
+      log: new Log(LogLevel.ERROR),
+      logRequests: false,
+      cf: false,
+      telemetry: { enabled: false },
+      // The Worker writes a line for each request.
+      handleStructuredLogs: () => {},
+    });
+  }
+
+  #uploaded({ name, metadata, modules, secrets, assets, consumers }: RunningWorker) {
+    const root = join(this.#folder, "upload");
+    for (const [path, text] of modules) write(join(root, path), text);
+    const directory = join(this.#folder, "assets");
+    mkdirSync(directory, { recursive: true });
+    for (const [path, content] of assets) write(join(directory, path), content);
+    const of = (type: string) => metadata.bindings.filter((binding) => binding.type === type);
+    const texts = of("plain_text").map((binding) => [binding.name, binding.text ?? ""] as const);
+    return {
+      name,
+      rootPath: root,
+      modules: [...modules.keys()]
+        .toSorted((one, other) => Number(other === metadata.main_module) - Number(one === metadata.main_module))
+        .map((path) => ({ type: "ESModule" as const, path: join(root, path) })),
+      compatibilityDate: metadata.compatibility_date ?? "2026-08-01",
+      compatibilityFlags: metadata.compatibility_flags,
+      bindings: { ...Object.fromEntries(texts), ...Object.fromEntries(secrets) },
+      d1Databases: Object.fromEntries(of("d1").map((each) => [each.name, each.id ?? each.database_id ?? ""])),
+      durableObjects: Object.fromEntries(
+        of("durable_object_namespace").map((each) => [
+          each.name,
+          { className: each.class_name ?? "", useSQLite: true },
+        ]),
+      ),
+      queueProducers: Object.fromEntries(of("queue").map((each) => [each.name, { queueName: each.queue_name ?? "" }])),
+      queueConsumers: Object.fromEntries(
+        Object.entries(consumers).map(([queue, settings]) => [queue, { ...settings, maxBatchTimeout: 0 }]),
+      ),
+      ratelimits: Object.fromEntries(
+        of("ratelimit").map((each) => [
+          each.name,
+          { namespace_id: each.namespace_id ?? each.name, simple: { limit: 1_000_000, period: 60 as const } },
+        ]),
+      ),
+      ...(of("assets")[0] && {
+        assets: {
+          directory,
+          binding: of("assets")[0]?.name ?? "ASSETS",
+          routerConfig: {
+            has_user_worker: true,
+            invoke_user_worker_ahead_of_assets: metadata.assets?.config.run_worker_first ?? false,
+          },
+        },
+      }),
+      outboundService: this.#onFetch,
+    };
+  }
+}
+
+function write(path: string, content: string | Uint8Array): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+}
