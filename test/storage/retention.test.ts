@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { readRetention } from "../../src/worker/retention-days.ts";
-import { sweep } from "../support/sweep.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
@@ -11,6 +10,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { testContext } from "../support/context.ts";
 import { homeDatabase } from "../support/home.ts";
 import { KeptQueue } from "../support/outbox.ts";
+import { sweep } from "../support/sweep.ts";
 
 const log = useQuietLog();
 useStandingClock();

@@ -81,7 +81,6 @@ export class Outbox {
       bookmark: null,
       isVerified: true,
       invitationToken: null,
-      user: { isAccepted: true } as const,
     };
     const issued = await issueBadge(context, known, request, { actor: { kind: "device" } });
     await this.settle();
