@@ -79,9 +79,6 @@ export class Outbox {
       invitationToken: null,
       keyThumbprint: null,
       bookmark: null,
-      isVerified: true,
-      invitationToken: null,
-      user: { isAccepted: true } as const,
     };
     const issued = await issueBadge(context, known, request, { actor: { kind: "device" } });
     await this.settle();
