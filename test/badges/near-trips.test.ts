@@ -92,7 +92,7 @@ const CALLS: {
       return phone.logIn({ ...ALICE, invitationToken: id });
     },
     status: 200,
-    trips: { copy: 1, primary: 1, object: 0, far: 1 },
+    trips: { copy: 1, primary: 0, object: 0, far: 0 },
   },
   {
     name: "an invitation",
