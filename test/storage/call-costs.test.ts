@@ -3,7 +3,6 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { sweep } from "../../src/worker/sweep.ts";
 import { aroundObjectD1, bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
@@ -14,6 +13,7 @@ import { byEffort } from "../support/effort.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 import { queueThat } from "../support/queue.ts";
+import { sweep } from "../support/sweep.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
