@@ -79,8 +79,6 @@ export class Outbox {
       invitationToken: null,
       keyThumbprint: null,
       bookmark: null,
-      isVerified: true,
-      invitationToken: null,
     };
     const issued = await issueBadge(context, known, request, { actor: { kind: "device" } });
     await this.settle();
