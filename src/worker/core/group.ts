@@ -130,6 +130,7 @@ export class Groups {
       }
     } catch (error) {
       if (error instanceof EntryRefused) {
+        if (!error.isAboutRows) giveUp(waiting);
         for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
         return undefined;
       }
@@ -228,7 +229,7 @@ export class Groups {
           journal.drop(entry.id);
           if (decided.length > 1) return { kind: "split" };
           log("error", { event: "entry-refused", application: applicationId, error: applied.error });
-          throw new EntryRefused();
+          throw new EntryRefused(applied.isAboutRows);
         }
         case "unknown": {
           this.#isUnsettled = true;
@@ -295,6 +296,8 @@ export class Groups {
       }
       if (command.kind === "block" && (until === null || now() < until)) this.#answeredBlocks.set(command.userId, true);
       if (command.kind === "unblock") this.#answeredBlocks.delete(command.userId);
+      // Also what wrote nothing: a copy of the call must not be decided again, after something has changed.
+      if (until !== null) this.#outcomes.set(waiting.call.id, outcome);
       waiting.done.resolve({ outcome, bookmark });
     }
   }
@@ -338,7 +341,15 @@ export class Groups {
 const AFTER_ALL_EVENTS = "~";
 
 /** The one call of this entry is what D1 refuses. */
-class EntryRefused extends Error {}
+class EntryRefused extends Error {
+  /** Whether its rows are the reason; otherwise D1 cannot store anything like it, as before a migration. */
+  readonly isAboutRows: boolean;
+
+  constructor(isAboutRows: boolean) {
+    super("D1 refuses an entry");
+    this.isAboutRows = isAboutRows;
+  }
+}
 
 /** What an entry has for those who asked. */
 function toldBy(
