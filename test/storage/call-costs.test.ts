@@ -98,7 +98,7 @@ describe("no request costs more when there are more badges", () => {
       "user page": 11,
       invite: 11,
       claim: 31,
-      suspend: 18,
+      suspend: 17,
       block: 20,
       changes: 12,
     });
