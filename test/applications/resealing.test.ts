@@ -8,7 +8,6 @@ import { deviceOf } from "../../src/worker/applications/devices.ts";
 import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { sweep } from "../support/sweep.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -16,6 +15,7 @@ import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge, sign } from "../support/http.ts";
+import { sweep } from "../support/sweep.ts";
 
 const orm = drizzle(homeDatabase());
 const log = useQuietLog();

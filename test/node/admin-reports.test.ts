@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { readStatistics } from "../../src/admin/application/stats.ts";
@@ -17,7 +18,7 @@ import {
   deviceId,
   invitationDigest,
 } from "../../src/shared/identifiers.ts";
-import { badge, invitation } from "../../src/shared/schema.ts";
+import { badge, invitation, signingKey } from "../../src/shared/schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 let homes: Homes;
@@ -40,9 +41,12 @@ beforeAll(async () => {
   const range = { first: 100, last: 199 };
   const made = await createApplication(homes, { ...plain, range, signatureLifetimeSeconds: null });
   applicationId = made.applicationId;
+  const [key] = await database.run((orm) =>
+    orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId)),
+  );
   const issued = (number: number, text: string | null): BadgeRow => ({
     ...{ number, applicationId, device: DEVICE, userId: `user-${number}`, metadata: text },
-    ...{ signingKeyId: 1, eventId: `evt_${number}`, position: number, turn: number, issuedAt: 1000 },
+    ...{ signingKeyId: key?.id ?? 0, eventId: `evt_${number}`, position: number, turn: number, issuedAt: 1000 },
   });
   const rows: BadgeRow[] = [
     issued(100, metadata("iPhone 17", "26.1")),
@@ -90,6 +94,8 @@ describe("badge show (contract section 10)", () => {
       state: "active",
       applicationId,
       userId: "user-100",
+      name: null,
+      startsAt: null,
       metadata: { deviceModel: "iPhone 17", os: "iOS", osVersion: "26.1" },
       issuedAt: "1970-01-01T00:00:01.000Z",
       expiresAt: null,
@@ -146,7 +152,7 @@ describe("stats (contract section 10)", () => {
     expect(counted).toEqual({
       applicationId,
       name: "Test",
-      numbers: { size: 100, issued: 7, reserved: 1, retired: 1, resting: 1, left: 90, used: 10, usedPercent: 10 },
+      numbers: { size: 100, issued: 7, reserved: 1, retired: 1, resting: 0, left: 91, used: 9, usedPercent: 9 },
       badges: {
         deviceModel: {
           values: [notTold, { value: "iPhone 17", badges: 2 }, { value: "iPhone 16", badges: 1 }],

@@ -269,6 +269,7 @@ describe.skipIf(executablePath === null)(
         await page.getByRole("button", { name: "Sign in" }).waitFor();
         await page.getByLabel("Stay signed in").check();
         await signIn(page, secrets.get("Ann") ?? "");
+        await page.getByText("Needs attention").waitFor();
         await view(page, "badges?q=ali", "Badges");
         await page.reload();
         await page.getByRole("heading", { name: "Badges", level: 1 }).waitFor();

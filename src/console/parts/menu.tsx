@@ -1,4 +1,4 @@
-import { useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface MenuItem {
   label: string;
@@ -14,7 +14,6 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  if (items.length === 0) return null;
   const place = () => {
     const at = button.current?.getBoundingClientRect();
     const { current } = list;
@@ -23,8 +22,20 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
     const isRoomBelow = at.bottom + height + 8 < innerHeight;
     current.style.top = `${isRoomBelow ? at.bottom + 4 : Math.max(8, at.top - height - 4)}px`;
     current.style.left = `${Math.max(8, at.right - width)}px`;
-    current.querySelector("button")?.focus();
   };
+  // It stays at its row when the page scrolls or changes its size.
+  const [isOpen, setOpen] = useState(false);
+  useLayoutEffect(() => {
+    if (!isOpen) return undefined;
+    place();
+    list.current?.querySelector("button")?.focus();
+    addEventListener("resize", place);
+    addEventListener("scroll", place, true);
+    return () => {
+      removeEventListener("resize", place);
+      removeEventListener("scroll", place, true);
+    };
+  }, [isOpen]);
   const choose = ({ onChoose }: MenuItem) => {
     list.current?.hidePopover();
     onChoose();
@@ -38,6 +49,7 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
     event.preventDefault();
     buttons.at(next % buttons.length)?.focus();
   };
+  if (items.length === 0) return null;
   return (
     <>
       <button
@@ -58,7 +70,7 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
         aria-label={`Actions: ${of}`}
         class="menu"
         tabIndex={-1}
-        onToggle={(event) => event.newState === "open" && place()}
+        onToggle={(event) => setOpen(event.newState === "open")}
         onKeyDown={move}
       >
         {items.map((item) => (

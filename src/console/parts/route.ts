@@ -29,6 +29,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const follow = () => setRoute(parseRoute(location.hash));
     addEventListener("hashchange", follow);
+    // It may have changed before anybody listened.
+    follow();
     return () => removeEventListener("hashchange", follow);
   }, []);
   return route;

@@ -2,9 +2,11 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
+  JOURNAL_PRUNE_ENTRIES,
   MAX_ENTRY_ATTEMPTS,
   MAX_GROUP_CHARACTERS,
   MAX_REMEMBERED_CALLS,
+  MAX_REMEMBERED_CHARACTERS,
   MAX_REPEAT_MILLISECONDS,
   PLATFORM_RETRY_BASE_MILLISECONDS,
   REMEMBERED_CALL_MILLISECONDS,
@@ -190,7 +192,7 @@ export class Groups {
   #keep(entry: Entry): Entry {
     const { journal, now } = this.#platform;
     journal.append(entry, now());
-    journal.prune(now());
+    if (entry.position.sequence % JOURNAL_PRUNE_ENTRIES === 0) journal.prune(now());
     return entry;
   }
 
@@ -307,7 +309,7 @@ export class Groups {
     this.#hasRemembered = true;
     const { journal, now } = this.#platform;
     const since = now() - REMEMBERED_CALL_MILLISECONDS;
-    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
+    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS, MAX_REMEMBERED_CHARACTERS)) this.#remember(entry);
   }
 
   /** Null: none of the calls takes a number. @throws Unavailable when the application's device key can not be opened */

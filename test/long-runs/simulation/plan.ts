@@ -1,6 +1,6 @@
+import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/events.ts";
 import { homeOf } from "../../../src/shared/homes.ts";
 import { applicationId } from "../../../src/shared/identifiers.ts";
-import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/events.ts";
 import type { Dice } from "../dice.ts";
 
 export type Plan = ReturnType<typeof makePlan>;

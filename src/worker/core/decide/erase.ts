@@ -33,9 +33,7 @@ export function decideErase(
     if (isFull) break;
     const anonymous = { ...badge, userId: alias, metadata: null, name: null };
     const revoked = takeStep(draft, origin, anonymous, { kind: "revoke" });
-    const retiredAt = badge.retiredAt ?? draft.now;
-    if (revoked === anonymous) draft.change({ ...anonymous, retiredAt });
-    else draft.keep({ ...revoked, retiredAt });
+    if (revoked === anonymous) draft.change(anonymous);
     erased++;
     isKnown = true;
   }

@@ -1,8 +1,8 @@
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome } from "../../../../src/worker/homes.ts";
 import type { Custody, Sealed } from "../../../../src/worker/keys/custody.ts";
-import { sweep } from "../../../support/sweep.ts";
 import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
+import { sweep } from "../../../support/sweep.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { d1Binding } from "../platform/d1-binding.ts";

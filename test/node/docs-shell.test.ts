@@ -1,0 +1,107 @@
+import { spawn, spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { type RunningService, startService } from "./support/service.ts";
+
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** For a machine that does ten other things. */
+const LIMIT_MILLISECONDS = 120_000;
+
+/** The contract and the interface came from elsewhere. */
+const GIVEN = ["docs/contract.md", "docs/interface.md"];
+
+const DOCUMENTS = [".", ".github", "docs", "src"]
+  .flatMap((folder) =>
+    readdirSync(join(PROJECT, folder), { recursive: folder !== ".", encoding: "utf8" }).map((name) =>
+      join(folder, name),
+    ),
+  )
+  .filter((path) => path.endsWith(".md") && !GIVEN.includes(path));
+
+/** The code blocks of a language: its lines are typed by readers. */
+const blocksOf = (document: string, language: string): string[] =>
+  [...readFileSync(join(PROJECT, document), "utf8").matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(
+    ([, name, block = ""]) => (name === language ? [block] : []),
+  );
+
+const README_BLOCKS = blocksOf("README.md", "sh");
+
+/** As they are started for somebody who types, without that person's own settings. */
+const SHELLS = [
+  ["bash", ["--norc", "--noprofile", "-i", "-s"]],
+  ["zsh", ["-f", "-i", "-s"]],
+] as const;
+
+const isInstalled = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
+
+describe("the shell lines of the documents", () => {
+  it.each(DOCUMENTS)("%s has comments on lines of their own: an interactive zsh takes them for words", (document) => {
+    const lines = ["sh", ""]
+      .flatMap((language) => blocksOf(document, language))
+      .join("")
+      .split("\n");
+    expect(lines.filter((line) => /^\s*[^#\s].*\s#/.test(line))).toEqual([]);
+  });
+
+  it("of the README are short enough to read at once, as is the rest of it", () => {
+    expect(Buffer.byteLength(readFileSync(join(PROJECT, "README.md")))).toBeLessThanOrEqual(9000);
+    expect(README_BLOCKS).toHaveLength(5);
+  });
+});
+
+describe.each(SHELLS)("the README, typed in %s", (shell, words) => {
+  let service: RunningService;
+
+  beforeAll(async () => {
+    if (isInstalled(shell)) service = await startService();
+  }, LIMIT_MILLISECONDS);
+
+  afterAll(async () => {
+    await service?.stop();
+    service?.remove();
+  });
+
+  /** Types lines. @returns what they print */
+  async function type(typed: string): Promise<string> {
+    const { applicationId, applicationSecret } = service.demo;
+    const env = {
+      ...process.env,
+      BADGE_STATE_DIR: `${service.folder}/state`,
+      HOME: service.folder,
+      PS1: "",
+      PROMPT: "",
+    };
+    const child = spawn(shell, [...words], { cwd: PROJECT, env, stdio: ["pipe", "pipe", "ignore"] });
+    const lines = typed
+      .replaceAll("localhost:8787", new URL(service.origin).host)
+      .replace("app_…", applicationId)
+      .replace("bdss_…", applicationSecret);
+    child.stdin.end(lines);
+    return text(child.stdout);
+  }
+
+  it.skipIf(!isInstalled(shell))(
+    "gets a badge, a signature and an invitation, and opens a door",
+    async () => {
+      const [start = "", credentials = "", calls = "", invite = "", door = ""] = README_BLOCKS;
+      expect(start).toBe("npm ci\nnpm start\n");
+      const printed = await type(`${credentials}${calls}${invite}`);
+      const answers = [...printed.matchAll(/^.*?(\{".*\})$/gm)].map(([, json = ""]): unknown => JSON.parse(json));
+      const badgeId = expect.stringMatching(/^\d+$/);
+      expect(answers).toEqual([
+        { badgeId, publicKey: expect.any(String) },
+        { signature: expect.any(String) },
+        { badges: [{ id: badgeId, userId: "alice" }] },
+        { id: expect.stringMatching(/^inv_/), badgeId, expiresAt: expect.any(String) },
+      ]);
+      const { signature } = z.object({ signature: z.string() }).parse(answers[1]);
+      expect(await type(`${credentials}${door}${signature}\n`)).toMatch(/open: badge \d+/);
+    },
+    LIMIT_MILLISECONDS,
+  );
+});
