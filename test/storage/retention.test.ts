@@ -193,7 +193,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
   });
 
-  it("that were claimed and deleted leave their Idempotency-Key unusable: no second invitation gets their number", async () => {
+  it("that were claimed and deleted leave their Idempotency-Key free: a second invitation gets another number", async () => {
     const application = await createApplication();
     const again = () =>
       callAsServer(application, "POST", "/v1/invitation", {
@@ -209,7 +209,13 @@ describe("invitations (contract section 18)", () => {
     await sweepWith();
     expect(await invitations(application)).toEqual([]);
     const later = await again();
-    expect([later.status, later.body]).toEqual([422, { error: "INVALID_IDEMPOTENCYKEY" }]);
-    expect(await invitations(application)).toEqual([]);
+    expect(later.status).toBe(201);
+    expect(later.body.badgeId).not.toBe(first.body.badgeId);
+    const revoked = (id: unknown) => callAsServer(application, "PATCH", `/v1/invitation/${String(id)}/revoke`);
+    expect((await revoked(first.body.badgeId)).status).toBe(404);
+    expect(await invitations(application)).toEqual(["pending"]);
+    expect((await claim(application, "phone", "bob", later.body.id)).body.badgeId).toBe(later.body.badgeId);
+    const { badges } = await readRows(application);
+    expect(badges.find(({ number }) => String(number) === first.body.badgeId)).toMatchObject({ state: "revoked" });
   });
 });

@@ -52,6 +52,7 @@ const badges = async (application: TestApplication, count: number, from: number,
       device: `'d' || (${nextNumber} + n)`,
       user_id: "'user ' || n",
       event_id: "'evt_' || n",
+      signing_key_id: 1,
     },
     ...{ position: `${from} + n`, turn: 1, issued_at: "1000", change: `${from} + n`, changed_at: "1000", ...columns },
   };
@@ -103,7 +104,16 @@ const history = (
 };
 
 const blocked = (application: TestApplication, count: number, first = 1) =>
-  fill("blocked_user", application, count, { user_id: "'blocked ' || n", blocked_at: "n", is_revoking: 0 }, first);
+  fill(
+    "blocked_user",
+    application,
+    count,
+    {
+      ...{ user_id: "'blocked ' || n", blocked_at: "n", is_revoking: 0 },
+      ...{ through_position: 0, done_position: 0, after_change: 0 },
+    },
+    first,
+  );
 
 /** Three of everything that is listed. */
 async function fillFew(application: TestApplication): Promise<void> {
