@@ -70,8 +70,11 @@ export class Allocator extends DurableObject<Env> {
   async wake(applicationId: ApplicationId, isToCompare: boolean): Promise<void> {
     this.#learn(applicationId);
     const db = this.#openDatabase();
-    if (isToCompare) await this.#compare(db);
+    if (isToCompare) await this.#compareOrLater(db);
     await this.#inInboxTurn(async () => {
+      if ((await readInbox(db, applicationId, 1)).length === 0) return;
+      // A restored D1 has commands as open ones that were carried out.
+      await this.#compare(db);
       for (const item of await readInbox(db, applicationId, INBOX_CHUNK_COMMANDS)) await this.#carryOut(db, item);
     });
     for (const userId of await findUnfinishedBlocks(db, applicationId, UNFINISHED_BLOCKS)) {
@@ -203,6 +206,16 @@ export class Allocator extends DurableObject<Env> {
     if (level.kind === "gap") this.#reportGap(level.at?.sequence);
     else this.#wakeEvents(level.events);
     if (level.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
+  }
+
+  /** The clock does not ask again. @throws Unavailable */
+  async #compareOrLater(db: Database): Promise<void> {
+    try {
+      await this.#compare(db);
+    } catch (error) {
+      await this.#ensureAlarm();
+      throw error;
+    }
   }
 
   #reportGap(d1: number | undefined): void {

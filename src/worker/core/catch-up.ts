@@ -52,7 +52,7 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     }
     if (isDone) return { kind: "level", at, applied, events };
     if (applied >= MAX_CATCH_UP_ENTRIES) return { kind: "behind", at, applied, events };
-    if (applied === 0 && missing.length > 1) journal.renew(at, Date.now());
+    if (applied === 0) journal.renew(at, Date.now());
     const progress = await applyChunk(db, applicationId, journal, missing);
     applied += progress.applied;
     events.push(...progress.events);
@@ -92,9 +92,18 @@ async function applyChunk(
       return { applied: 1, events: outcome.events };
     case "elsewhere":
       return { applied: 0, events: [] };
-    case "hindered":
     case "refused":
-      // D1 refused it before, too, or was never asked: nobody was told that it happened.
+      // It may have been answered before a restoration.
+      log("error", {
+        event: "entry-refused",
+        application: applicationId,
+        sequence: last.position.sequence,
+        error: outcome.error,
+      });
+      journal.drop(last.id);
+      return { applied: 0, events: [] };
+    case "hindered":
+      // Nothing but the entries before it decides that: D1 refused it before, too, or was never asked.
       journal.drop(last.id);
       return { applied: 0, events: [] };
     case "unknown":

@@ -42,9 +42,10 @@ export function toEntry(
   };
 }
 
-/** Whether it stores nothing. */
-export const isEmpty = ({ writes, events, results, erasures }: Entry): boolean =>
-  writes.length + events.length + results.length + erasures.length === 0;
+/** Whether it stores nothing. Numbers beyond the range that were skipped are to be stored. */
+export const isEmpty = ({ writes, events, results, erasures, position }: Entry, before: Position): boolean =>
+  writes.length + events.length + results.length + erasures.length === 0 &&
+  JSON.stringify(position.fresh) === JSON.stringify(before.fresh);
 
 /** Rows that give up a unique place come before rows that take it. */
 function writesOf(draft: Draft): RowWrite[] {

@@ -134,7 +134,12 @@ export class Groups {
         for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
         return undefined;
       }
-      if (!(error instanceof Unavailable)) throw error;
+      if (!(error instanceof Unavailable)) {
+        // Calls that were split off are not told: they are carried out next.
+        log("error", { event: "group-broken", application: this.#platform.applicationId, error });
+        for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+        return { kind: "unavailable" };
+      }
       log("warn", { event: "group-failed", application: this.#platform.applicationId, calls: waiting.length, error });
       giveUp(waiting);
       for (const each of waiting) if (each.isBegun) queue.continueLater(each);
@@ -166,12 +171,17 @@ export class Groups {
     const decided = await this.#decide(db, draft, taken, rows);
     const rest = calls.slice(decided.length);
     const entry = toEntry(position, draft, { ...toldBy(decided, rows, startedAt), unless });
-    if (isEmpty(entry) && !this.#mustWrite) {
+    if (isEmpty(entry, position) && !this.#mustWrite) {
       this.#respond(decided, rows, db.bookmark);
       return { kind: "done", rest };
     }
     const kept = decided.length === 0 ? this.#settlingEntry(entry) : this.#keep(entry);
     const written = await this.#write(db, kept, decided);
+    if (written.kind === "abandoned") {
+      // Kept before anybody is told: whoever goes on from here, another instance too, does not repeat what was given up.
+      this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, startedAt), NOTHING_TOLD));
+      throw new Unavailable("D1", written.error, true);
+    }
     if (written.kind !== "applied") return written;
     warnIfFilling(applicationId, position.fresh, kept.position.fresh);
     this.#at = kept.position;
@@ -199,16 +209,18 @@ export class Groups {
 
   /** An empty entry takes the place of one that nobody waits for. There is one for each place in the list. */
   #settlingEntry(entry: Entry): Entry {
-    if (this.#settling?.previous !== entry.previous) this.#settling = this.#keep(entry);
+    this.#settling = this.#keep(this.#settling?.previous === entry.previous ? this.#settling : entry);
     return this.#settling;
   }
 
-  /** Repeats the write while somebody waits for it. @throws Unavailable when nobody does */
+  /** Repeats the write while somebody waits for it. */
   async #write(
     db: Database,
     entry: Entry,
     decided: readonly Decided[],
-  ): Promise<{ kind: "applied"; bookmark: string | null } | { kind: "repeat" | "split" }> {
+  ): Promise<
+    { kind: "applied"; bookmark: string | null } | { kind: "repeat" | "split" } | { kind: "abandoned"; error: unknown }
+  > {
     const { applicationId, journal, now } = this.#platform;
     for (let tries = 0; ; tries++) {
       const applied = await applyEntry(db, applicationId, entry);
@@ -235,8 +247,8 @@ export class Groups {
           this.#isUnsettled = true;
           await scheduler.wait(Math.min(PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** tries, MAX_REPEAT_MILLISECONDS));
           const isWaitedFor = decided.some(({ waiting }) => waiting.call.until !== null && now() < waiting.call.until);
-          // From here on, the next group's entry takes its place, and D1 applies one of the two.
-          if (!isWaitedFor) throw new Unavailable("D1", applied.error, true);
+          // From here on, another entry takes its place, and D1 applies one of the two.
+          if (!isWaitedFor) return { kind: "abandoned", error: applied.error };
         }
       }
     }
@@ -339,6 +351,8 @@ export class Groups {
 
 /** Sorts after every event ID. */
 const AFTER_ALL_EVENTS = "~";
+
+const NOTHING_TOLD = { calls: [], results: [], erasures: [], unless: null };
 
 /** The one call of this entry is what D1 refuses. */
 class EntryRefused extends Error {

@@ -48,9 +48,10 @@ export class Journal {
     this.#sql.exec("INSERT OR REPLACE INTO base VALUES (1, ?, ?, ?)", applicationId, sequence, entry);
   }
 
-  /** Keeps an entry before it is sent to D1. @param now milliseconds */
+  /** Keeps an entry, as the newest, before it is sent to D1. @param now milliseconds */
   append(entry: Entry, now: number): void {
     const { sequence } = entry.position;
+    this.#sql.exec("DELETE FROM entry WHERE sequence = ? AND id = ?", sequence, entry.id);
     this.#sql.exec(
       `INSERT INTO entry SELECT ?1, coalesce((SELECT max(attempt) + 1 FROM entry WHERE sequence = ?1), 0), ?2, ?3, ?4, ?5`,
       sequence,

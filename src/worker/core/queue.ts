@@ -66,8 +66,15 @@ export class CallQueue {
 
   /** The rest of a call that takes several groups. What the clock made due lets others go first. */
   continueLater(waiting: Waiting): void {
-    if (waiting.call.command.kind === "record-due") this.#second.push(waiting);
-    else this.#second.unshift(waiting);
+    const user = userOf(waiting.call);
+    if (user === null) {
+      this.#second.push(waiting);
+      return;
+    }
+    // Calls about the user that came in the meantime wait for the whole of it, too.
+    const isOfUser = ({ call }: Waiting) => userOf(call) === user;
+    this.#second.unshift(waiting, ...this.#first.filter(isOfUser));
+    this.#first = this.#first.filter((each) => !isOfUser(each));
   }
 
   /** The calls of the next group: of the second lane one, of the first as many as go together. */

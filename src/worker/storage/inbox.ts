@@ -11,11 +11,12 @@ export interface InboxItem extends InboxRequest {
 }
 
 const SELECT_OPEN = `
-  SELECT id, command FROM inbox WHERE application_id = ?1 AND result IS NULL ORDER BY created_at LIMIT ?2`;
+  SELECT id, command FROM inbox WHERE application_id = ?1 AND result IS NULL
+  ORDER BY command ->> '$.command.kind' = 'reconcile' DESC, created_at LIMIT ?2`;
 
 const openRows = z.array(z.object({ id: z.string(), command: z.string() }));
 
-/** The oldest commands of an application. One round trip. */
+/** The oldest commands of an application; before all others what ends a gap, for which they wait. One round trip. */
 export async function readInbox(db: Database, id: ApplicationId, limit: number): Promise<InboxItem[]> {
   const { results } = await db.atPrimary((d1) => d1.prepare(SELECT_OPEN).bind(id, limit).all());
   return openRows.parse(results).flatMap(({ id: itemId, command }) => {

@@ -63,7 +63,9 @@ describe("an entry", () => {
     const draft = draftAt();
     const entry = toEntry(draft.position, draft, NOBODY);
     expect(entry).toMatchObject({ previous: "entry 7", position: { sequence: 8, entry: entry.id }, lastNumber: null });
-    expect(isEmpty(entry)).toBe(true);
+    expect(isEmpty(entry, draft.position)).toBe(true);
+    const skipped = { ...draft.position, fresh: [{ first: 1000, size: 100, used: 9 }] };
+    expect(isEmpty(entry, skipped)).toBe(false);
   });
 
   it("retires the badge that gives up its user device before the badge that takes it (contract section 2)", () => {

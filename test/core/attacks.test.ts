@@ -1,0 +1,188 @@
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import { homeOf } from "../../src/shared/homes.ts";
+import type { Command } from "../../src/worker/core/commands.ts";
+import { CallQueue, type Response, type Waiting } from "../../src/worker/core/queue.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { readInbox } from "../../src/worker/storage/inbox.ts";
+import { getBadge, issueTo, takeStep } from "../badges/life-support.ts";
+import { ahead, DAY, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
+import { failing, LOST } from "../support/faults.ts";
+import { boundHome, homeDatabase } from "../support/home.ts";
+import { serverHeaders } from "../support/http.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+import { StandingTimers } from "../support/timers.ts";
+import { LostEntries, putIntoInbox, resultOf, wake } from "./support.ts";
+
+const log = useQuietLog();
+
+const stateOf = async (application: TestApplication, number: string) =>
+  (await getBadge(application, number)).body.state;
+
+describe("a call that was answered 503 and that D1 does not have (contract section 21)", () => {
+  let timers: StandingTimers | undefined;
+  afterEach(() => {
+    timers?.stop();
+    timers = undefined;
+  });
+
+  async function giveUpASuspension() {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const lost = new LostEntries();
+    await aroundObjectD1(application, () => lost.around);
+    timers = new StandingTimers();
+    const refused = takeStep(application, number, "suspend");
+    await timers.pass(10_000, () => lost.count >= 2);
+    expect((await refused).status).toBe(503);
+    return { application, number, lost };
+  }
+
+  it("does not happen when the object compares itself with D1 before anything else", async () => {
+    const { application, number, lost } = await giveUpASuspension();
+    lost.stop();
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("does not happen when the object ends before anything else", async () => {
+    const { application, number } = await giveUpASuspension();
+    await evictDurableObject(allocatorOf(application));
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("active");
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+  });
+});
+
+describe("a reservation whose call of the object is retried (contract section 5)", () => {
+  it("is made once, without an Idempotency-Key too", async () => {
+    const application = await createApplication();
+    const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
+    const ALLOCATOR = aroundAllocators((method, call) => (method === "call" ? lose(call) : call()));
+    const request = new Request("https://badges.example/v1/invitation", {
+      method: "POST",
+      headers: { ...serverHeaders(application), udid: "server" },
+      body: JSON.stringify({ expiresAt: ahead(DAY) }),
+    });
+    const { status, body } = await callWith({ ALLOCATOR }, request);
+    expect(status).toBe(201);
+    const { results } = await homeDatabase()
+      .prepare("SELECT number FROM badge WHERE application_id = ?1")
+      .bind(application.id)
+      .all();
+    expect(results).toEqual([{ number: Number(body.badgeId) }]);
+  });
+});
+
+describe("calls about one user (contract section 12)", () => {
+  const waiting = (command: Command): Waiting => ({
+    call: { id: crypto.randomUUID(), until: null, origin: { actor: { kind: "server" } }, command },
+    done: Promise.withResolvers<Response>(),
+    inboxId: null,
+    isBegun: false,
+    erased: 0,
+    eventsAfter: "",
+  });
+
+  it.each([
+    ["before the block began", true],
+    ["while a chunk of it is under way", false],
+  ])("an unblock that comes %s waits for all of the block, and others do not", (_, isBefore) => {
+    const queue = new CallQueue();
+    const block = waiting({ kind: "block", userId: "mallory" });
+    const unblock = waiting({ kind: "unblock", userId: "mallory" });
+    const other = waiting({ kind: "block", userId: "bob" });
+    queue.add(block);
+    if (isBefore) queue.add(unblock);
+    expect(queue.take()).toEqual([block]);
+    if (!isBefore) queue.add(unblock);
+    queue.continueLater(block);
+    queue.add(other);
+    expect([queue.take(), queue.take()]).toEqual([[block], [other]]);
+    queue.continueLater(block);
+    expect([queue.take(), queue.take()]).toEqual([[block], [unblock]]);
+  });
+});
+
+describe("the script's commands (contract section 21)", () => {
+  it("are not carried out again when D1 is restored to before they were, and undo no later call", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const suspended = await putIntoInbox(application, { kind: "suspend", number: Number(number) });
+    const snapshot = await takeSnapshot(application);
+    await wake(application);
+    expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await restore(application, snapshot);
+    await wake(application);
+    expect(await stateOf(application, number)).toBe("active");
+    expect(await resultOf(suspended)).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
+  });
+
+  it("do not keep the one that ends a gap from being read, however many wait", async () => {
+    const application = await createApplication();
+    for (let place = 0; place < 3; place++) await putIntoInbox(application, { kind: "suspend", number: 1 });
+    await putIntoInbox(application, { kind: "reconcile", acceptLoss: true, skip: 0 });
+    const [first] = await readInbox(new Database(boundHome(homeOf(application.id)).d1), application.id, 2);
+    expect(first?.command.kind).toBe("reconcile");
+  });
+});
+
+describe("D1 restored to an earlier moment (contract section 21)", () => {
+  useStandingClock();
+
+  it("is noticed though D1 was away when the clock asked the object to compare", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    moveClock(3 * MINUTE);
+    await runDurableObjectAlarm(allocatorOf(application));
+    await restore(application, snapshot);
+    let isAway = true;
+    await aroundObjectD1(application, () => async (_, send) => {
+      if (isAway) throw new Error("D1_ERROR: D1 DB is overloaded. Requests queued for too long.");
+      return send();
+    });
+    const ask = async () => await wake(application, true);
+    await expect(ask()).rejects.toThrow();
+    isAway = false;
+    moveClock(2 * MINUTE);
+    expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
+    expect(await stateOf(application, number)).toBe("revoked");
+  });
+
+  it("keeps what was applied again for the whole time, a single entry too", async () => {
+    const application = await createApplication();
+    const snapshot = await takeSnapshot(application);
+    await issueTo(application, "phone", "alice");
+    moveClock(30 * DAY);
+    await restore(application, snapshot);
+    await wake(application, true);
+    expect((await allocatorOf(application).reach()).since).toBe(Date.now());
+  });
+
+  it("logs an error when D1 refuses the last entry now, which may have been answered", async () => {
+    const application = await createApplication();
+    const snapshot = await takeSnapshot(application);
+    const number = await issueTo(application, "phone", "alice");
+    await restore(application, snapshot);
+    await homeDatabase()
+      .prepare("INSERT INTO badge (number, application_id) VALUES (?1, 'app_foreign')")
+      .bind(Number(number))
+      .run();
+    await wake(application, true);
+    const refusals = log.lines().filter(({ event }) => event === "entry-refused");
+    expect(refusals).toMatchObject([{ level: "error", application: application.id, sequence: 1 }]);
+    expect(await isInD1(Number(number), application)).toBe(false);
+  });
+});
+
+const isInD1 = async (number: number, { id }: TestApplication) =>
+  (await homeDatabase()
+    .prepare("SELECT 1 FROM badge WHERE number = ?1 AND application_id = ?2")
+    .bind(number, id)
+    .first()) !== null;
