@@ -56,7 +56,9 @@ describe("the program of the client's README that keeps a copy of the badges (co
     expect(await runProgram()).toEqual({ code: 0, stderr: "" });
     const live = Object.values(readCopy().badges)
       .filter(({ state }) => state === "active" || state === "suspended")
-      .map(({ change: _, changedAt: __, state, ...badge }) => (state === "active" ? badge : { ...badge, state }));
+      .map(({ change: _, changedAt: __, issuedAt: ___, state, ...badge }) =>
+        state === "active" ? badge : { ...badge, state },
+      );
     const listed = [];
     for await (const badge of server.listBadges({ perPage: 2 }).badges()) listed.push(badge);
     const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
@@ -115,8 +117,8 @@ describe("the program of the client's README that keeps a copy of the badges (co
 
   it("starts again with an empty copy when its cursor has expired", async () => {
     const { badges } = readCopy();
-    // A cursor as the service gives them, of another epoch: the database was restored since.
-    const cursor = Buffer.from(`changes:${"0".repeat(32)}:1:1`).toString("base64url");
+    // A cursor as the service gives them, of another epoch: an administrator has accepted a loss since.
+    const cursor = Buffer.from(JSON.stringify(["changes", { epoch: "0".repeat(32), change: 1 }])).toString("base64url");
     const neverHappened = {
       id: "7",
       userId: "mallory",

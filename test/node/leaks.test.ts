@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { closeHomes, runScriptHere } from "./support/script.ts";
@@ -12,7 +13,12 @@ import { freePort, type RunningService, startService } from "./support/service.t
 const secrets = new Map<string, string>();
 const deliveries: { headers: IncomingHttpHeaders; body: string }[] = [];
 const credentialsSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
+const applicationSchema = z.object({ applicationId: z.string() });
 let service: RunningService;
+/** A person who is erased, with what the service was told of them; and what it answers about them afterwards. */
+const erased = { userId: "erna.erased@example.com", name: "Erna Erased", deviceModel: "Erased Model 9" };
+let alias: string;
+const answers: string[] = [];
 let logs: string;
 
 const receiver = createServer((request, response) => {
@@ -73,10 +79,74 @@ async function tellTheWholeStory(): Promise<void> {
     expect((await fetch(`${service.origin}/v1/badges`, { headers })).status).toBe(200);
   }
   await post("/v1/badge", { ...alice, applicationsecret: "bdss_wrong" }, "not JSON", 400);
+  await tellOfInvitations(credentials);
   await untilDelivered();
+  await tellOfErasure(credentials);
   secrets.set("webhook signature", String(deliveries[0]?.headers.signature));
   const [entry] = String(deliveries[0]?.headers["webhook-signature"]).split(" ");
   secrets.set("webhook-signature entry", String(entry));
+}
+
+/** Tokens that are never spent: of several invitations at once, and of a key that a caller may repeat. */
+async function tellOfInvitations(credentials: Record<string, string>): Promise<void> {
+  const udid = `udid-reception-${crypto.randomUUID()}`;
+  secrets.set("udid of reception", udid);
+  const headers = { ...credentials, udid, "idempotency-key": crypto.randomUUID() };
+  const invitations = [{ expiresAt: inOneHour() }, { expiresAt: inOneHour(), name: "Visitor" }];
+  const several = await post("/v1/invitations", headers, { invitations }, 200);
+  for (const { id } of z.array(z.object({ id: z.string() })).parse(several.invitations)) {
+    secrets.set(`unspent token ${secrets.size}`, id);
+  }
+}
+
+/** By the server and by the script, whose commands the service has in a table of its own. */
+async function tellOfErasure(credentials: Record<string, string>): Promise<void> {
+  const { applicationId } = applicationSchema.parse({ applicationId: credentials.applicationid });
+  const { userId, name, deviceModel } = erased;
+  const path = `/v1/users/${encodeURIComponent(userId)}`;
+  const server = async (method: string, path: string, body?: object) => {
+    const init = { method, headers: credentials, ...(body && { body: JSON.stringify(body) }) };
+    const response = await fetch(service.origin + path, init);
+    expect(response.status, path).toBe(200);
+    return response.text();
+  };
+  const phone = (place: number) => {
+    const udid = `udid-erased-${place}-${crypto.randomUUID()}`;
+    secrets.set(`udid of an erased phone ${place}`, udid);
+    return { applicationid: applicationId, udid };
+  };
+  const invite = () =>
+    post("/v1/invitation", { ...credentials, ...phone(0) }, { expiresAt: inOneHour(), name, userId }, 201);
+  const { id: invitationToken, badgeId } = await invite();
+  const metadata = { deviceModel };
+  await post("/v1/badge", phone(1), { userId, metadata, invitationToken }, 201);
+  await post("/v1/badge", phone(2), { userId, metadata }, 201);
+  await server("PATCH", `/v1/badges/${badgeId}/suspend`, { reason: `${name} is away` });
+  await admin("badge", "resume", String(badgeId));
+  await admin("user", "block", applicationId, userId);
+  await admin("user", "unblock", applicationId, userId);
+  secrets.set("token of an invitation of somebody who is erased", String((await invite()).id));
+  const isBefore = await server("GET", `/v1/history?per_page=100`);
+  expect(isBefore).toContain(userId);
+  const told = z
+    .object({ userId: z.string(), erased: z.number() })
+    .parse(JSON.parse(await server("PATCH", `${path}/erase`)));
+  expect(told).toEqual({ userId: expect.stringMatching(/^erased:/), erased: 2 });
+  alias = told.userId;
+  // By the script again, of which the table of its commands must not speak either.
+  await admin("user", "erase", applicationId, userId);
+  const lists = [
+    "changes",
+    "history",
+    "badges",
+    "badges?state=revoked",
+    "invitations",
+    "users?state=blocked",
+    "application",
+  ];
+  for (const list of [...lists, `users/${encodeURIComponent(alias)}/badges`]) {
+    answers.push(await server("GET", `/v1/${list}`));
+  }
 }
 
 async function admin(...words: string[]): Promise<unknown> {
@@ -110,6 +180,22 @@ function storage(): { name: string; bytes: Buffer }[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !["sealing-keys.env", "demo-application.json"].includes(entry.name))
     .map((entry) => ({ name: entry.name, bytes: readFileSync(join(entry.parentPath, entry.name)) }));
+}
+
+/** The rows of every table of every database, by the table's name. */
+function databases(): { name: string; rows: unknown[] }[] {
+  const root = join(service.folder, "state");
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".sqlite"))
+    .flatMap((entry) => {
+      const database = new DatabaseSync(join(entry.parentPath, entry.name), { readOnly: true });
+      const tables = z
+        .array(z.object({ name: z.string() }))
+        .parse(database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all());
+      const read = tables.map(({ name }) => ({ name, rows: database.prepare(`SELECT * FROM "${name}"`).all() }));
+      database.close();
+      return read;
+    });
 }
 
 /** The forms in which a text may hide: as it is, hex, and base64 at each of the three places it can start in. */
@@ -150,7 +236,36 @@ describe("a copy of everything the service writes (contract section 9)", () => {
         .map((place) => `${name} in ${place.name}`),
     );
     expect(found).toEqual([]);
-    expect(secrets.size).toBe(10);
+    expect(secrets.size).toBe(17);
+  });
+
+  it("has the invitations in the objects' journals, and no token that somebody may still claim (contract section 21)", () => {
+    const journals = databases().filter(({ name }) => name === "entry");
+    expect(journals.length).toBeGreaterThan(0);
+    const entries = journals.flatMap(({ rows }) => rows.map((row) => JSON.stringify(row)));
+    expect(entries.some((entry) => entry.includes("invitation:created"))).toBe(true);
+    const unspent = [...secrets].filter(([name]) => name.includes("token"));
+    expect(unspent.length).toBeGreaterThanOrEqual(5);
+    for (const [name, token] of unspent) {
+      expect(
+        entries.filter((entry) => entry.includes(token)),
+        name,
+      ).toEqual([]);
+    }
+  });
+
+  it("speaks of an erased person in the journal alone: in no table, event, history, log line or list (contract section 24)", () => {
+    const persons = Object.values(erased);
+    const tables = databases().map(({ name, rows }) => ({ name, text: JSON.stringify(rows) }));
+    const speaks = (text: string) =>
+      persons.some((part) => text.includes(part) || text.includes(encodeURIComponent(part)));
+    expect(tables.filter(({ text }) => text.includes(alias)).map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["badge", "history", "invitation", "webhook_event"]),
+    );
+    expect(new Set(tables.filter(({ text }) => speaks(text)).map(({ name }) => name))).toEqual(new Set(["entry"]));
+    expect(logs.split("\n").filter(speaks)).toEqual([]);
+    expect(answers.filter(speaks)).toEqual([]);
+    expect(answers.join("\n")).toContain(alias);
   });
 
   it("has no private key in the clear", () => {

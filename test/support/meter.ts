@@ -6,7 +6,9 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import { createContext } from "../../src/worker/context.ts";
+import { carryOutCommands } from "../../src/worker/clock/due.ts";
+import { noteTick } from "../../src/worker/clock/restorations.ts";
+import { type Context, createContext } from "../../src/worker/context.ts";
 import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
@@ -83,13 +85,26 @@ export class Meter {
     return this.#messages.splice(0);
   }
 
-  /** Of the application's home alone. */
-  async sweep(): Promise<void> {
-    this.#add({ invocations: 1 });
+  /** The clock of the application's home ticks: cron starts the Worker, which calls the clock's object. */
+  async tick(): Promise<void> {
+    this.#add({ invocations: 1, objectCalls: 1 });
+    await this.#atHome(async (context) => {
+      await noteTick(context, undefined);
+      await sweep([context]);
+    });
+  }
+
+  /** The clock of the application's home rings between two ticks. It is billed like a call. */
+  async look(): Promise<void> {
+    this.#add({ objectCalls: 1 });
+    await this.#atHome(carryOutCommands);
+  }
+
+  async #atHome(work: (context: Context) => Promise<void>): Promise<void> {
     const execution = createExecutionContext();
     const home = findHome({ ...env, ...this.#bindings }, testHome());
     if (!home) throw new Error("the home is not bound");
-    await sweep([createContext({ ...env, ...this.#bindings }, (work) => execution.waitUntil(work), home)]);
+    await work(createContext({ ...env, ...this.#bindings }, (promise) => execution.waitUntil(promise), home));
     await waitOnExecutionContext(execution);
   }
 

@@ -37,8 +37,9 @@ export function entryStatements(
     ...(lastNumber === null ? [] : [d1.prepare(GROW_RANGE).bind(lastNumber, applicationId)]),
     ...(key === null ? [] : [rows(ENSURE_KEY, [key])]),
     ...writes.map((write) => rows(sqlOf(write), write.rows)),
-    ...erasures.flatMap((erasure) => erase(d1, applicationId, erasure)),
     ...(results.length > 0 ? [rows(STORE_RESULTS, results)] : []),
+    ...erasures.flatMap((erasure) => erase(d1, applicationId, erasure)),
+    ...erasures.map(({ userId, alias }) => d1.prepare(ERASE_COMMANDS).bind(userId, applicationId, alias)),
     ...(events.length > 0 ? [rows(INSERT_EVENTS, events)] : []),
   ];
 }
@@ -150,16 +151,19 @@ const ERASE_EVENTS = `
 const ERASE_HISTORY =
   "UPDATE history SET user_id = ?3, reason = NULL, detail = NULL WHERE application_id = ?2 AND user_id = ?1";
 
-/** Commands of the script that were carried out, and name the user. */
-const ERASE_COMMANDS =
-  "DELETE FROM inbox WHERE application_id = ?2 AND result IS NOT NULL AND instr(command, json_quote(?1)) > 0";
+/** Commands of the script that were carried out, the one that erases included: only its result is new, so it comes after that. */
+const ERASE_COMMANDS = `
+  UPDATE inbox SET command = json_replace(command, '$.command.userId', ?3), result = json_remove(
+    json_replace(result, '$.userId', ?3, '$.badge.userId', ?3), '$.badge.metadata', '$.badge.name')
+  WHERE application_id = ?2 AND result IS NOT NULL
+    AND ?1 IN (command ->> '$.command.userId', result ->> '$.badge.userId')`;
 
 function erase(d1: Statements, applicationId: ApplicationId, erasure: Erasure): D1PreparedStatement[] {
   const { userId, alias, eventsAfter, eventsThrough } = erasure;
   return [
     d1.prepare(ERASE_EVENTS).bind(eventsAfter, applicationId, userId, alias, eventsThrough),
     d1.prepare(ERASE_HISTORY).bind(userId, applicationId, alias),
-    d1.prepare(ERASE_COMMANDS).bind(userId, applicationId),
+    d1.prepare(ERASE_COMMANDS).bind(userId, applicationId, alias),
   ];
 }
 

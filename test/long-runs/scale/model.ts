@@ -1,6 +1,13 @@
-import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS, JOURNAL_DAYS } from "../../../src/shared/limits.ts";
+import {
+  COMPARE_AFTER_MILLISECONDS,
+  DEFAULT_RANGE_SIZE,
+  EVENT_RETENTION_DAYS,
+  INBOX_POLL_MILLISECONDS,
+  JOURNAL_BYTES,
+  JOURNAL_DAYS,
+} from "../../../src/shared/limits.ts";
 import { BYTES } from "./bytes.ts";
-import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "./cost.ts";
+import { BACKGROUND_COSTS, COSTS, type Cost } from "./cost.ts";
 import * as prices from "./prices.ts";
 
 /** What the model can be asked, each with its default and its description. */
@@ -25,6 +32,7 @@ export type Parameters = Record<keyof typeof PARAMETERS, number>;
 const WORKING_DAYS = 22;
 const DAYS_A_MONTH = 30;
 const MINUTES_A_MONTH = DAYS_A_MONTH * 24 * 60;
+const MILLISECONDS_A_MONTH = MINUTES_A_MONTH * 60_000;
 const BADGES_A_PAGE = 100;
 
 /** An operation, how often a device causes it in a month, and what it asks of D1's copies, its primary and the queue. */
@@ -44,8 +52,8 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
     { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
     // An application reads its whole list once a day.
     { cost: COSTS["page of 100"], perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
-    { cost: COSTS["invitation created"], perDevice: invitationsPerMonth, writes: 1 },
-    { cost: COSTS["invitation claimed"], perDevice: invitationsPerMonth, near, writes: 1, messages: 1 },
+    { cost: COSTS["invitation created"], perDevice: invitationsPerMonth, reads: 1, writes: 1 },
+    { cost: COSTS["invitation claimed"], perDevice: invitationsPerMonth, near, reads: 1, writes: 1, messages: 1 },
   ];
 }
 
@@ -59,8 +67,6 @@ export function loadOf(devices: number, parameters: Parameters) {
   const isRollOut = newShare >= 1;
   const invitations = devices * invitationsPerMonth * (isRollOut ? 1 : 12 * years);
   const badges = devices * (isRollOut ? newShare : 1 + newShare * 12 * years) + invitations;
-  // A new badge, and an invitation with its claim, each in an entry of its own.
-  const entries = (devices * (newShare + 2 * invitationsPerMonth) * JOURNAL_DAYS) / DAYS_A_MONTH;
   const events = (devices * (newShare + invitationsPerMonth) * EVENT_RETENTION_DAYS) / DAYS_A_MONTH;
   return {
     requests: sum(({ cost }) => (cost === COSTS["delivery, alone in its batch"] ? 0 : 1)),
@@ -71,9 +77,13 @@ export function loadOf(devices: number, parameters: Parameters) {
     objectCalls: sum(({ cost }) => cost.objectCalls),
     badges,
     d1Gigabytes: (badges * BYTES.badge + events * BYTES.event + invitations * BYTES.invitation) / 1e9,
-    objectGigabytes: (entries * BYTES.entry) / 1e9,
+    objectGigabytes: (entriesOf(devices, parameters) * BYTES.entry * JOURNAL_DAYS) / DAYS_A_MONTH / 1e9,
   };
 }
+
+/** Entries of a month, if none of them has more than one call. */
+const entriesOf = (devices: number, { newShare, invitationsPerMonth }: Parameters): number =>
+  devices * (newShare + 2 * invitationsPerMonth);
 
 /** How many devices each limit of a home would allow. All grow with the devices, so one load tells. */
 export function limitsOf(parameters: Parameters) {
@@ -100,6 +110,10 @@ export function zipf({ devices, applications, skew }: Parameters): number[] {
 export const whole = (...counts: number[]): string =>
   counts.map((count) => Math.round(count).toLocaleString("en-US")).join(", ");
 
+/** An object's journal forgets its oldest entries when it is too large. */
+const journalGigabytes = ({ objectGigabytes }: { objectGigabytes: number }): number =>
+  Math.min(objectGigabytes, JOURNAL_BYTES / 1e9);
+
 /**
  * A month of all applications, in as many homes as it takes: small applications fill what the large ones leave. Applications
  * that no home holds are divided into equal parts.
@@ -107,7 +121,7 @@ export const whole = (...counts: number[]): string =>
  * @returns what docs/scale.md says of it, line by line
  */
 export function month(parameters: Parameters): Map<string, string> {
-  const { devices, applications, newShare, invitationsPerMonth, fill } = parameters;
+  const { devices, applications, fill } = parameters;
   const sizes = zipf(parameters);
   const largest = sizes[0] ?? 0;
   const limits = Object.entries(limitsOf(parameters)).sort(([, one], [, other]) => one - other);
@@ -119,26 +133,32 @@ export function month(parameters: Parameters): Map<string, string> {
   const all = loadOf(devices, parameters);
   const part = loadOf(Math.min(largest, capacity), parameters);
   const operations = kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const);
-  // The sweep of each home, and the alarm of the object that looks at each lease.
+  // The clock of each home, and the objects' alarms, each after two minutes with entries.
+  const looks = (homes * MILLISECONDS_A_MONTH) / INBOX_POLL_MILLISECONDS;
+  const mostAlarms = (applications * MILLISECONDS_A_MONTH) / COMPARE_AFTER_MILLISECONDS;
+  const alarms = Math.min(entriesOf(devices, parameters), mostAlarms);
   const others = [
-    [BACKGROUND_COSTS.idleSweep, MINUTES_A_MONTH * homes],
-    [BACKGROUND_COSTS.idleSweepOfApplication, MINUTES_A_MONTH * applications],
-    [BACKGROUND_COSTS.alarm, (devices * (newShare + invitationsPerMonth)) / MANY],
+    [BACKGROUND_COSTS.idleTick, MINUTES_A_MONTH * homes],
+    [BACKGROUND_COSTS.idleTickOfApplication, MINUTES_A_MONTH * applications],
+    [BACKGROUND_COSTS.look, looks],
+    [BACKGROUND_COSTS.alarm, alarms],
+    [BACKGROUND_COSTS.setAlarm, looks + alarms],
   ] as const;
   const bill = prices.billOf([...operations, ...others], true);
-  const storage = prices.storageDollars(all);
+  const journal = sizes.reduce((sum, size) => sum + journalGigabytes(loadOf(size, parameters)), 0);
+  const storage = prices.storageDollars({ ...all, objectGigabytes: journal });
   const beyondDefaultRange = sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE);
   return new Map([
     ["requests/s", whole(all.requests)],
     ["reads/s: copies, primaries", whole(all.near, all.reads)],
     ["writes/s, object calls/s", whole(all.writes, all.objectCalls)],
     ["queue messages/s", whole(all.messages)],
-    ["D1 GB, object GB", whole(all.d1Gigabytes, all.objectGigabytes)],
+    ["D1 GB, object GB", whole(all.d1Gigabytes, journal)],
     ["devices in a home", whole(capacity)],
     ["  and what ends it", limit],
     ["homes", whole(homes)],
     ["largest application, devices", whole(largest)],
-    ["  object of a part: calls/s, GB", whole(part.objectCalls, part.objectGigabytes)],
+    ["  object of a part: calls/s, GB", whole(part.objectCalls, journalGigabytes(part))],
     ["applications to divide", tooLarge.length === 0 ? "0" : `${tooLarge.length} into ${parts}`],
     ["applications past a default range", whole(beyondDefaultRange.length)],
     ["dollars a month", whole(prices.PLAN_DOLLARS + prices.total(bill) + storage)],
