@@ -61,8 +61,11 @@ const KEYS_OF_A_MILLISECOND = 4096;
 /** From the time and random bits, below 2^53 until the year 2039: an ID is never used again, also after a restoration. */
 function newSigningKeyId(now: number): number {
   const [random = 0] = crypto.getRandomValues(new Uint16Array(1));
-  return now * KEYS_OF_A_MILLISECOND + (random % KEYS_OF_A_MILLISECOND);
+  lastKeyId = Math.max(lastKeyId + 1, now * KEYS_OF_A_MILLISECOND + (random % KEYS_OF_A_MILLISECOND));
+  return lastKeyId;
 }
+
+let lastKeyId = 0;
 
 /** A new ECDSA P-256 key with its private half sealed. */
 export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationId): Promise<NewSigningKey> {

@@ -142,6 +142,8 @@ export const MAX_REPEAT_MILLISECONDS = 1000;
 /** How long, and how many, outcomes are remembered for calls that are repeated. */
 export const REMEMBERED_CALL_MILLISECONDS = 5 * 60 * 1000;
 export const MAX_REMEMBERED_CALLS = 2000;
+/** Characters of entries that a new instance reads for that. */
+export const MAX_REMEMBERED_CHARACTERS = 4 * 1024 * 1024;
 /** How long after a block a repeated one may be the same call, whose response was lost. */
 export const REPEATED_BLOCK_MILLISECONDS = 10 * 60 * 1000;
 /** How long after its last entry an object looks whether D1 still has it. */
@@ -149,7 +151,7 @@ export const COMPARE_AFTER_MILLISECONDS = 2 * 60 * 1000;
 /** How long entries are kept: one day longer than D1's Time Travel goes back; and the bytes of storage they may take. */
 export const JOURNAL_DAYS = 31;
 export const JOURNAL_BYTES = 4_000_000_000;
-/** Old entries that one new entry makes the journal forget at most. */
+/** Every so many entries the journal forgets old ones, at most twice as many. */
 export const JOURNAL_PRUNE_ENTRIES = 20;
 /** Entries, and characters of them, that one batch applies again. */
 export const CATCH_UP_ENTRIES = 50;

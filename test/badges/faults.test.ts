@@ -1,11 +1,14 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1, leasesOf } from "../support/allocator.ts";
+import { ENTRY } from "../core/support.ts";
+import { outcome } from "../http/support/draft.ts";
+import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { aroundD1 } from "../support/d1.ts";
 import {
   CASES,
   expectedStatuses,
+  expectedStatusesOfWrite,
   failing,
   failingTrips,
   isAbout,
@@ -18,7 +21,7 @@ import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { expectOneBadge, requestQuietly, WEBHOOK_URL } from "./support.ts";
+import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 beforeEach(() => {
   for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
@@ -62,9 +65,17 @@ describe("a request that fails half-way and is retried by the client (contract s
 
   it.each(CASES)("D1 fails $moment it writes the badge: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    await aroundObjectD1(application, () => failingTrips("INSERT INTO badge", kind, moment));
+    await aroundObjectD1(application, () => failingTrips(ENTRY, kind, moment));
     const answers = await askUntilAnswered(application);
-    expect(statusesOf(answers)).toEqual(expectedStatuses(kind, moment === "after"));
+    expect(statusesOf(answers)).toEqual(expectedStatusesOfWrite(kind, moment));
+    await expectOneBadge(application, answers);
+  });
+
+  it.each(CASES)("D1 fails $moment the object reads what it decides by: $kind.name", async ({ moment, kind }) => {
+    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+    await aroundObjectD1(application, () => failingTrips("FROM badge", kind, moment));
+    const answers = await askUntilAnswered(application);
+    expect(statusesOf(answers)).toEqual(expectedStatuses(kind, false));
     await expectOneBadge(application, answers);
   });
 
@@ -72,15 +83,18 @@ describe("a request that fails half-way and is retried by the client (contract s
     "D1 writes, its answer is lost, and it fails $moment it says so: $kind.name",
     async ({ moment, kind }) => {
       const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-      const once = { name: "once", times: 1, error: LOST, isOvercome: true };
-      const loseAnswer = failingTrips("INSERT INTO badge", once, "after");
-      const loseConflicts = failingTrips("AS own_event", kind, moment);
-      await aroundObjectD1(
-        application,
-        () => (statements, send) => loseAnswer(statements, () => loseConflicts(statements, send)),
-      );
+      const fail = failing(kind, moment);
+      let isLost = false;
+      await aroundObjectD1(application, () => async (statements, send) => {
+        if (!isLost && isAbout(statements, ENTRY)) {
+          isLost = true;
+          await send();
+          throw LOST;
+        }
+        return isLost && isAbout(statements, "FROM position") ? fail(send) : send();
+      });
       const answers = await askUntilAnswered(application);
-      expect(statusesOf(answers)).toEqual(expectedStatuses(kind, true));
+      expect(statusesOf(answers)).toEqual([201, 200]);
       await expectOneBadge(application, answers);
     },
   );
@@ -135,33 +149,31 @@ describe("a request that fails half-way and is retried by the client (contract s
   }
 });
 
-describe("an object that crashes while it works (contract section 1)", () => {
+describe("an object that crashes while it works (contract sections 1 and 21)", () => {
   it.each([
-    { moment: "once the number is leased", statuses: [503, 201, 200] },
-    { moment: "once D1 has the badge", statuses: [503, 200, 200] },
+    { moment: "before D1 has its entry", statuses: [503, 200, 200] },
+    { moment: "once D1 has its entry", statuses: [503, 200, 200] },
   ])("$moment leaves the number to its device", async ({ moment, statuses }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    await aroundObjectD1(application, (state) => async (_, send) => {
+    await aroundObjectD1(application, (state) => async (statements, send) => {
+      if (!isAbout(statements, ENTRY)) return send();
       // A call leaves a real object only when what it has stored before is safe (Durable Objects: output gates).
       await state.storage.sync();
-      if (moment === "once D1 has the badge") await send();
+      if (moment === "once D1 has its entry") await send();
       state.abort("the object dies");
       return send();
     });
     const first = await requestQuietly(application, "device", { userId: "alice" });
-    const [lease] = await leasesOf(application);
-    expect(lease).toMatchObject({ confirmed: false });
     const other = await requestQuietly(application, "other", { userId: "bob" });
     expect(other.status).toBe(201);
-    expect(other.body.badgeId).not.toBe(String(lease?.number));
     const answers = [first, ...(await askUntilAnswered(application))];
     expect(statusesOf(answers)).toEqual(statuses);
-    expect(answers.at(-1)?.body.badgeId).toBe(String(lease?.number));
+    expect(new Set([other, ...answers.slice(1)].map(numberOf)).size).toBe(2);
     expect(await badgeRows(application)).toHaveLength(2);
     expect(await eventRows(application)).toHaveLength(2);
   });
 
-  it("leaves nothing behind when it crashes before the lease is stored", async () => {
+  it("leaves nothing behind when it crashes before it has decided", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     await aroundObjectD1(application, (state) => (_, send) => {
       state.abort("the object dies");
@@ -183,13 +195,12 @@ describe("a badge and its event are written together or not at all (contract sec
       )
       .run();
     const refused = await requestQuietly(application, "device", { userId: "alice" });
-    expect(refused.status).toBe(503);
+    expect(outcome(refused)).toBe("500 INTERNAL_ERROR");
     expect(await badgeRows(application)).toEqual([]);
-    const [lease] = await leasesOf(application);
     await homeDatabase().prepare("DROP TRIGGER refuse_events").run();
     const answers = [refused, ...(await askUntilAnswered(application))];
-    expect(statusesOf(answers)).toEqual([503, 201, 200]);
-    expect(await expectOneBadge(application, answers)).toBe(lease?.number);
+    expect(statusesOf(answers)).toEqual([500, 201, 200]);
+    await expectOneBadge(application, answers);
   });
 });
 
@@ -218,11 +229,10 @@ describe("a badge that a concurrent request has written (contract section 1)", (
   it.each(CASES)("D1 fails $moment it stores newer metadata: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const first = await requestQuietly(application, "device", { userId: "alice" });
-    const DB = aroundD1(homeDatabase(), failingTrips("UPDATE badge SET metadata", kind, moment));
-    const ask = () =>
-      requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } }, { ...bindDatabase(DB) });
+    await aroundObjectD1(application, () => failingTrips(ENTRY, kind, moment));
+    const ask = () => requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } });
     const answers = [first, await ask(), await ask()];
-    expect(statusesOf(answers)).toEqual([201, kind.isOvercome ? 200 : 503, 200]);
+    expect(statusesOf(answers)).toEqual([201, ...expectedStatusesOfWrite(kind, moment, 200)].slice(0, 3));
     expect(await badgeRows(application)).toMatchObject([{ metadata: '{"os":"iOS"}' }]);
     await expectOneBadge(application, answers);
   });

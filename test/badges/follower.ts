@@ -2,7 +2,6 @@ import { expect } from "vitest";
 import { z } from "zod";
 import { callDirectly } from "../invitations/support/direct.ts";
 import type { TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 
@@ -82,34 +81,4 @@ export class Follower {
     this.#lastChange = 0;
     this.restarts++;
   }
-}
-
-/** Tables that a restoration of D1 takes back; credentials do not change in these tests. */
-const TABLES = ["badge", "invitation", "webhook_event", "blocked_user", "clock"] as const;
-
-export type D1Copy = Map<string, Record<string, unknown>[]>;
-
-export async function copyD1(): Promise<D1Copy> {
-  const names = [...TABLES, "application"];
-  const tables = await homeDatabase().batch<Record<string, unknown>>(
-    names.map((name) => homeDatabase().prepare(`SELECT * FROM ${name}`)),
-  );
-  return new Map(names.map((name, place) => [name, tables[place]?.results ?? []]));
-}
-
-/** Puts the tables back: what D1's Time Travel does. */
-export async function restoreD1(copy: D1Copy): Promise<void> {
-  const statements = TABLES.flatMap((name) => {
-    const rows = copy.get(name) ?? [];
-    const clear = homeDatabase().prepare(`DELETE FROM ${name}`);
-    if (rows[0] === undefined) return [clear];
-    const columns = Object.keys(rows[0]);
-    const values = columns.map((column) => `row ->> '${column}'`).join(", ");
-    const insert = `INSERT INTO ${name} (${columns.join(", ")}) SELECT ${values} FROM (SELECT value AS row FROM json_each(?1))`;
-    return [clear, homeDatabase().prepare(insert).bind(JSON.stringify(rows))];
-  });
-  const epochs = (copy.get("application") ?? []).map(({ id, feed_epoch }) =>
-    homeDatabase().prepare("UPDATE application SET feed_epoch = ?2 WHERE id = ?1").bind(id, feed_epoch),
-  );
-  await homeDatabase().batch([...statements, ...epochs]);
 }

@@ -92,7 +92,7 @@ const CALLS: {
       return phone.logIn({ ...ALICE, invitationToken: id });
     },
     status: 200,
-    trips: { copy: 1, primary: 1, object: 0, far: 1 },
+    trips: { copy: 1, primary: 0, object: 0, far: 0 },
   },
   {
     name: "an invitation",
@@ -104,7 +104,7 @@ const CALLS: {
     name: "a login with new metadata",
     act: ({ phone }) => phone.logIn({ ...ALICE, metadata: { os: "iOS" } }),
     status: 200,
-    trips: { copy: 1, primary: 2, object: 0, far: 2 },
+    trips: { copy: 1, primary: 0, object: 1, far: 1 },
   },
 ];
 

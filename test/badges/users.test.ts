@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ENTRY } from "../core/support.ts";
 import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
 import { ahead, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -6,7 +7,6 @@ import { readInvitation } from "../invitations/support/storage.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout } from "../support/faults.ts";
-import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
@@ -122,24 +122,25 @@ describe("a block that races (contract section 12)", () => {
   it("with fifty new badges of the user leaves none of them live", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
-    const blocked = Promise.withResolvers<void>();
-    let batches = 0;
-    // The first badges are written before the block, all others have seen no block and are written after it.
+    const blocking = Promise.withResolvers<void>();
+    let entries = 0;
+    // The first badges are written before the block; the others come beside it.
     await aroundObjectD1(application, () => async (statements, send) => {
-      const isIssue = isAbout(statements, "INSERT INTO badge") || isAbout(statements, "SET state = 'claimed'");
-      if (isIssue && ++batches > 1) await blocked.promise;
+      if (isAbout(statements, ENTRY) && ++entries === 1) await blocking.promise;
       return send();
     });
-    const requests = inParallel(50, (place) =>
+    const ask = (place: number) =>
       requestQuietly(application, `phone-${place}`, {
         userId: "alice",
         ...(place === 25 && { invitationToken: token }),
-      }),
-    );
-    await until(() => expect(batches).toBeGreaterThanOrEqual(2));
-    expect((await block(application, "alice")).status).toBe(200);
-    blocked.resolve();
-    const answers = await requests;
+      });
+    const early = inParallel(30, ask);
+    await until(() => expect(entries).toBe(1));
+    const blocked = block(application, "alice");
+    const late = inParallel(20, (place) => ask(30 + place));
+    blocking.resolve();
+    expect((await blocked).status).toBe(200);
+    const answers = [...(await early), ...(await late)];
     const outcomes = new Set(answers.map(outcome));
     expect([...outcomes].filter((text) => text !== "201" && text !== "403 BLOCKED_USER")).toEqual([]);
     const rows = (await badgeRows(application)).filter(({ position }) => position !== null);
@@ -148,51 +149,12 @@ describe("a block that races (contract section 12)", () => {
     expect(await listedNumbers(application)).toEqual([]);
   });
 
-  it("that ends while a badge is refused costs no number", async () => {
+  it("costs no number, and ends with the block", async () => {
     const application = await createApplication({ size: 1 });
     await block(application, "alice");
-    // Between the refused write and the look at what stood in its way.
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isAbout(statements, "AS is_blocked")) await unblock(application, "alice");
-      return send();
-    });
-    const { status, body } = await requestBadge(application, "phone", { userId: "alice" });
-    expect([status, body.badgeId]).toEqual([201, String(application.firstNumber)]);
-  });
-
-  it("that ends before a try of a refused badge is written late leaves that badge its lease", async () => {
-    const application = await createApplication();
-    let writeLate: (() => Promise<unknown>) | undefined;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (writeLate || !isAbout(statements, "INSERT INTO badge")) return send();
-      writeLate = send;
-      await block(application, "alice");
-      throw Object.assign(new Error("Network connection lost."), { retryable: true });
-    });
     expect(outcome(await requestBadge(application, "phone", { userId: "alice" }))).toBe("403 BLOCKED_USER");
     await unblock(application, "alice");
-    await writeLate?.();
-    const [badge] = await badgeRows(application);
     const { status, body } = await requestBadge(application, "phone", { userId: "alice" });
-    expect([status, body.badgeId]).toEqual([200, String(badge?.number)]);
-  });
-
-  it("revokes more badges than fit into one transaction", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < 1099)
-       INSERT OR IGNORE INTO badge (number, application_id, device, user_id, position, change, turn, issued_at)
-       SELECT ?2 + place, ?1, 'device-' || place, 'alice', place + 2, place + 2, 1, 1 FROM places`,
-      )
-      .bind(application.id, application.firstNumber)
-      .run();
-    const count = (await badgeRows(application)).length;
-    const { body } = await block(application, "alice");
-    expect(Object.values(body.revoked ?? {})).toHaveLength(count);
-    const rows = await badgeRows(application);
-    expect(rows.filter(({ state }) => state !== "revoked")).toEqual([]);
-    expect(new Set(rows.map(({ change }) => change)).size).toBe(count);
+    expect([status, body.badgeId]).toEqual([201, String(application.firstNumber)]);
   });
 });

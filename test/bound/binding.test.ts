@@ -1,10 +1,8 @@
-import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CREATOR, invite } from "../http/support/invitations.ts";
-import { createApplication } from "../support/application.ts";
-import { callWith } from "../support/bindings.ts";
+import { CREATOR, hoursAhead, invite } from "../http/support/invitations.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { serverHeaders } from "../support/http.ts";
+import { call, serverHeaders } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import {
   boundPhone,
@@ -181,10 +179,20 @@ describe("two phones with one udid (contract section 15)", () => {
     const logins = phones.map(
       (phone) => (bindings: Partial<Env>) => phone.logInTo(bindings, { more: { invitationToken } }),
     );
-    const answers = await raceAt('from "invitation"', "after", logins);
+    const answers = await raceAt("FROM badge", "after", logins);
     expect(answers.map(outcome).sort()).toEqual([`201 ${badgeId}`, "401 INVALID_PROOF"]);
   });
 });
+
+/** An invitation that is created with the application's secret. @param userId null: anybody may claim it */
+async function inviteUser(application: TestApplication, userId: string | null) {
+  const { status, body } = await call("POST", "/v1/invitation", {
+    headers: { ...serverHeaders(application), udid: CREATOR },
+    body: { expiresAt: hoursAhead(1), ...(userId !== null && { userId }) },
+  });
+  expect(status).toBe(201);
+  return { id: String(body.id), badgeId: String(body.badgeId) };
+}
 
 describe("replacing a bound badge by a claim (contract section 15)", () => {
   it("needs its key, and the refused claim uses nothing up", async () => {
@@ -199,24 +207,35 @@ describe("replacing a bound badge by a claim (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
   });
 
+  it("needs no key with an invitation that was created with the secret and names the user, but a proof", async () => {
+    const application = await createApplication();
+    const { phone, badgeId: old } = await boundPhone(application);
+    const next = await phone.withOtherKey();
+    const { id: invitationToken, badgeId } = await inviteUser(application, "alice");
+    expectInvalidProof(await next.logInUnproved("alice", { invitationToken }));
+    expectInvalidProof(await phone.logInUnproved("alice", { invitationToken }));
+    expect(outcome(await phone.logIn())).toBe(`200 ${old}`);
+    expect(outcome(await next.logIn("alice", { invitationToken }))).toBe(`201 ${badgeId}`);
+    expect(await readBadge(application, old)).toMatchObject({ state: "replaced" });
+    const { keyThumbprint } = await readBadge(application, badgeId);
+    expect(keyThumbprint).toBe(await next.thumbprint());
+    expect(outcome(await next.sign())).toBe(`200 ${badgeId}`);
+    expectInvalidProof(await phone.logIn());
+  });
+
   it.each([true, false])(
-    "needs no key with an invitation that was created with the secret (claimed with a proof: %s)",
+    "needs its key with an invitation that was created with the secret and names nobody (claimed with a proof: %s)",
     async (isProved) => {
       const application = await createApplication();
       const { phone, badgeId: old } = await boundPhone(application);
-      const { id: invitationToken, badgeId } = await invite(application, undefined, {
-        ...serverHeaders(application),
-        udid: CREATOR,
-      });
+      const { id: invitationToken, badgeId } = await inviteUser(application, null);
       const next = await phone.withOtherKey();
       const claim = isProved
         ? await next.logIn("alice", { invitationToken })
         : await next.logInUnproved("alice", { invitationToken });
-      expect(outcome(claim)).toBe(`201 ${badgeId}`);
-      expect(await readBadge(application, old)).toMatchObject({ state: "replaced" });
-      const { keyThumbprint } = await readBadge(application, badgeId);
-      expect(keyThumbprint).toBe(isProved ? await next.thumbprint() : undefined);
-      expect(outcome(isProved ? await next.sign() : await next.signUnproved())).toBe(`200 ${badgeId}`);
+      expectInvalidProof(claim);
+      expect(outcome(await phone.logIn())).toBe(`200 ${old}`);
+      expect(outcome(await phone.logIn("alice", { invitationToken }))).toBe(`201 ${badgeId}`);
     },
   );
 
@@ -262,25 +281,5 @@ describe("what is wrong first (contract section 15)", () => {
     const application = await createApplication();
     await serverCall(application, "PATCH", "/v1/users/alice/block");
     expect(outcome(await (await newPhone(application)).logIn())).toBe("403 BLOCKED_USER");
-  });
-});
-
-describe("an object of an earlier release", () => {
-  it("issues no badge without the key that was proved: the call fails and is repeated", async () => {
-    const application = await createApplication();
-    const phone = await newPhone(application);
-    const body = JSON.stringify({ userId: "alice" });
-    const headers = { applicationid: application.id, udid: phone.udid, DPoP: await phone.prove("/v1/badge", body) };
-    const ALLOCATOR = new Proxy(env.ALLOCATOR, {
-      get: () => (id: string) =>
-        new Proxy(env.ALLOCATOR.getByName(id), {
-          get: (stub, method) =>
-            Reflect.get(stub, method === "issueBound" || method === "claimBound" ? "ofLaterRelease" : method),
-        }),
-    });
-    const request = () => new Request("https://badges.example/v1/badge", { method: "POST", headers, body });
-    expect((await callWith({ ALLOCATOR }, request())).status).toBe(503);
-    expect(await badgeRows(application)).toEqual([]);
-    expect((await callWith({}, request())).status).toBe(201);
   });
 });

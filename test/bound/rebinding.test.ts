@@ -162,7 +162,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
       await rebind(application, badgeId);
       const rivals = [await phone.withOtherKey(), await phone.withOtherKey(), await phone.withOtherKey()];
       const logins = rivals.map((rival) => (bindings: Partial<Env>) => rival.logInTo(bindings));
-      const answers = await raceAt("SET key_thumbprint", "before", logins);
+      const answers = await raceAt("FROM badge", "after", logins);
       expect(answers.map(outcome).sort()).toEqual([`200 ${badgeId}`, "401 INVALID_PROOF", "401 INVALID_PROOF"]);
       const winner = rivals[answers.findIndex(({ status }) => status === 200)];
       expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await winner?.thumbprint() });
@@ -178,10 +178,11 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     const headers = { applicationid: application.id, udid: phone.udid, DPoP: await next.prove(BADGE, body) };
     let interruptions = 0;
     const DB = aroundD1(homeDatabase(), async (statements, send) => {
-      if (isAbout(statements, "SET key_thumbprint") && interruptions++ === 0) {
+      const seen = await send();
+      if (isAbout(statements, "FROM badge") && interruptions++ === 0) {
         await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
       }
-      return send();
+      return seen;
     });
     const request = new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body });
     expect(outcome(await callWith({ ...bindDatabase(DB) }, request))).toBe("403 SUSPENDED_BADGE");
@@ -236,7 +237,7 @@ describe("--bind-until (contract section 15)", () => {
       const badgeId = String((await phone.logInUnproved()).body.badgeId);
       const rivals = [phone, await phone.withOtherKey(), await phone.withOtherKey()];
       const logins = rivals.map((rival) => (bindings: Partial<Env>) => rival.logInTo(bindings));
-      const answers = await raceAt("SET key_thumbprint", "before", logins);
+      const answers = await raceAt("FROM badge", "after", logins);
       expect(answers.map(outcome).sort()).toEqual([`200 ${badgeId}`, "401 INVALID_PROOF", "401 INVALID_PROOF"]);
       const winner = rivals[answers.findIndex(({ status }) => status === 200)];
       expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await winner?.thumbprint() });

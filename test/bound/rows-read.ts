@@ -1,30 +1,36 @@
 import { expect } from "vitest";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
-import { aroundD1 } from "../support/d1.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { A_SIGNATURE, BADGE, type Phone, SIGN } from "./support.ts";
 
-/** The rows that each kind of call of a phone reads. Every one is a single round trip to D1. */
+/**
+ * The most rows that a round trip of each kind of call of a phone reads, whether the Worker makes it or the object. Most calls
+ * make one.
+ */
 export async function countRows(application: { id: string }, phone: Phone): Promise<Record<string, number>> {
   const other = await phone.withOtherKey();
-  const calls: [kind: string, by: Phone | null, path: string, body: object, status: number][] = [
-    ["login", phone, BADGE, { userId: "alice" }, 200],
-    ["login with a wrong key", other, BADGE, { userId: "alice" }, 401],
-    ["signature", phone, SIGN, A_SIGNATURE, 200],
-    ["signature of the unbound badge", other, SIGN, A_SIGNATURE, 200],
-    ["signature without a proof", null, SIGN, A_SIGNATURE, 401],
-    ["signature of an unknown badge", phone, SIGN, { ...A_SIGNATURE, badgeId: "1" }, 404],
+  const calls: [kind: string, by: Phone | null, path: string, body: object, status: number, trips: number | null][] = [
+    ["login", phone, BADGE, { userId: "alice" }, 200, 1],
+    // The object refuses it, twice if the settings are not the newest.
+    ["login with a wrong key", other, BADGE, { userId: "alice" }, 401, null],
+    ["signature", phone, SIGN, A_SIGNATURE, 200, 1],
+    ["signature of the unbound badge", other, SIGN, A_SIGNATURE, 200, 1],
+    ["signature without a proof", null, SIGN, A_SIGNATURE, 401, 1],
+    ["signature of an unknown badge", phone, SIGN, { ...A_SIGNATURE, badgeId: "1" }, 404, 1],
   ];
   const rows: Record<string, number> = {};
-  for (const [kind, by, path, body, status] of calls) {
+  for (const [kind, by, path, body, status, expectedTrips] of calls) {
     let [trips, read] = [0, 0];
-    const DB = aroundD1(homeDatabase(), async (statements, send) => {
+    const around: AroundTrip = async (statements, send) => {
       const result = await send();
       trips++;
-      read += (await billOf(statements, result)).rowsRead;
+      read = Math.max(read, (await billOf(statements, result)).rowsRead);
       return result;
-    });
+    };
+    await aroundObjectD1(application, () => around);
     const text = JSON.stringify(body);
     const headers = {
       applicationid: application.id,
@@ -33,10 +39,10 @@ export async function countRows(application: { id: string }, phone: Phone): Prom
     };
     const request = new Request(`https://badges.example${path}`, { method: "POST", headers, body: text });
     const response = await callWith(
-      { ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED },
+      { ...bindDatabase(aroundD1(homeDatabase(), around)), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED },
       request,
     );
-    expect([kind, response.status, trips]).toEqual([kind, status, 1]);
+    expect([kind, response.status, trips]).toEqual([kind, status, expectedTrips ?? expect.any(Number)]);
     rows[kind] = read;
   }
   return rows;

@@ -193,7 +193,9 @@ describe("GET /v1/users?state=blocked (contract section 24)", () => {
     await block(application, "bob");
     const pages = await follow(application, "/v1/users?state=blocked");
     expect(pages.map((items) => items.length)).toEqual([2, 1]);
-    expect(pages.flat()).toEqual(["zoë", "alice", "bob"].map((userId) => ({ userId, blocked: true })));
+    expect(pages.flat()).toEqual(
+      ["zoë", "alice", "bob"].map((userId) => ({ userId, blocked: true, blockedAt: expect.stringMatching(/Z$/) })),
+    );
   });
 });
 

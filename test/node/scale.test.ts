@@ -22,7 +22,7 @@ describe("docs/scale.md", () => {
 
   it("calculates with the bytes that a real SQLite needs, within a few per cent on few rows", () => {
     const measured = measureBytes(1000);
-    for (const kind of ["badge", "event", "invitation", "lease"] as const) {
+    for (const kind of ["badge", "event", "invitation", "entry"] as const) {
       expect(Math.abs(measured[kind] / BYTES[kind] - 1), kind).toBeLessThan(0.06);
     }
   });

@@ -3,7 +3,6 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { sweep } from "../../src/worker/sweep.ts";
 import { aroundObjectD1, bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
@@ -14,6 +13,7 @@ import { byEffort } from "../support/effort.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 import { queueThat } from "../support/queue.ts";
+import { sweep } from "../support/sweep.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
@@ -83,23 +83,24 @@ describe("no request costs more when there are more badges", () => {
     // The measurements' own badges are in the gaps.
     for (let from = 100_000; from < MOST; from += 100_000) await fill(application, from + 1000, from + 100_000);
     expect(await measure(application, "most")).toEqual(few);
-    // A row and its four indexes; without a webhook URL there is no event. Newer metadata is a row and its change number.
-    expect(few).toMatchObject({ issue: { rowsWritten: 5 }, metadata: { rowsWritten: 2 } });
+    // A row, its four indexes and the position; without a webhook URL there is no event. Newer metadata is a row, its change
+    // number and the position.
+    expect(few).toMatchObject({ issue: { rowsWritten: 6 }, metadata: { rowsWritten: 3 } });
     expect(few).toMatchObject({ existing: { rowsWritten: 0 }, sign: { rowsWritten: 0 } });
     // One more than the page shows tells whether there is a next one.
     expect(few).toMatchObject({ page: { rowsRead: 11 }, "user page": { rowsRead: 11 } });
     expect(Object.fromEntries(Object.entries(few).map(([kind, { rowsRead }]) => [kind, rowsRead]))).toEqual({
-      issue: 19,
+      issue: 12,
       existing: 7,
-      metadata: 9,
+      metadata: 23,
       sign: 5,
       page: 11,
       "user page": 11,
-      invite: 6,
-      claim: 28,
-      suspend: 19,
-      block: 28,
-      changes: 14,
+      invite: 11,
+      claim: 31,
+      suspend: 17,
+      block: 20,
+      changes: 12,
     });
   });
 
@@ -137,6 +138,8 @@ describe("no request costs more when there are more badges", () => {
       cost[kind] = spent;
     };
     await caller.page("/v1/badges?per_page=1");
+    // The object has begun its list of changes, and a page of them is full.
+    for (let place = 0; place < 12; place++) await caller.badge(`${name} before ${place}`, { userId: "dave" });
     await take("issue", () => caller.badge(name, { userId: "alice" }));
     await take("existing", () => caller.badge(name, { userId: "alice" }));
     await take("metadata", () => caller.badge(name, { userId: "alice", metadata: { os: "iOS" } }));

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
-import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
-import { findExpired } from "../../src/shared/storage/issued-badges.ts";
+import { DUE_CHUNK_ROWS, MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { findUnreleased } from "../../src/worker/storage/invitation-ends.ts";
+import { readGroup } from "../../src/worker/storage/group-reads.ts";
+import { findApplicationsWithCommands, findDueApplications } from "../../src/worker/storage/inbox.ts";
 import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
@@ -52,6 +52,7 @@ const badges = async (application: TestApplication, count: number, from: number,
       device: `'d' || (${nextNumber} + n)`,
       user_id: "'user ' || n",
       event_id: "'evt_' || n",
+      signing_key_id: 1,
     },
     ...{ position: `${from} + n`, turn: 1, issued_at: "1000", change: `${from} + n`, changed_at: "1000", ...columns },
   };
@@ -71,7 +72,7 @@ const invitations = (
 ) => {
   const row = {
     ...{ digest: `?1 || '${state} ${createdAt} ' || n`, number: "n", state: `'${state}'`, creator_device: "'d'" },
-    ...{ expires_at: "'2030'", expires_at_time: ends, created_at: `${createdAt} + n`, released_at: 1 },
+    ...{ expires_at: "'2030'", expires_at_time: ends, created_at: `${createdAt} + n` },
   };
   return fill("invitation", application, count, row, first);
 };
@@ -103,7 +104,16 @@ const history = (
 };
 
 const blocked = (application: TestApplication, count: number, first = 1) =>
-  fill("blocked_user", application, count, { user_id: "'blocked ' || n", blocked_at: "n", is_revoking: 0 }, first);
+  fill(
+    "blocked_user",
+    application,
+    count,
+    {
+      ...{ user_id: "'blocked ' || n", blocked_at: "n", is_revoking: 0 },
+      ...{ through_position: 0, done_position: 0, after_change: 0 },
+    },
+    first,
+  );
 
 /** Three of everything that is listed. */
 async function fillFew(application: TestApplication): Promise<void> {
@@ -214,11 +224,11 @@ describe("a read costs what it returns (contract sections 21 and 24)", () => {
     for (const path of BOUNDED) expect((await read(application, path)).rowsRead, path).toBeLessThanOrEqual(limit);
     // A page that ends early goes on.
     expect(await read(application, "/v1/badges?q=nobody")).toMatchObject({ items: 0, hasNext: true });
-    await sweepsReadTheirLimit(application);
+    await sweepsReadTheirLimit(before);
   });
 
   /** What the sweep looks for in all applications: at most its limit of each, and one look where nothing is. */
-  async function sweepsReadTheirLimit(application: TestApplication): Promise<void> {
+  async function sweepsReadTheirLimit(crowded: TestApplication): Promise<void> {
     let rowsRead = 0;
     const db = new Database(
       aroundD1(homeDatabase(), async (statements, send) => {
@@ -236,7 +246,9 @@ describe("a read costs what it returns (contract sections 21 and 24)", () => {
     const due = { now: NOW, createdBefore: NOW, perApplication: 10, limit: 100 };
     expect(await cost(() => findDueEvents(db, due))).toBeLessThan(100);
     expect(await cost(() => releaseHeldEvents(db, 10))).toBeLessThan(200);
-    expect(await cost(() => findUnreleased(db, 10, { applicationId: application.id }))).toBeLessThan(5);
-    expect(await cost(() => findExpired(db, 0, { expiresAt: 0, number: 0 }, 10))).toBeLessThan(20);
+    expect(await cost(() => findApplicationsWithCommands(db, "", 400))).toBeLessThan(20);
+    expect(await cost(() => findDueApplications(db, NOW, "", 400))).toBeLessThan(40);
+    const nothing = { userDevices: [], numbers: [], digests: [], users: [], badgesOf: null, restedBefore: null };
+    expect(await cost(() => readGroup(db, crowded.id, { ...nothing, dueAt: NOW }))).toBeLessThan(6 * DUE_CHUNK_ROWS);
   }
 });

@@ -15,10 +15,12 @@ export interface Kind {
 
 export const LOST = Object.assign(new Error("Network connection lost."), { retryable: true });
 
+const FOR_GOOD = "once, for good";
+
 const KINDS: readonly Kind[] = [
   { name: "once, retryably", times: 1, error: LOST, isOvercome: true },
   { name: "for as long as one request tries", times: PLATFORM_TRIES, error: LOST, isOvercome: false },
-  { name: "once, for good", times: 1, error: new Error("D1_ERROR: no such table: badge"), isOvercome: false },
+  { name: FOR_GOOD, times: 1, error: new Error("D1_ERROR: no such table: badge"), isOvercome: false },
 ];
 
 const MOMENTS: readonly Moment[] = ["before", "after"];
@@ -29,6 +31,16 @@ export const CASES = MOMENTS.flatMap((moment) => KINDS.map((kind) => ({ moment, 
 export function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[] {
   if (isOvercome) return [201, 200];
   return isDone ? [503, 200, 200] : [503, 201, 200];
+}
+
+/**
+ * The same when it is the object's write that fails: the object repeats it for as long as the client waits, asks D1 what became
+ * of it, and gives up only what D1 refuses for good.
+ *
+ * @param done what a write is answered
+ */
+export function expectedStatusesOfWrite({ name }: Kind, moment: Moment, done = 201): number[] {
+  return name === FOR_GOOD && moment === "before" ? [500, done, 200] : [done, 200];
 }
 
 /** Fails what it is put around, as often and as the kind says; everything that follows goes through. */

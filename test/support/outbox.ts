@@ -1,6 +1,7 @@
 import { createMessageBatch } from "cloudflare:test";
 import { and, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
+import { vi } from "vitest";
 import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
@@ -79,10 +80,12 @@ export class Outbox {
       invitationToken: null,
       keyThumbprint: null,
       bookmark: null,
-      isVerified: true,
-      invitationToken: null,
     };
-    const issued = await issueBadge(context, known, request, { actor: { kind: "device" } });
+    // The application's object goes by the same clock.
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => this.now);
+    const issued = await issueBadge(context, known, request, { actor: { kind: "device" } }).finally(() =>
+      clock.mockRestore(),
+    );
     await this.settle();
     const events = await this.events();
     const event = events.find(({ payload }) => JSON.parse(payload).data.id === String(issued.number));

@@ -34,7 +34,11 @@ export async function carryOut(
     await put();
     for (;;) {
       const row = await readCommand(database, id);
-      if (row?.result != null) return expectCarried(row.result);
+      if (row?.result != null) {
+        // A command may name a user; nobody needs it any more.
+        await database.run((orm) => orm.delete(inbox).where(eq(inbox.id, id)));
+        return expectCarried(row.result);
+      }
       // D1 was restored meanwhile.
       if (row === undefined) await put();
       progress();

@@ -4,7 +4,7 @@ import { DUE_POLL_MILLISECONDS, INBOX_POLL_MILLISECONDS } from "../../shared/lim
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
-import { carryOutCommands, compareObjects, recordDue } from "./due.ts";
+import { carryOutCommands, compareObjects, DueWork, recordDue } from "./due.ts";
 import { noteTick, type Tick } from "./restorations.ts";
 import type { Cursors } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
@@ -24,6 +24,7 @@ const tickRow = z.object({
  */
 export class HomeClock extends DurableObject<Env> {
   #dueAt = 0;
+  readonly #work = new DueWork();
   readonly #cursors: Cursors = {
     get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
     set: (name, value) => this.ctx.storage.kv.put(name, value),
@@ -47,8 +48,8 @@ export class HomeClock extends DurableObject<Env> {
     await this.ctx.storage.setAlarm(Date.now() + INBOX_POLL_MILLISECONDS);
     await Promise.all([
       this.#compare(context),
-      recordDue(context),
-      carryOutCommands(context),
+      recordDue(context, this.#work),
+      carryOutCommands(context, this.#work),
       sweepHome(context, this.#cursors),
     ]);
   }
@@ -61,7 +62,14 @@ export class HomeClock extends DurableObject<Env> {
     const context = this.#open(tick.home);
     const isDue = Math.abs(Date.now() - this.#dueAt) >= DUE_POLL_MILLISECONDS;
     if (isDue) this.#dueAt = Date.now();
-    await Promise.all([carryOutCommands(context), this.#compare(context), ...(isDue ? [recordDue(context)] : [])]);
+    const work = Promise.all([
+      carryOutCommands(context, this.#work),
+      this.#compare(context),
+      ...(isDue ? [recordDue(context, this.#work)] : []),
+    ]);
+    this.ctx.waitUntil(work);
+    // The next alarm comes even if an object hangs: other objects have commands, too.
+    await Promise.race([work, scheduler.wait(INBOX_POLL_MILLISECONDS)]);
   }
 
   /** After a restoration of D1: a chunk of the home's objects compares itself with D1, then the next one. */
@@ -69,7 +77,13 @@ export class HomeClock extends DurableObject<Env> {
     const tick = this.#read();
     if (tick?.compareAfter == null) return;
     const compareAfter = await compareObjects(context, tick.compareAfter);
-    this.ctx.storage.sql.exec("UPDATE tick SET compare_after = ?", compareAfter);
+    // Unless another restoration was noticed meanwhile.
+    this.ctx.storage.sql.exec(
+      "UPDATE tick SET compare_after = ? WHERE sequence = ? OR compare_after = ?",
+      compareAfter,
+      tick.sequence,
+      tick.compareAfter === "" ? null : tick.compareAfter,
+    );
   }
 
   #open(number: number): Context {

@@ -20,8 +20,13 @@ import type { ReadPositions } from "../storage/sealed-values.ts";
 import { findDueEvents, releaseHeldEvents } from "../storage/webhook-backlog.ts";
 import { type Cursors, type Purge, purge } from "./retention.ts";
 
-/** One chunk of one kind of work. @returns how many rows it concerned, and whether there may be more */
-type Chunk = (context: Context) => Promise<{ count: number; more: boolean }>;
+/**
+ * One chunk of one kind of work.
+ *
+ * @param counts for what the log line counts besides
+ * @returns how many rows it concerned, and whether there may be more
+ */
+type Chunk = (context: Context, counts: Record<string, number>) => Promise<{ count: number; more: boolean }>;
 
 /** The kinds of work of one sweep, by what its log line counts. */
 const kindsOfWork = (cursors: Cursors): Record<string, Chunk> => ({
@@ -47,7 +52,7 @@ export async function sweepHome(context: Context, cursors: Cursors): Promise<voi
     try {
       for (let chunks = 0, more = true; more && chunks < MAX_SWEEP_CHUNKS; chunks++) {
         if (context.now() - startedAt > SWEEP_SHARE_MILLISECONDS) return;
-        const done = await chunk(context);
+        const done = await chunk(context, counts);
         counts[name] = (counts[name] ?? 0) + done.count;
         more = done.more;
       }
@@ -85,15 +90,16 @@ async function wakeEvents({ db, queue, now }: Context): Promise<{ count: number;
 function resealValues(): Chunk {
   let after: ReadPositions | undefined;
   let logged = 0;
-  return async ({ db, sealingKeys }) => {
+  return async ({ db, sealingKeys }, counts) => {
     const { resealed, unreadable, next } = await resealChunk(db, sealingKeys, after);
     for (const { value, error } of unreadable.slice(0, Math.max(0, MAX_LOGGED_UNREADABLE - logged))) {
       const { purpose, applicationId: application, id, sealingVersion } = value;
       log("error", { event: "value-not-resealed", purpose, application, id, sealingVersion, error });
     }
     logged += unreadable.length;
+    counts.valuesUnreadable = logged;
     after = next ?? undefined;
-    return { count: resealed + unreadable.length, more: next !== null };
+    return { count: resealed, more: next !== null };
   };
 }
 

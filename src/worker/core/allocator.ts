@@ -150,6 +150,12 @@ export class Allocator extends DurableObject<Env> {
     const calls = this.#queue.take();
     try {
       await this.#ensureAlarm();
+    } catch (error) {
+      log("warn", { event: "alarm-not-set", application: this.#applicationId, error });
+      giveUp(calls);
+      return false;
+    }
+    try {
       const obstacle = await groups.run(calls);
       if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);
       if (obstacle?.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);

@@ -15,7 +15,7 @@ export type Applied =
   /** What must be true for the entry is not. */
   | { kind: "hindered" }
   /** D1 refuses the entry for another reason. */
-  | { kind: "refused"; error: unknown }
+  | { kind: "refused"; error: unknown; isAboutRows: boolean }
   /** Nobody knows whether D1 applied the entry, or will. */
   | { kind: "unknown"; error: unknown };
 
@@ -51,7 +51,7 @@ async function explain(db: Database, applicationId: ApplicationId, entry: Entry,
   const isTransient = isRetryable(error) || isOverloaded(error) || !/SQLITE|constraint|D1_ERROR/i.test(message);
   // The position was read after a refusal in another's turn: a later write may have come in between.
   if (isTransient || message.includes("position.sequence")) return { kind: "unknown", error };
-  return { kind: "refused", error };
+  return { kind: "refused", error, isAboutRows: /constraint|too ?big/i.test(message) };
 }
 
 function messageOf(error: unknown): string {

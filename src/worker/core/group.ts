@@ -2,9 +2,11 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
+  JOURNAL_PRUNE_ENTRIES,
   MAX_ENTRY_ATTEMPTS,
   MAX_GROUP_CHARACTERS,
   MAX_REMEMBERED_CALLS,
+  MAX_REMEMBERED_CHARACTERS,
   MAX_REPEAT_MILLISECONDS,
   PLATFORM_RETRY_BASE_MILLISECONDS,
   REMEMBERED_CALL_MILLISECONDS,
@@ -128,6 +130,7 @@ export class Groups {
       }
     } catch (error) {
       if (error instanceof EntryRefused) {
+        if (!error.isAboutRows) giveUp(waiting);
         for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
         return undefined;
       }
@@ -200,7 +203,7 @@ export class Groups {
   #keep(entry: Entry): Entry {
     const { journal, now } = this.#platform;
     journal.append(entry, now());
-    journal.prune(now());
+    if (entry.position.sequence % JOURNAL_PRUNE_ENTRIES === 0) journal.prune(now());
     return entry;
   }
 
@@ -238,7 +241,7 @@ export class Groups {
           journal.drop(entry.id);
           if (decided.length > 1) return { kind: "split" };
           log("error", { event: "entry-refused", application: applicationId, error: applied.error });
-          throw new EntryRefused();
+          throw new EntryRefused(applied.isAboutRows);
         }
         case "unknown": {
           this.#isUnsettled = true;
@@ -305,6 +308,8 @@ export class Groups {
       }
       if (command.kind === "block" && (until === null || now() < until)) this.#answeredBlocks.set(command.userId, true);
       if (command.kind === "unblock") this.#answeredBlocks.delete(command.userId);
+      // Also what wrote nothing: a copy of the call must not be decided again, after something has changed.
+      if (until !== null) this.#outcomes.set(waiting.call.id, outcome);
       waiting.done.resolve({ outcome, bookmark });
     }
   }
@@ -319,7 +324,7 @@ export class Groups {
     this.#hasRemembered = true;
     const { journal, now } = this.#platform;
     const since = now() - REMEMBERED_CALL_MILLISECONDS;
-    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS)) this.#remember(entry);
+    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS, MAX_REMEMBERED_CHARACTERS)) this.#remember(entry);
   }
 
   /** Null: none of the calls takes a number. @throws Unavailable when the application's device key can not be opened */
@@ -350,7 +355,15 @@ const AFTER_ALL_EVENTS = "~";
 const NOTHING_TOLD = { calls: [], results: [], erasures: [], unless: null };
 
 /** The one call of this entry is what D1 refuses. */
-class EntryRefused extends Error {}
+class EntryRefused extends Error {
+  /** Whether its rows are the reason; otherwise D1 cannot store anything like it, as before a migration. */
+  readonly isAboutRows: boolean;
+
+  constructor(isAboutRows: boolean) {
+    super("D1 refuses an entry");
+    this.isAboutRows = isAboutRows;
+  }
+}
 
 /** What an entry has for those who asked. */
 function toldBy(

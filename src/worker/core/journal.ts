@@ -11,6 +11,7 @@ export interface Mark {
 
 const baseRow = z.object({ application_id: applicationId, sequence: z.number(), entry: z.string() });
 const markRow = z.object({ sequence: z.number(), entry: z.string() });
+const sizeRow = z.object({ sequence: z.number(), size: z.number() });
 const bodyRow = z.object({ body: z.string() });
 
 const TABLES = `
@@ -104,7 +105,7 @@ export class Journal {
   }
 
   /** The entries after a place, oldest first: of several attempts at the end, the newest. */
-  after({ sequence }: Mark, limit: number): Entry[] {
+  after({ sequence }: Pick<Mark, "sequence">, limit: number): Entry[] {
     return this.#sql
       .exec(
         `SELECT body FROM entry WHERE sequence > ?1 AND attempt = (SELECT max(attempt) FROM entry AS other
@@ -116,13 +117,23 @@ export class Journal {
       .map((row) => parseEntry(bodyRow.parse(row).body));
   }
 
-  /** Entries that were kept or applied again since a time in milliseconds, the newest ones. */
-  recent(since: number, limit: number): Entry[] {
-    return this.#sql
-      .exec("SELECT body, since FROM entry ORDER BY sequence DESC LIMIT ?", limit)
+  /** The newest entries that were kept or applied again since a time in milliseconds, up to so many characters of them. */
+  recent(since: number, limit: number, characters: number): Entry[] {
+    const sizes = this.#sql
+      .exec(
+        "SELECT sequence, length(body) AS size FROM entry WHERE since >= ? ORDER BY sequence DESC LIMIT ?",
+        since,
+        limit,
+      )
       .toArray()
-      .filter((row) => z.number().parse(row.since) >= since)
-      .map((row) => parseEntry(bodyRow.parse(row).body));
+      .map((row) => sizeRow.parse(row));
+    let left = characters;
+    const read = sizes.filter(({ size }) => {
+      left -= size;
+      return left >= 0;
+    });
+    const first = read.at(-1);
+    return first ? this.after({ sequence: first.sequence - 1 }, read.length) : [];
   }
 
   /** D1 was seen at an earlier place: what follows is kept for the whole time again. */
@@ -147,7 +158,7 @@ export class Journal {
     const isTooLarge = this.#sql.databaseSize > JOURNAL_BYTES;
     const before = now - JOURNAL_DAYS * DAY_MILLISECONDS;
     const oldest = this.#sql
-      .exec("SELECT sequence, id AS entry, since FROM entry ORDER BY sequence LIMIT ?", JOURNAL_PRUNE_ENTRIES)
+      .exec("SELECT sequence, id AS entry, since FROM entry ORDER BY sequence LIMIT ?", 2 * JOURNAL_PRUNE_ENTRIES)
       .toArray();
     // The last entry stays: it is the one that D1 is at.
     const kept = oldest.findIndex(({ since }) => !isTooLarge && z.number().parse(since) >= before);

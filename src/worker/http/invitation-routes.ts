@@ -65,7 +65,8 @@ export const invitationRoutes = new Hono<HttpEnv>()
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
     const { application, by } = await requireRevoker(c);
     const id = c.req.param("id");
-    const origin = originOf(c, await readReason(c));
+    // The body may have a reason; one that cannot be read is ignored (contract section 5).
+    const origin = originOf(c, await readReason(c).catch(() => null));
     const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, origin);
     return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: new Date(revokedAt).toISOString() });
   })

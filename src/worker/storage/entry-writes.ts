@@ -150,11 +150,16 @@ const ERASE_EVENTS = `
 const ERASE_HISTORY =
   "UPDATE history SET user_id = ?3, reason = NULL, detail = NULL WHERE application_id = ?2 AND user_id = ?1";
 
+/** Commands of the script that were carried out, and name the user. */
+const ERASE_COMMANDS =
+  "DELETE FROM inbox WHERE application_id = ?2 AND result IS NOT NULL AND instr(command, json_quote(?1)) > 0";
+
 function erase(d1: Statements, applicationId: ApplicationId, erasure: Erasure): D1PreparedStatement[] {
   const { userId, alias, eventsAfter, eventsThrough } = erasure;
   return [
     d1.prepare(ERASE_EVENTS).bind(eventsAfter, applicationId, userId, alias, eventsThrough),
     d1.prepare(ERASE_HISTORY).bind(userId, applicationId, alias),
+    d1.prepare(ERASE_COMMANDS).bind(userId, applicationId),
   ];
 }
 

@@ -69,19 +69,45 @@ const WITH_DUE = [
 ];
 const WITH_BLOCKS = eachApplication("blocked_user", "is_revoking = 1", "true");
 
+/** A chunk of applications, by ID. `next`: after which the next chunk begins; the empty text: at the beginning. */
+export interface ApplicationChunk {
+  applications: ApplicationId[];
+  next: string;
+}
+
+function toChunk(lists: readonly unknown[][], limit: number): ApplicationChunk {
+  const found = lists.map((rows) => applicationRows.parse(rows).map((row) => row.application_id));
+  const ends = found.flatMap((ids) => (ids.length < limit ? [] : [ids.at(-1) ?? ""]));
+  return { applications: [...new Set(found.flat())], next: ends.sort()[0] ?? "" };
+}
+
 /** Applications with open commands. One round trip. */
-export async function findApplicationsWithCommands(db: Database, limit: number): Promise<ApplicationId[]> {
-  const { results } = await db.run((_, d1) => d1.prepare(WITH_COMMANDS).bind("", limit).all());
-  return applicationRows.parse(results).map((row) => row.application_id);
+export async function findApplicationsWithCommands(
+  db: Database,
+  after: string,
+  limit: number,
+): Promise<ApplicationChunk> {
+  const { results } = await db.run((_, d1) => d1.prepare(WITH_COMMANDS).bind(after, limit).all());
+  return toChunk([results], limit);
 }
 
 /** Applications with expiries that are not recorded, or blocks that are not finished. One round trip. @param now milliseconds */
-export async function findDueApplications(db: Database, now: number, limit: number): Promise<ApplicationId[]> {
+export async function findDueApplications(
+  db: Database,
+  now: number,
+  after: string,
+  limit: number,
+): Promise<ApplicationChunk> {
   const results = await db.run((_, d1) =>
-    d1.batch([...WITH_DUE.map((sql) => d1.prepare(sql).bind("", limit, now)), d1.prepare(WITH_BLOCKS).bind("", limit)]),
+    d1.batch([
+      ...WITH_DUE.map((sql) => d1.prepare(sql).bind(after, limit, now)),
+      d1.prepare(WITH_BLOCKS).bind(after, limit),
+    ]),
   );
-  const rows = results.flatMap(({ results: found }) => applicationRows.parse(found));
-  return [...new Set(rows.map((row) => row.application_id))];
+  return toChunk(
+    results.map(({ results: rows }) => rows),
+    limit,
+  );
 }
 
 const UNFINISHED_BLOCKS = `

@@ -227,6 +227,8 @@ async function expectAsModel(model: Model, application: TestApplication): Promis
 
 /** D1's rows fit together, and the freed numbers are the model's. */
 export async function expectNumbersAsModel(model: Model, application: TestApplication): Promise<void> {
+  await sweep([testContext().context]);
+  model.endDue();
   const { freed } = await expectConsistent(application);
   expect(freed.toSorted()).toEqual(model.free.map(({ number }) => number).toSorted());
 }

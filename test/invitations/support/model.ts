@@ -36,8 +36,6 @@ export class Model {
   /** The numbers of which the allocator must hand out one now: any fresh one, else one of the freed ones, or none. */
   findNext(): "fresh" | readonly number[] {
     if (this.known.size < this.size) return "fresh";
-    const rested = this.#findRested();
-    if (rested.length > 0) return rested;
     this.endDue();
     return this.#findRested();
   }
@@ -48,7 +46,7 @@ export class Model {
     this.free = this.free.filter((entry) => entry.number !== number);
   }
 
-  /** What the sweep does, and the service before it says that no number is left. */
+  /** What the sweep does, and any request that meets an expired invitation. */
   endDue(): void {
     for (const invitation of this.invitations) {
       if (this.stateOf(invitation) === "expired") this.giveBack(invitation, invitation.expiresAt);

@@ -1,15 +1,16 @@
 /** Parts of the paths of tests, as vitest takes them: folders, and files where the whole folder would take too long. */
 const BADGES = "badges/issue badges/round-trips badges/faults";
-const LIFE = "badges/states badges/life badges/users badges/changes badges/feed-restored";
+const LIFE = "badges/states badges/life badges/users badges/changes badges/script";
 const INVITATIONS = "invitations/claim invitations/invitations invitations/release invitations/races";
-const RESTORED = "badges/restored invitations/restored";
+const RESTORED = "core/restorations core/unknown-results";
 const DOOR = "http/authorization http/errors http/pages http/unavailable";
 
 /** The tests that may notice a mutant of a file, by its folder; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
-  [/worker\/allocator\//, "allocator/", BADGES, RESTORED, "invitations/claim-groups invitations/release"],
+  [/worker\/core\//, "core/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
+  [/worker\/clock\//, RESTORED, "invitations/sweep homes/sweep storage/retention badges/script"],
   [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/status-", "http/pages"],
-  [/worker\/invitations\//, INVITATIONS, "invitations/lifecycle invitations/sweep http/unavailable"],
+  [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/"],
   [/worker\/storage\//, BADGES, INVITATIONS, "bound/", RESTORED, "storage/"],
   [/worker\/proofs\//, "proofs/"],
@@ -34,7 +35,7 @@ export const isMutated = (file: string): boolean => !NOT_MUTATED.test(file);
 
 /** Whether the file runs in the simulation. */
 export const isSimulated = (file: string): boolean =>
-  /^src\/worker\/(allocator|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
+  /^src\/worker\/(core|clock|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
     file,
   );
 

@@ -4,16 +4,18 @@ import { DatabaseSync } from "node:sqlite";
 import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
 
 /** Bytes of one row with all its indexes. */
-export type Bytes = Record<"badge" | "event" | "invitation" | "lease", number>;
+export type Bytes = Record<"badge" | "event" | "invitation" | "entry", number>;
 
 /** As `npm run scale -- --measure 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
-export const BYTES: Bytes = { badge: 574, event: 455, invitation: 284, lease: 177 };
+export const BYTES: Bytes = { badge: 573, event: 455, invitation: 367, entry: 4681 };
 
 const text = (length: number): string => `substr(hex(randomblob(${length})), 1, ${length})`;
 const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
 const METADATA = `'{"deviceModel":"Pixel 9 Pro","os":"Android","osVersion":"16","sdkVersion":"3.2.1"}'`;
 const NUMBER = "1000000000 + abs(random() % 10000000)";
 const EVENT_ID = "'evt_01JD7X2M8Q4V6W' || printf('%012d', n)";
+/** Of the body of an entry that is one new badge with its event, as the service writes it for these user IDs and metadata. */
+const ENTRY_CHARACTERS = 1457;
 const NOW = "1763730000000 + n";
 
 /** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
@@ -29,8 +31,8 @@ const INSERTS: Record<keyof Bytes, string> = {
   invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
       created_at)
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-  lease: `INTO lease (holder, number, leased_at, confirmed)
-    SELECT 'device:' || ${text(22)} || ':' || ${text(36)}, ${NUMBER}, ${NOW}, 2`,
+  entry: `INTO entry (sequence, attempt, id, previous, since, body)
+    SELECT n, 0, ${text(16)}, ${text(16)}, ${NOW}, ${text(ENTRY_CHARACTERS)}`,
 };
 
 /** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows. */
@@ -38,8 +40,8 @@ export function measureBytes(rows: number): Bytes {
   const [d1, object] = [new DatabaseSync(":memory:"), new DatabaseSync(":memory:")];
   for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
   // The object makes its tables itself, in one script.
-  const path = join(import.meta.dirname, "../../../src/worker/allocator/ledger-tables.ts");
-  object.exec(/CREATE TABLE IF NOT EXISTS permutation_key[^`]*/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
+  const path = join(import.meta.dirname, "../../../src/worker/core/journal.ts");
+  object.exec(/CREATE TABLE IF NOT EXISTS entry[^`]*/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
   const bytesOf = (kind: keyof Bytes, db: DatabaseSync): number => {
     const before = sizeOf(db);
     const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows})`;
@@ -47,7 +49,7 @@ export function measureBytes(rows: number): Bytes {
     return Math.round((sizeOf(db) - before) / Number(changes));
   };
   const ofD1 = { badge: bytesOf("badge", d1), event: bytesOf("event", d1), invitation: bytesOf("invitation", d1) };
-  return { ...ofD1, lease: bytesOf("lease", object) };
+  return { ...ofD1, entry: bytesOf("entry", object) };
 }
 
 function sizeOf(db: DatabaseSync): number {

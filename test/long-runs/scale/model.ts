@@ -1,4 +1,4 @@
-import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS } from "../../../src/shared/limits.ts";
+import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS, JOURNAL_DAYS } from "../../../src/shared/limits.ts";
 import { BYTES } from "./bytes.ts";
 import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "./cost.ts";
 import * as prices from "./prices.ts";
@@ -59,6 +59,8 @@ export function loadOf(devices: number, parameters: Parameters) {
   const isRollOut = newShare >= 1;
   const invitations = devices * invitationsPerMonth * (isRollOut ? 1 : 12 * years);
   const badges = devices * (isRollOut ? newShare : 1 + newShare * 12 * years) + invitations;
+  // A new badge, and an invitation with its claim, each in an entry of its own.
+  const entries = (devices * (newShare + 2 * invitationsPerMonth) * JOURNAL_DAYS) / DAYS_A_MONTH;
   const events = (devices * (newShare + invitationsPerMonth) * EVENT_RETENTION_DAYS) / DAYS_A_MONTH;
   return {
     requests: sum(({ cost }) => (cost === COSTS["delivery, alone in its batch"] ? 0 : 1)),
@@ -69,7 +71,7 @@ export function loadOf(devices: number, parameters: Parameters) {
     objectCalls: sum(({ cost }) => cost.objectCalls),
     badges,
     d1Gigabytes: (badges * BYTES.badge + events * BYTES.event + invitations * BYTES.invitation) / 1e9,
-    objectGigabytes: (badges * BYTES.lease) / 1e9,
+    objectGigabytes: (entries * BYTES.entry) / 1e9,
   };
 }
 

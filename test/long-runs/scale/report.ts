@@ -8,7 +8,7 @@ const STORED = {
   badge: BYTES.badge,
   "badge and its event": BYTES.badge + BYTES.event,
   "invitation, besides its badge": BYTES.invitation,
-  "lease, in the object": BYTES.lease,
+  "entry of a new badge, in the object": BYTES.entry,
 };
 
 /** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */

@@ -99,9 +99,11 @@ export function decideRevocation(draft: Draft, origin: Origin, command: RevokeIn
   return { kind: "invitation-revoked", number, expiresAt, revokedAt: endedAt ?? draft.now };
 }
 
+/** An Idempotency-Key that is used again when its first invitation was deleted gives the same token another number. */
 function ofNumber(draft: Draft, number: number): InvitationRow | undefined {
   const digest = draft.badges.get(number)?.invitation;
-  return digest == null ? undefined : draft.invitations.get(digest);
+  const invitation = digest == null ? undefined : draft.invitations.get(digest);
+  return invitation?.number === number ? invitation : undefined;
 }
 
 const mayRevoke = ({ creatorDevice }: InvitationRow, revoker: Revoker): boolean =>

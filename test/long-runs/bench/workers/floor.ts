@@ -1,6 +1,6 @@
 /**
  * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
- * the same crypto, by the service's own SQL and allocator object. No router, no validation, no error responses, no headers,
+ * the same crypto, by the service's own SQL and objects. No router, no validation, no error responses, no headers,
  * no log line, no query builder: what the service costs more than this is the code of its Worker. It serves the benchmark's
  * requests and no others.
  */
@@ -11,21 +11,22 @@ import {
   deviceId,
   digestOf,
   invitationDigestOf,
-  newEventId,
   newInvitationToken,
+  newRandomId,
   parseApplicationId,
 } from "../../../../src/shared/identifiers.ts";
-import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
+import type { Call, Command, Outcome } from "../../../../src/worker/core/commands.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
 import type { Query } from "../../../../src/worker/storage/database.ts";
 import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
-import { badgeCreatedPayload } from "../../../../src/worker/webhooks/event.ts";
 
-export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+export { HomeClock } from "../../../../src/worker/clock/home-clock.ts";
+export { Allocator } from "../../../../src/worker/core/allocator.ts";
 export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
 export interface Application extends Registered {
@@ -35,7 +36,7 @@ export interface Application extends Registered {
   loadedAt: number;
 }
 
-interface Call {
+interface Asked {
   request: Request;
   env: Env;
   application: Application;
@@ -92,45 +93,38 @@ const bound = (
 /** What a badge call tells its device of the session that it was served by (contract section 16). */
 const bookmarkOf = (session: D1DatabaseSession) => ({ headers: { bookmark: `1.${session.getBookmark()}` } });
 
-async function badge({ request, env, application, device }: Call): Promise<Response> {
+async function badge({ request, env, application, device }: Asked): Promise<Response> {
   const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
   const { userId, invitationToken: token } = body;
-  const { id: applicationId, range, reuseAfterSeconds, signingKey } = application;
-  const allocator = env.ALLOCATOR.getByName(applicationId);
-  const metadata = body.metadata ? JSON.stringify(body.metadata) : null;
-  const now = Date.now();
-  const wanted = { device, userId, metadata, signingKeyId: signingKey.id, eventId: newEventId(now) };
-  const created = (number: number) =>
-    Response.json({ badgeId: String(number), publicKey: signingKey.publicKey }, { status: 201 });
-  if (token === undefined) {
-    const session = env.DB.withSession("first-unconstrained");
-    const look = bound(session, selectBadge(), { applicationId, device, userId });
-    const [existing] = (await look.all<{ number: number }>()).results;
-    if (existing) return Response.json({ badgeId: String(existing.number) }, bookmarkOf(session));
-    const request = { ...wanted, issuedAt: now };
-    return created(numberOf(await allocator.issue({ range, reuseAfterSeconds }, request, applicationId)));
-  }
-  const digest = await invitationDigestOf(token);
-  const invitation = await env.DB.prepare(SELECT_INVITATION).bind(digest, applicationId).first<{ number: number }>();
-  if (!invitation) throw new Error("a benchmark claims an invitation once");
-  const { number } = invitation;
-  const event = { eventId: wanted.eventId, createdAt: now, number, userId, metadata, invitationId: token };
-  const supersedes = { superseded: null, replacedEvent: null, expiresAt: null };
-  const claim = { ...wanted, number, digest, payload: badgeCreatedPayload(event), claimedAt: now, ...supersedes };
-  const { kind } = await allocator.claim(claim, applicationId);
-  if (kind !== "written") throw new Error(`a claim was ${kind}`);
-  return created(number);
+  const digest = token === undefined ? null : await invitationDigestOf(token);
+  const session = env.DB.withSession("first-unconstrained");
+  const look = bound(session, selectBadge(), { applicationId: application.id, device, userId });
+  const [existing] = (await look.all<{ number: number }>()).results;
+  if (existing) return Response.json({ badgeId: String(existing.number) }, bookmarkOf(session));
+  const outcome = await carryOut(env, application, {
+    kind: "badge",
+    rules: application,
+    device,
+    userId,
+    metadata: body.metadata ? JSON.stringify(body.metadata) : null,
+    keyThumbprint: null,
+    isVerified: true,
+    isNew: true,
+    invitation: digest && token !== undefined ? { digest, token } : null,
+  });
+  if (outcome.kind !== "created") throw new Error(`a new badge was ${outcome.kind}`);
+  const { publicKey } = application.signingKey;
+  return Response.json({ badgeId: String(outcome.number), publicKey }, { status: 201 });
 }
 
-/** Smaller than the service's query, which also asks for the badge that the device has. */
-const SELECT_INVITATION = "SELECT number FROM invitation WHERE digest = ? AND application_id = ? AND state = 'pending'";
-
-function numberOf(result: Awaited<ReturnType<Allocator["issue"]>>): number {
-  if (result.kind === "written") return result.number;
-  throw new Error(`an allocation was ${result.kind}`);
+/** Calls the application's object, which writes one entry to its journal and one batch to D1. */
+async function carryOut(env: Env, { id }: Application, command: Command): Promise<Outcome> {
+  const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
+  const call: Call = { id: newRandomId(), until, origin: { actor: { kind: "device" } }, command };
+  return (await env.ALLOCATOR.getByName(id).call(id, call)).outcome;
 }
 
-async function sign({ request, env, application, device }: Call): Promise<Response> {
+async function sign({ request, env, application, device }: Asked): Promise<Response> {
   const { base64 } = await request.json<{ base64: string }>();
   const { id: applicationId, signingKey, privateKey, signatureLifetimeSeconds: lifetime } = application;
   const session = env.DB.withSession("first-primary");
@@ -177,13 +171,26 @@ async function page(request: Request, env: Env, application: Application, query:
   return Response.json({ badges }, { headers });
 }
 
-async function invite({ request, env, application, device: creatorDevice }: Call): Promise<Response> {
+async function invite({ request, env, application, device: creatorDevice }: Asked): Promise<Response> {
   const { expiresAt } = await request.json<{ expiresAt: string }>();
   const token = newInvitationToken();
-  const { id, range, reuseAfterSeconds } = application;
+  const digest = await invitationDigestOf(token);
   const times = { createdAt: Date.now(), expiresAt, expiresAtTime: Date.parse(expiresAt) };
-  const rest = { badgeExpiresAt: null, badgeExpiresAtTime: null, withSecret: false, isRepeatable: false };
-  const reservation = { invitation: await invitationDigestOf(token), creatorDevice, ...times, ...rest };
-  const result = await env.ALLOCATOR.getByName(id).reserve({ range, reuseAfterSeconds }, reservation, id);
-  return Response.json({ id: token, badgeId: String(numberOf(result)), expiresAt }, { status: 201 });
+  const invitation = { ...WITHOUT_MORE, ...times, digest, creatorDevice };
+  const outcome = await carryOut(env, application, { kind: "invite", rules: application, invitations: [invitation] });
+  const [result] = outcome.kind === "invitations" ? outcome.results : [];
+  if (!result || !("number" in result)) throw new Error(`an invitation was ${outcome.kind}`);
+  return Response.json({ id: token, badgeId: String(result.number), expiresAt }, { status: 201 });
 }
+
+/** An invitation of a device that says nothing of the badge. */
+const WITHOUT_MORE = {
+  badgeExpiresAt: null,
+  badgeExpiresAtTime: null,
+  badgeStartsAt: null,
+  badgeStartsAtTime: null,
+  name: null,
+  userId: null,
+  withSecret: false,
+  isRepeatable: false,
+};

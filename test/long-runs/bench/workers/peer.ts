@@ -8,8 +8,8 @@
 import { Hono } from "hono";
 import { findApplication } from "./floor.ts";
 
-/** Nobody calls it: it is in the configuration by which all sides are built. */
-export { Allocator } from "./floor.ts";
+/** Nobody calls them: they are in the configuration by which all sides are built. */
+export { Allocator, HomeClock } from "./floor.ts";
 
 interface Issued {
   number: number;
