@@ -1,7 +1,7 @@
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { homeOf } from "../../src/shared/homes.ts";
-import type { Command } from "../../src/worker/core/commands.ts";
+import type { Call, Command } from "../../src/worker/core/commands.ts";
 import { CallQueue, type Response, type Waiting } from "../../src/worker/core/queue.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { readInbox } from "../../src/worker/storage/inbox.ts";
@@ -16,7 +16,8 @@ import { boundHome, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { StandingTimers } from "../support/timers.ts";
-import { LostEntries, putIntoInbox, resultOf, wake } from "./support.ts";
+import { until } from "../support/until.ts";
+import { journalOf, LostEntries, putIntoInbox, resultOf, wake } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -51,10 +52,46 @@ describe("a call that was answered 503 and that D1 does not have (contract secti
 
   it("does not happen when the object ends before anything else", async () => {
     const { application, number } = await giveUpASuspension();
-    await evictDurableObject(allocatorOf(application));
+    // The suspension, and what is to take its place.
+    await until(async () => expect((await journalOf(application)).at(-2)?.sequence).toBe(2));
+    await runInDurableObject(allocatorOf(application), (_, state) => state.abort("the object dies")).catch(() => {});
     await wake(application, true);
     expect(await stateOf(application, number)).toBe("active");
     expect((await takeStep(application, number, "suspend")).status).toBe(200);
+  });
+});
+
+describe("a group that D1 refuses and that breaks when half of it is tried alone", () => {
+  it("fails that half, and what was told to have failed does not happen (contract section 21)", async () => {
+    const application = await createApplication();
+    const numbers = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
+    let isSplit = false;
+    let isBroken = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const badges = statements.find(({ sql }) => sql.includes("UPDATE badge"))?.parameters[0];
+      if (!isSplit && typeof badges === "string" && JSON.parse(badges).length > 1) {
+        isSplit = true;
+        throw new Error("D1_ERROR: string or blob too big: SQLITE_TOOBIG");
+      }
+      const sent = await send();
+      if (!isSplit || isBroken || statements.length === 1 || !Array.isArray(sent)) return sent;
+      isBroken = true;
+      sent[0].results = [{}];
+      return sent;
+    });
+    const suspend = (number: string): Call => ({
+      id: `suspend ${number}`,
+      until: Date.now() + 9000,
+      origin: { actor: { kind: "server" } },
+      command: { kind: "step", number: Number(number), step: { kind: "suspend" }, ifChange: null, ownedBy: null },
+    });
+    const told = await runInDurableObject(allocatorOf(application), (object) =>
+      Promise.all(numbers.map((number) => object.call(application.id, suspend(number)))),
+    );
+    expect([isSplit, isBroken]).toEqual([true, true]);
+    expect(told.map(({ outcome }) => outcome.kind)).toEqual(["failed", "badge"]);
+    const states = await Promise.all(numbers.map((number) => stateOf(application, number)));
+    expect(states).toEqual(["active", "suspended"]);
   });
 });
 
