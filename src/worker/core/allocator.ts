@@ -109,8 +109,9 @@ export class Allocator extends DurableObject<Env> {
     const waiting = this.#waiting.get(call.id);
     if (waiting) return waiting;
     if (this.#givenUp.get(call.id)) return Promise.resolve(UNAVAILABLE);
-    const known = this.#openGroups().outcomeOf(call.id);
-    if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: null });
+    const groups = this.#openGroups();
+    const known = groups.outcomeOf(call.id);
+    if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: groups.bookmark });
     const done = Promise.withResolvers<Response>();
     const added: Waiting = { call, done, inboxId, isBegun: false, erased: 0, eventsAfter: "" };
     if (!this.#queue.add(added)) giveUp([added]);
@@ -144,9 +145,15 @@ export class Allocator extends DurableObject<Env> {
 
   /** @returns false if nothing could be changed */
   async #runGroup(groups: Groups): Promise<boolean> {
-    const calls = this.#queue.take();
     try {
       await this.#ensureAlarm();
+    } catch (error) {
+      log("error", { event: "alarm-not-set", application: this.#applicationId, error });
+      giveUp(this.#queue.take());
+      return false;
+    }
+    const calls = this.#queue.take();
+    try {
       const obstacle = await groups.run(calls);
       if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);
       if (obstacle?.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
