@@ -118,5 +118,8 @@ function effectOf(changes: readonly Change[]): string {
     if (table === "webhook_event") return [{ table, id: after?.id, payload: after?.payload }];
     return ENTRY_TABLES.includes(table) ? [{ table, before, after }] : [];
   });
-  return effects.map((effect) => JSON.stringify(effect)).sort().join("\n");
+  return effects
+    .map((effect) => JSON.stringify(effect))
+    .sort()
+    .join("\n");
 }
