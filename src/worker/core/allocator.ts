@@ -112,8 +112,9 @@ export class Allocator extends DurableObject<Env> {
     const waiting = this.#waiting.get(call.id);
     if (waiting) return waiting;
     if (this.#givenUp.get(call.id)) return Promise.resolve(UNAVAILABLE);
-    const known = this.#openGroups().outcomeOf(call.id);
-    if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: null });
+    const groups = this.#openGroups();
+    const known = groups.outcomeOf(call.id);
+    if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: groups.bookmark });
     const done = Promise.withResolvers<Response>();
     const added: Waiting = { call, done, inboxId, isBegun: false, erased: 0, eventsAfter: "" };
     if (!this.#queue.add(added)) giveUp([added]);
@@ -147,14 +148,14 @@ export class Allocator extends DurableObject<Env> {
 
   /** @returns false if nothing could be changed */
   async #runGroup(groups: Groups): Promise<boolean> {
-    const calls = this.#queue.take();
     try {
       await this.#ensureAlarm();
     } catch (error) {
       log("warn", { event: "alarm-not-set", application: this.#applicationId, error });
-      giveUp(calls);
+      giveUp(this.#queue.take());
       return false;
     }
+    const calls = this.#queue.take();
     try {
       const obstacle = await groups.run(calls);
       if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);

@@ -70,6 +70,7 @@ export class Groups {
   #isProven = false;
   /** Where the last group left the list; null: this instance has not read it yet. */
   #at: Position | null = null;
+  #bookmark: string | null = null;
   /** Whether D1 may still apply an entry that nobody waits for. */
   #isUnsettled = false;
   /** The empty entry that is to take its place. */
@@ -80,6 +81,11 @@ export class Groups {
 
   constructor(platform: Platform) {
     this.#platform = platform;
+  }
+
+  /** D1's state at the end of the last group, as D1 names it; null: not known. */
+  get bookmark(): string | null {
+    return this.#bookmark;
   }
 
   /** Whether D1 may still apply an entry that nobody waits for: a group, even an empty one, settles that. */
@@ -162,7 +168,7 @@ export class Groups {
       this.#platform.wake(level.events);
       return level.kind === "level" ? { kind: "repeat" } : { kind: "behind" };
     }
-    this.#rememberEarlier();
+    this.#rememberEarlier(db.bookmark);
     this.#at = position;
     // While D1 accepts no write, the entries that it may still apply do not grow in number: an empty one goes first.
     const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS - 1;
@@ -280,6 +286,11 @@ export class Groups {
         decided.push({ waiting, outcome: known, erased: 0 });
         continue;
       }
+      // A restoration, or a lost result, may have shown it as open.
+      if (waiting.inboxId !== null && !rows.openCommands.includes(waiting.inboxId)) {
+        decided.push({ waiting, outcome: { kind: "recorded" }, erased: 0 });
+        continue;
+      }
       const wasAnswered = this.#answeredBlocks.get(userOf(waiting.call) ?? "") === true;
       const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
       decided.push({ waiting, outcome: await this.#complete(db, outcome), erased });
@@ -297,6 +308,7 @@ export class Groups {
 
   #respond(decided: readonly Decided[], { eventsThrough }: GroupRows, bookmark: string | null): void {
     const { queue, now } = this.#platform;
+    this.#bookmark = bookmark ?? this.#bookmark;
     for (const { waiting, outcome, erased } of decided) {
       const { command, until } = waiting.call;
       if (outcome.kind === "again") {
@@ -319,9 +331,10 @@ export class Groups {
   }
 
   /** What an earlier instance has decided, or what was caught up with, counts once D1 has it. */
-  #rememberEarlier(): void {
+  #rememberEarlier(bookmark: string | null): void {
     if (this.#hasRemembered || this.#isUnsettled) return;
     this.#hasRemembered = true;
+    this.#bookmark = bookmark ?? this.#bookmark;
     const { journal, now } = this.#platform;
     const since = now() - REMEMBERED_CALL_MILLISECONDS;
     for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS, MAX_REMEMBERED_CHARACTERS)) this.#remember(entry);
@@ -377,10 +390,12 @@ function toldBy(
       call.until === null ? [] : [{ id: call.id, outcome }],
     ),
     results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
-      inboxId === null ? [] : [{ id: inboxId, result: JSON.stringify(inboxResultOf(outcome, now)) }],
+      inboxId === null || outcome.kind === "recorded"
+        ? []
+        : [{ id: inboxId, result: JSON.stringify(inboxResultOf(outcome, now)) }],
     ),
-    erasures: decided.flatMap(({ waiting: { call, eventsAfter } }) => {
-      if (call.command.kind !== "erase") return [];
+    erasures: decided.flatMap(({ waiting: { call, eventsAfter }, outcome }) => {
+      if (call.command.kind !== "erase" || outcome.kind === "recorded") return [];
       const { userId, alias } = call.command;
       return [{ userId, alias, eventsAfter, eventsThrough }];
     }),

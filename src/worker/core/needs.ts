@@ -21,9 +21,11 @@ export function needsOf(calls: readonly Waiting[], now: number, at: Position | n
     badgesOf: null,
     restedBefore: null,
     dueAt: null,
+    commands: [],
   };
-  for (const { call, eventsAfter } of calls) {
+  for (const { call, eventsAfter, inboxId } of calls) {
     const { command } = call;
+    if (inboxId !== null) needs.commands.push(inboxId);
     switch (command.kind) {
       case "badge":
         needs.userDevices.push({ device: command.device, userId: command.userId });

@@ -34,6 +34,8 @@ export interface Needs {
   restedBefore: number | null;
   /** What was due then, in milliseconds; null: not asked. */
   dueAt: number | null;
+  /** Which of these commands of the script are not carried out. */
+  commands: string[];
 }
 
 /** What D1 has of it. */
@@ -52,6 +54,8 @@ export interface GroupRows {
   readThrough: number | null;
   /** The last event that an erasure may look at; null: all that are left. */
   eventsThrough: string | null;
+  /** Of `commands`. */
+  openCommands: string[];
 }
 
 const selectOf = (table: Parameters<typeof columnName>[0], sql: string, row: z.ZodObject): string =>
@@ -136,8 +140,11 @@ const SELECT_INVITATIONS_OF_USER = `
 const SELECT_EVENTS_THROUGH = `
   SELECT id FROM webhook_event WHERE application_id = ?2 AND id > ?1 ORDER BY id LIMIT 1 OFFSET ${ERASE_CHUNK_EVENTS}`;
 
+const SELECT_OPEN_COMMANDS = `
+  SELECT id FROM inbox WHERE id IN (SELECT value FROM json_each(?1)) AND application_id = ?2 AND result IS NULL`;
+
 const turnRow = z.object({ device: deviceId, turn: z.number() });
-const eventRow = z.object({ id: z.string() });
+const idRow = z.object({ id: z.string() });
 
 /** What the rows of a statement are for. */
 type Kind =
@@ -149,11 +156,12 @@ type Kind =
   | "dueInvitations"
   | "dueBadges"
   | "userBadges"
-  | "eventsThrough";
+  | "eventsThrough"
+  | "openCommands";
 
 /** Reads what a group needs from D1's primary. One round trip. */
 export async function readGroup(db: Database, applicationId: ApplicationId, needs: Needs): Promise<GroupRows> {
-  const { userDevices, numbers, digests, users, badgesOf, restedBefore, dueAt } = needs;
+  const { userDevices, numbers, digests, users, badgesOf, restedBefore, dueAt, commands } = needs;
   const wanted: [kind: Kind, sql: string, value: unknown][] = [];
   if (userDevices.length > 0) {
     wanted.push(["badges", SELECT_OWN, JSON.stringify(userDevices)]);
@@ -183,6 +191,7 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
       wanted.push(["eventsThrough", SELECT_EVENTS_THROUGH, badgesOf.eventsAfter]);
     }
   }
+  if (commands.length > 0) wanted.push(["openCommands", SELECT_OPEN_COMMANDS, JSON.stringify(commands)]);
   const [position, ...results] = await db.atPrimary((d1) =>
     d1.batch([
       d1.prepare(SELECT_POSITION).bind(applicationId),
@@ -205,7 +214,8 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
       isChunk(rowsOf(badgeRow, "dueBadges"), DUE_CHUNK_ROWS) ||
       isChunk(rowsOf(invitationRow, "dueInvitations"), DUE_CHUNK_ROWS),
     readThrough: isChunk(userBadges, USER_CHUNK_BADGES) ? (userBadges.at(-1)?.position ?? null) : null,
-    eventsThrough: rowsOf(eventRow, "eventsThrough")[0]?.id ?? null,
+    eventsThrough: rowsOf(idRow, "eventsThrough")[0]?.id ?? null,
+    openCommands: rowsOf(idRow, "openCommands").map(({ id }) => id),
   };
 }
 
@@ -225,6 +235,7 @@ export const NOTHING_READ: GroupRows = {
   isMoreDue: false,
   readThrough: null,
   eventsThrough: null,
+  openCommands: [],
 };
 
 /** Numbers of the badges that a block revoked, in the order of issue. One round trip. */

@@ -1,5 +1,4 @@
 import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/events.ts";
-import { homeOf } from "../../../src/shared/homes.ts";
 import { applicationId } from "../../../src/shared/identifiers.ts";
 import type { Dice } from "../dice.ts";
 
@@ -20,7 +19,7 @@ export function makePlan(dice: Dice) {
   const thinkMilliseconds = dice.oneOf([30, 30, 30, 2000, 2000, 60_000, 7_200_000]);
   const length = dice.chance(0.2) ? 2 : 1;
   const applications = Array.from({ length }, (_, place) => planApplication(dice, place));
-  const restored = dice.chance(0.3) ? dice.pick(applications) : undefined;
+  const restorations = dice.of("restorations");
   return {
     applications,
     /** Longest time between two acts of one actor. */
@@ -31,8 +30,10 @@ export function makePlan(dice: Dice) {
     acts: dice.between(2, 4),
     /** How far a machine's clock may be off. */
     clockErrorMilliseconds: dice.oneOf([0, 0, 400]),
-    /** The home whose D1 alone is restored to an older state when all is over, if any is. */
-    restoredHome: restored ? homeOf(restored.id) : null,
+    /** How often everybody goes on while D1s or objects are restored. */
+    restorations: restorations.chance(0.4) ? restorations.between(1, 3) : 0,
+    /** Whether objects are restored, or lose their storage. */
+    forgetful: restorations.chance(0.5),
     /** Between two sweeps, at most; the real cron trigger comes every minute, when it comes. */
     sweepMilliseconds: Math.max(1000, dice.oneOf([1, 3]) * thinkMilliseconds),
   };

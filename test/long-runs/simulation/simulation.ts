@@ -1,6 +1,6 @@
 import { Actors } from "./actors/actors.ts";
 import { liveOn } from "./actors/aftermath.ts";
-import { restoreD1 } from "./actors/restoration.ts";
+import { liveThroughRestorations } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
 import { MINUTE } from "./plan.ts";
 import { World } from "./world.ts";
@@ -45,7 +45,10 @@ async function live(world: World): Promise<void> {
   faults.isOn = false;
   actors.fixEndpoints();
   await comeToRest(world, actors);
-  if (plan.restoredHome !== null) return liveAfterRestoration(world, actors, plan.restoredHome);
+  for (let round = 0; round < plan.restorations; round++) {
+    await liveThroughRestorations(world, actors, round);
+    await comeToRest(world, actors);
+  }
   // What they would be answered follows from what is in D1; that it is so, half of the seeds try.
   if (dice.of("reunion").chance(0.5)) return;
   await actors.askAgain();
@@ -56,23 +59,6 @@ async function comeToRest(world: World, actors: Actors): Promise<void> {
   await drain(world);
   checkAtRest(world);
   await actors.follow();
-}
-
-/** The D1 of one home is restored, nobody runs `reconcile`, and everybody goes on while things fail again. */
-async function liveAfterRestoration(world: World, actors: Actors, home: number): Promise<void> {
-  const { faults, timeline, isolates, trace } = world;
-  // It comes every minute, and to an older tick of its clock row every restoration goes back.
-  await isolates.sweep();
-  restoreD1(world, home);
-  faults.isOn = true;
-  await actors.act();
-  trace.add("seed", "from here on nothing fails again");
-  faults.isOn = false;
-  for (let sweeps = 0; sweeps < 2; sweeps++) {
-    await timeline.sleep(MINUTE);
-    await isolates.sweep();
-  }
-  await comeToRest(world, actors);
 }
 
 /** Lets time pass, with its sweeps, until nothing is left to do. */
@@ -99,7 +85,7 @@ const LEFT_OVER = [
   "'block', user_id, blocked_at + 10000 FROM blocked_user WHERE is_revoking = 1",
   `'badge', number, expires_at FROM badge
     WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL`,
-  "'number', digest, 0 FROM invitation WHERE state IN ('revoked', 'expired') AND released_at IS NULL",
+  "'command', id, created_at FROM inbox WHERE result IS NULL",
 ];
 
 const leftOver = ({ d1 }: World) => d1.look(LEFT_OVER.map((rows) => `SELECT ${rows}`).join(" UNION ALL "));

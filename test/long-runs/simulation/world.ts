@@ -1,5 +1,3 @@
-import { homeOf } from "../../../src/shared/homes.ts";
-import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { Dice } from "../dice.ts";
 import { Administrator } from "./actors/administrator.ts";
 import { Clients } from "./actors/clients.ts";
@@ -7,6 +5,7 @@ import { Receivers } from "./actors/receivers.ts";
 import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
+import { Entries } from "./invariants/entries.ts";
 import { History } from "./invariants/history.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Told } from "./invariants/told.ts";
@@ -58,6 +57,7 @@ export class World extends Seeded {
 
   readonly verdict = new Verdict();
   readonly book: Book = new Book(this);
+  readonly entries: Entries = new Entries(this);
   readonly rows: Rows = new Rows(this);
   readonly history: History = new History(this);
   readonly bindings: Bindings = new Bindings(this);
@@ -67,10 +67,4 @@ export class World extends Seeded {
   readonly receivers = new Receivers(this);
   readonly administrator = new Administrator(this);
   readonly clients = new Clients(this);
-
-  /** The home whose D1 was restored, if any was. */
-  restoredHome: number | null = null;
-
-  /** Whether an application's D1 was restored: then what its clients were told before need not hold any more. */
-  readonly isRestored = (applicationId: ApplicationId): boolean => homeOf(applicationId) === this.restoredHome;
 }

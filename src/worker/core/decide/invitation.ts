@@ -29,7 +29,10 @@ function invite(
 ): { number: number } | { code: ErrorCode } {
   const known = draft.invitations.get(invitation.digest);
   if (known) return isSame(known, invitation) ? { number: known.number } : { code: "INVALID_IDEMPOTENCYKEY" };
-  if (invitation.expiresAtTime <= draft.now) return { code: "INVALID_EXPIRESAT" };
+  if (invitation.expiresAtTime <= draft.now) {
+    const isBadges = Date.parse(invitation.expiresAt) > draft.now;
+    return { code: isBadges ? "INVALID_BADGEEXPIRESAT" : "INVALID_EXPIRESAT" };
+  }
   const number = takeNumber(draft, rules);
   if (number === null) return { code: "NUMBERS_EXHAUSTED" };
   draft.keep({ ...RESERVATION, number, invitation: invitation.digest });

@@ -28,6 +28,7 @@ export class Actors extends Member {
   async arrive(): Promise<void> {
     for (const { application } of this.#parties) this.world.administrator.create(application);
     await this.world.isolates.sweep();
+    for (const { application } of this.#parties) this.world.d1.of(application.id).keepFrom();
   }
 
   /** Everybody does what they do, at once. */

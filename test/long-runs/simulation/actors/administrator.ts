@@ -1,3 +1,7 @@
+import { FIRST_POSITION } from "../../../../src/shared/first-position.ts";
+import type { InboxCommand } from "../../../../src/shared/inbox.ts";
+import { position } from "../../../../src/shared/schema.ts";
+import { columnName } from "../../../../src/worker/storage/entry-writes.ts";
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
@@ -8,6 +12,10 @@ import type { Credentials } from "../service/door.ts";
 /** A statement with its parameters. */
 type Bound = readonly [sql: string, ...parameters: Value[]];
 
+const FIRST_COLUMNS = Object.fromEntries(
+  Object.entries(FIRST_POSITION).map(([name, value]) => [columnName(position, name), value]),
+);
+
 /** Numbers by which a range grows. */
 const GROWTH = 3;
 
@@ -16,6 +24,7 @@ export class Administrator extends Member {
   readonly #dice = this.world.dice.of("administrator");
   #keys = 0;
   #secrets = 0;
+  #commands = 0;
 
   create(application: ApplicationPlan): void {
     const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
@@ -28,7 +37,12 @@ export class Administrator extends Member {
     const numbers = [firstNumber, lastNumber, reuseAfterSeconds];
     const users = verifiesUsers ? ["https://login.example.com", "app"] : [null, null];
     const settings = [deviceKeyOf(id), webhookUrl, events.join(), requireProof, bindUntil, now, ...users];
-    this.#write(application, "makes an application", [sql, id, ...numbers, ...settings]);
+    const position = `INSERT INTO position (application_id, ${Object.keys(FIRST_COLUMNS).join(", ")})
+      VALUES (?, ${Object.keys(FIRST_COLUMNS)
+        .map(() => "?")
+        .join(", ")})`;
+    const first = [position, id, ...Object.values(FIRST_COLUMNS)] as const;
+    this.#write(application, "makes an application", [sql, id, ...numbers, ...settings], first);
     this.#addKey(application);
     this.#addSecret(application, "current");
     // Some are in the middle of a rotation when the seed begins.
@@ -52,6 +66,8 @@ export class Administrator extends Member {
       () => this.#growRange(application),
       () => this.set(application, "require_proof", this.#dice.chance(0.4)),
       () => this.set(application, "bind_until", this.#dice.oneOf(ends)),
+      () => this.#command(application),
+      () => this.#command(application),
     ] as const;
     this.#dice.oneOf(acts)();
   }
@@ -68,6 +84,27 @@ export class Administrator extends Member {
     this.#write(application, `sets ${column} to ${value}`, [sql, value, application.id]);
   }
 
+  /** A command of the script, which the application's object carries out (contract section 21). */
+  #command(application: ApplicationPlan): void {
+    const { book, timeline } = this.world;
+    const number = this.#dice.pick(book.numbersOf(application.id)) ?? application.firstNumber;
+    const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
+    const command = this.#dice.oneOf<InboxCommand>([
+      { kind: "suspend", number },
+      { kind: "resume", number },
+      { kind: "revoke", number },
+      { kind: "reschedule", number, expiresAt: this.#dice.oneOf([null, timeline.now + HOUR]) },
+      { kind: "block", userId },
+      { kind: "unblock", userId },
+      { kind: "unblock", userId },
+      { kind: "reconcile", acceptLoss: false, skip: 0 },
+    ]);
+    const sql = "INSERT INTO inbox (id, application_id, command, created_at) VALUES (?, ?, ?, ?)";
+    const request = JSON.stringify({ command, actor: { kind: "administrator", name: "ada" } });
+    const row = [`command ${++this.#commands}`, application.id, request, timeline.now];
+    this.#write(application, `asks for ${JSON.stringify(command)}`, [sql, ...row]);
+  }
+
   #growRange(application: ApplicationPlan): void {
     application.lastNumber += GROWTH;
     this.set(application, "last_number", application.lastNumber);
@@ -76,10 +113,10 @@ export class Administrator extends Member {
   #addKey(application: ApplicationPlan): void {
     const place = this.#keys++;
     const { publicKey } = signingPair(place);
-    const sql = `INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at)
-      VALUES (?, ?, ?, ?, 1, ?)`;
+    const sql = `INSERT INTO signing_key (id, application_id, kid, public_key, sealed, sealing_version, created_at)
+      VALUES (?, ?, ?, ?, ?, 1, ?)`;
     const key = [`key-${place}`, publicKey, String(place), this.world.timeline.now];
-    this.#write(application, "adds a signing key", [sql, application.id, ...key]);
+    this.#write(application, "adds a signing key", [sql, place + 1, application.id, ...key]);
   }
 
   /** The next of three steps: add, promote, retire. */

@@ -76,6 +76,7 @@ function seen(row: Row, now: number): object {
     ...(end !== null && { expiresAt: new Date(Number(end)).toISOString() }),
     ...(keyThumbprint !== null && { keyThumbprint }),
     change: row.change,
+    issuedAt: new Date(Number(row.issued_at)).toISOString(),
     changedAt: new Date(Number(row.changed_at)).toISOString(),
   };
 }

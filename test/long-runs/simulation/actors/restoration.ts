@@ -1,27 +1,65 @@
-import { IS_UNCONFIRMED } from "../../../../src/worker/allocator/ledger-tables.ts";
+import { homeOf } from "../../../../src/shared/homes.ts";
+import type { Dice } from "../../dice.ts";
+import { MINUTE } from "../plan.ts";
 import type { World } from "../world.ts";
+import type { Actors } from "./actors.ts";
+
+/** How long it may take until everything is there again, in milliseconds: it is noticed within two minutes. */
+const NOTICED_MILLISECONDS = 3 * MINUTE;
 
 /**
- * Puts the D1 of one home back to an older state, while the objects and other homes stay as they are. From then on clients of
- * that home, and of no other, are not held to what they were told before: badges, revocations and claims are forgotten. What
- * holds all the same: no number gets a second owner whom its object does not know, positions do not come again, and readers
- * of the feed start again and end with a copy.
+ * Everybody goes on while things fail, and meanwhile the D1 of a home is restored to any earlier moment, forward again, twice, or
+ * an object is restored or lost. Nobody runs `reconcile`, and in the end nothing is lost (contract section 21). What both sides
+ * forget before they compare is, so a round has restorations of one kind.
  */
-export function restoreD1(world: World, home: number): void {
-  const { rows, history, objects, d1, plan, trace } = world;
-  trace.add("seed", `D1 of home ${home} is restored`);
-  world.restoredHome = home;
-  d1.at(home).restore();
-  const numbersOf = (object: string, sql: string) =>
-    (objects.get(object)?.sqlite.run(sql).rows ?? []).map(({ value }) => Number(value));
-  const known = new Set([
-    ...d1.look("SELECT number FROM badge WHERE position IS NOT NULL").map(({ number }) => Number(number)),
-    ...plan.applications.flatMap(({ id }) => numbersOf(id, CERTAIN_OWNERS)),
-  ]);
-  history.restored(home);
-  rows.restored(known, (id) => Math.max(0, ...numbersOf(id, "SELECT position AS value FROM progress")));
+export async function liveThroughRestorations(world: World, actors: Actors, round: number): Promise<void> {
+  const { faults, timeline, isolates, trace, plan } = world;
+  const dice = world.dice.of(`restorations ${round}`);
+  const isOfObjects = plan.forgetful && dice.chance(0.4);
+  // What was on its way to D1 when an object lost what it knew of it has arrived.
+  await isolates.sweep();
+  faults.isOn = true;
+  const done = actors.act();
+  const span = dice.oneOf([50, plan.thinkMilliseconds, plan.acts * plan.thinkMilliseconds, 3 * MINUTE]);
+  for (let count = dice.between(1, 3); count > 0; count--) {
+    await timeline.sleep(dice.below(span));
+    if (isOfObjects) forgetOne(world, dice);
+    else restoreOne(world, dice);
+  }
+  await done;
+  trace.add("seed", "from here on nothing fails again");
+  faults.isOn = false;
+  for (let waited = 0; waited < NOTICED_MILLISECONDS; waited += MINUTE) {
+    await timeline.sleep(MINUTE);
+    await isolates.sweep();
+  }
+  if (isOfObjects) await compareAll(world);
 }
 
-/** Numbers whose owner an object knows by itself: a device's lease that is confirmed, an invitation's that is claimed. */
-const CERTAIN_OWNERS = `SELECT number AS value FROM lease
-  WHERE claimed_by IS NOT NULL OR (NOT ${IS_UNCONFIRMED} AND holder LIKE 'device:%')`;
+function forgetOne({ plan, objects }: World, dice: Dice): void {
+  const application = dice.pick(plan.applications);
+  if (application) objects.forget(application.id, dice);
+}
+
+/** To one of the last moments, or to any; since objects forgot something, not to one before that. */
+function restoreOne({ plan, d1, trace, history, entries, faults }: World, dice: Dice): void {
+  const application = dice.pick(plan.applications);
+  if (!application) return;
+  const home = homeOf(application.id);
+  const server = d1.at(home);
+  const moments = server.position - server.earliest;
+  const position = server.position - dice.below(dice.chance(0.5) ? Math.min(moments, 10) : moments);
+  trace.add("seed", `D1 of home ${home} is restored to commit ${position} of ${server.position}`);
+  faults.struck++;
+  server.restore(position);
+  history.restored(home);
+  entries.restored(home);
+}
+
+/** Until then a restoration of D1 could make both sides forget the same. */
+async function compareAll({ plan, isolates, d1 }: World): Promise<void> {
+  await isolates.enter(async (contextOf) => {
+    for (const { id } of plan.applications) await contextOf(homeOf(id)).allocator.wake(id, true);
+  });
+  for (const { id } of plan.applications) d1.of(id).keepFrom();
+}

@@ -107,7 +107,7 @@ export class Server extends Member {
     const aheads = [-1, this.#dice.between(1, 2000), HOUR, this.#dice.between(1, 4 * plan.thinkMilliseconds)] as const;
     const expiresAt = this.#dice.chance(0.2) ? null : timeline.now + this.#dice.oneOf(aheads);
     const kinds = ["suspend", "suspend", "resume", "resume", "revoke"] as const;
-    const step = what < 6 ? ({ kind: "set-end", expiresAt } as const) : { kind: this.#dice.oneOf(kinds) };
+    const step = what < 6 ? ({ kind: "reschedule", expiresAt } as const) : { kind: this.#dice.oneOf(kinds) };
     await this.#insist("step", { ...credentials, number, step });
   }
 

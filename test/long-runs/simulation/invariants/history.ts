@@ -1,4 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
+import { homeOf } from "../../../../src/shared/homes.ts";
 import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
 import { type Change, SERVICE_TABLES } from "../platform/d1.ts";
@@ -16,12 +17,19 @@ type Device = Omit<UserDevice, "userId">;
 
 /** What names a row. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
+  position: ["application_id"],
   badge: ["number"],
+  invitation: ["digest"],
+  freed_number: ["number"],
   blocked_user: ["application_id", "user_id"],
   webhook_event: ["id"],
   application: ["id"],
   application_secret: ["id"],
 };
+
+/** A row's table and key. */
+export const nameOfRow = (table: string, row: Row): string =>
+  [table, ...(KEYS[table] ?? []).map((column) => row[column])].join(" ");
 
 /** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
 export const isIssued = (row: Row | null): row is Row => row !== null && row.position !== null;
@@ -41,6 +49,7 @@ export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: 
 /** Everything that D1 had, and when: what responses are held against. */
 export class History extends Member {
   readonly #spans = new Map<string, Span[]>();
+  readonly #restorations: { home: number; at: number }[] = [];
 
   see({ table, before, after }: Change): void {
     const { now } = this.world.timeline;
@@ -54,16 +63,30 @@ export class History extends Member {
     this.#spans.set(table, spans);
   }
 
-  /** A home's D1 was restored: what is there now is what there was, and no more. */
+  /** A home's D1 was restored: from now on it has what it had then. */
   restored(home: number): void {
+    this.#restorations.push({ home, at: this.world.timeline.now });
     for (const table of SERVICE_TABLES) {
-      const spans = this.#spans.get(table) ?? [];
-      const isElsewhere = ({ row }: Span) => !this.world.isRestored(applicationId.parse(row.application_id));
-      this.#spans.set(table, spans.filter(isElsewhere));
-      for (const after of this.world.d1.at(home).look(`SELECT * FROM ${table}`)) {
-        this.see({ table, before: null, after });
+      const rows = this.world.d1.at(home).look(`SELECT * FROM ${table}`);
+      const there = new Map(rows.map((row) => [nameOfRow(table, row), row]));
+      const isOpen = ({ to, row }: Span) =>
+        to === Number.POSITIVE_INFINITY && homeOf(applicationId.parse(row.application_id)) === home;
+      const known = (this.#spans.get(table) ?? []).filter(isOpen);
+      const names = new Set([...there.keys(), ...known.map(({ row }) => nameOfRow(table, row))]);
+      for (const name of names) {
+        const before = known.find(({ row }) => nameOfRow(table, row) === name)?.row ?? null;
+        const after = there.get(name) ?? null;
+        if (JSON.stringify(before) !== JSON.stringify(after)) this.see({ table, before, after });
       }
     }
+  }
+
+  /** Whether the D1 of an application was restored within a time. */
+  wasRestored(id: Row[string] | undefined, from: number, to: number): boolean {
+    const home = homeOf(applicationId.parse(id));
+    return this.#restorations.some(
+      (restoration) => restoration.home === home && restoration.at >= from && restoration.at <= to,
+    );
   }
 
   /** What the rows with these values were at some moment of a time. */

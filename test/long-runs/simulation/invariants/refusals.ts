@@ -18,8 +18,7 @@ const END = "an end is refused when it is over";
 const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTrue: IsTrue] } = {
   UNAVAILABLE: ["503 only where the platform failed", hasMetFault],
   NUMBERS_EXHAUSTED: ["numbers run out only when all were asked for", mayBeExhausted],
-  // Only after a restoration of its own D1 does a reader of the feed have to start again.
-  EXPIRED_CURSOR: ["cursors expire after a restoration only", isOfRestored],
+  EXPIRED_CURSOR: ["cursors survive restorations", () => false],
   INVALID_CREDENTIALS: ["a live secret authenticates", isWithoutSecret],
   INVALID_PROOF: ["whoever has a badge's key may use it", ({ bindings }, attempt) => bindings.mayRefuse(attempt)],
   INVALID_USERTOKEN: ["whoever has logged in is let in", isOfAnotherUser],
@@ -33,8 +32,7 @@ const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTru
   CLAIMED_INVITATION: [INVITATION, hasInvitationIn("claimed")],
   REVOKED_INVITATION: [INVITATION, hasInvitationIn("revoked")],
   EXPIRED_INVITATION: [INVITATION, hasInvitationIn("expired")],
-  // After a restoration a repeated request with an Idempotency-Key makes it again, while somebody asks for it.
-  UNKNOWN_INVITATION: [INVITATION, (...call) => isNotTheirs(...call) || isOfRestored(...call)],
+  UNKNOWN_INVITATION: [INVITATION, (...call) => isNotTheirs(...call) || isWhileLacking(...call)],
   INVALID_EXPIRESAT: [END, isLate("expiresAtTime")],
   INVALID_BADGEEXPIRESAT: [END, isLate("badgeExpiresAtTime")],
   INVALID_IDEMPOTENCYKEY: ["one Idempotency-Key and one request have one invitation", hasOtherRequest],
@@ -64,24 +62,24 @@ export function isOfAnotherUser({ plan }: World, attempt: Attempt<CallName>): bo
   return user !== userId && plan.applications.some(({ id, verifiesUsers }) => id === applicationId && verifiesUsers);
 }
 
-function hasMetFault({ faults, book }: World, attempt: Attempt<CallName>): boolean {
-  if (faults.struck > attempt.struckBefore) return true;
+function hasMetFault(world: World, attempt: Attempt<CallName>): boolean {
+  const { faults, book } = world;
+  if (faults.struck > attempt.struckBefore || isWhileLacking(world, attempt)) return true;
   if (!isOf(attempt, "badge")) return false;
   const rivals = book.of("badge", userDeviceOf(attempt.request));
   return rivals.filter((other) => other !== attempt && other.to >= attempt.from).length >= MAX_LOST_RACES;
 }
 
-function mayBeExhausted({ book, plan, isRestored }: World, { request }: Attempt<CallName>): boolean {
+function mayBeExhausted({ book, plan }: World, { request }: Attempt<CallName>): boolean {
   const { applicationId } = request;
-  // After a restoration the object keeps numbers for those whom D1 has forgotten.
-  if (isRestored(applicationId)) return true;
   const isReserved = "token" in request && request.token !== null;
   const application = plan.applications.find(({ id }) => id === applicationId);
   return !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0);
 }
 
-function isOfRestored({ isRestored }: World, { request }: Attempt<CallName>): boolean {
-  return isRestored(request.applicationId);
+/** Whether D1 lacked something at that time, which reads may show until it is there again. */
+function isWhileLacking({ entries }: World, { request, from, to }: Attempt<CallName>): boolean {
+  return entries.lacked(request.applicationId, from, to);
 }
 
 function isWithoutSecret({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
@@ -113,8 +111,10 @@ function hasEnded({ history }: World, attempt: Attempt<CallName>): boolean {
   return history.statesOf(spans, attempt).some((state) => ended.includes(state));
 }
 
-function hasNoBadge({ history }: World, attempt: Attempt<CallName>): boolean {
+function hasNoBadge(world: World, attempt: Attempt<CallName>): boolean {
+  const { history } = world;
   const { request, from } = attempt;
+  if (isWhileLacking(world, attempt)) return true;
   const isEarlier = (span: { from: number }) => span.from < from;
   if ("badgeNumber" in request) {
     const { badgeNumber } = request;
@@ -132,7 +132,7 @@ function hasInvitationIn(state: string): IsTrue {
     if (!("token" in request) || request.token === null) return false;
     const invitation = world.history.invitation(request.applicationId, request.token);
     const isOwn = invitation !== undefined && isOf(attempt, "badge") && isClaimOf(invitation, attempt.request);
-    return isOfRestored(world, attempt) || (invitation?.state === state && !isOwn);
+    return isWhileLacking(world, attempt) || (invitation?.state === state && !isOwn);
   };
 }
 

@@ -17,12 +17,12 @@ const STATE_OF_STEP = { suspend: "suspended", resume: "active", revoke: "revoked
 
 /**
  * Holds every response against what D1 had while it was asked for; that D1 itself keeps the promises is what `rows.ts` looks
- * at. So a number belongs to one, because its row does, and each response tells of its caller's own row. After a restoration
- * of D1, what was told before it is excused.
+ * at. So a number belongs to one, because its row does, and each response tells of its caller's own row. While D1
+ * lacks what it forgot in a restoration, reads may show the older state.
  */
 export class Told extends Member {
   check(attempt: Attempt<CallName>, what: string): void {
-    const { verdict, faults, isRestored, history } = this.world;
+    const { verdict, faults, entries, history } = this.world;
     const { request, outcome, from, to } = attempt;
     const hasStruck = faults.struck > attempt.struckBefore;
     verdict.expect(outcome?.kind !== "lost" || hasStruck, "a request is answered", what);
@@ -34,8 +34,8 @@ export class Told extends Member {
     if (isGranted(attempt, "badge")) this.#checkBadge(attempt);
     if (isGranted(attempt, "sign")) this.#checkSignature(attempt);
     if (isGranted(attempt, "step") || isGranted(attempt, "rebind")) this.#checkStep(attempt);
+    if (entries.lacked(request.applicationId, from, to)) return;
     if (isGranted(attempt, "block")) this.#checkBlock(attempt);
-    if (isRestored(request.applicationId)) return;
     if (isGranted(attempt, "invite")) this.#checkInvite(attempt);
     if (isGranted(attempt, "revoke")) this.#checkRevoke(attempt);
     if (isGranted(attempt, "badge") && attempt.request.token !== null) this.#checkClaim(attempt, attempt.request.token);
@@ -46,11 +46,11 @@ export class Told extends Member {
   }
 
   #checkBadge(attempt: Granted<"badge">): void {
-    const { book, history, bindings, isRestored } = this.world;
+    const { book, history, bindings, entries } = this.world;
     const { request, outcome, from, to } = attempt;
     const { kind, number } = outcome.granted;
     const invitation = request.token === null ? undefined : history.invitation(request.applicationId, request.token);
-    const isVouched = invitation?.with_secret === 1 || isRestored(request.applicationId);
+    const isVouched = invitation?.with_secret === 1 || entries.lacked(request.applicationId, from, to);
     const isOwn = isVouched || !isOfAnotherUser(this.world, attempt);
     this.#expect(isOwn, "nobody gets a badge in the name of a user who has not logged in", attempt);
     const readFrom = book.acceptedSince(attempt);
@@ -58,7 +58,9 @@ export class Told extends Member {
     this.#expect(spans.length > 0, "a number belongs to the user device that it was issued to", attempt);
     // A claim is decided before its badge is there, and takes its end from the invitation.
     const states = history.statesOf(spans, attempt, kind === "created" ? from : undefined);
-    this.#expect(states.includes("active"), "a login is answered only while its badge is active", attempt, spans);
+    // A badge may end in the entry that issues it.
+    const wasActive = states.includes("active") || (kind === "created" && spans[0]?.from === history.issuedAt(number));
+    this.#expect(wasActive, "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
     // A claim may have superseded it meanwhile.
     const isSuperseded = spans.some((span) => span.to >= from && span.row.retired_at !== null);
@@ -67,7 +69,7 @@ export class Told extends Member {
     const bookmarkedAt = Math.min(to, this.#checkBookmark(attempt));
     const isKnown = isSuperseded || history.wasCurrent(request, number, readFrom, bookmarkedAt);
     this.#expect(isKnown, "a login's bookmark is as new as what it did", attempt, spans);
-    if (isRestored(request.applicationId)) return;
+    if (entries.lacked(request.applicationId, from, to)) return;
     const issuedAt = history.issuedAt(number);
     const ofUser = book.of("badge", userDeviceOf(request));
     const isNews = (other: Attempt<"badge">) =>
@@ -142,8 +144,9 @@ export class Told extends Member {
     function hasHappened(): boolean {
       if (!("step" in request)) return spans.some((span) => span.from >= from && span.row.rebind_until !== null);
       const { step } = request;
-      if (step.kind !== "set-end") return step.kind === "note-expiry" || state === STATE_OF_STEP[step.kind];
-      return expiresAt === (step.expiresAt === null ? undefined : new Date(step.expiresAt).toISOString());
+      if (step.kind !== "reschedule")
+        return step.kind === "note-expiry" || step.kind === "rebind" || state === STATE_OF_STEP[step.kind];
+      return expiresAt === (step.expiresAt == null ? undefined : new Date(step.expiresAt).toISOString());
     }
   }
 
@@ -202,7 +205,8 @@ export class Told extends Member {
    * once, whatever comes and goes meanwhile (contract section 4).
    */
   checkWalk(applicationId: ApplicationId, userId: string | null, from: number, numbers: readonly number[]): void {
-    const { verdict, timeline, history } = this.world;
+    const { verdict, timeline, history, entries } = this.world;
+    if (entries.lacked(applicationId, from, timeline.now)) return;
     const listed = new Set(numbers);
     verdict.expect(listed.size === numbers.length, "no badge appears twice", numbers);
     const values = { application_id: applicationId, ...(userId !== null && { user_id: userId }) };

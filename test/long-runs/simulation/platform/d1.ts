@@ -23,10 +23,13 @@ export interface Statement {
 /** What the service reads of D1's results. */
 export type Result = ReturnType<typeof run>[number];
 
-/** What the service writes, and what the administrator does. Settings are not restored: that does not matter to the service. */
-export const SERVICE_TABLES = ["badge", "invitation", "webhook_event", "blocked_user"];
-const WATCHED_TABLES = [...SERVICE_TABLES, "application", "application_secret"];
-const RESTORED_TABLES = [...SERVICE_TABLES, "clock"];
+/** What an application's object alone writes. */
+export const ENTRY_TABLES = ["position", "badge", "invitation", "blocked_user", "freed_number"];
+/** What the service writes. */
+export const SERVICE_TABLES = [...ENTRY_TABLES, "webhook_event"];
+const WATCHED_TABLES = [...SERVICE_TABLES, "inbox", "application", "application_secret"];
+/** Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. */
+const RESTORED_TABLES = [...SERVICE_TABLES, "inbox", "history", "signing_key", "status_list", "clock"];
 
 /** How often a read that a copy may respond to goes to one. */
 const COPY_CHANCE = 0.8;
@@ -106,8 +109,10 @@ class D1Server extends Member {
   /** When all copies stopped, and when they go on, in milliseconds. */
   #stoppedAt = 0;
   #goOnAt = 0;
-  /** Commits before the last restoration, which are not to be had any more. */
+  /** Commits before the last restoration, which no copy has any more. */
   #oldest = 0;
+  /** The first moment to which it may be restored. */
+  earliest = 0;
 
   constructor(world: World, home: number, { primary, copy }: (typeof homes)[number]) {
     super(world);
@@ -122,6 +127,11 @@ class D1Server extends Member {
   /** Commits so far. A bookmark stands for this number. */
   get position(): number {
     return this.#commits.length;
+  }
+
+  /** From now on it is not restored to what it was before. */
+  keepFrom(): void {
+    this.earliest = this.position;
   }
 
   /** Since when the primary is at a position, in milliseconds; Infinity: it is not there yet. */
@@ -192,9 +202,8 @@ class D1Server extends Member {
     this.#copied = 0;
   }
 
-  /** Time Travel to what it was after some commit. Of applications nothing goes back. */
-  restore(): void {
-    const position = this.#dice.below(this.position);
+  /** Time Travel to what it was after some commit. */
+  restore(position: number): void {
     this.#commit(() => {
       for (const table of RESTORED_TABLES) this.#primary.run(`DELETE FROM ${table}`);
       this.#replay(this.#primary, 0, position, (table) => RESTORED_TABLES.includes(table));

@@ -1,5 +1,4 @@
-import { blockUser, unblockUser } from "../../../../src/shared/badge-life/blocks.ts";
-import type { Step } from "../../../../src/shared/badge-life/states.ts";
+import type { Origin } from "../../../../src/shared/actor.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import * as authentication from "../../../../src/worker/applications/authentication.ts";
@@ -10,14 +9,14 @@ import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
-import { badgeStore, changeBadge, rebindBadge } from "../../../../src/worker/badges/transitions.ts";
+import { changeBadge, changeBlock } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
+import type { Step } from "../../../../src/worker/core/decide/states.ts";
 import { parseBookmark } from "../../../../src/worker/http/bookmark.ts";
-import { createInvitation } from "../../../../src/worker/invitations/create.ts";
+import { createInvitations } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
 import { Refusal } from "../../../../src/worker/refusal.ts";
-import type { UserCheck } from "../../../../src/worker/users/user-check.ts";
 
 interface Device {
   applicationId: ApplicationId;
@@ -33,11 +32,12 @@ type DeviceCall = Device & { key: string | null; bookmark: string | null };
 type BadgeCallOfDevice = UserDevice &
   DeviceCall & { token: string | null; metadata: string | null; user: string | null };
 
-/** As `checkLogin` finds it: tokens themselves are tested elsewhere. */
-function userCheck({ users }: Application, { user, userId }: BadgeCallOfDevice): UserCheck {
-  if (users === null || user === userId) return { isAccepted: true };
-  return { isAccepted: false, refusal: new Refusal("INVALID_USERTOKEN") };
-}
+/** As `checkUserOfLogin` finds it: tokens themselves are tested elsewhere. */
+const isVerified = ({ users }: Application, { user, userId }: BadgeCallOfDevice): boolean =>
+  users === null || user === userId;
+
+const BY_DEVICE: Origin = { actor: { kind: "device" } };
+const BY_SERVER: Origin = { actor: { kind: "server" } };
 
 /** Who calls server-side. */
 export interface Credentials {
@@ -80,17 +80,23 @@ function ofServer<Request extends Credentials, Granted>(
   };
 }
 
+const takeStep = ofServer(async (context, { applicationId, number, step }: BadgeCall & { step: Step }) => {
+  const change = { number, step, ifChange: null, ownedBy: null };
+  return (await changeBadge(context, applicationId, change, BY_SERVER)).view;
+});
+
 /**
  * What `src/worker/http` does between a request's bytes and the domain: has the caller authenticated, names the device. Bytes
  * and shapes are tested there; without them a seed takes half the time.
  */
 const CALLS = {
   async badge(context: Context, request: BadgeCallOfDevice) {
-    const { userId, metadata, token, key: keyThumbprint } = request;
+    const { userId, metadata, token: invitationToken, key: keyThumbprint } = request;
     const { application, ...caller } = await readDevice(context, request);
-    const user = userCheck(application, request);
-    if (!user.isAccepted && token === null) throw user.refusal;
-    return issueBadge(context, application, { ...caller, userId, metadata, keyThumbprint, user }, token);
+    const user = { isVerified: isVerified(application, request) };
+    if (!user.isVerified && invitationToken === null) throw new Refusal("INVALID_USERTOKEN");
+    const wanted = { ...caller, ...user, userId, metadata, keyThumbprint, invitationToken };
+    return issueBadge(context, application, wanted, BY_DEVICE);
   },
 
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
@@ -105,20 +111,30 @@ const CALLS = {
     const { application, kind } = await authentication.identifyInviter(context, presented(request));
     const { udid, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
     const device = await deviceOf(context.custody, application, udid);
-    return createInvitation(context, application, {
-      device,
-      inviter: kind === "server" ? { kind } : { kind, device },
+    const wanted = {
       expiresAt: new Date(expiresAtTime).toISOString(),
       badgeExpiresAt: badgeExpiresAtTime === null ? null : new Date(badgeExpiresAtTime).toISOString(),
-      idempotencyKey,
-    });
+      ...{ badgeStartsAt: null, name: null, userId: null },
+    };
+    const inviter = kind === "server" ? { kind } : { kind, device };
+    const origin = kind === "server" ? BY_SERVER : BY_DEVICE;
+    const [created] = await createInvitations(
+      context,
+      application,
+      [wanted],
+      { device, inviter, idempotencyKey },
+      origin,
+    );
+    if (!created) throw new Error("one was asked for");
+    if ("code" in created) throw new Refusal(created.code);
+    return created;
   },
 
   async revoke(context: Context, request: EitherCall & { token: string }) {
     const { udid, token } = request;
     const { application, kind } = await authentication.identifyRevoker(context, presented(request), udid);
     const by = kind === "server" ? { kind } : { kind, device: await deviceOf(context.custody, application, udid) };
-    return revokeInvitation(context, application, token, by);
+    return revokeInvitation(context, application, token, by, kind === "server" ? BY_SERVER : BY_DEVICE);
   },
 
   page: ofServer(
@@ -136,14 +152,14 @@ const CALLS = {
   changes: ofServer((context, { applicationId, cursor, perPage }: PageCall) =>
     pageChanges(context, applicationId, cursor === null ? null : FEED_CURSOR.decode(cursor), perPage),
   ),
-  step: ofServer((context, { applicationId, number, step }: BadgeCall & { step: Step }) =>
-    changeBadge(context, applicationId, number, step),
-  ),
-  rebind: ofServer((context, { applicationId, number }: BadgeCall) => rebindBadge(context, applicationId, number)),
+  step: takeStep,
+  rebind: (context: Context, request: BadgeCall) => takeStep(context, { ...request, step: { kind: "rebind" } }),
   block: ofServer((context, { applicationId, userId }: UserCall) =>
-    blockUser(badgeStore(context), { applicationId, userId }),
+    changeBlock(context, applicationId, userId, "block", BY_SERVER),
   ),
-  unblock: ofServer(({ db }, { applicationId, userId }: UserCall) => unblockUser(db, { applicationId, userId })),
+  unblock: ofServer((context, { applicationId, userId }: UserCall) =>
+    changeBlock(context, applicationId, userId, "unblock", BY_SERVER),
+  ),
 };
 
 export interface BadgePage {

@@ -1,13 +1,15 @@
+import { callHomeClock } from "../../../../src/worker/clock/client.ts";
+import type { HomeClock } from "../../../../src/worker/clock/home-clock.ts";
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
-import { findHome } from "../../../../src/worker/homes.ts";
-import type { Custody, Sealed } from "../../../../src/worker/keys/custody.ts";
+import type { Allocator } from "../../../../src/worker/core/allocator.ts";
+import { findHome, homesOf } from "../../../../src/worker/homes.ts";
+import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
-import { sweep } from "../../../support/sweep.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { d1Binding } from "../platform/d1-binding.ts";
 import { type HmacHash, hmacKey, signingPair } from "../platform/globals.ts";
-import { allocatorBinding } from "../platform/objects.ts";
+import { objectBinding } from "../platform/objects.ts";
 import { Process } from "../platform/process.ts";
 import { queueBinding } from "../platform/queue.ts";
 
@@ -21,20 +23,22 @@ const unlimited = { limit: async () => ({ success: true }) };
  * Hands out keys without opening anything: RSA costs more than all else of a simulation. What is in the column of the
  * sealed value is the secret itself, or the number of the signing key.
  */
-const custody = standIn<Custody>("key custody", {
+Object.assign(Custody.prototype, {
   signingKey: async (_id: string, _kid: string, { sealed }: Sealed) => signingPair(Number(sealed)).privateKey,
   deviceKey: async (_id: string, { sealed }: Sealed) => hmacKey(sealed, "SHA-256"),
   webhookKey: async (_id: string, _secret: string, { sealed }: Sealed, hash: HmacHash) => hmacKey(sealed, hash),
 });
 
 /** What wrangler.toml binds to the Worker and to its objects. */
-export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string }>("the environment", {
+export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string; WEBHOOKS_2: Queue }>("the environment", {
   DB: d1Binding(1),
   HOME_1: "",
   DB_2: d1Binding(2),
   HOME_2: "",
-  ALLOCATOR: allocatorBinding,
+  ALLOCATOR: objectBinding<Allocator>("allocator"),
+  HOME_CLOCK: objectBinding<HomeClock>("clock"),
   WEBHOOKS: queueBinding,
+  WEBHOOKS_2: queueBinding,
   DEVICE_LIMIT: unlimited,
   CLIENT_IP_LIMIT: unlimited,
   REFUSED_CALL_LIMIT: unlimited,
@@ -48,7 +52,6 @@ export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string }>("the e
 class Isolate extends Process {
   readonly #kept = {
     ...createIsolate(env),
-    custody,
     sender: { send: (deliveries: readonly Delivery[]) => sendAll(this.contextOf(1), deliveries) },
   };
 
@@ -80,7 +83,9 @@ export class Isolates extends Member {
 
   /** The cron trigger goes off. */
   async sweep(): Promise<void> {
-    await this.enter((contextOf) => sweep([contextOf(1), contextOf(2)]));
+    await this.enter(async () => {
+      await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+    });
   }
 
   /** An isolate ends, as isolates do. */

@@ -1,0 +1,125 @@
+import { homeOf } from "../../../../src/shared/homes.ts";
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import { Member } from "../member.ts";
+import { type Change, ENTRY_TABLES } from "../platform/d1.ts";
+import type { Row } from "../platform/sqlite.ts";
+import { nameOfRow } from "./history.ts";
+
+/** A time in which D1 lacked entries that it once had, in milliseconds; Infinity: it still does. */
+interface Gap {
+  applicationId: string;
+  from: number;
+  to: number;
+}
+
+/**
+ * What the entries of each application did when D1 applied them first. After a restoration they are applied again, in order, and
+ * do the same, so that D1 has in the end whatever callers were told (contract section 21).
+ */
+export class Entries extends Member {
+  /** What each entry changed, by its ID. */
+  readonly #effects = new Map<string, string>();
+  /** Each entry's ID, by its application and sequence number. */
+  readonly #places = new Map<string, string>();
+  readonly #highest = new Map<string, number>();
+  readonly #gaps: Gap[] = [];
+  /** Rows as the last entries left them, by table and key. */
+  readonly #rows = new Map<string, Row>();
+
+  /**
+   * Takes a transaction apart into entries.
+   *
+   * @returns what D1 did for the first time, and what it did again
+   */
+  see(changes: readonly Change[]): { changes: Change[]; isRepeated: boolean }[] {
+    const parts: Change[][] = [];
+    for (const change of changes) {
+      const isFence = change.table === "position" && change.after !== null;
+      if (isFence || parts.length === 0) parts.push([]);
+      parts.at(-1)?.push(change);
+    }
+    return parts.map((part) => ({ changes: part, isRepeated: this.#isRepeated(part) }));
+  }
+
+  /** Whether D1 lacked something of an application at some moment of a time. Reads may show the older state then. */
+  lacked(applicationId: string, from: number, to: number): boolean {
+    return this.#gaps.some((gap) => gap.applicationId === applicationId && gap.from <= to && gap.to >= from);
+  }
+
+  /** A home's D1 was restored. */
+  restored(home: number): void {
+    const { plan, timeline } = this.world;
+    for (const { id } of plan.applications.filter((application) => homeOf(application.id) === home)) {
+      const isBehind = this.#sequenceOf(id) < (this.#highest.get(id) ?? 0);
+      const isOpen = this.#gaps.some(({ applicationId, to }) => applicationId === id && to === Infinity);
+      if (isBehind && !isOpen) this.#gaps.push({ applicationId: id, from: timeline.now, to: Infinity });
+      if (!isBehind) this.#close(id);
+    }
+  }
+
+  /** Nothing is under way: D1 has everything that it ever had, as the last entries left it. */
+  checkAtRest(): void {
+    const { d1, plan, verdict, timeline } = this.world;
+    for (const { id } of plan.applications) {
+      const lacks = this.lacked(id, timeline.now, timeline.now);
+      verdict.expect(!lacks, "what D1 forgot in a restoration comes back by itself", id, this.#sequenceOf(id));
+    }
+    const there = new Map(
+      ENTRY_TABLES.flatMap((table) => d1.look(`SELECT * FROM ${table}`).map((row) => [nameOfRow(table, row), row])),
+    );
+    for (const [name, row] of this.#rows) {
+      const isThere = JSON.stringify(there.get(name)) === JSON.stringify(row);
+      verdict.expect(isThere, "D1 has every row as the last entry left it", name, row, there.get(name) ?? "nothing");
+    }
+    for (const [name, row] of there) verdict.expect(this.#rows.has(name), "D1 has no row that no entry left", row);
+  }
+
+  #isRepeated(changes: readonly Change[]): boolean {
+    const { verdict } = this.world;
+    const own = changes.filter(({ table }) => ENTRY_TABLES.includes(table));
+    const position = changes.find(({ table }) => table === "position")?.after;
+    verdict.expect(own.length === 0 || position != null, "only entries change badges, invitations and blocks", own);
+    for (const { table, before, after } of own) {
+      const row = after ?? before;
+      if (after) this.#rows.set(nameOfRow(table, after), after);
+      else if (row) this.#rows.delete(nameOfRow(table, row));
+    }
+    if (!position) return false;
+    const { application_id: id, entry, sequence } = position;
+    const place = `${id} ${sequence}`;
+    const effect = effectOf(changes);
+    const known = this.#effects.get(`${id} ${entry}`);
+    const isOne = (this.#places.get(place) ?? entry) === entry;
+    verdict.expect(isOne, "one entry has one place in the list", position, this.#places.get(place) ?? "");
+    const isSame = known === undefined || known === effect;
+    verdict.expect(isSame, "an entry that is applied again does what it did", effect, "instead of", known ?? "");
+    this.#places.set(place, String(entry));
+    this.#effects.set(`${id} ${entry}`, effect);
+    const highest = Math.max(this.#highest.get(String(id)) ?? 0, Number(sequence));
+    this.#highest.set(String(id), highest);
+    if (Number(sequence) === highest) this.#close(String(id));
+    return known !== undefined;
+  }
+
+  #close(id: string): void {
+    for (const gap of this.#gaps) {
+      if (gap.applicationId === id && gap.to === Infinity) gap.to = this.world.timeline.now;
+    }
+  }
+
+  #sequenceOf(id: ApplicationId): number {
+    return Number(this.world.d1.of(id).look("SELECT sequence FROM position WHERE application_id = ?", id)[0]?.sequence);
+  }
+}
+
+/** Of events, what was told: whether one is held depends on when it is recorded. */
+function effectOf(changes: readonly Change[]): string {
+  const effects = changes.flatMap(({ table, before, after }) => {
+    if (table === "webhook_event") return [{ table, id: after?.id, payload: after?.payload }];
+    return ENTRY_TABLES.includes(table) ? [{ table, before, after }] : [];
+  });
+  return effects
+    .map((effect) => JSON.stringify(effect))
+    .sort()
+    .join("\n");
+}
