@@ -305,7 +305,7 @@ export class Groups {
       }
       if (command.kind === "block" && (until === null || now() < until)) this.#answeredBlocks.set(command.userId, true);
       if (command.kind === "unblock") this.#answeredBlocks.delete(command.userId);
-      waiting.done.resolve({ outcome, bookmark });
+      waiting.done.resolve({ outcome, bookmark: this.#bookmark });
     }
   }
 

@@ -50,6 +50,7 @@ export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: 
 export class History extends Member {
   readonly #spans = new Map<string, Span[]>();
   readonly #restorations: { home: number; at: number }[] = [];
+  readonly #folded: { applicationId: string; at: number }[] = [];
 
   see({ table, before, after }: Change): void {
     const { now } = this.world.timeline;
@@ -79,6 +80,15 @@ export class History extends Member {
         if (JSON.stringify(before) !== JSON.stringify(after)) this.see({ table, before, after });
       }
     }
+  }
+
+  /** An entry changes a badge more than once: D1 never has what it was in between. */
+  noteFolded(applicationId: string): void {
+    this.#folded.push({ applicationId, at: this.world.timeline.now });
+  }
+
+  wasFolded(applicationId: string, from: number, to: number): boolean {
+    return this.#folded.some((entry) => entry.applicationId === applicationId && entry.at >= from && entry.at <= to);
   }
 
   /** Whether the D1 of an application was restored within a time. */

@@ -43,6 +43,8 @@ export class Rows extends Member {
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "inbox") this.#checkCommand(change);
     }
+    const position = changes.find(({ table }) => table === "position");
+    if (position?.after && isFolded(changes)) this.world.history.noteFolded(String(position.after.application_id));
     this.#checkNumbers(changes.filter(({ table, after }) => table === "badge" && isIssued(after)));
     this.#checkEvents(changes);
     this.world.bindings.see(changes, lateMilliseconds);
@@ -71,7 +73,7 @@ export class Rows extends Member {
     const { number, application_id, user_id, device } = after;
     const isRetired = after.retired_at !== null || after.state !== "replaced";
     this.#expect(change, isRetired, "a badge that was replaced is retired");
-    if (!isIssued(before)) {
+    if (!isIssued(before) && after.state === "active") {
       const sql = "SELECT * FROM blocked_user WHERE application_id = ? AND user_id = ?";
       const isAllowed = d1.look(sql, application_id ?? null, user_id ?? null).length === 0;
       this.#expect(change, isAllowed, "no transaction issues a badge to a blocked user");
