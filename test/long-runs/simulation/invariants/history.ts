@@ -162,7 +162,9 @@ export class History extends Member {
    */
   wasCurrent({ applicationId, udid }: Device, number: number, from: number, to: number, key: string | null = null) {
     const ofDevice = this.ofDevice({ applicationId, udid });
-    const changes = ofDevice.map((span) => span.from).filter((time) => time > from && time <= to);
+    // A restoration may end what nothing follows.
+    const times = ofDevice.flatMap((span) => [span.from, span.to + 0.5]);
+    const changes = times.filter((time) => time > from && time <= to);
     return [from, ...changes].some((time) => {
       const there = Map.groupBy(
         ofDevice.filter((span) => span.from <= time && span.to >= time),
