@@ -54,6 +54,7 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     if (applied >= MAX_CATCH_UP_ENTRIES) return { kind: "behind", at, applied, events };
     if (applied === 0) journal.renew(at, Date.now());
     const progress = await applyChunk(db, applicationId, journal, missing);
+    if (progress.isRefused) return { kind: "gap", at };
     applied += progress.applied;
     events.push(...progress.events);
   }
@@ -65,7 +66,7 @@ async function applyChunk(
   applicationId: ApplicationId,
   journal: Journal,
   missing: readonly Entry[],
-): Promise<{ applied: number; events: string[] }> {
+): Promise<{ applied: number; events: string[]; isRefused?: true }> {
   const end = journal.last()?.sequence;
   const together: Entry[] = [];
   let characters = 0;
@@ -93,15 +94,14 @@ async function applyChunk(
     case "elsewhere":
       return { applied: 0, events: [] };
     case "refused":
-      // It may have been answered before a restoration.
+      // It may have been answered before a restoration: nothing is guessed.
       log("error", {
         event: "entry-refused",
         application: applicationId,
         sequence: last.position.sequence,
         error: outcome.error,
       });
-      journal.drop(last.id);
-      return { applied: 0, events: [] };
+      return { applied: 0, events: [], isRefused: true };
     case "hindered":
       // Nothing but the entries before it decides that: D1 refused it before, too, or was never asked.
       journal.drop(last.id);

@@ -322,7 +322,7 @@ export class Groups {
       if (command.kind === "unblock") this.#answeredBlocks.delete(command.userId);
       // Also what wrote nothing: a copy of the call must not be decided again, after something has changed.
       if (until !== null) this.#outcomes.set(waiting.call.id, outcome);
-      waiting.done.resolve({ outcome, bookmark });
+      waiting.done.resolve({ outcome, bookmark: this.#bookmark });
     }
   }
 

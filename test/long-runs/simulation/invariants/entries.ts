@@ -79,11 +79,6 @@ export class Entries extends Member {
     const own = changes.filter(({ table }) => ENTRY_TABLES.includes(table));
     const position = changes.find(({ table }) => table === "position")?.after;
     verdict.expect(own.length === 0 || position != null, "only entries change badges, invitations and blocks", own);
-    for (const { table, before, after } of own) {
-      const row = after ?? before;
-      if (after) this.#rows.set(nameOfRow(table, after), after);
-      else if (row) this.#rows.delete(nameOfRow(table, row));
-    }
     if (!position) return false;
     const { application_id: id, entry, sequence } = position;
     const place = `${id} ${sequence}`;
@@ -95,10 +90,18 @@ export class Entries extends Member {
     verdict.expect(isSame, "an entry that is applied again does what it did", effect, "instead of", known ?? "");
     this.#places.set(place, String(entry));
     this.#effects.set(`${id} ${entry}`, effect);
+    if (known === undefined) this.#note(own);
     const highest = Math.max(this.#highest.get(String(id)) ?? 0, Number(sequence));
     this.#highest.set(String(id), highest);
     if (Number(sequence) === highest) this.#close(String(id));
     return known !== undefined;
+  }
+
+  #note(changes: readonly Change[]): void {
+    for (const { table, before, after } of changes) {
+      if (after) this.#rows.set(nameOfRow(table, after), after);
+      else if (before) this.#rows.delete(nameOfRow(table, before));
+    }
   }
 
   #close(id: string): void {
@@ -114,12 +117,11 @@ export class Entries extends Member {
 
 /** Of events, what was told: whether one is held depends on when it is recorded. */
 function effectOf(changes: readonly Change[]): string {
-  const effects = changes.flatMap(({ table, before, after }) => {
-    if (table === "webhook_event") return [{ table, id: after?.id, payload: after?.payload }];
-    return ENTRY_TABLES.includes(table) ? [{ table, before, after }] : [];
-  });
-  return effects
-    .map((effect) => JSON.stringify(effect))
+  return changes
+    .flatMap(({ table, before, after }) => {
+      if (table === "webhook_event") return [JSON.stringify({ table, id: after?.id, payload: after?.payload })];
+      return ENTRY_TABLES.includes(table) ? [JSON.stringify({ table, before, after })] : [];
+    })
     .sort()
     .join("\n");
 }

@@ -50,6 +50,7 @@ export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: 
 export class History extends Member {
   readonly #spans = new Map<string, Span[]>();
   readonly #restorations: { home: number; at: number }[] = [];
+  readonly #folded: { applicationId: string; at: number }[] = [];
 
   see({ table, before, after }: Change): void {
     const { now } = this.world.timeline;
@@ -79,6 +80,15 @@ export class History extends Member {
         if (JSON.stringify(before) !== JSON.stringify(after)) this.see({ table, before, after });
       }
     }
+  }
+
+  /** An entry changes a badge more than once: D1 never has what it was in between. */
+  noteFolded(applicationId: string): void {
+    this.#folded.push({ applicationId, at: this.world.timeline.now });
+  }
+
+  wasFolded(applicationId: string, from: number, to: number): boolean {
+    return this.#folded.some((entry) => entry.applicationId === applicationId && entry.at >= from && entry.at <= to);
   }
 
   /** Whether the D1 of an application was restored within a time. */
@@ -152,7 +162,9 @@ export class History extends Member {
    */
   wasCurrent({ applicationId, udid }: Device, number: number, from: number, to: number, key: string | null = null) {
     const ofDevice = this.ofDevice({ applicationId, udid });
-    const changes = ofDevice.map((span) => span.from).filter((time) => time > from && time <= to);
+    // A restoration may end what nothing follows.
+    const times = ofDevice.flatMap((span) => [span.from, span.to + 0.5]);
+    const changes = times.filter((time) => time > from && time <= to);
     return [from, ...changes].some((time) => {
       const there = Map.groupBy(
         ofDevice.filter((span) => span.from <= time && span.to >= time),

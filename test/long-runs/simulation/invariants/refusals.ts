@@ -93,7 +93,8 @@ function hasBadgeIn(...states: string[]): IsTrue {
   return ({ history }, attempt) => {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
     const spans = history.ofDevice(attempt.request, attempt.from, attempt.to);
-    return history.statesOf(spans, attempt).some((state) => states.includes(state));
+    const wasFolded = history.wasFolded(attempt.request.applicationId, attempt.from, attempt.to);
+    return wasFolded || history.statesOf(spans, attempt).some((state) => states.includes(state));
   };
 }
 

@@ -43,7 +43,9 @@ export class Rows extends Member {
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "inbox") this.#checkCommand(change);
     }
-    this.#checkNumbers(changes.filter(({ table, after }) => table === "badge" && isIssued(after)));
+    const position = changes.find(({ table }) => table === "position");
+    if (position?.after && isFolded(changes)) this.world.history.noteFolded(String(position.after.application_id));
+    this.#checkNumbers(changes);
     this.#checkEvents(changes);
     this.world.bindings.see(changes, lateMilliseconds);
   }
@@ -71,7 +73,7 @@ export class Rows extends Member {
     const { number, application_id, user_id, device } = after;
     const isRetired = after.retired_at !== null || after.state !== "replaced";
     this.#expect(change, isRetired, "a badge that was replaced is retired");
-    if (!isIssued(before)) {
+    if (!isIssued(before) && after.state === "active") {
       const sql = "SELECT * FROM blocked_user WHERE application_id = ? AND user_id = ?";
       const isAllowed = d1.look(sql, application_id ?? null, user_id ?? null).length === 0;
       this.#expect(change, isAllowed, "no transaction issues a badge to a blocked user");
@@ -137,14 +139,15 @@ export class Rows extends Member {
   }
 
   /** Positions and change numbers grow from commit to commit; a change that callers see has a number, and no other has. */
-  #checkNumbers(changes: readonly Change[]): void {
+  #checkNumbers(all: readonly Change[]): void {
+    const changes = all.filter(({ table, after }) => table === "badge" && isIssued(after));
     const isSeen = (change: Change) => {
       const { before, after } = change;
       const supersedesRevoked = before?.state === "revoked" && before.retired_at === null && after?.retired_at !== null;
       return !isSame(change, SEEN_COLUMNS) && !supersedesRevoked;
     };
     for (const change of changes) {
-      const isNumbered = isSeen(change) || isSame(change, ["change"]);
+      const isNumbered = isSeen(change) || isSame(change, ["change"]) || isFolded(all);
       this.#expect(change, isNumbered, "a change that nobody sees has no number");
     }
     const issues = changes.filter(({ before }) => !isIssued(before));

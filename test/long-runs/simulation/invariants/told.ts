@@ -58,8 +58,7 @@ export class Told extends Member {
     this.#expect(spans.length > 0, "a number belongs to the user device that it was issued to", attempt);
     // A claim is decided before its badge is there, and takes its end from the invitation.
     const states = history.statesOf(spans, attempt, kind === "created" ? from : undefined);
-    // A badge may end in the entry that issues it.
-    const wasActive = states.includes("active") || (kind === "created" && spans[0]?.from === history.issuedAt(number));
+    const wasActive = states.includes("active") || history.wasFolded(request.applicationId, from, to);
     this.#expect(wasActive, "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
     // A claim may have superseded it meanwhile.
@@ -138,7 +137,8 @@ export class Told extends Member {
     const { state, expiresAt } = outcome.granted;
     const spans = this.world.history.during("badge", { number: request.number }, from, to);
     const states = this.world.history.statesOf(spans, attempt, from);
-    this.#expect(states.includes(state), "a step is answered with the state that the badge has", attempt, spans);
+    const isState = states.includes(state) || this.world.history.wasFolded(request.applicationId, from, to);
+    this.#expect(isState, "a step is answered with the state that the badge has", attempt, spans);
     this.#expect(hasHappened(), "a step that is granted has happened", attempt, spans);
 
     function hasHappened(): boolean {
