@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../src/shared/identifiers.ts";
-import { closeHomes, runScriptHere } from "./support/script.ts";
+import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 /** Each test runs a dozen commands. */
@@ -112,8 +112,35 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
       expect(await refusal("badge", "suspend", number)).toBe(final);
       expect(await refusal("badge", "resume", number)).toBe(final);
       expect(await refusal("badge", "expire", number, "--at", "never")).toBe(final);
+      expect(await refusal("badge", "rebind", number)).toContain(`Ended badge: ${number} is revoked`);
       expect((await server(`/v1/badges/${number}`)).body).toMatchObject(revoked);
       expect((await server("/v1/users/bob/badges")).body).toEqual({ badges: [] });
+    },
+    LIMIT,
+  );
+
+  it(
+    "a badge that is bound to a key may be rebound for a day, and one that is not stays as it is (contract section 15)",
+    async () => {
+      const [bound, unbound] = [await issue("bound-phone", "bea"), await issue("plain-phone", "ben")];
+      const keyThumbprint = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
+      const { homes } = await openedHomes(join(service.folder, "state"));
+      const bind = "UPDATE badge SET key_thumbprint = ? WHERE number = ?";
+      await homes.first.database.run((_, d1) => d1.prepare(bind).bind(keyThumbprint, Number(bound)).run());
+      const opened = Date.now();
+      const view = { id: bound, userId: "bea", state: "active", keyThumbprint };
+      expect(await adminJson("badge", "rebind", bound)).toMatchObject(view);
+      const shown = jsonObject.parse(await adminJson("badge", "show", bound));
+      const hours = (Date.parse(String(shown.rebindUntil)) - opened) / 3_600_000;
+      expect(hours).toBeGreaterThan(23.9);
+      expect(hours).toBeLessThan(24.1);
+      expect((await admin("badge", "rebind", bound)).stdout).toContain(`Until then the key ${keyThumbprint} works.`);
+      expect(await adminJson("badge", "rebind", unbound)).toMatchObject({
+        id: unbound,
+        userId: "ben",
+        state: "active",
+      });
+      expect(await adminJson("badge", "show", unbound)).toMatchObject({ keyThumbprint: null });
     },
     LIMIT,
   );

@@ -132,7 +132,7 @@ describe("the administration script (contract section 10)", () => {
     const person = await adminHere(["secret", "add", applicationId, "--console", "Ann Lee"], "main");
     expect(person.stdout).toMatch(/bdss_[\w-]{43}/);
     expect(person.stdout).toContain(`npm run -s admin -- secret retire ${applicationId} --console 'Ann Lee'`);
-    expect((await adminHere(["secret", "list", applicationId], "main")).stdout).toMatch(/ console .* Ann Lee\n/);
+    expect((await adminHere(["secret", "list", applicationId], "main")).stdout).toMatch(/ operator .* Ann Lee\n/);
     const retired = await adminJson("secret", "retire", applicationId, "--console", "Ann Lee");
     expect(Object.keys(jsonObject.parse(retired))).toEqual(["applicationId", "secretId", "secrets"]);
     const unknown = await adminHere(["secret", "retire", applicationId, "--console", "Ann Lee"], "main");

@@ -75,7 +75,7 @@ describe("verified users in the administration script (contract section 22)", ()
     [["--no-user-issuer", "--observe"], "give --user-issuer too"],
     [["--user-issuer", "http://login.example.com", "--user-audience", "app"], "does not start with https://"],
     [["--user-issuer", "https://10.0.0.1", "--user-audience", "app"], "is an IP address"],
-    [["--user-issuer", "https://login.internal", "--user-audience", "app"], "is a local name"],
+    [["--user-issuer", "https://login.internal", "--user-audience", "app"], "is a name of a local network"],
     [["--user-issuer", "https://login.example.com?a=b", "--user-audience", "app"], "has no query"],
     [["--user-issuer", "https://login.example.com", "--user-audience", "a", "--user-claim", " "], "--user-claim"],
   ])("are refused with %j", async (words, reason) => {

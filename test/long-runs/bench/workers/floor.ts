@@ -19,7 +19,7 @@ import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
-import type { Call, Command, Outcome } from "../../../../src/worker/core/commands.ts";
+import type { Call, Command, Outcome, Rules } from "../../../../src/worker/core/commands.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
 import type { Query } from "../../../../src/worker/storage/database.ts";
 import { selectBadge, selectCurrentBadge } from "../../../../src/worker/storage/device-badges.ts";
@@ -31,6 +31,7 @@ export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
 export interface Application extends Registered {
   hmacKey: CryptoKey;
+  rules: Rules;
   signingKey: SigningKey;
   privateKey: CryptoKey;
   loadedAt: number;
@@ -79,7 +80,9 @@ export async function findApplication(env: Env, id: string): Promise<Application
   const [signingKey] = registered.signingKeys;
   const privateKey = await custody.signingKey(registered.id, signingKey.kid, signingKey);
   const hmacKey = await custody.deviceKey(registered.id, registered.deviceKey);
-  const application = { ...registered, hmacKey, signingKey, privateKey, loadedAt: Date.now() };
+  const { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, deviceKey } = registered;
+  const rules = { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, deviceKey, signingKey };
+  const application = { ...registered, rules, hmacKey, signingKey, privateKey, loadedAt: Date.now() };
   applications.set(id, application);
   return application;
 }
@@ -103,7 +106,7 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
   if (existing) return Response.json({ badgeId: String(existing.number) }, bookmarkOf(session));
   const outcome = await carryOut(env, application, {
     kind: "badge",
-    rules: application,
+    rules: application.rules,
     device,
     userId,
     metadata: body.metadata ? JSON.stringify(body.metadata) : null,
@@ -177,7 +180,11 @@ async function invite({ request, env, application, device: creatorDevice }: Aske
   const digest = await invitationDigestOf(token);
   const times = { createdAt: Date.now(), expiresAt, expiresAtTime: Date.parse(expiresAt) };
   const invitation = { ...WITHOUT_MORE, ...times, digest, creatorDevice };
-  const outcome = await carryOut(env, application, { kind: "invite", rules: application, invitations: [invitation] });
+  const outcome = await carryOut(env, application, {
+    kind: "invite",
+    rules: application.rules,
+    invitations: [invitation],
+  });
   const [result] = outcome.kind === "invitations" ? outcome.results : [];
   if (!result || !("number" in result)) throw new Error(`an invitation was ${outcome.kind}`);
   return Response.json({ id: token, badgeId: String(result.number), expiresAt }, { status: 201 });
