@@ -6,11 +6,11 @@ import { attack } from "./attacker.ts";
 
 /** More than any call tries again. */
 const OUTAGE_MILLISECONDS = 2000;
-/** A request that meets no delay has leased its number by then. */
-const MAX_MILLISECONDS_TO_LEASE = 25;
+/** A request that meets no delay is decided by then. */
+const MAX_MILLISECONDS_TO_DECIDE = 25;
 const ATTACKS_AT_ONCE = 8;
 const NEW_USERS = ["dave", "erin"] as const;
-/** Alarms of one object that are waited for: at the first one, few leases are old enough to be settled. */
+/** Alarms of one object that are waited for. */
 const MAX_ALARMS = 2;
 /** How long before and after an alarm requests leave their clients, in milliseconds: they arrive while it is at work. */
 const AROUND_ALARM_MILLISECONDS = 25;
@@ -18,7 +18,7 @@ const AROUND_ALARM_MILLISECONDS = 25;
 /**
  * What goes on after everybody has acted, while things still fail. In some seeds minutes pass, in which webhooks are
  * attempted again, and somebody attacks; in some an hour, after which phones repeat what was never answered just when the
- * objects settle the leases of it.
+ * objects compare themselves with D1.
  */
 export async function liveOn(world: World): Promise<void> {
   const dice = world.dice.of("aftermath");
@@ -49,7 +49,7 @@ async function passMinutes(world: World, dice: Dice): Promise<void> {
   }
 }
 
-/** New users ask, and D1 goes away between the lease of a number and the write of its badge. */
+/** New users ask, and D1 goes away while their badges are decided and written. */
 async function askWhileD1Leaves(
   { timeline, faults, clients }: World,
   dice: Dice,
@@ -68,7 +68,7 @@ async function askWhileD1Leaves(
     })),
   );
   const calls = requests.map((request) => clients.call("badge", request));
-  await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_LEASE));
+  await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_DECIDE));
   faults.away.add("d1");
   await timeline.sleep(OUTAGE_MILLISECONDS);
   faults.away.delete("d1");

@@ -7,6 +7,9 @@ import { type CallName, type CallResult, carryOut, type GrantedBy, type RequestO
 /** How long a client waits for a response, in milliseconds. */
 const PATIENCE_MILLISECONDS = 120_000;
 
+/** Calls whose object writes an entry, or knows that D1 is where its list ends. */
+const CHANGES: readonly CallName[] = ["step", "rebind", "block", "unblock", "revoke"];
+
 /** What the trace does not show of calls: what is in all of them, and bytes that no seed decides. */
 const UNSHOWN = ["applicationId", "secret", "bookmark", "publicKey", "cursor"];
 
@@ -16,7 +19,7 @@ export class Clients extends Member {
     const { timeline, trace, faults, book, told } = this.world;
     const attempt: Attempt<Name> = {
       ...{ name, request, outcome: null, struckBefore: faults.struck },
-      ...{ from: timeline.now, to: Number.POSITIVE_INFINITY },
+      ...{ from: timeline.now, to: Number.POSITIVE_INFINITY, toldAt: Number.POSITIVE_INFINITY },
     };
     book.begin(attempt);
     const what = `${name} ${inWords(request)}`;
@@ -25,7 +28,10 @@ export class Clients extends Member {
       carryOut(contextOf(homeOf(request.applicationId)), name, request),
     );
     attempt.outcome = outcome;
+    attempt.toldAt = timeline.now;
     if (!isUntold(attempt)) attempt.to = timeline.now;
+    const isWritten = outcome.kind === "granted" && CHANGES.includes(name);
+    if (isWritten) book.settle(attempt);
     trace.add("client", `is answered ${what}: ${inWords(outcome)}`);
     told.check(attempt, what);
     return outcome;

@@ -59,7 +59,7 @@ async function askForBadges({ book, clients, verdict, history }: World, { applic
 async function useUpRange(world: World, { application, devices: [device] }: Party): Promise<void> {
   const { history, verdict, timeline } = world;
   const { firstNumber, lastNumber, reuseAfterSeconds } = application;
-  // Freed numbers have rested by then, and alarms have reclaimed old leases.
+  // Freed numbers have rested by then.
   await timeline.sleep(reuseAfterSeconds * 1000 + 1000);
   await timeline.rest();
   for (let number = firstNumber; number <= lastNumber; number++) await device?.requestAs(`newcomer ${number}`);

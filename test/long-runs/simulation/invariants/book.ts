@@ -15,6 +15,8 @@ export interface Attempt<Name extends CallName> {
   /** Infinity as long as it may still take effect: it is under way, or its client was not told what it did. */
   to: number;
   outcome: Outcome<GrantedBy<Name>> | null;
+  /** When its client had the response, or gave up; Infinity: not yet. */
+  toldAt: number;
   /** Faults that the service had met when it was sent. */
   struckBefore: number;
 }
@@ -25,6 +27,9 @@ export type Granted<Name extends CallName> = Attempt<Name> & {
 
 /** How old a copy of D1 may be that accepts a badge, in milliseconds (contract section 16). */
 const MAX_COPY_AGE_MILLISECONDS = 90_000;
+
+/** How long an object may still decide a call whose Worker could not reach it, in milliseconds: until its deadline. */
+const SETTLING_MILLISECONDS = 12_000;
 
 /** A bookmark as clients have it: that of D1 after the number of their home. Null for another home's. */
 export const positionOfHeader = (applicationId: ApplicationId, bookmark: string | null): number | null =>
@@ -52,6 +57,17 @@ export class Book extends Member {
 
   begin(attempt: Attempt<CallName>): void {
     this.#attempts.push(attempt);
+  }
+
+  /**
+   * A call that changes an application was answered. What was told 503 well before that one began had happened by now, or never
+   * will (contract section 21).
+   */
+  settle({ request: { applicationId }, from, to }: Attempt<CallName>): void {
+    for (const attempt of this.#attempts) {
+      const isBefore = attempt.toldAt + SETTLING_MILLISECONDS < from;
+      if (attempt.to === Infinity && isBefore && attempt.request.applicationId === applicationId) attempt.to = to;
+    }
   }
 
   /** Calls with these values in their requests, oldest first. */
