@@ -48,21 +48,25 @@ const kindsOfWork = (cursors: Cursors): Record<string, Chunk> => ({
 export async function sweepHome(context: Context, cursors: Cursors): Promise<void> {
   const startedAt = context.now();
   const counts: Record<string, number> = {};
+  let isFinished = true;
   const run = async (name: string, chunk: Chunk) => {
     try {
-      for (let chunks = 0, more = true; more && chunks < MAX_SWEEP_CHUNKS; chunks++) {
-        if (context.now() - startedAt > SWEEP_SHARE_MILLISECONDS) return;
+      let more = true;
+      for (let chunks = 0; more && chunks < MAX_SWEEP_CHUNKS; chunks++) {
+        if (context.now() - startedAt > SWEEP_SHARE_MILLISECONDS) break;
         const done = await chunk(context, counts);
         counts[name] = (counts[name] ?? 0) + done.count;
         more = done.more;
       }
+      if (more) isFinished = false;
     } catch (error) {
+      isFinished = false;
       log("error", { event: "sweep-part-failed", home: context.home, part: name, error });
     }
   };
   await Promise.all(Object.entries(kindsOfWork(cursors)).map(([name, chunk]) => run(name, chunk)));
-  if (Object.values(counts).every((count) => count === 0)) return;
-  log("info", { event: "sweep", home: context.home, ...counts, milliseconds: context.now() - startedAt });
+  if (isFinished && Object.values(counts).every((count) => count === 0)) return;
+  log("info", { event: "sweep", home: context.home, ...counts, isFinished, milliseconds: context.now() - startedAt });
 }
 
 async function releaseEvents({ db }: Context): Promise<{ count: number; more: boolean }> {

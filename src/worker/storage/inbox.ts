@@ -19,12 +19,17 @@ const openRows = z.array(z.object({ id: z.string(), command: z.string() }));
 /** The oldest commands of an application; before all others what ends a gap, for which they wait. One round trip. */
 export async function readInbox(db: Database, id: ApplicationId, limit: number): Promise<InboxItem[]> {
   const { results } = await db.atPrimary((d1) => d1.prepare(SELECT_OPEN).bind(id, limit).all());
-  return openRows.parse(results).flatMap(({ id: itemId, command }) => {
+  const items: InboxItem[] = [];
+  for (const { id: itemId, command } of openRows.parse(results)) {
     const parsed = inboxRequest.safeParse(JSON.parse(command));
-    if (parsed.success) return [{ id: itemId, ...parsed.data }];
-    log("error", { event: "inbox-unreadable", application: id, command: itemId });
-    return [];
-  });
+    if (parsed.success) {
+      items.push({ id: itemId, ...parsed.data });
+    } else {
+      log("error", { event: "inbox-unreadable", application: id, command: itemId });
+      await storeInboxResult(db, itemId, { kind: "failed" });
+    }
+  }
+  return items;
 }
 
 /** Stores the result of a command that changes nothing else. */
