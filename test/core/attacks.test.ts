@@ -213,7 +213,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
       .run();
     await wake(application, true);
     const refusals = log.lines().filter(({ event }) => event === "entry-refused");
-    expect(refusals).toMatchObject([{ level: "error", application: application.id, sequence: 1 }]);
+    expect(refusals[0]).toMatchObject({ level: "error", application: application.id, sequence: 1 });
     expect(await isInD1(Number(number), application)).toBe(false);
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "journal-gap", application: application.id }));
   });

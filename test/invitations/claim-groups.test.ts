@@ -132,7 +132,7 @@ describe("a claim that fails half-way, tried again by the client (contract secti
     const claimed = await claimUntilAnswered(application, invitation);
     // The object repeats what may have happened while somebody waits. What D1 refuses for good has not happened.
     const isRefused = moment === "before" && kind.error !== LOST;
-    expect(statusesOf(claimed.answers)).toEqual(isRefused ? [500, 201, 200] : [201, 200]);
+    expect(statusesOf(claimed.answers)).toEqual(isRefused ? [503, 201, 200] : [201, 200]);
     await expectClaimed(application, claimed);
   });
 

@@ -38,12 +38,16 @@ async function callLate(act: (application: TestApplication, invitation: Invitati
   return { application, invitation, held };
 }
 
+/** D1 executes the late batches, or refuses them because their turn is over. */
+const letThrough = (held: HeldTrips): Promise<unknown> =>
+  held.letThrough().catch((error) => expect(String(error)).toContain("position.sequence"));
+
 describe("a call that was answered 503 had happened by then, or never will (contract section 21)", () => {
   it.each(["before", "after"])("a claim that D1 gets %s its repetition gives one badge and one event", async (when) => {
     const { application, invitation, held } = await callLate((of, { token }) => claim(of, "phone", "alice", token));
-    if (when === "before") await held.letThrough();
+    if (when === "before") await letThrough(held);
     const answers = [await claim(application, "phone", "alice", invitation.token)];
-    await held.letThrough();
+    await letThrough(held);
     answers.push(await claim(application, "phone", "alice", invitation.token));
     expect(answers.map(({ body }) => body.badgeId)).toEqual([String(invitation.number), String(invitation.number)]);
     expect(await listedNumbers(application)).toEqual([invitation.number]);
@@ -53,7 +57,7 @@ describe("a call that was answered 503 had happened by then, or never will (cont
   it("a late claim does not take the number from a device that has claimed it since", async () => {
     const { application, invitation, held } = await callLate((of, { token }) => claim(of, "phone", "alice", token));
     expect(outcome(await claim(application, "other", "bob", invitation.token))).toBe("201");
-    await held.letThrough();
+    await letThrough(held);
     expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("409 CLAIMED_INVITATION");
     const { badges, events } = await expectConsistent(application);
     expect(badges).toMatchObject([{ number: invitation.number, userId: "bob" }]);
@@ -63,16 +67,16 @@ describe("a call that was answered 503 had happened by then, or never will (cont
   it("a late claim does not restore an invitation that was revoked since", async () => {
     const { application, invitation, held } = await callLate((of, { token }) => claim(of, "phone", "alice", token));
     expect(outcome(await revoke(application, invitation.token))).toBe("200");
-    await held.letThrough();
+    await letThrough(held);
     expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("410 REVOKED_INVITATION");
     expect((await expectConsistent(application)).freed).toEqual([invitation.number]);
   });
 
   it.each(["before", "after"])("a revocation that D1 gets %s its repetition frees the number once", async (when) => {
     const { application, invitation, held } = await callLate((of, { token }) => revoke(of, token));
-    if (when === "before") await held.letThrough();
+    if (when === "before") await letThrough(held);
     const answers = [await revoke(application, invitation.token)];
-    await held.letThrough();
+    await letThrough(held);
     answers.push(await revoke(application, invitation.token));
     expect(answers.map(outcome)).toEqual(["200", "200"]);
     expect(answers[1]?.body).toEqual(answers[0]?.body);
@@ -82,7 +86,7 @@ describe("a call that was answered 503 had happened by then, or never will (cont
   it("a late revocation does not end a badge that has been claimed since", async () => {
     const { application, invitation, held } = await callLate((of, { token }) => revoke(of, token));
     expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("201");
-    await held.letThrough();
+    await letThrough(held);
     expect(outcome(await revoke(application, invitation.token))).toBe("409 CLAIMED_INVITATION");
     expect(await listedNumbers(application)).toEqual([invitation.number]);
     await expectConsistent(application);
@@ -90,7 +94,7 @@ describe("a call that was answered 503 had happened by then, or never will (cont
 
   it("a reservation that nobody was told of blocks no number for ever", async () => {
     const { application, held } = await callLate((of) => requestInvitation(of, { expiresAt: ahead(DAY) }));
-    await held.letThrough();
+    await letThrough(held);
     await timers.pass(300_000);
     for (let count = 1; count < 5; count++) await invite(application, ahead(DAY));
     expect(outcome(await requestInvitation(application, { expiresAt: ahead(DAY) }))).toBe("503 NUMBERS_EXHAUSTED");

@@ -40,7 +40,7 @@ export function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[
  * @param done what a write is answered
  */
 export function expectedStatusesOfWrite({ name }: Kind, moment: Moment, done = 201): number[] {
-  return name === FOR_GOOD && moment === "before" ? [500, done, 200] : [done, 200];
+  return name === FOR_GOOD && moment === "before" ? [503, done, 200] : [done, 200];
 }
 
 /** Fails what it is put around, as often and as the kind says; everything that follows goes through. */

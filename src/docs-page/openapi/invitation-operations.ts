@@ -201,7 +201,6 @@ Revoking again by the token gives the same response, so repeat the call when non
       }),
     },
     ...errorResponses(SERVER_ROUTE, [
-      "INVALID_JSON",
       "INVALID_APPLICATIONID",
       "INVALID_CREDENTIALS",
       "INVALID_ACTOR",

@@ -1,6 +1,7 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import { BY_CLOCK } from "../../shared/actor.ts";
+import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   JOURNAL_PRUNE_ENTRIES,
   MAX_ENTRY_ATTEMPTS,
@@ -30,7 +31,7 @@ import { inboxResultOf } from "./inbox-result.ts";
 import type { Journal } from "./journal.ts";
 import { assumptionsOf, needsOf } from "./needs.ts";
 import { createPermutation } from "./permutation.ts";
-import { type CallQueue, giveUp, splitByDeadline, userOf, type Waiting } from "./queue.ts";
+import { type CallQueue, giveUp, type Response, splitByDeadline, userOf, type Waiting } from "./queue.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 
@@ -201,9 +202,27 @@ export class Groups {
     const last = journal.last();
     if (!last) return false;
     const isAtEnd = position.sequence === last.sequence && journal.has(position);
-    if (isAtEnd && this.#isUnsettled) journal.confirm(position);
+    if (isAtEnd && this.#isUnsettled) {
+      journal.confirm(position);
+      this.#endUntold(journal.lastEntry());
+    }
     if (isAtEnd) this.#isUnsettled = false;
     return isAtEnd || (this.#isUnsettled && position.entry === this.#at?.entry);
+  }
+
+  /** D1 has applied an entry whose callers were told 503: invitations whose tokens nobody can ask for again are ended. */
+  #endUntold(entry: Entry | undefined): void {
+    for (const { op, table, columns, rows } of entry?.writes ?? []) {
+      if (op !== "insert" || table !== "invitation") continue;
+      for (const row of rows) {
+        const id = row[columns.indexOf("number")];
+        if (typeof id !== "number" || row[columns.indexOf("isRepeatable")] === true) continue;
+        const command = { kind: "revoke-invitation" as const, id, revoker: { kind: "server" as const } };
+        const call = { id: newRandomId(), until: null, origin: BY_CLOCK, command };
+        const done = Promise.withResolvers<Response>();
+        this.#platform.queue.add({ call, done, inboxId: null, isBegun: false, erased: 0, eventsAfter: "" });
+      }
+    }
   }
 
   #keep(entry: Entry): Entry {

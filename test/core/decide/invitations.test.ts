@@ -73,12 +73,12 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
     expect(invite(draft, more)).toEqual({ kind: "invitations", results: [{ code: "INVALID_IDEMPOTENCYKEY" }] });
   });
 
-  it("looks the key up before it compares times with the clock", () => {
+  it("looks the key up before it compares times with the clock, and says which time has passed", () => {
     const draft = draftAt();
     loadInvitation(draft, { expiresAtTime: NOW });
     expect(invite(draft, { expiresAtTime: NOW })).toEqual({ kind: "invitations", results: [{ number: 1050 }] });
     const late = { digest: digest("new"), expiresAtTime: NOW };
-    expect(invite(draft, late)).toEqual({ kind: "invitations", results: [{ code: "INVALID_EXPIRESAT" }] });
+    expect(invite(draft, late)).toEqual({ kind: "invitations", results: [{ code: "INVALID_BADGEEXPIRESAT" }] });
   });
 
   it("refuses those for which no number is left, and the whole call only if that is true of all", () => {
