@@ -14,6 +14,8 @@ const REPAIRS = {
   "button[role=none]": (button) => button.removeAttribute("role"),
   // Every operation has one: together they are no landmarks to find anything by.
   ".response-card[role=region]": (card) => card.setAttribute("role", "group"),
+  // Its heading, which names it, is drawn only when it comes into view: until then two of them have the same name.
+  ".tag-section-container[role=region]": (section) => section.setAttribute("role", "group"),
   "[role=combobox]:not([aria-expanded])": (input) => input.setAttribute("aria-expanded", "false"),
   ".cm-content[contenteditable=true]:not([aria-label])": (editor) => editor.setAttribute("aria-label", "Request body"),
   ".cm-content[contenteditable=false]:not([aria-label])": (text) => text.setAttribute("aria-label", "Response body"),
