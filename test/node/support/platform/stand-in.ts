@@ -17,7 +17,7 @@ export const ACCOUNT_ID = "0123456789abcdef0123456789abcdef";
  *
  * The paths and responses are those that wrangler 4.135 uses, and those of developers.cloudflare.com/api. Two are guesses after
  * the documentation: that D1's `raw` takes a batch (the API's schema has the same body for `query` and `raw`), and that
- * queues give back their `jurisdiction` (Queues: Data location says only how it is set).
+ * queues return their `jurisdiction` (Queues: Data location describes only how to set it).
  */
 export class PlatformStandIn {
   readonly account: StandInAccount;
