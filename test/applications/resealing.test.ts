@@ -186,7 +186,12 @@ describe("a value that cannot be opened (contract section 9)", () => {
     const { id: applicationId } = await createApplication();
     const junk = { applicationId, publicKey: "", sealed: "AAAA", sealingVersion: 1, createdAt: 0 };
     for (let count = 0; count < 120; count += 10) {
-      const rows = Array.from({ length: 10 }, (_, index) => ({ ...junk, kid: `junk-${count + index}` }));
+      // IDs of their own: D1 would give them those that the next application may make.
+      const rows = Array.from({ length: 10 }, (_, index) => ({
+        ...junk,
+        id: 1 + count + index,
+        kid: `junk-${count + index}`,
+      }));
       await orm.insert(signingKey).values(rows);
     }
     const { id } = await createApplication();

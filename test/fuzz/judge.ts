@@ -1,4 +1,5 @@
 import type { Validator } from "@cfworker/json-schema";
+import { z } from "zod";
 import type { Operation, Parameter } from "../../src/docs-page/openapi/types.ts";
 import { type Exchange, expectDocumented } from "../support/documented.ts";
 import { type FuzzRequest, MAX_BODY_BYTES, type Route } from "./requests.ts";
@@ -15,7 +16,9 @@ export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): st
   const { sent, method, path, status, headers, body } = exchange;
   const faults: string[] = [];
   if (status >= 500) faults.push("a fault of the service's own");
-  if (sent.isSound && (FAULTS_OF_FORM.includes(status) || body === '{"error":"NOT_FOUND"}')) {
+  // The document cannot say that one of two times is needed.
+  const isNoTime = body === '{"error":"UNDEFINED_EXPIRESAT"}' && route.operation.operationId === "setBadgeTimes";
+  if (sent.isSound && !isNoTime && (FAULTS_OF_FORM.includes(status) || body === '{"error":"NOT_FOUND"}')) {
     faults.push("a sound request is refused for its form");
   }
   // The document says it of its own paths only.
@@ -24,7 +27,7 @@ export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): st
   const isGranted = status < 300 && method === route.method && ofTemplate.test(path);
   try {
     expectDocumented(exchange);
-    if (isGranted) faults.push(...faultsOfGranted(sent, route.operation, known));
+    if (isGranted) faults.push(...faultsOfGranted(exchange, route.operation, known));
   } catch (error) {
     faults.push(String(error));
   }
@@ -33,15 +36,17 @@ export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): st
 
 /** What the service granted although it must not: a form that the document does not allow, or wrong credentials. */
 function faultsOfGranted(
-  { path, headers, body }: FuzzRequest,
-  { parameters = [], requestBody, security }: Operation,
+  { sent: { path, headers, body }, body: response }: FuzzExchange,
+  { operationId, parameters = [], requestBody, security }: Operation,
   { schemas, secrets, tokens }: Known,
 ): string[] {
   const { searchParams } = new URL(path, "https://badges.example");
   // Headers that are blank count as missing (contract section 2).
   const header = (name: string) => (headers[name.toLowerCase()] ?? "").trim();
+  // A device says nothing of who asked for it: without a secret that header counts for nothing (contract section 23).
+  const isIgnored = (name: string) => name === "actor" && header("applicationsecret") === "";
   const given = ({ in: place, name }: Parameter) =>
-    place === "query" ? searchParams.getAll(name) : [header(name)].filter((text) => text !== "");
+    isIgnored(name) ? [] : place === "query" ? searchParams.getAll(name) : [header(name)].filter((text) => text !== "");
   const wrong = parameters.flatMap((parameter) => {
     const validator = validatorOf(parameter.schema, schemas);
     const read = parameter.schema.type === "integer" ? integer : (text: string) => text;
@@ -49,7 +54,17 @@ function faultsOfGranted(
     return refused.map((text) => `granted with ${parameter.name}=${text}`);
   });
   const schema = requestBody?.content["application/json"]?.schema;
-  if (schema) wrong.push(...faultsOfGrantedBody(body, validatorOf(schema, schemas)));
+  // An invitation is revoked whatever the body says (contract section 5).
+  if (schema && operationId !== "revokeInvitation") {
+    // Of several invitations in one call, of at most 256 KiB, each is granted or refused (contract section 24).
+    const isOfMany = operationId === "createInvitations";
+    if (body.byteLength > (isOfMany ? 256 * 1024 : MAX_BODY_BYTES)) wrong.push(`granted with ${body.byteLength} bytes`);
+    const one = isOfMany ? schemas.InvitationRequest : schema;
+    const whole = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body);
+    const values = isOfMany ? grantedInvitations(whole, response) : [JSON.parse(whole)];
+    for (const value of values)
+      wrong.push(...faultsOfGrantedBody(JSON.stringify(value), validatorOf(one ?? {}, schemas)));
+  }
   if (security.length === 0) return wrong;
   const isNamed = security.some((schemes) => Object.keys(schemes).every((name) => header(name) !== ""));
   const secret = secrets.get(header("applicationid"));
@@ -68,9 +83,15 @@ const sameToken = (one: string, other: string): boolean => other.replace(/^beare
 const integer = (text: string): number | string =>
   /^\d+$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text;
 
-function faultsOfGrantedBody(body: FuzzRequest["body"], validator: Validator): string[] {
-  if (body.byteLength > MAX_BODY_BYTES) return [`granted with ${body.byteLength} bytes`];
-  const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body);
+const invitationsMade = z.object({ invitations: z.array(z.object({ error: z.string().optional() })) });
+
+function grantedInvitations(request: string, response: string): unknown[] {
+  const made = invitationsMade.parse(JSON.parse(response)).invitations;
+  const asked = z.object({ invitations: z.array(z.unknown()) }).parse(JSON.parse(request)).invitations;
+  return asked.filter((_, place) => made[place]?.error === undefined);
+}
+
+function faultsOfGrantedBody(text: string, validator: Validator): string[] {
   const without = (isMissing: (value: unknown) => boolean): unknown =>
     JSON.parse(text, (_, value) => (isMissing(value) ? undefined : value));
   // Fields that are null, empty or blank count as missing (contract section 2); the document says where null is a value.

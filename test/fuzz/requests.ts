@@ -39,6 +39,13 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TR
 /** They make no request right or wrong. */
 const IDLE_HEADERS = ["content-type", "accept", "x-request-id", "authorization", "origin", "if-none-match", "range"];
 
+/** Headers that an operation may have, by the names of its parameters. No badge has changed so often. */
+const OPTIONAL_HEADERS: Readonly<Record<string, fc.Arbitrary<string>>> = {
+  "Idempotency-Key": fc.uuid(),
+  actor: fc.constantFrom("Tom", "J%C3%BCrgen%20%F0%9F%98%80", "x".repeat(100)),
+  "If-Match": fc.constantFrom('"999999"', "*"),
+};
+
 /** @param callers names of the headers that say who calls */
 function requestsOf(
   callers: string[],
@@ -53,11 +60,11 @@ function requestsOf(
     tail: { sound: fc.constant(""), odd: fc.constantFrom("/", "//", "/x", "%20", ".", ";", "%00") },
   };
   for (const name of callers) parts[name] = headersOf(name === "udid" ? known.udids : [own[name] ?? ""]);
-  for (const { in: place, name, schema } of parameters) {
+  for (const { in: place, name, schema, required } of parameters) {
     if (place === "path") parts[name] = segmentsOf(valuesOf(schema, known, name));
-    if (place === "query") parts[name] = pairsOf(name, valuesOf(schema, known, name));
-    if (name === "Idempotency-Key")
-      parts["idempotency-key"] = { sound: fc.oneof(fc.constant(""), fc.uuid()), odd: oddHeader };
+    if (place === "query") parts[name] = pairsOf(name, required, valuesOf(schema, known, name));
+    const optional = OPTIONAL_HEADERS[name];
+    if (optional) parts[name.toLowerCase()] = { sound: fc.oneof(fc.constant(""), optional), odd: oddHeader };
   }
   const namesIn = (place: string) => parameters.filter((each) => each.in === place).map(({ name }) => name);
   const oddTexts = Object.entries(parts).map(([name, { odd }]) => odd.map((text) => ({ [name]: text })));
@@ -78,7 +85,8 @@ function requestsOf(
       const texts: Record<string, string> = { ...soundTexts, ...oddText };
       const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => texts[name] ?? "") + texts.tail;
       const query = [...namesIn("query").map((name) => texts[name]), idleQuery].filter((pair) => pair !== "").join("&");
-      const headers = [...callers, "idempotency-key"].map((name) => [name, texts[name] ?? ""]);
+      const optional = Object.keys(OPTIONAL_HEADERS).map((name) => name.toLowerCase());
+      const headers = [...callers, ...optional].map((name) => [name, texts[name] ?? ""]);
       const body = oddBody ?? soundBody;
       return {
         method: texts.method ?? method,
@@ -87,7 +95,12 @@ function requestsOf(
         body,
         isChunked,
         // Fields that the service does not know can make a body too large.
-        isSound: Object.keys(oddText).length === 0 && oddBody === null && body.byteLength <= MAX_BODY_BYTES,
+        // A cursor belongs to the order of its list.
+        isSound:
+          Object.keys(oddText).length === 0 &&
+          oddBody === null &&
+          body.byteLength <= MAX_BODY_BYTES &&
+          !(texts.order && texts.cursor),
       };
     });
 }
@@ -115,12 +128,16 @@ function segmentsOf({ sound, odd }: Values): Values<string> {
   return { sound: sound.map(encoded).filter(isSegment), odd: fc.oneof(odd.map(encoded), oddSegment) };
 }
 
-function pairsOf(name: string, { sound, odd }: Values): Values<string> {
+function pairsOf(name: string, isRequired: boolean, { sound, odd }: Values): Values<string> {
   const pair = (value: unknown) => `${name}=${encoded(value)}`;
   const twice = fc.tuple(sound, sound).map(([one, other]) => `${pair(one)}&${pair(other)}`);
   const wrong = odd.map(pair);
   const raw = oddSegment.map((text) => `${name}=${text}`);
-  return { sound: fc.oneof(fc.constant(""), sound.map(pair)), odd: fc.oneof(wrong, wrong, twice, raw) };
+  const given = sound.map(pair);
+  return {
+    sound: isRequired ? given : fc.oneof(fc.constant(""), given),
+    odd: fc.oneof(wrong, wrong, twice, raw, fc.constant("")),
+  };
 }
 
 /** Any bytes that a header can carry, and blanks. */

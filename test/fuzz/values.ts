@@ -70,6 +70,7 @@ export function valuesOf(schema: Schema, known: Known, name = ""): Values {
   if (type === "object") return objectsOf(schema, known);
   if (type === "string") return textsOf(schema, known, name);
   if (type === "integer") return integersOf(schema);
+  if (type === "array") return arraysOf(schema, known);
   throw new Error(`no values are made for ${JSON.stringify(schema)}`);
 }
 
@@ -90,12 +91,24 @@ function objectsOf({ properties = {}, required = [] }: Schema, known: Known): Va
   return { sound, odd: fc.oneof(wrongKind, anyText, ...oneOdd) };
 }
 
+function arraysOf({ items, minItems = 0, maxItems = 10 }: Schema, known: Known): Values {
+  if (typeof items !== "object" || Array.isArray(items)) throw new Error("no values are made for an array of anything");
+  const { sound, odd } = valuesOf(items, known);
+  const few = fc.array(sound, { minLength: minItems, maxLength: Math.min(maxItems, 5) });
+  // One element is odd; or there are none, one too many, or no array at all.
+  const oneOdd = fc
+    .tuple(few, fc.nat(), odd)
+    .map(([whole, at, one]) => whole.toSpliced(at % (whole.length + 1), 1, one));
+  const tooMany = sound.map((one) => Array.from({ length: maxItems + 1 }, () => one));
+  return { sound: few, odd: fc.oneof(wrongKind, anyText, fc.constant([]), oneOdd, tooMany) };
+}
+
 function textsOf(schema: Schema, { schemas, values }: Known, name: string): Values {
   const { maxLength: most = UNLIMITED_CHARACTERS, format, not } = schema;
-  const known = (schema.enum ?? values[name] ?? []).map(String);
+  const known = (schema.enum ?? (schema.const === undefined ? values[name] : [schema.const]) ?? []).map(String);
   const validator = validatorOf(schema, schemas);
   // The service takes blanks for nothing.
-  const formed = formedTexts(schema, most).filter((text) => text.trim() !== "" && validator.validate(text).valid);
+  const formed = formedTexts(schema, most, name).filter((text) => text.trim() !== "" && validator.validate(text).valid);
   const meant = known.length > 0 ? fc.constantFrom(...known) : formed;
   const sound = schema.maxLength === undefined && format === undefined ? meant : fc.oneof(formed, meant);
   const long = fc
@@ -113,8 +126,9 @@ function textsOf(schema: Schema, { schemas, values }: Known, name: string): Valu
   return { sound, odd: fc.oneof(...odd) };
 }
 
-function formedTexts({ format, contentEncoding }: Schema, most: number): fc.Arbitrary<string> {
-  if (format === "date-time") return timesAhead;
+function formedTexts({ format, contentEncoding }: Schema, most: number, name: string): fc.Arbitrary<string> {
+  // A start is before the end.
+  if (format === "date-time") return /startsAt$/i.test(name) ? timesAhead(1, 180) : timesAhead(182, 363);
   if (contentEncoding === "base64") {
     // The longest texts without padding would have more bytes than are allowed.
     const bytes = fc.uint8Array({ minLength: 1, maxLength: (most / 4) * 3 - 2, size: "max" });
@@ -129,14 +143,11 @@ function formedTexts({ format, contentEncoding }: Schema, most: number): fc.Arbi
 
 const timeIn = (days: number): string => new Date(Date.now() + days * 24 * 3600 * 1000).toISOString();
 
-/** Within the next 364 days, in the forms of RFC 3339. */
-const timesAhead = fc
-  .tuple(
-    fc.integer({ min: 1, max: 363 }),
-    fc.constantFrom(".000", "", ".123456"),
-    fc.constantFrom("Z", "-00:30", "+13:45"),
-  )
-  .map(([days, fraction, zone]) => timeIn(days).replace(/\..*/, `${fraction}${zone}`));
+/** Times so many days ahead, in the forms of RFC 3339. */
+const timesAhead = (min: number, max: number): fc.Arbitrary<string> =>
+  fc
+    .tuple(fc.integer({ min, max }), fc.constantFrom(".000", "", ".123456"), fc.constantFrom("Z", "-00:30", "+13:45"))
+    .map(([days, fraction, zone]) => timeIn(days).replace(/\..*/, `${fraction}${zone}`));
 
 /** Times that are over or too far ahead, and times that are written in a way that only some readers of ISO 8601 take. */
 const oddTimes = fc

@@ -22,6 +22,12 @@ export async function createWorld(schemas: Known["schemas"], provider: Provider)
   const invitationToken = await invitationsOf(main, other);
   // Those that are claimed can be revoked no more.
   const tokensToRevoke = await invitationsOf(main, other);
+  for (const user of ["blocked", "blocked too"]) {
+    const { status } = await call("PATCH", `/v1/users/${encodeURIComponent(user)}/block`, {
+      headers: serverHeaders(main),
+    });
+    if (status !== 200) throw new Error(`blocking ${user} responds ${status}`);
+  }
   const credentials = [
     ...applications.map((application) => serverHeaders(application)),
     { applicationid: main.id, applicationsecret: other.secret },
@@ -88,7 +94,9 @@ async function eventsOf({ id }: TestApplication): Promise<string[]> {
 
 /** Where the second page of a list starts. */
 async function cursorOf(application: TestApplication, path: string): Promise<string> {
-  const { headers } = await call("GET", `${path}?per_page=1`, { headers: serverHeaders(application) });
+  const { headers } = await call("GET", `${path}?per_page=1${path === "/v1/users" ? "&state=blocked" : ""}`, {
+    headers: serverHeaders(application),
+  });
   const cursor = headers.get("pagination-cursor");
   if (cursor === null) throw new Error(`${path} has a second page`);
   return cursor;

@@ -70,7 +70,7 @@ export async function listEvents(
   page: { state: EventState | null; after: string | null; perPage: number },
 ): Promise<ScannedPage<EventRow> & { endpoint: EndpointState | undefined }> {
   const { state, after, perPage } = page;
-  const limit = scanLimit(perPage) / 2;
+  const limit = Math.floor(scanLimit(perPage) / 2);
   const areFewPending = state === "pending" && (await countPending(db, applicationId, limit)) < limit;
   const { index, range } = rangeOf(state, areFewPending);
   const events = await scanPage(
