@@ -99,9 +99,12 @@ describe("claims at one moment (contract section 5)", () => {
     expect(statusesOf(answers)).toEqual([201, 201]);
     const { badges, events } = await expectConsistent(application);
     const replaced = events.flatMap((event) => readPayload(event).data.replacedBadgeId ?? []);
-    expect(replaced[0]).toBe(old.body.badgeId);
-    expect([String(one.number), String(other.number)]).toContain(replaced[1]);
-    expect(badges.filter((row) => isLive(row) && row.userId === "guest")).toHaveLength(1);
+    const live = badges.filter((row) => isLive(row) && row.userId === "guest").map(({ number }) => number);
+    expect(live).toHaveLength(1);
+    // Events of one millisecond are in no order.
+    const between = [one.number, other.number].filter((number) => !live.includes(number)).map(String);
+    expect(new Set(replaced)).toEqual(new Set([old.body.badgeId, ...between]));
+    expect(between).toHaveLength(1);
   });
 });
 

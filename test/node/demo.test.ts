@@ -58,7 +58,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
       "20  A stranger with the application's ID asks for Alice's badge",
       "21  Alice logs in, and her phone asks",
       "22  She loses the phone, and stops its badge from another one",
-      "23  A week passes at a company: phones, visitors, a webhook that fails",
+      "23  A day passes at a company: phones, visitors, a webhook that fails",
     ]);
     expect(told.stdout).toContain("Done: 5 badges");
   });
@@ -110,13 +110,13 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told.stdout).not.toContain("\u001b");
   });
 
-  it("leaves a week to look at in the console, with a secret for a person (contract section 19)", async () => {
+  it("leaves a day to look at in the console, in the application that npm start prints (contract section 19)", async () => {
     const [, baseUrl = "", applicationId = "", applicationSecret = ""] =
       /in a browser: (\S+)\/console\n {2}Application ID {2}(app_\w+)\n {2}Secret {10}(bdss_\S+)\n/.exec(told.stdout) ??
       [];
     const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
     const { badges, badgesPerDay, badgesByState, deliveries, invitations } = await server.getStatistics();
-    expect(badgesPerDay.filter(({ badges: count }) => count > 0)).toHaveLength(7);
+    expect(badgesPerDay.reduce((sum, { badges: count }) => sum + count, 0)).toBeGreaterThanOrEqual(50);
     expect(badges.os.values.map(({ value }) => value)).toEqual(expect.arrayContaining(["iOS", "Android"]));
     expect(badgesByState).toMatchObject({ suspended: 1, revoked: 1 });
     expect(invitations).toMatchObject({ pending: 1, claimed: 1, revoked: 1 });

@@ -183,6 +183,21 @@ describe.skipIf(executablePath === null)(
         expect(html).not.toContain(service.applicationSecret);
         await page.keyboard.press("Escape");
       });
+
+      it("finds the keys of a door when somebody searches for: verify signature", async () => {
+        const page = pageHere();
+        await page
+          .locator(SIDEBAR)
+          .getByRole("button", { name: /search/i })
+          .first()
+          .click();
+        await page.keyboard.type("verify signature");
+        await page
+          .getByRole("option", { name: /Public keys to verify signatures/ })
+          .first()
+          .waitFor();
+        await page.keyboard.press("Escape");
+      });
     });
 
     describe.each(LOOKS)("%s on a %s", (theme, _, viewport) => {

@@ -13,8 +13,8 @@ const HELP = `Usage: npm run demo [-- --url URL]
 Tells the story of a badge against the running local service: an application, a
 phone, a door, a badge that is suspended, revoked and ends by itself, a door that
 learns of it and loses the network, a visitor, webhooks, an invitation that comes
-back, users who are verified. Every step is checked against the contract. Then it leaves a week of another
-application to look at in the console. It takes up to a minute.
+back, users who are verified. Every step is checked against the contract. Then the application that
+npm start prints has a day's badges to look at in the console. It takes up to a minute.
 
   --url URL   where the service is; ${DEFAULT_ORIGIN} if not given
   --help      show this page

@@ -1,4 +1,5 @@
 import { assemble } from "./cast.ts";
+import { liveThroughADay } from "./day.ts";
 import type { Door } from "./door.ts";
 import type { Narrator } from "./narrator.ts";
 import { hearOfBadges, inviteVisitor, pageBadges, runOutOfNumbers, takeNumberBack } from "./scenes-at-the-server.ts";
@@ -6,7 +7,6 @@ import { doorLearns, doorWithoutNetwork, revoke, suspendAndResume, visitForSecon
 import { onlyAlice } from "./scenes-with-a-login.ts";
 import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
-import { liveThroughAWeek } from "./week.ts";
 
 /** Tells the story, from a new application to a number that is handed out again. @throws DemoFailure */
 export async function tellStory(narrator: Narrator, origin: string): Promise<void> {
@@ -34,7 +34,7 @@ export async function tellStory(narrator: Narrator, origin: string): Promise<voi
     const { invitation, latecomer } = await runOutOfNumbers(cast);
     const carol = await takeNumberBack(cast, invitation, latecomer);
     await onlyAlice(cast);
-    const week = await liveThroughAWeek(narrator, origin);
+    const day = await liveThroughADay(narrator, origin);
     narrator.say("");
     narrator.say(
       `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
@@ -44,8 +44,8 @@ export async function tellStory(narrator: Narrator, origin: string): Promise<voi
     );
     narrator.say("");
     narrator.say(`Now look at it in a browser: ${origin}/console`);
-    narrator.say(`  Application ID  ${week.applicationId}`);
-    narrator.say(`  Secret          ${week.secret}`);
+    narrator.say(`  Application ID  ${day.applicationId}`);
+    narrator.say(`  Secret          ${day.applicationSecret}`);
   } finally {
     receiver.close();
     await door?.remove();

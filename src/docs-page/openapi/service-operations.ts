@@ -14,7 +14,7 @@ const REFERENCE_ROUTE = { anyOrigin: false, cacheControl: "Cached" } as const;
 export const getKeySet = (): Operation => ({
   operationId: "getKeySet",
   tags: ["Keys"],
-  summary: "The application's public keys",
+  summary: "Public keys to verify signatures",
   description: `Door controllers and servers fetch this to verify signatures offline. A JWK Set (RFC 7517) of every key that the application ever had: a badge's signatures stay with the key that the badge was issued with, and after a rotation later badges get the newer key. So keep old keys, and fetch again when a \`kid\` is unknown, at most once in ${PUBLIC_CACHE_SECONDS} seconds.
 
 A disabled application keeps its key set: it gets no new signatures, but doors still check the old ones. No credentials are needed, since public keys are no secret.`,

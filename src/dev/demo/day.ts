@@ -3,22 +3,22 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
-import { inArray } from "drizzle-orm";
-import { createApplication } from "../../admin/application/create.ts";
+import { updateApplication } from "../../admin/application/update.ts";
 import { openHomes } from "../../admin/command-line/session.ts";
-import { addConsoleSecret } from "../../admin/secret/console.ts";
+import { localState } from "../../admin/platform/paths.ts";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
-import { badge } from "../../shared/schema.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { prepareLocalData } from "../demo-application.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
 
-/** A week at a company, to look at in the console: badges of several systems, visitors, a webhook that failed. */
+/** A day at a company, to look at in the console: badges of several systems, visitors, a webhook that failed. */
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 const DELIVERY_LIMIT_MILLISECONDS = 30_000;
 const DELIVERY_POLL_MILLISECONDS = 250;
 
-/** How many people got a badge on each day, today last. */
-const BADGES_OF_DAYS = [7, 11, 9, 14, 2, 1, 6];
+/** How many people get a badge. */
+const BADGES = 50;
 
 /** The person whose webhook the receiver cannot take. */
 const UNLUCKY = "user-04";
@@ -33,18 +33,17 @@ const PHONES = [
   ["SM-A546B", "Android", "15", "2.2.0"],
 ] as const;
 
-/** Where to look, and with what. */
-export interface Week {
-  applicationId: string;
-  /** A secret for a person, made for this. */
-  secret: string;
+/** Where to look, and with what: the application that `npm start` prints. */
+export interface Day {
+  applicationId: ApplicationId;
+  applicationSecret: string;
 }
 
 /** @throws DemoFailure */
-export function liveThroughAWeek(narrator: Narrator, origin: string): Promise<Week> {
+export function liveThroughADay(narrator: Narrator, origin: string): Promise<Day> {
   return narrator.step(
-    "A week passes at a company: phones, visitors, a webhook that fails",
-    "This is what its people see at /console: sign in with the lines below.",
+    "A day passes at a company: phones, visitors, a webhook that fails",
+    "The demo application that npm start prints: its people see this at /console.",
     async () => {
       const receiver = startReceiver();
       try {
@@ -67,46 +66,37 @@ function startReceiver(): Server {
   }).listen(0, "127.0.0.1");
 }
 
-async function live(narrator: Narrator, origin: string, receiver: Server): Promise<Week> {
-  if (!receiver.listening) await once(receiver, "listening");
-  const address = receiver.address();
-  if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
-  const { homes, database, close } = await openHomes(undefined);
+async function live(narrator: Narrator, origin: string, receiver: Server): Promise<Day> {
+  const { applicationId, applicationSecret, isDisabled } = await prepareLocalData(localState());
+  if (applicationSecret === null || isDisabled) {
+    throw new DemoFailure("the demo application's secret was changed, or it is disabled: npm start says what to do");
+  }
+  const common = { baseUrl: origin, applicationId };
+  const server = new ServerClient({ ...common, applicationSecret });
+  const stopWebhooks = await sendWebhooks(applicationId, receiver);
   try {
-    const { applicationId, applicationSecret } = await createApplication(homes, {
-      name: "Demo company",
-      webhookUrl: `http://127.0.0.1:${address.port}/badges`,
-      requireSecret: false,
-      reuseAfterSeconds: 0,
-      signatureLifetimeSeconds: null,
-    });
-    const common = { baseUrl: origin, applicationId };
-    const server = new ServerClient({ ...common, applicationSecret });
-    const numbers: string[] = [];
-    for (const [day, count] of BADGES_OF_DAYS.entries()) {
-      const issuedAt = Date.now() - (BADGES_OF_DAYS.length - 1 - day) * DAY_MILLISECONDS;
-      const issued = await Promise.all(
-        Array.from({ length: count }, (_, place) => issueBadge(common, numbers.length + place)),
-      );
-      numbers.push(...issued);
-      // The service issues badges now; only their place in the week is made up.
-      const isOfDay = inArray(badge.number, issued.map(Number));
-      await database.run((orm) => orm.update(badge).set({ issuedAt }).where(isOfDay));
-    }
+    const numbers = await Promise.all(Array.from({ length: BADGES }, (_, place) => issueBadge(common, place)));
     await endSome(server, numbers);
     await inviteVisitors(server, common);
     await untilTried(server, numbers.length);
-    const { applicationSecret: secret } = await addConsoleSecret(database, applicationId, {
-      name: "You",
-      role: "operator",
-    });
-    narrator.note(
-      `${numbers.length} badges, some of them suspended or revoked; three visitors; one webhook that failed.`,
-    );
-    return { applicationId, secret };
   } finally {
-    await close();
+    await stopWebhooks();
   }
+  narrator.note(`${BADGES} badges, some of them suspended or revoked; three visitors; one webhook that failed.`);
+  return { applicationId, applicationSecret };
+}
+
+/** @returns what stops them again: the receiver ends with the story */
+async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Promise<() => Promise<void>> {
+  if (!receiver.listening) await once(receiver, "listening");
+  const address = receiver.address();
+  if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
+  const { homes, close } = await openHomes(undefined);
+  await updateApplication(homes, applicationId, { webhookUrl: `http://127.0.0.1:${address.port}/badges` });
+  return async () => {
+    await updateApplication(homes, applicationId, { webhookUrl: null });
+    await close();
+  };
 }
 
 interface Common {
