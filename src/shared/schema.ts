@@ -1,4 +1,4 @@
-import { relations, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
 import { EVENTS } from "./events.ts";
@@ -531,21 +531,3 @@ export const statusList = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
-
-export const applicationRelations = relations(application, ({ many }) => ({
-  secrets: many(applicationSecret),
-  consoleSecrets: many(consoleSecret),
-  signingKeys: many(signingKey),
-}));
-
-export const applicationSecretRelations = relations(applicationSecret, ({ one }) => ({
-  application: one(application, { fields: [applicationSecret.applicationId], references: [application.id] }),
-}));
-
-export const consoleSecretRelations = relations(consoleSecret, ({ one }) => ({
-  application: one(application, { fields: [consoleSecret.applicationId], references: [application.id] }),
-}));
-
-export const signingKeyRelations = relations(signingKey, ({ one }) => ({
-  application: one(application, { fields: [signingKey.applicationId], references: [application.id] }),
-}));

@@ -39,7 +39,7 @@ async function askUntilAnswered(application: TestApplication, bindings: Partial<
 
 describe("a request that fails half-way and is retried by the client (contract section 1)", () => {
   const LOOKS = [
-    { what: "which application that is", text: 'from "application"', looks: 1 },
+    { what: "which application that is", text: "FROM application WHERE application.id", looks: 1 },
     // Near the caller, then at the primary.
     { what: "whether there is a badge", text: "FROM badge", looks: 2 },
   ];

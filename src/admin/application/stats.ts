@@ -4,6 +4,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
 import { countWithin } from "../../shared/statistics/count.ts";
 import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
+import type { Database as StatisticsDatabase } from "../../shared/storage/d1.ts";
 import { countLogins } from "../../shared/storage/statistics.ts";
 import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
@@ -45,14 +46,15 @@ const PATIENCE_MILLISECONDS = 60_000;
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
   const { id, ...row } = await findApplication(database, applicationId);
   const application = { applicationId: id, ...row };
+  const db: StatisticsDatabase = { run: (query) => database.run((_, d1) => query(d1)) };
   const startedAt = Date.now();
   const ahead = (await readClock(database)) - startedAt;
   const now = () => Date.now() + ahead;
   const endAt = now() + PATIENCE_MILLISECONDS;
   do {
-    const counts = await countWithin({ db: database, now, wait }, application, endAt - now());
+    const counts = await countWithin({ db, now, wait }, application, endAt - now());
     if (counts !== null) {
-      const logins = await countLogins(database, applicationId, now());
+      const logins = await countLogins(db, applicationId, now());
       return viewStatistics({ ...application, logins }, counts);
     }
     await wait(POLL_MILLISECONDS);

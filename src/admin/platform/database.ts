@@ -1,12 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { D1Database } from "@cloudflare/workers-types";
-import { drizzle } from "drizzle-orm/d1";
+import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
 import { isRetryable } from "../../shared/retryable.ts";
-import * as schema from "../../shared/schema.ts";
-import type { Orm } from "../../shared/storage/d1.ts";
 import { UserError } from "../command-line/errors.ts";
 
-export type { Orm };
+/** Builds statements from src/shared/schema.ts. */
+export type Orm = DrizzleD1Database;
 
 /** D1, as one command uses it. */
 export class Database {
@@ -15,7 +14,7 @@ export class Database {
 
   constructor(d1: D1Database) {
     this.#d1 = d1;
-    this.#orm = drizzle(d1, { schema });
+    this.#orm = drizzle(d1);
   }
 
   /** Runs one step, and may repeat it, so a step is a read, one idempotent statement, or one batch of those. */

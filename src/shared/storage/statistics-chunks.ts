@@ -74,7 +74,7 @@ const metadataRows = z.array(z.object({ metadata: z.string().nullable(), badges:
 
 async function readBadges(db: Database, rows: CountedRows, after: number, at: number): Promise<Chunk> {
   const { lastNumber, daysFrom } = rows;
-  const [counted, days, metadata] = await db.run((_, d1) =>
+  const [counted, days, metadata] = await db.run((d1) =>
     d1.batch([
       d1.prepare(COUNT_BADGES).bind(after, lastNumber, at),
       d1.prepare(COUNT_DAYS).bind(after, lastNumber, daysFrom),
@@ -115,7 +115,7 @@ async function readInvitations(
   after: string,
 ): Promise<Chunk> {
   const [createdAt = 0, rowid = 0] = after.split(":").map(Number);
-  const { results } = await db.run((_, d1) =>
+  const { results } = await db.run((d1) =>
     d1.prepare(COUNT_INVITATIONS).bind(applicationId, createdAt, rowid, restedBefore).all(),
   );
   const [{ last, rows, resting, ...invitations }] = invitationRows.parse(results);
@@ -133,7 +133,7 @@ const eventRows = z.array(
 );
 
 async function readEvents(db: Database, { applicationId }: CountedRows, after: string): Promise<Chunk> {
-  const { results } = await db.run((_, d1) => d1.prepare(COUNT_EVENTS).bind(applicationId, after).all());
+  const { results } = await db.run((d1) => d1.prepare(COUNT_EVENTS).bind(applicationId, after).all());
   const rows = eventRows.parse(results);
   const isLast = rows.reduce((sum, { events }) => sum + events, 0) < STATISTICS_CHUNK_ROWS;
   const last =

@@ -16,7 +16,7 @@ export async function findCounts(
   applicationId: ApplicationId,
 ): Promise<{ counts: Counts | null; retryAt: number }> {
   const select = "SELECT counts, retry_at AS retryAt FROM statistics WHERE application_id = ?1";
-  const { results } = await db.run((_, d1) => d1.prepare(select).bind(applicationId).all());
+  const { results } = await db.run((d1) => d1.prepare(select).bind(applicationId).all());
   return statisticsRows.parse(results)[0] ?? { counts: null, retryAt: 0 };
 }
 
@@ -48,7 +48,7 @@ export async function claimStatistics(
   last: Counts | null,
   now: number,
 ): Promise<Counts | null | undefined> {
-  const { results } = await db.run((_, d1) =>
+  const { results } = await db.run((d1) =>
     d1
       .prepare(CLAIM)
       .bind(claim.applicationId, claim.id, now, now + STATISTICS_CLAIM_SECONDS * 1000, last?.startedAt ?? null)
@@ -85,7 +85,7 @@ export function failStatistics(db: Database, claim: Claim, now: number): Promise
 }
 
 async function write(db: Database, sql: string, { applicationId, id }: Claim, ...values: unknown[]): Promise<boolean> {
-  const { meta } = await db.run((_, d1) =>
+  const { meta } = await db.run((d1) =>
     d1
       .prepare(sql)
       .bind(applicationId, id, ...values)
@@ -107,6 +107,6 @@ export type ObservedLogins = z.infer<typeof loginRows>[0];
 /** @param now milliseconds */
 export async function countLogins(db: Database, applicationId: ApplicationId, now: number): Promise<ObservedLogins> {
   const since = Math.floor(now / HOUR_MILLISECONDS) - OBSERVED_HOURS;
-  const { results } = await db.run((_, d1) => d1.prepare(COUNT_LOGINS).bind(applicationId, since).all());
+  const { results } = await db.run((d1) => d1.prepare(COUNT_LOGINS).bind(applicationId, since).all());
   return loginRows.parse(results)[0];
 }

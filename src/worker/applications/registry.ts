@@ -1,4 +1,3 @@
-import { eq, sql } from "drizzle-orm";
 import type { Role } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
@@ -9,10 +8,10 @@ import {
   MAX_CACHED_WRONG_SECRETS,
 } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
-import { application } from "../../shared/schema.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Sealed } from "../keys/custody.ts";
-import { type Database, prepared } from "../storage/database.ts";
+import { type ApplicationRow, findApplication } from "../storage/applications.ts";
+import type { Database } from "../storage/database.ts";
 
 export interface SigningKey extends Sealed {
   id: number;
@@ -157,22 +156,9 @@ function isYounger(since: number, now: number, maxAgeMilliseconds: number): bool
   return Math.abs(now - since) < maxAgeMilliseconds;
 }
 
-const selectApplication = prepared((orm) =>
-  orm.query.application
-    .findFirst({
-      where: eq(application.id, sql.placeholder("id")),
-      with: {
-        secrets: { columns: { digest: true } },
-        consoleSecrets: { columns: { digest: true, name: true, role: true } },
-        signingKeys: { orderBy: (key, { asc }) => asc(key.id) },
-      },
-    })
-    .prepare(),
-);
-
 /** One query. */
 async function load(db: Database, id: ApplicationId): Promise<Application | undefined> {
-  const row = await db.run((orm) => selectApplication(orm).execute({ id }));
+  const row = await findApplication(db, id);
   if (!row) return undefined;
   const [firstKey, ...laterKeys] = row.signingKeys;
   if (!firstKey) throw new Error("an application is made together with its first signing key");
@@ -198,7 +184,7 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
   };
 }
 
-function toUserSettings(row: typeof application.$inferSelect): UserSettings | null {
+function toUserSettings(row: ApplicationRow): UserSettings | null {
   const { userIssuer: issuer, userAudience: audience, userClaim: claim, userObserve: observe } = row;
   return issuer === null || audience === null ? null : { issuer, audience, claim, observe };
 }

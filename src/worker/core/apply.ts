@@ -1,7 +1,7 @@
+import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { isOverloaded, isRetryable } from "../../shared/retryable.ts";
-import { writtenIds } from "../../shared/storage/d1.ts";
 import { withDeadline } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import { entryStatements } from "../storage/entry-writes.ts";
@@ -19,6 +19,9 @@ export type Applied =
   /** Nobody knows whether D1 applied the entry, or will. */
   | { kind: "unknown"; error: unknown };
 
+/** What the last statement of an entry with events returns. */
+const writtenRows = z.array(z.object({ written: z.string() }));
+
 /**
  * Applies an entry: once, however often this is called, because its batch applies only right after the entry before. One round
  * trip, and a second one when that fails.
@@ -29,7 +32,8 @@ export async function applyEntry(db: Database, applicationId: ApplicationId, ent
     const results = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
       session.batch(entryStatements(session, applicationId, entry)),
     );
-    const events = entry.events.length > 0 ? [...writtenIds(results.at(-1))] : [];
+    const events =
+      entry.events.length > 0 ? writtenRows.parse(results.at(-1)?.results).map(({ written }) => written) : [];
     return { kind: "applied", events, bookmark: session.getBookmark() };
   } catch (error) {
     return explain(db, applicationId, entry, error);

@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { readKeySet } from "../applications/key-set.ts";
@@ -22,7 +21,7 @@ export const serviceRoutes = new Hono<HttpEnv>()
 
   .get("/health", async (c) => {
     const { health, db, now } = c.get("context");
-    const ask = () => db.run((orm) => orm.run(sql`SELECT 1`), HEALTH_DEADLINE_MILLISECONDS);
+    const ask = () => db.run((d1) => d1.prepare("SELECT 1").run(), HEALTH_DEADLINE_MILLISECONDS);
     if (!(await health.check(now(), ask))) throw new Refusal("UNAVAILABLE");
     return jsonResponse(c, { status: "ok" });
   })

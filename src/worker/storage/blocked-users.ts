@@ -37,6 +37,6 @@ export async function isBlocked(
   db: Database,
   { applicationId, userId }: { applicationId: ApplicationId; userId: string },
 ): Promise<boolean> {
-  const { results } = await db.run((_, d1) => d1.prepare(IS_BLOCKED).bind(applicationId, userId).all());
+  const { results } = await db.run((d1) => d1.prepare(IS_BLOCKED).bind(applicationId, userId).all());
   return results.length > 0;
 }

@@ -80,7 +80,7 @@ function scannedRows(
 }
 
 async function read<Row>(db: Database, { rows }: Scan<Row>, sql: string, values: readonly unknown[]): Promise<Row[]> {
-  const { results } = await db.run((_, d1) =>
+  const { results } = await db.run((d1) =>
     d1
       .prepare(sql)
       .bind(...values)

@@ -31,6 +31,6 @@ const sequenceRows = z.tuple([z.object({ sequence: z.number() })]);
 
 /** @returns the new sequence number */
 export async function tickClock(db: Database, now: number): Promise<number> {
-  const { results } = await db.run((_, d1) => d1.prepare(TICK).bind(now).all());
+  const { results } = await db.run((d1) => d1.prepare(TICK).bind(now).all());
   return sequenceRows.parse(results)[0].sequence;
 }

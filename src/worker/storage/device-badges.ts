@@ -1,13 +1,8 @@
 import * as z from "zod";
-import {
-  type ApplicationId,
-  type DeviceId,
-  type InvitationDigest,
-  invitationDigest,
-} from "../../shared/identifiers.ts";
-import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
+import { type ApplicationId, type DeviceId, invitationDigest } from "../../shared/identifiers.ts";
+import { STORED_STATES } from "../../shared/schema.ts";
 import { isRecent, TICKED_AT } from "./clock.ts";
-import type { Database, Query } from "./database.ts";
+import type { Database } from "./database.ts";
 
 /**
  * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of times,
@@ -50,8 +45,6 @@ const CURRENT_OF_KEY = `coalesce(
    ORDER BY issued.turn DESC LIMIT 1),
   (SELECT number FROM (${last(0)})), ${only(0)}, (SELECT number FROM (${last(1)})), ${only(1)})`;
 
-const storedState = z.enum(STORED_STATES);
-
 /** Result of a look near the caller, and how far it may be trusted (contract section 16). */
 export interface Look<Badge> {
   badge: Badge | undefined;
@@ -67,62 +60,39 @@ export type Authority =
   | "hint";
 
 /** A user device's badge, in any state. Times are milliseconds, or null. */
-export interface StoredBadge {
-  number: number;
-  metadata: string | null;
-  state: StoredState;
-  expiresAt: number | null;
+const storedBadge = z.object({
+  number: z.number(),
+  metadata: z.string().nullable(),
+  state: z.enum(STORED_STATES),
+  expiresAt: z.number().nullable(),
   /** Of the key that it is bound to; null: it is not bound. */
-  keyThumbprint: string | null;
-  rebindUntil: number | null;
+  keyThumbprint: z.string().nullable(),
+  rebindUntil: z.number().nullable(),
   /** Digest of the token that reserved its number; null: none did. */
-  invitation: InvitationDigest | null;
+  invitation: invitationDigest.nullable(),
   /** Number of the device's current badge: the one returned by its last login. */
-  currentNumber: number;
-}
+  currentNumber: z.number(),
+});
+export type StoredBadge = z.infer<typeof storedBadge>;
 
 /** @param tickedAt an SQL expression: of a copy, when the clock row was written */
-const badgeQuery = (tickedAt: string): Query => ({
-  sql: `
-    SELECT badge.number, badge.metadata, badge.state, badge.expires_at, badge.key_thumbprint, badge.rebind_until,
-      badge.invitation, ${CURRENT} AS current_number, ${tickedAt} AS ticked_at
-    FROM badge
-    WHERE badge.application_id = ?1 AND badge.device = ?2 AND (badge.key_thumbprint IS NOT NULL) IN (0, 1)
-      AND badge.user_id = ?3 AND badge.position IS NOT NULL AND badge.retired_at IS NULL`,
-  bind: ({ applicationId, device, userId }) => [applicationId, device, userId],
-});
+const selectBadge = (tickedAt: string): string => `
+  SELECT badge.number, badge.metadata, badge.state, badge.expires_at AS expiresAt, badge.key_thumbprint AS keyThumbprint,
+    badge.rebind_until AS rebindUntil, badge.invitation, ${CURRENT} AS currentNumber, ${tickedAt} AS tickedAt
+  FROM badge
+  WHERE badge.application_id = ?1 AND badge.device = ?2 AND (badge.key_thumbprint IS NOT NULL) IN (0, 1)
+    AND badge.user_id = ?3 AND badge.position IS NOT NULL AND badge.retired_at IS NULL`;
 
-const SELECT_BADGE = badgeQuery("NULL");
-const SELECT_BADGE_OF_COPY = badgeQuery(TICKED_AT);
-
-export const selectBadge = (): Query => SELECT_BADGE;
-
-const badgeRow = z
-  .tuple([
-    z.number(),
-    z.string().nullable(),
-    storedState,
-    z.number().nullable(),
-    z.string().nullable(),
-    z.number().nullable(),
-    invitationDigest.nullable(),
-    z.number(),
-    z.number().nullable(),
-  ])
-  .optional();
-
-function toBadge(row: unknown): { badge: StoredBadge; tickedAt: number | null } | undefined {
-  const parsed = badgeRow.parse(row);
-  if (!parsed) return undefined;
-  const [number, metadata, state, expiresAt, keyThumbprint, rebindUntil, invitation, currentNumber, tickedAt] = parsed;
-  const badge = { number, metadata, state, expiresAt, keyThumbprint, rebindUntil, invitation, currentNumber };
-  return { badge, tickedAt };
-}
+export const SELECT_BADGE = selectBadge("NULL");
+const SELECT_BADGE_OF_COPY = selectBadge(TICKED_AT);
 
 /** A user device's badge, in any state, by the primary. One round trip. */
-export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
-  const [row] = await db.primaryRows(SELECT_BADGE, { ...userDevice });
-  return toBadge(row)?.badge;
+export async function findBadge(
+  db: Database,
+  { applicationId, device, userId }: UserDevice,
+): Promise<StoredBadge | undefined> {
+  const [row] = await db.primaryRows(SELECT_BADGE, [applicationId, device, userId]);
+  return storedBadge.optional().parse(row);
 }
 
 /**
@@ -133,76 +103,56 @@ export async function findBadge(db: Database, userDevice: UserDevice): Promise<S
  */
 export async function lookForBadge(
   db: Database,
-  userDevice: UserDevice,
+  { applicationId, device, userId }: UserDevice,
   bookmark: string | null,
   now: number,
 ): Promise<Look<StoredBadge>> {
-  const query = bookmark === null ? SELECT_BADGE : SELECT_BADGE_OF_COPY;
-  const { rows, isPrimary } = await db.nearRows(query, { ...userDevice }, bookmark);
-  const found = toBadge(rows[0]);
-  return { badge: found?.badge, authority: authorityOf(isPrimary, found?.tickedAt, now) };
+  const sql = bookmark === null ? SELECT_BADGE : SELECT_BADGE_OF_COPY;
+  const { rows, isPrimary } = await db.nearRows(sql, [applicationId, device, userId], bookmark);
+  return { badge: storedBadge.optional().parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
 }
 
-/**
- * @param tickedAt undefined: there is no row to read it from; null: the caller sent no bookmark, or the clock row was never
- * written
- */
-function authorityOf(isPrimary: boolean, tickedAt: number | null | undefined, now: number): Authority {
+/** `tickedAt` is null if the caller sent no bookmark, or the clock row was never written. */
+const tickedRow = z.object({ tickedAt: z.number().nullable() }).optional();
+
+function authorityOf(isPrimary: boolean, row: unknown, now: number): Authority {
   if (isPrimary) return "primary";
-  return tickedAt !== undefined && isRecent(tickedAt, now) ? "recent-copy" : "hint";
+  const ticked = tickedRow.parse(row);
+  return ticked && isRecent(ticked.tickedAt, now) ? "recent-copy" : "hint";
 }
 
-/** A badge of a device, as signing needs it. */
-export interface SigningBadge {
-  number: number;
-  signingKeyId: number | null;
-  state: StoredState;
-  /** Milliseconds, or null. */
-  expiresAt: number | null;
-  position: number;
-  keyThumbprint: string | null;
-  /** Milliseconds, or null: it has begun. */
-  startsAt: number | null;
+/** A badge of a device, as signing needs it. Times are milliseconds, or null. */
+const signingBadge = z.object({
+  number: z.number(),
+  signingKeyId: z.number().nullable(),
+  state: z.enum(STORED_STATES),
+  expiresAt: z.number().nullable(),
+  position: z.number(),
+  keyThumbprint: z.string().nullable(),
+  /** Null: it has begun. */
+  startsAt: z.number().nullable(),
+});
+export type SigningBadge = z.infer<typeof signingBadge>;
+
+interface SigningSql {
+  atPrimary: string;
+  ofCopy: string;
 }
 
-interface SigningQueries {
-  atPrimary: Query;
-  ofCopy: Query;
+function selectSigning(condition: string): SigningSql {
+  const select = (tickedAt: string): string => `
+    SELECT badge.number, badge.signing_key_id AS signingKeyId, badge.state, badge.expires_at AS expiresAt, badge.position,
+      badge.key_thumbprint AS keyThumbprint, badge.starts_at AS startsAt, ${tickedAt} AS tickedAt
+    FROM badge WHERE ${condition}`;
+  return { atPrimary: select("NULL"), ofCopy: select(TICKED_AT) };
 }
 
-function signingQueries(condition: string, ...parameters: string[]): SigningQueries {
-  const query = (tickedAt: string): Query => ({
-    sql: `
-    SELECT badge.number, badge.signing_key_id, badge.state, badge.expires_at, badge.position, badge.key_thumbprint, badge.starts_at,
-      ${tickedAt} AS ticked_at
-    FROM badge WHERE ${condition}`,
-    bind: ({ applicationId, device, ...values }) => [applicationId, device, ...parameters.map((name) => values[name])],
-  });
-  return { atPrimary: query("NULL"), ofCopy: query(TICKED_AT) };
-}
-
-const SELECT_CURRENT = signingQueries(`badge.number = ${CURRENT}`);
-const SELECT_CURRENT_OF_KEY = signingQueries(`badge.number = ${CURRENT_OF_KEY}`, "thumbprint");
+export const SELECT_CURRENT_BADGE = selectSigning(`badge.number = ${CURRENT}`);
+const SELECT_CURRENT_OF_KEY = selectSigning(`badge.number = ${CURRENT_OF_KEY}`);
 /** The plus signs keep SQLite from searching by device, which would read all of its badges. */
-const SELECT_NUMBERED = signingQueries(
+const SELECT_NUMBERED = selectSigning(
   "badge.number = ?3 AND +badge.application_id = ?1 AND +badge.device = ?2 AND badge.position IS NOT NULL",
-  "number",
 );
-
-export const selectCurrentBadge = (): Query => SELECT_CURRENT.atPrimary;
-
-const signingBadgeRow = z
-  .tuple([
-    z.number(),
-    z.number().nullable(),
-    storedState,
-    z.number().nullable(),
-    z.number(),
-    z.string().nullable(),
-    z.number().nullable(),
-    z.number().nullable(),
-  ])
-  .optional();
 
 /** Which badge of which device is to sign (contract section 15). */
 export interface Signer extends Omit<UserDevice, "userId"> {
@@ -214,8 +164,9 @@ export interface Signer extends Omit<UserDevice, "userId"> {
 
 /** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
-  const [row] = await db.primaryRows(queriesOf(signer).atPrimary, { ...signer });
-  return toSigningBadge(row)?.badge;
+  const { sql, values } = statementOf(signer);
+  const [row] = await db.primaryRows(sql.atPrimary, values);
+  return signingBadge.optional().parse(row);
 }
 
 /**
@@ -229,19 +180,13 @@ export async function lookForSigningBadge(
   bookmark: string,
   now: number,
 ): Promise<Look<SigningBadge>> {
-  const { rows, isPrimary } = await db.nearRows(queriesOf(signer).ofCopy, { ...signer }, bookmark);
-  const found = toSigningBadge(rows[0]);
-  return { badge: found?.badge, authority: authorityOf(isPrimary, found?.tickedAt, now) };
+  const { sql, values } = statementOf(signer);
+  const { rows, isPrimary } = await db.nearRows(sql.ofCopy, values, bookmark);
+  return { badge: signingBadge.optional().parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
 }
 
-function toSigningBadge(row: unknown): { badge: SigningBadge; tickedAt: number | null } | undefined {
-  const parsed = signingBadgeRow.parse(row);
-  if (!parsed) return undefined;
-  const [number, signingKeyId, state, expiresAt, position, keyThumbprint, startsAt, tickedAt] = parsed;
-  return { badge: { number, signingKeyId, state, expiresAt, position, keyThumbprint, startsAt }, tickedAt };
-}
-
-function queriesOf({ thumbprint, number }: Signer): SigningQueries {
-  if (number !== null) return SELECT_NUMBERED;
-  return thumbprint === null ? SELECT_CURRENT : SELECT_CURRENT_OF_KEY;
+function statementOf({ applicationId, device, thumbprint, number }: Signer): { sql: SigningSql; values: unknown[] } {
+  if (number !== null) return { sql: SELECT_NUMBERED, values: [applicationId, device, number] };
+  if (thumbprint !== null) return { sql: SELECT_CURRENT_OF_KEY, values: [applicationId, device, thumbprint] };
+  return { sql: SELECT_CURRENT_BADGE, values: [applicationId, device] };
 }

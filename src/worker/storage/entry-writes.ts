@@ -1,7 +1,6 @@
-import { getTableColumns } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import * as schema from "../../shared/schema.ts";
-import { insertEventsOf } from "../../shared/storage/outbox.ts";
+import { columnName } from "./columns.ts";
 import type { EntryTable, Erasure, RowWrite, StoredEntry } from "./entry.ts";
 
 /**
@@ -116,13 +115,6 @@ function buildSql({ op, table: name, columns }: RowWrite): string {
   }
 }
 
-/** The name of a column in SQL. @throws Error for a name that the table does not have */
-export function columnName(table: Parameters<typeof getTableColumns>[0], column: string): string {
-  const found = getTableColumns(table)[column];
-  if (!found) throw new Error(`no column ${column}`);
-  return found.name;
-}
-
 /** A restoration may have forgotten that the range grew, and the key that badges of this entry are issued with. */
 const GROW_RANGE = "UPDATE application SET last_number = max(last_number, ?1) WHERE id = ?2";
 
@@ -136,11 +128,20 @@ const STORE_RESULTS = `
   UPDATE inbox SET result = row.value ->> 'result' FROM json_each(?1) AS row
   WHERE inbox.id = row.value ->> 'id' AND inbox.application_id = ?2`;
 
-/** Outbox rows; none for events that the application does not subscribe to. Applied again, they are sent again. */
-const INSERT_EVENTS = insertEventsOf(
-  { id: "row ->> 'id'", event: "row ->> 'event'", payload: "row ->> 'payload'", createdAt: "row ->> 'createdAt'" },
-  "(SELECT value AS row FROM json_each(?1))",
-);
+/**
+ * Outbox rows; none for events that the application does not subscribe to (contract section 18). Applied again, they are sent
+ * again. Returns the IDs of those that were recorded as `written`.
+ */
+const INSERT_EVENTS = `
+  INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+  SELECT ?2, row ->> 'id', row ->> 'event', row ->> 'payload', iif(application.webhook_held_at IS NULL, 'pending', 'held'), 0,
+    row ->> 'createdAt'
+  FROM (SELECT value AS row FROM json_each(?1))
+  JOIN application ON application.id = ?2 AND application.webhook_url IS NOT NULL
+    AND instr(',' || application.events || ',', ',' || (row ->> 'event') || ',') > 0
+  WHERE true
+  ON CONFLICT DO NOTHING
+  RETURNING id AS written`;
 
 /** Deliveries of a person who is erased go on, without the person. */
 const ERASE_EVENTS = `

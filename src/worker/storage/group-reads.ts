@@ -2,8 +2,8 @@ import * as z from "zod";
 import { type ApplicationId, type DeviceId, deviceId, type InvitationDigest } from "../../shared/identifiers.ts";
 import { DUE_CHUNK_ROWS, ERASE_CHUNK_EVENTS, FREED_CHUNK_NUMBERS, USER_CHUNK_BADGES } from "../../shared/limits.ts";
 import * as schema from "../../shared/schema.ts";
+import { selectOf } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { columnName } from "./entry-writes.ts";
 import {
   type BadgeRow,
   type BlockRow,
@@ -57,11 +57,6 @@ export interface GroupRows {
   /** Of `commands`. */
   openCommands: string[];
 }
-
-const selectOf = (table: Parameters<typeof columnName>[0], sql: string, row: z.ZodObject): string =>
-  Object.keys(row.shape)
-    .map((name) => `${sql}.${columnName(table, name)} AS ${name}`)
-    .join(", ");
 
 export const BADGE = selectOf(schema.badge, "badge", badgeRow);
 const INVITATION = selectOf(schema.invitation, "invitation", invitationRow);

@@ -34,7 +34,7 @@ export async function readInbox(db: Database, id: ApplicationId, limit: number):
 
 /** Stores the result of a command that changes nothing else. */
 export async function storeInboxResult(db: Database, itemId: string, result: InboxResult): Promise<void> {
-  await db.run((_, d1) =>
+  await db.run((d1) =>
     d1
       .prepare("UPDATE inbox SET result = ?2 WHERE id = ?1 AND result IS NULL")
       .bind(itemId, JSON.stringify(result))
@@ -46,7 +46,7 @@ const DELETE_OLD = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE cr
 
 /** Deletes old commands, carried out or not: nobody waits for them. @returns how many */
 export async function deleteOldCommands(db: Database, before: number, limit: number): Promise<number> {
-  const { meta } = await db.run((_, d1) => d1.prepare(DELETE_OLD).bind(before, limit).run());
+  const { meta } = await db.run((d1) => d1.prepare(DELETE_OLD).bind(before, limit).run());
   return meta.changes;
 }
 
@@ -92,7 +92,7 @@ export async function findApplicationsWithCommands(
   after: string,
   limit: number,
 ): Promise<ApplicationChunk> {
-  const { results } = await db.run((_, d1) => d1.prepare(WITH_COMMANDS).bind(after, limit).all());
+  const { results } = await db.run((d1) => d1.prepare(WITH_COMMANDS).bind(after, limit).all());
   return toChunk([results], limit);
 }
 
@@ -103,7 +103,7 @@ export async function findDueApplications(
   after: string,
   limit: number,
 ): Promise<ApplicationChunk> {
-  const results = await db.run((_, d1) =>
+  const results = await db.run((d1) =>
     d1.batch([
       ...WITH_DUE.map((sql) => d1.prepare(sql).bind(after, limit, now)),
       d1.prepare(WITH_BLOCKS).bind(after, limit),
@@ -120,7 +120,7 @@ const UNFINISHED_BLOCKS = `
 
 /** Users of an application whose block is not finished. One round trip. */
 export async function findUnfinishedBlocks(db: Database, id: ApplicationId, limit: number): Promise<string[]> {
-  const { results } = await db.run((_, d1) => d1.prepare(UNFINISHED_BLOCKS).bind(id, limit).all());
+  const { results } = await db.run((d1) => d1.prepare(UNFINISHED_BLOCKS).bind(id, limit).all());
   return z
     .array(z.object({ user_id: z.string() }))
     .parse(results)
@@ -131,6 +131,6 @@ const EACH_APPLICATION = "SELECT id AS application_id FROM application WHERE id 
 
 /** Applications of a home, by ID. One round trip. */
 export async function listApplications(db: Database, after: string, limit: number): Promise<ApplicationId[]> {
-  const { results } = await db.run((_, d1) => d1.prepare(EACH_APPLICATION).bind(after, limit).all());
+  const { results } = await db.run((d1) => d1.prepare(EACH_APPLICATION).bind(after, limit).all());
   return applicationRows.parse(results).map((row) => row.application_id);
 }

@@ -10,7 +10,7 @@ export async function findInvitations(
   applicationId: ApplicationId,
   digests: readonly InvitationDigest[],
 ): Promise<InvitationRow[]> {
-  const { results } = await db.run((_, d1) =>
+  const { results } = await db.run((d1) =>
     d1.prepare(SELECT_INVITATIONS).bind(JSON.stringify(digests), applicationId).all(),
   );
   return z.array(invitationRow).parse(results);

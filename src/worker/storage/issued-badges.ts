@@ -14,7 +14,7 @@ export async function findIssuedBadge(
   applicationId: ApplicationId,
   number: number,
 ): Promise<IssuedBadge | undefined> {
-  const { results } = await db.run((_, d1) => d1.prepare(SELECT_ISSUED).bind(applicationId, number).all());
+  const { results } = await db.run((d1) => d1.prepare(SELECT_ISSUED).bind(applicationId, number).all());
   return issuedBadge.optional().parse(results[0]);
 }
 
@@ -31,9 +31,7 @@ export async function findListedOfUser(
   userId: string,
   limit: number,
 ): Promise<IssuedBadge[]> {
-  const { results } = await db.run((_, d1) =>
-    d1.prepare(SELECT_LISTED_OF_USER).bind(applicationId, userId, limit).all(),
-  );
+  const { results } = await db.run((d1) => d1.prepare(SELECT_LISTED_OF_USER).bind(applicationId, userId, limit).all());
   return z.array(issuedBadge).parse(results);
 }
 
@@ -58,7 +56,7 @@ export async function listChanges(
   after: number,
   limit: number,
 ): Promise<Changes> {
-  const [position, badges] = await db.run((_, d1) =>
+  const [position, badges] = await db.run((d1) =>
     d1.batch([
       d1.prepare(SELECT_EPOCH).bind(applicationId),
       d1.prepare(SELECT_CHANGES).bind(applicationId, after, limit),

@@ -32,7 +32,7 @@ export async function addObservedLogins(
   now: number,
 ): Promise<void> {
   const hour = Math.floor(now / HOUR_MILLISECONDS);
-  await db.run((_, d1) =>
+  await db.run((d1) =>
     d1.batch([
       d1.prepare(ADD).bind(applicationId, hour, withToken, withoutToken, withWrongToken),
       d1.prepare(DELETE_OLD).bind(applicationId, hour - OBSERVED_HOURS),

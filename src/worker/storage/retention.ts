@@ -54,7 +54,7 @@ export async function purgeChunk(
   const start = JSON.stringify(after ?? key.map(() => ""));
   const isAfter = `(${columns}) > (${key.map((_, index) => `?1 ->> '$[${index}]'`).join(", ")})`;
   const chunk = `SELECT ${columns} FROM ${table} WHERE ${isAfter} ORDER BY ${columns} LIMIT ?2`;
-  const [last, deleted] = await db.run((_, d1) =>
+  const [last, deleted] = await db.run((d1) =>
     d1.batch([
       d1
         .prepare(`SELECT ${columns} FROM ${table} WHERE ${isAfter} ORDER BY ${columns} LIMIT 1 OFFSET ?2 - 1`)

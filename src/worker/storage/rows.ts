@@ -7,7 +7,7 @@ import { INVITATION_STATES, STORED_STATES } from "../../shared/schema.ts";
  * milliseconds. The names are those of src/shared/schema.ts, which says what they mean.
  */
 
-const flag = z.number().transform((value) => value === 1);
+export const flag = z.number().transform((value) => value === 1);
 
 export const badgeRow = z.object({
   number: z.number(),

@@ -68,7 +68,7 @@ export async function findOldSealed(
   values: StoredSealed[];
   through: ReadPositions;
 }> {
-  const [newest, ...tables] = await db.run((_, d1) =>
+  const [newest, ...tables] = await db.run((d1) =>
     d1.batch([
       d1.prepare(SELECT_NEWEST),
       ...PURPOSES.map((purpose) => {
@@ -111,7 +111,7 @@ function replaceSealed(purpose: SealedPurpose): string {
 /** Replaces the values that have not changed since they were read. One transaction, one round trip. @returns how many */
 export async function writeResealed(db: Database, made: readonly Resealed[], version: number): Promise<number> {
   const byPurpose = Map.groupBy(made, ({ value }) => value.purpose);
-  const written = await db.run((_, d1) =>
+  const written = await db.run((d1) =>
     d1.batch(
       [...byPurpose].map(([purpose, ofOne]) => {
         const rows = ofOne.map(({ value: { rowid, sealed }, resealed }) => ({ rowid, sealed, resealed }));

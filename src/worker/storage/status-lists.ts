@@ -79,7 +79,7 @@ export async function readStatusRows(
   now: number,
   limit: number,
 ): Promise<StatusRows> {
-  const [saved, changed, expired, last] = await db.run((_, d1) =>
+  const [saved, changed, expired, last] = await db.run((d1) =>
     d1.batch([
       d1.prepare(SELECT_SAVED).bind(applicationId, list),
       d1.prepare(SELECT_CHANGED).bind(applicationId, list, limit),
@@ -108,5 +108,5 @@ export async function saveStatusList(
   db: Database,
   { applicationId, list, through, lst }: StatusListKey & { through: number; lst: string },
 ): Promise<void> {
-  await db.run((_, d1) => d1.prepare(SAVE).bind(applicationId, list, through, lst).run());
+  await db.run((d1) => d1.prepare(SAVE).bind(applicationId, list, through, lst).run());
 }

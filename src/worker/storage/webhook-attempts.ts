@@ -81,7 +81,7 @@ export async function recordAttempts(db: Database, made: readonly MadeAttempt[])
     isNewlyHeld: heldAt === null && change.heldAt !== null,
     ...change,
   }));
-  await db.run((_, d1) =>
+  await db.run((d1) =>
     d1.batch([
       d1.prepare(RECORD_ATTEMPTS).bind(JSON.stringify(events)),
       ...(health.length === 0 ? [] : [d1.prepare(RECORD_HEALTH).bind(JSON.stringify(health))]),

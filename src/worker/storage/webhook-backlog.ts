@@ -29,7 +29,7 @@ export async function findDueEvents(
   db: Database,
   { now, createdBefore, perApplication, limit }: Record<"now" | "createdBefore" | "perApplication" | "limit", number>,
 ): Promise<EventId[]> {
-  const { results } = await db.run((_, d1) =>
+  const { results } = await db.run((d1) =>
     d1.prepare(SELECT_DUE).bind(now, createdBefore, perApplication, limit).all(),
   );
   return eventIdRows.parse(results);
@@ -57,6 +57,6 @@ const RELEASE_HELD = `
  * @returns how many events became due
  */
 export async function releaseHeldEvents(db: Database, perApplication: number): Promise<number> {
-  const { meta } = await db.run((_, d1) => d1.prepare(RELEASE_HELD).bind(perApplication).run());
+  const { meta } = await db.run((d1) => d1.prepare(RELEASE_HELD).bind(perApplication).run());
   return meta.changes;
 }

@@ -1,9 +1,7 @@
-import { and, eq } from "drizzle-orm";
 import * as z from "zod";
 import { EVENTS, type EventName } from "../../shared/events.ts";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
-import { webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 
 export interface EventId {
@@ -135,7 +133,7 @@ export async function claimEvents(
   const asked = JSON.stringify(ids.map(({ applicationId, eventId }) => [applicationId, eventId]));
   const leaseUntil = now + DELIVERY_LEASE_SECONDS * 1000 + Math.floor(random * DELIVERY_LEASE_SPREAD_MILLISECONDS);
   let tries = 0;
-  const [, claimed, endpoints] = await db.run((_, d1) => {
+  const [, claimed, endpoints] = await db.run((d1) => {
     const isRepeated = tries++ > 0;
     return d1.batch([
       d1.prepare(HOLD).bind(asked, now),
@@ -150,18 +148,10 @@ export async function claimEvents(
   };
 }
 
+const MARK_DEAD_LETTERED = `
+  UPDATE webhook_event SET last_outcome = 'dead-lettered' WHERE application_id = ?1 AND id = ?2 AND state = 'pending'`;
+
 /** Records that an event's wake-up reached the dead-letter queue. The event stays due, so the sweep finds it. */
 export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
-  await db.run((orm) =>
-    orm
-      .update(webhookEvent)
-      .set({ lastOutcome: "dead-lettered" })
-      .where(
-        and(
-          eq(webhookEvent.applicationId, applicationId),
-          eq(webhookEvent.id, eventId),
-          eq(webhookEvent.state, "pending"),
-        ),
-      ),
-  );
+  await db.run((d1) => d1.prepare(MARK_DEAD_LETTERED).bind(applicationId, eventId).run());
 }

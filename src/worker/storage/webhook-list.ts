@@ -91,7 +91,7 @@ export async function listEvents(
     },
     limit,
   );
-  const endpoint = await db.run((_, d1) => d1.prepare(SELECT_ENDPOINT).bind(applicationId).all());
+  const endpoint = await db.run((d1) => d1.prepare(SELECT_ENDPOINT).bind(applicationId).all());
   return { ...events, endpoint: endpointRows.parse(endpoint.results)[0] };
 }
 
@@ -115,7 +115,7 @@ const COUNT_PENDING = `
 const pendingRows = z.tuple([z.object({ pending: z.number() })]);
 
 async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
-  const { results } = await db.run((_, d1) => d1.prepare(COUNT_PENDING).bind(applicationId, limit).all());
+  const { results } = await db.run((d1) => d1.prepare(COUNT_PENDING).bind(applicationId, limit).all());
   return pendingRows.parse(results)[0].pending;
 }
 
@@ -153,7 +153,7 @@ export async function replayEvent(
   now: number,
 ): Promise<"pending" | "held" | undefined> {
   const id = historyId(now);
-  const [, replayed] = await db.run((_, d1) =>
+  const [, replayed] = await db.run((d1) =>
     d1.batch([
       d1.prepare(NOTE_REPLAY).bind(applicationId, eventId, id, now, actor.kind, actor.name ?? null, requestId),
       d1.prepare(REPLAY).bind(applicationId, eventId),

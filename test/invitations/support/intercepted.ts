@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import type { Context } from "../../../src/worker/context.ts";
 import { AllocatorClient } from "../../../src/worker/core/client.ts";
-import { Database, type Orm } from "../../../src/worker/storage/database.ts";
+import { Database } from "../../../src/worker/storage/database.ts";
 import { testContext } from "../../support/context.ts";
 import { boundHome, homeDatabase } from "../../support/home.ts";
 
@@ -26,7 +26,7 @@ class InterceptedDatabase extends Database {
     this.#intercept = intercept;
   }
 
-  override run<T>(query: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T> {
+  override run<T>(query: (d1: D1Database) => Promise<T>): Promise<T> {
     return this.#intercept({ part: "D1" }, () => super.run(query));
   }
 

@@ -17,11 +17,6 @@ export function hasFresh(parts: readonly RangePart[], range: NumberRange): boole
   return cover(parts, range).some(({ first, size, used }) => used < size && first <= range.last);
 }
 
-/** How many numbers of the range were never used. */
-export function countFresh(parts: readonly RangePart[], range: NumberRange): number {
-  return cover(parts, range).reduce((sum, { size, used }) => sum + size - used, 0);
-}
-
 /**
  * The parts with one more if the range has grown at its end. The parts before it keep their order, so no number comes twice. A
  * caller that still knows the shorter range changes nothing.

@@ -1,7 +1,7 @@
 import { FIRST_POSITION } from "../../../../src/shared/first-position.ts";
 import type { InboxCommand } from "../../../../src/shared/inbox.ts";
 import { position } from "../../../../src/shared/schema.ts";
-import { columnName } from "../../../../src/worker/storage/entry-writes.ts";
+import { columnName } from "../../../../src/worker/storage/columns.ts";
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
