@@ -39,7 +39,7 @@ export const app = new Hono<HttpEnv>()
       requestId: c.get("requestId"),
       method: c.req.method,
       // The pattern, never the path: a path may hold an invitation token.
-      route: routePath(c, -1),
+      route: c.get("route") ?? routePath(c, -1),
       status: c.res.status,
       code: c.get("code"),
       detail: c.get("detail"),
@@ -60,7 +60,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", statusRoutes)
   .route("/", docsRoutes)
   .route("/", consoleRoutes)
-  .notFound((c) => errorResponse(c, "NOT_FOUND"))
+  .notFound(handleUnknown)
   .onError(handleException);
 
 /** Paths of key sets and status lists, whose callers send no `applicationid` header. */
@@ -75,6 +75,23 @@ function homeOfCall({ req, env }: HonoContext<HttpEnv>): Home {
   const id = parseApplicationId(text ?? "");
   return (id && findHome(env, homeOf(id))) ?? firstHome(env);
 }
+
+/** A path without a route for the call's method: 405 if it has one for another method, else 404. */
+function handleUnknown(c: HonoContext<HttpEnv>): Response {
+  const routeOf = (method: string) =>
+    app.router.match(method, c.req.path)[0].find(([[, route]]) => route.method === method)?.[0][1];
+  const allowed = METHODS.filter((method) => routeOf(method) !== undefined);
+  const [first] = allowed;
+  if (first === undefined) return errorResponse(c, "NOT_FOUND");
+  c.set("route", routeOf(first)?.path);
+  const response = errorResponse(c, "METHOD_NOT_ALLOWED");
+  const implied = [...(first === "GET" ? ["HEAD"] : []), ...(c.get("anyOrigin") ? ["OPTIONS"] : [])];
+  response.headers.set("Allow", [...allowed, ...implied].join(", "));
+  return response;
+}
+
+/** All that the service has. */
+const METHODS = ["GET", "POST", "PATCH"];
 
 function requestIdOf({ headers }: Request): string {
   const given = headers.get("x-request-id");

@@ -11,7 +11,7 @@ import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
-import { jsonResponse, methodNotAllowed } from "./response.ts";
+import { jsonResponse } from "./response.ts";
 
 const TIME_FIELDS: FieldErrors = {
   expiresAt: { invalid: "INVALID_EXPIRESAT" },
@@ -28,16 +28,11 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
     const { step, reason } = await readTimes(c);
     return takeStep(c, step, reason);
   })
-  .all("/v1/badges/:id", methodNotAllowed("GET", "HEAD", "PATCH"))
 
   .patch("/v1/badges/:id/suspend", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "suspend" }))
-  .all("/v1/badges/:id/suspend", methodNotAllowed("PATCH"))
   .patch("/v1/badges/:id/resume", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "resume" }))
-  .all("/v1/badges/:id/resume", methodNotAllowed("PATCH"))
   .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "revoke" }))
-  .all("/v1/badges/:id/revoke", methodNotAllowed("PATCH"))
   .patch("/v1/badges/:id/rebind", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "rebind" }))
-  .all("/v1/badges/:id/rebind", methodNotAllowed("PATCH"))
 
   .get("/v1/changes", authenticateServer, readQuery(pageQuery), async (c) => {
     const { cursor, per_page: perPage } = c.req.valid("query");
@@ -46,8 +41,7 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
     const response = jsonResponse(c, { changes: page.changes, more: page.more });
     response.headers.set("pagination-cursor", page.cursor);
     return response;
-  })
-  .all("/v1/changes", methodNotAllowed("GET", "HEAD"));
+  });
 
 /** A badge, with the change number that a later call sends as `If-Match` (contract section 24). */
 export function badgeResponse(c: HonoContext<HttpEnv>, { view, change }: ShownBadge): Response {

@@ -13,7 +13,7 @@ import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
 import { countingRefused } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
-import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
+import { anyOrigin, jsonResponse } from "./response.ts";
 import { checkUserOfLogin } from "./user-token.ts";
 
 const BADGE_FIELDS: FieldErrors = {
@@ -64,7 +64,6 @@ export const badgeRoutes = new Hono<HttpEnv>()
       return withBookmark(c, caller.application, response);
     }),
   )
-  .all("/v1/badge", methodNotAllowed("POST", "OPTIONS"))
 
   .post(
     "/v1/badge/sign",
@@ -82,8 +81,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
       const signature = await signBadge(c.get("context"), caller.application, request);
       return withBookmark(c, caller.application, jsonResponse(c, { signature }));
     }),
-  )
-  .all("/v1/badge/sign", methodNotAllowed("POST", "OPTIONS"));
+  );
 
 /** @throws Refusal UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */
 export function requireBadgeNumber(id: unknown): number {

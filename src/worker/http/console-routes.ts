@@ -3,7 +3,7 @@ import { createMiddleware } from "hono/factory";
 import { Refusal } from "../refusal.ts";
 import { assetResponse } from "./assets.ts";
 import type { HttpEnv } from "./environment.ts";
-import { methodNotAllowed, otherResponse } from "./response.ts";
+import { otherResponse } from "./response.ts";
 
 /** The page may run its own script and call this service, nothing else: no inline code or style, no frame, no form target. */
 const CONTENT_SECURITY_POLICY = [
@@ -42,7 +42,4 @@ export const consoleRoutes = new Hono<HttpEnv>()
   })
   .get("/console/", (c) => otherResponse(c, null, 308, [["Location", "/console"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).
-  .get("/console/:file", (c) => assetResponse(c, "no-cache"))
-  .all("/console", methodNotAllowed("GET", "HEAD"))
-  .all("/console/", methodNotAllowed("GET", "HEAD"))
-  .all("/console/:file", methodNotAllowed("GET", "HEAD"));
+  .get("/console/:file", (c) => assetResponse(c, "no-cache"));

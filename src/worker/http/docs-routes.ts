@@ -3,7 +3,7 @@ import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { assetResponse } from "./assets.ts";
 import { hasConsole } from "./console-routes.ts";
 import type { HttpEnv } from "./environment.ts";
-import { methodNotAllowed, otherResponse } from "./response.ts";
+import { otherResponse } from "./response.ts";
 
 /**
  * The page may run our scripts and call this service, nothing else. Scalar sets styles on elements, which needs inline
@@ -24,7 +24,6 @@ const CONTENT_SECURITY_POLICY = [
 /** The reference, as a document and as a page (contract section 11): static assets, made by `src/dev/docs-assets.ts`. */
 export const docsRoutes = new Hono<HttpEnv>()
   .get("/openapi.json", (c) => assetResponse(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
-  .all("/openapi.json", methodNotAllowed("GET", "HEAD"))
   .get("/docs", async (c) => {
     const { DEMO_APPLICATION_ID: demo } = c.env;
     const isDemo = demo !== undefined && c.get("context").isLocal;
@@ -34,10 +33,7 @@ export const docsRoutes = new Hono<HttpEnv>()
   })
   .get("/docs/", (c) => otherResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).
-  .get("/docs/:file", (c) => assetResponse(c, "no-cache"))
-  .all("/docs", methodNotAllowed("GET", "HEAD"))
-  .all("/docs/", methodNotAllowed("GET", "HEAD"))
-  .all("/docs/:file", methodNotAllowed("GET", "HEAD"));
+  .get("/docs/:file", (c) => assetResponse(c, "no-cache"));
 
 /**
  * Adds the ID of the demo application, which only local development has: the page fills it into the calls that it tries.

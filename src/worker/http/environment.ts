@@ -25,7 +25,8 @@ export interface HttpEnv {
     actor?: Actor;
     /** Who has signed in, of a call with a console secret. */
     person?: Person;
-    /** For the log line of the request. */
+    /** For the log line of the request. `route`: of another method at the same path. */
+    route?: string;
     application?: ApplicationId;
     code?: ErrorCode;
     detail?: Refusal["detail"];

@@ -13,7 +13,7 @@ import { originOf, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { countingRefused, limitAddress } from "./rate-limits.ts";
 import { limitBody, limitInvitationsBody } from "./request-stream.ts";
-import { jsonResponse, methodNotAllowed } from "./response.ts";
+import { jsonResponse } from "./response.ts";
 
 const INVITATION_FIELDS: FieldErrors = {
   expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" },
@@ -40,7 +40,6 @@ export const invitationRoutes = new Hono<HttpEnv>()
       return jsonResponse(c, viewOf(created, request), 201);
     }),
   )
-  .all("/v1/invitation", methodNotAllowed("POST"))
 
   .post("/v1/invitations", limitInvitationsBody, async (c) => {
     const caller = await requireServerInviter(c);
@@ -60,7 +59,6 @@ export const invitationRoutes = new Hono<HttpEnv>()
     });
     return jsonResponse(c, { invitations: views });
   })
-  .all("/v1/invitations", methodNotAllowed("GET", "HEAD", "POST"))
 
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
     const { application, by } = await requireRevoker(c);
@@ -69,8 +67,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
     const origin = originOf(c, await readReason(c).catch(() => null));
     const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, origin);
     return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: new Date(revokedAt).toISOString() });
-  })
-  .all("/v1/invitation/:id/revoke", methodNotAllowed("PATCH"));
+  });
 
 type ParsedRequest = z.infer<typeof invitationRequest>;
 

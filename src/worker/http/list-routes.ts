@@ -8,7 +8,7 @@ import { BLOCKED_USER_CURSOR, pageBlockedUsers } from "../users/list.ts";
 import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { readCursor, readQuery } from "./queries.ts";
-import { jsonResponse, methodNotAllowed } from "./response.ts";
+import { jsonResponse } from "./response.ts";
 
 /** Checks credentials before anything else, so that a stranger learns nothing from how a malformed request is refused. */
 export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
@@ -50,7 +50,6 @@ export const listRoutes = new Hono<HttpEnv>()
     });
     return pageResponse(c, { badges }, codec, next);
   })
-  .all("/v1/badges", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/users/:id/badges", authenticateServer, readQuery(pageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
@@ -62,12 +61,10 @@ export const listRoutes = new Hono<HttpEnv>()
     });
     return pageResponse(c, { badges }, BADGE_CURSOR, next);
   })
-  .all("/v1/users/:id/badges", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/users", authenticateServer, readQuery(userPageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const page = { after: readCursor(BLOCKED_USER_CURSOR, cursor), perPage };
     const { users, next } = await pageBlockedUsers(c.get("context"), authenticatedApplication(c), page);
     return pageResponse(c, { users }, BLOCKED_USER_CURSOR, next);
-  })
-  .all("/v1/users", methodNotAllowed("GET", "HEAD"));
+  });

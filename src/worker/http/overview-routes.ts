@@ -13,7 +13,7 @@ import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer, pageResponse } from "./list-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
-import { jsonResponse, methodNotAllowed } from "./response.ts";
+import { jsonResponse } from "./response.ts";
 
 /** Routes that show a company its settings, invitations, events and counts, also in the console (contract section 19). */
 export const overviewRoutes = new Hono<HttpEnv>()
@@ -28,7 +28,6 @@ export const overviewRoutes = new Hono<HttpEnv>()
       ...(signedIn && { signedIn }),
     });
   })
-  .all("/v1/application", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/invitations", authenticateServer, readQuery(statePageQuery(INVITATION_STATES)), async (c) => {
     const { per_page: perPage, cursor, state = null } = c.req.valid("query");
@@ -47,7 +46,6 @@ export const overviewRoutes = new Hono<HttpEnv>()
     });
     return pageResponse(c, { history }, HISTORY_CURSOR, next);
   })
-  .all("/v1/history", methodNotAllowed("GET", "HEAD"))
 
   .get("/v1/events", authenticateServer, readQuery(statePageQuery(EVENT_STATES)), async (c) => {
     const { per_page: perPage, cursor, state = null } = c.req.valid("query");
@@ -55,15 +53,12 @@ export const overviewRoutes = new Hono<HttpEnv>()
     const { events, next } = await pageEvents(c.get("context"), authenticatedApplication(c), page);
     return pageResponse(c, { events }, EVENT_CURSOR, next);
   })
-  .all("/v1/events", methodNotAllowed("GET", "HEAD"))
 
   .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) => {
     const eventId = c.req.param("id") ?? "";
     return jsonResponse(c, await replay(c.get("context"), authenticatedApplication(c), eventId, originOf(c)), 202);
   })
-  .all("/v1/events/:id/replay", methodNotAllowed("POST"))
 
   .get("/v1/stats", authenticateServer, async (c) =>
     jsonResponse(c, await readStatistics(c.get("context"), authenticatedApplication(c))),
-  )
-  .all("/v1/stats", methodNotAllowed("GET", "HEAD"));
+  );

@@ -6,7 +6,7 @@ import { requireBadgeNumber } from "./badge-routes.ts";
 import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitBody } from "./request-stream.ts";
-import { anyOrigin, jsonResponse, methodNotAllowed } from "./response.ts";
+import { anyOrigin, jsonResponse } from "./response.ts";
 import { requireUser } from "./user-token.ts";
 
 /** Routes of people, who look after badges of their own from any device (contract section 22). */
@@ -18,12 +18,10 @@ export const ownBadgeRoutes = new Hono<HttpEnv>()
     const { application, userId } = await requireUser(c);
     return jsonResponse(c, { badges: await listOwnBadges(c.get("context"), application.id, userId) });
   })
-  .all("/v1/user/badges", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 
   .patch("/v1/user/badges/:id/suspend", limitBody, async (c) => {
     const { application, userId } = await requireUser(c);
     const number = requireBadgeNumber(c.req.param("id"));
     const change = { number, step: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
     return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, originOf(c)));
-  })
-  .all("/v1/user/badges/:id/suspend", methodNotAllowed("PATCH", "OPTIONS"));
+  });

@@ -80,13 +80,3 @@ export const anyOrigin: MiddlewareHandler<HttpEnv> = (c, next) => {
   c.set("anyOrigin", true);
   return next();
 };
-
-/** The response to every other method of a path. Registered after the path's own. */
-export function methodNotAllowed(...allowed: readonly string[]): (c: HonoContext<HttpEnv>) => Response {
-  const allow = allowed.join(", ");
-  return (c) => {
-    const response = errorResponse(c, "METHOD_NOT_ALLOWED");
-    response.headers.set("Allow", allow);
-    return response;
-  };
-}

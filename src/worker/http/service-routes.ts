@@ -4,7 +4,7 @@ import { readKeySet } from "../applications/key-set.ts";
 import { Refusal } from "../refusal.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { anyOrigin, cacheable, jsonResponse, methodNotAllowed, otherResponse } from "./response.ts";
+import { anyOrigin, cacheable, jsonResponse, otherResponse } from "./response.ts";
 
 /** Routes without credentials: the public keys and the health check. */
 export const serviceRoutes = new Hono<HttpEnv>()
@@ -17,12 +17,10 @@ export const serviceRoutes = new Hono<HttpEnv>()
     if (keySet.ageSeconds !== null) headers.push(["Age", String(keySet.ageSeconds)]);
     return cacheable(c, otherResponse(c, keySet.json, 200, headers), `public, max-age=${PUBLIC_CACHE_SECONDS}`);
   })
-  .all("/v1/applications/:applicationId/jwks.json", methodNotAllowed("GET", "HEAD", "OPTIONS"))
 
   .get("/health", async (c) => {
     const { health, db, now } = c.get("context");
     const ask = () => db.run((d1) => d1.prepare("SELECT 1").run(), HEALTH_DEADLINE_MILLISECONDS);
     if (!(await health.check(now(), ask))) throw new Refusal("UNAVAILABLE");
     return jsonResponse(c, { status: "ok" });
-  })
-  .all("/health", methodNotAllowed("GET", "HEAD"));
+  });

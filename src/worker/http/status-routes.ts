@@ -4,22 +4,19 @@ import { readStatusList } from "../badges/status-list.ts";
 import { Refusal } from "../refusal.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { anyOrigin, cacheable, methodNotAllowed, otherResponse } from "./response.ts";
+import { anyOrigin, cacheable, otherResponse } from "./response.ts";
 
 const PATH = "/v1/applications/:applicationId/status/:n";
 
 /** Routes from which a door learns which badges have ended (contract section 14). */
-export const statusRoutes = new Hono<HttpEnv>()
-  .use(PATH, anyOrigin)
-  .get(PATH, async (c) => {
-    if (c.req.query("time") !== undefined) throw new Refusal("NOT_IMPLEMENTED");
-    const list = requireListNumber(c.req.param("n"));
-    const [context, address] = [c.get("context"), clientAddress(c)];
-    const jwt = await readStatusList(context, c.req.param("applicationId"), list, address);
-    const response = otherResponse(c, jwt, 200, [["Content-Type", "application/statuslist+jwt"]]);
-    return cacheable(c, response, `public, max-age=${STATUS_LIST_TTL_SECONDS}`);
-  })
-  .all(PATH, methodNotAllowed("GET", "HEAD", "OPTIONS"));
+export const statusRoutes = new Hono<HttpEnv>().use(PATH, anyOrigin).get(PATH, async (c) => {
+  if (c.req.query("time") !== undefined) throw new Refusal("NOT_IMPLEMENTED");
+  const list = requireListNumber(c.req.param("n"));
+  const [context, address] = [c.get("context"), clientAddress(c)];
+  const jwt = await readStatusList(context, c.req.param("applicationId"), list, address);
+  const response = otherResponse(c, jwt, 200, [["Content-Type", "application/statuslist+jwt"]]);
+  return cacheable(c, response, `public, max-age=${STATUS_LIST_TTL_SECONDS}`);
+});
 
 /** Positions have at most 16 digits. */
 function requireListNumber(text: string): number {

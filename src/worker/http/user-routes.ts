@@ -7,7 +7,7 @@ import { originOf, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
 import { limitBody } from "./request-stream.ts";
-import { jsonResponse, methodNotAllowed } from "./response.ts";
+import { jsonResponse } from "./response.ts";
 
 /** Routes with which an application's server blocks and erases users (contract sections 12 and 24). */
 export const userRoutes = new Hono<HttpEnv>()
@@ -15,19 +15,15 @@ export const userRoutes = new Hono<HttpEnv>()
     const user = { applicationId: authenticatedApplication(c), userId: c.req.param("id") ?? "" };
     return jsonResponse(c, { userId: user.userId, blocked: await isBlocked(c.get("context").db, user) });
   })
-  .all("/v1/users/:id", methodNotAllowed("GET", "HEAD"))
 
   .patch("/v1/users/:id/block", limitBody, authenticateServer, (c) => changeBlockOf(c, "block"))
-  .all("/v1/users/:id/block", methodNotAllowed("PATCH"))
   .patch("/v1/users/:id/unblock", limitBody, authenticateServer, (c) => changeBlockOf(c, "unblock"))
-  .all("/v1/users/:id/unblock", methodNotAllowed("PATCH"))
 
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
     const userId = requireUserId(c.req.param("id"));
     const origin = originOf(c, await readReason(c));
     return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, origin));
-  })
-  .all("/v1/users/:id/erase", methodNotAllowed("PATCH"));
+  });
 
 async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
   const userId = requireUserId(c.req.param("id"));
