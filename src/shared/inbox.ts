@@ -35,8 +35,8 @@ export const inboxResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("user"), userId: z.string(), numbers: z.array(z.number()) }),
   z.object({ kind: z.literal("erased"), userId: z.string(), erased: z.number() }),
   /**
-   * D1 and the object agree. `applied`: entries that D1 lacked; `journalSince`: when the oldest entry that the object has was
-   * kept, in milliseconds; null: it has none.
+   * D1 and the object agree. `applied`: entries that D1 lacked; `journalSince`: D1 restored to any moment since then, in
+   * milliseconds, can be brought up to date; null: the object was never used.
    */
   z.object({
     ...{ kind: z.literal("level"), sequence: z.number(), applied: z.number() },

@@ -192,16 +192,6 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     expect(await stateOf(application, number)).toBe("revoked");
   });
 
-  it("keeps what was applied again for the whole time, a single entry too", async () => {
-    const application = await createApplication();
-    const snapshot = await takeSnapshot(application);
-    await issueTo(application, "phone", "alice");
-    moveClock(30 * DAY);
-    await restore(application, snapshot);
-    await wake(application, true);
-    expect((await allocatorOf(application).reach()).since).toBe(Date.now());
-  });
-
   it("changes nothing more when D1 refuses the last entry now, which may have been answered", async () => {
     const application = await createApplication();
     const snapshot = await takeSnapshot(application);

@@ -1,16 +1,18 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { CATCH_UP_ENTRIES, JOURNAL_PRUNE_ENTRIES } from "../../src/shared/limits.ts";
 import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
-import { MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { DAY, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf } from "../support/allocator.ts";
+import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
-import { loseStorage, putIntoInbox, resultOf, sequenceOf, wake } from "./support.ts";
+import { ENTRY, loseStorage, putIntoInbox, resultOf, sequenceOf, wake } from "./support.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -83,6 +85,45 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     expect(await stateOf(application, number)).toBe("revoked");
   });
 });
+
+describe("D1 restored twice within 31 days (contract section 21)", () => {
+  it("gets back what the journal had to keep longer, also if the object died between two chunks the first time", async () => {
+    const application = await createApplication();
+    const first = await takeSnapshot(application);
+    const numbers: string[] = [];
+    const issue = async () => void numbers.push(await issueTo(application, `phone-${numbers.length}`, "alice"));
+    while (numbers.length < CATCH_UP_ENTRIES + 5) await issue();
+    const last = await takeSnapshot(application);
+    moveClock(30 * DAY);
+    await restore(application, first);
+    await endAfterChunk(application);
+    const ask = async () => await wake(application, true);
+    await expect(ask()).rejects.toThrow();
+    expect(await sequenceOf(application)).toBe(CATCH_UP_ENTRIES);
+    await restore(application, last);
+    moveClock(10 * DAY);
+    // Old entries are forgotten as new ones come.
+    for (let count = 0; count < 4 * JOURNAL_PRUNE_ENTRIES; count++) await issue();
+    await restore(application, first);
+    for (let seconds = 0; seconds < 3; seconds++) await wake(application, true);
+    expect(gaps(application)).toEqual([]);
+    const rows = await badgeRows(application);
+    expect(new Set(rows.map(({ number }) => String(number)))).toEqual(new Set(numbers));
+  });
+});
+
+/** The object ends once D1 has applied the first chunk of what it had forgotten. */
+async function endAfterChunk(application: TestApplication): Promise<void> {
+  let isDone = false;
+  await aroundObjectD1(application, (state) => async (statements, send) => {
+    const sent = await send();
+    if (isDone || !isAbout(statements, ENTRY)) return sent;
+    isDone = true;
+    await state.storage.sync();
+    state.abort("the object dies");
+    return new Promise(() => {});
+  });
+}
 
 describe("an object that lost its storage", () => {
   it("goes on from D1's position: no number, list position or change number comes twice", async () => {

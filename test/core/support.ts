@@ -44,7 +44,9 @@ const entryRows = z.array(z.object({ sequence: z.number(), body: z.string() }));
 /** What the object's journal has, oldest first. */
 export function journalOf(application: { id: ApplicationId }): Promise<{ sequence: number; body: string }[]> {
   return runInDurableObject(allocatorOf(application), (_, { storage }) =>
-    entryRows.parse(storage.sql.exec("SELECT sequence, body FROM entry ORDER BY sequence, attempt").toArray()),
+    entryRows.parse(
+      storage.sql.exec("SELECT place / 64 AS sequence, body FROM journal_entry ORDER BY place").toArray(),
+    ),
   );
 }
 

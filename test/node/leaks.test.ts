@@ -245,7 +245,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
   });
 
   it("has the invitations in the objects' journals, and no token that somebody may still claim (contract section 21)", () => {
-    const journals = databases().filter(({ name }) => name === "entry");
+    const journals = databases().filter(({ name }) => name === "journal_entry");
     expect(journals.length).toBeGreaterThan(0);
     const entries = journals.flatMap(({ rows }) => rows);
     expect(entries.some((entry) => entry.includes("invitation:created"))).toBe(true);
@@ -267,7 +267,9 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(tables.filter(({ text }) => text.includes(alias)).map(({ name }) => name)).toEqual(
       expect.arrayContaining(["badge", "history", "invitation", "webhook_event"]),
     );
-    expect(new Set(tables.filter(({ text }) => speaks(text)).map(({ name }) => name))).toEqual(new Set(["entry"]));
+    expect(new Set(tables.filter(({ text }) => speaks(text)).map(({ name }) => name))).toEqual(
+      new Set(["journal_entry"]),
+    );
     expect(logs.split("\n").filter(speaks)).toEqual([]);
     expect(answers.filter(speaks)).toEqual([]);
     expect(answers.join("\n")).toContain(alias);

@@ -47,7 +47,7 @@ export async function reconcile(
   const known = journal.lastEntry()?.position ?? at;
   const result: InboxResult = { kind: "loss-accepted", d1: at.sequence, journal: journalAt, skipped: skip };
   const entry = lossEntry(at, known, skip, now, { id, result: JSON.stringify(result) });
-  journal.begin(applicationId, at);
+  journal.begin(applicationId, at, now);
   journal.append(entry, now);
   const applied = await applyEntry(db, applicationId, entry);
   if (applied.kind !== "applied") throw new Unavailable("D1", "error" in applied ? applied.error : undefined, true);

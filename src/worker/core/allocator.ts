@@ -30,7 +30,7 @@ const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null
 
 /** How far back an application's journal reaches. */
 export interface JournalReach {
-  /** Milliseconds; null: it has no entry. */
+  /** Milliseconds; null: it was never used. */
   since: number | null;
   bytes: number;
 }
@@ -84,7 +84,7 @@ export class Allocator extends DurableObject<Env> {
   }
 
   reach(): JournalReach {
-    return { since: this.#journal.oldest(), bytes: this.ctx.storage.sql.databaseSize };
+    return { since: this.#journal.base()?.since ?? null, bytes: this.ctx.storage.sql.databaseSize };
   }
 
   /** Two minutes after an entry, and again until none is younger: was D1 restored to the time before it? */

@@ -39,7 +39,7 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     if (!at) return { kind: "gap", at };
     const last = journal.last();
     if (!last || at.sequence > last.sequence) {
-      journal.begin(applicationId, at);
+      journal.begin(applicationId, at, Date.now());
       return { kind: "level", at, applied, events };
     }
     if (!journal.has(at)) return { kind: "gap", at };

@@ -9,16 +9,41 @@ export interface Mark {
   entry: string;
 }
 
-const baseRow = z.object({ application_id: applicationId, sequence: z.number(), entry: z.string() });
+/** What came before the oldest entry. */
+interface Base extends Mark {
+  applicationId: ApplicationId;
+  /** When that was the end of the list, in milliseconds: D1 restored to any later moment can be brought up to date. */
+  since: number;
+}
+
+const baseRow = z
+  .object({ application_id: applicationId, sequence: z.number(), entry: z.string(), since: z.number() })
+  .transform(({ application_id, ...mark }): Base => ({ applicationId: application_id, ...mark }));
 const markRow = z.object({ sequence: z.number(), entry: z.string() });
 const sizeRow = z.object({ sequence: z.number(), size: z.number() });
 const bodyRow = z.object({ body: z.string() });
 
+/** Attempts that a sequence number has room for, a power of two: more than twice `MAX_ENTRY_ATTEMPTS`. */
+const ATTEMPTS = 64;
+const firstPlace = (sequence: number): number => sequence * ATTEMPTS;
+const lastPlace = (sequence: number): number => firstPlace(sequence) + ATTEMPTS - 1;
+
+/**
+ * An entry's `place` is its sequence number and which attempt at that it is, as one rowid: SQLite puts rows of a table without
+ * rowids that are longer than a kilobyte on pages of their own.
+ */
 const TABLES = `
-  CREATE TABLE IF NOT EXISTS base (id INTEGER PRIMARY KEY CHECK (id = 1), application_id TEXT NOT NULL,
-    sequence INTEGER NOT NULL, entry TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS entry (sequence INTEGER NOT NULL, attempt INTEGER NOT NULL, id TEXT NOT NULL,
-    previous TEXT NOT NULL, since INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (sequence, attempt)) WITHOUT ROWID;`;
+  CREATE TABLE IF NOT EXISTS journal_base (id INTEGER PRIMARY KEY CHECK (id = 1), application_id TEXT NOT NULL,
+    sequence INTEGER NOT NULL, entry TEXT NOT NULL, since INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS journal_entry (place INTEGER PRIMARY KEY, id TEXT NOT NULL, since INTEGER NOT NULL,
+    body TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS journal_renewal (place INTEGER PRIMARY KEY, since INTEGER NOT NULL);`;
+
+const MARK = `place / ${ATTEMPTS} AS sequence, id AS entry`;
+
+/** When the time of an entry began: when it was kept, or when D1 was last seen before it. */
+const BEGAN = `max(since, coalesce((SELECT renewal.since FROM journal_renewal AS renewal
+  WHERE renewal.place <= journal_entry.place ORDER BY renewal.place DESC LIMIT 1), 0)) AS began`;
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
@@ -37,26 +62,27 @@ export class Journal {
   }
 
   /** Whose object this is, and what came before the oldest entry; undefined: it was never used, or lost its storage. */
-  base(): (Mark & { applicationId: ApplicationId }) | undefined {
-    const row = baseRow.optional().parse(this.#sql.exec("SELECT * FROM base").toArray()[0]);
-    return row && { applicationId: row.application_id, sequence: row.sequence, entry: row.entry };
+  base(): Base | undefined {
+    return baseRow.optional().parse(this.#sql.exec("SELECT * FROM journal_base").toArray()[0]);
   }
 
-  /** Starts anew after a place in D1's list. */
-  begin(applicationId: ApplicationId, { sequence, entry }: Mark): void {
-    this.#sql.exec("DELETE FROM entry");
-    this.#sql.exec("INSERT OR REPLACE INTO base VALUES (1, ?, ?, ?)", applicationId, sequence, entry);
+  /** Starts anew after a place in D1's list. @param now milliseconds */
+  begin(applicationId: ApplicationId, { sequence, entry }: Mark, now: number): void {
+    this.#sql.exec("DELETE FROM journal_entry");
+    this.#sql.exec("DELETE FROM journal_renewal");
+    this.#sql.exec("INSERT OR REPLACE INTO journal_base VALUES (1, ?, ?, ?, ?)", applicationId, sequence, entry, now);
   }
 
   /** Keeps an entry, as the newest, before it is sent to D1. @param now milliseconds */
   append(entry: Entry, now: number): void {
     const { sequence } = entry.position;
-    this.#sql.exec("DELETE FROM entry WHERE sequence = ? AND id = ?", sequence, entry.id);
+    const places = [firstPlace(sequence), lastPlace(sequence)];
+    this.#sql.exec("DELETE FROM journal_entry WHERE place BETWEEN ? AND ? AND id = ?", ...places, entry.id);
     this.#sql.exec(
-      `INSERT INTO entry SELECT ?1, coalesce((SELECT max(attempt) + 1 FROM entry WHERE sequence = ?1), 0), ?2, ?3, ?4, ?5`,
-      sequence,
+      `INSERT INTO journal_entry SELECT
+        coalesce((SELECT max(place) + 1 FROM journal_entry WHERE place BETWEEN ?1 AND ?2), ?1), ?3, ?4, ?5`,
+      ...places,
       entry.id,
-      entry.previous,
       now,
       JSON.stringify(entry),
     );
@@ -64,35 +90,42 @@ export class Journal {
 
   /** Forgets entries that can not be applied any more, because D1 has named another with their sequence number. */
   confirm({ sequence, entry }: Mark): void {
-    this.#sql.exec("DELETE FROM entry WHERE sequence = ? AND id <> ?", sequence, entry);
+    this.#sql.exec(
+      "DELETE FROM journal_entry WHERE place BETWEEN ? AND ? AND id <> ?",
+      firstPlace(sequence),
+      lastPlace(sequence),
+      entry,
+    );
   }
 
   /** Writes without a change. @throws in an instance that another has taken the place of */
   touch(): void {
-    this.#sql.exec("UPDATE base SET sequence = sequence");
+    this.#sql.exec("UPDATE journal_base SET sequence = sequence");
   }
 
   /** Forgets an entry that D1 has refused. */
   drop(id: string): void {
-    this.#sql.exec("DELETE FROM entry WHERE sequence = (SELECT max(sequence) FROM entry) AND id = ?", id);
+    this.#sql.exec(
+      `DELETE FROM journal_entry WHERE place > (SELECT max(place) FROM journal_entry) - ${ATTEMPTS} AND id = ?`,
+      id,
+    );
   }
 
   /** How many entries with this sequence number D1 may still apply. */
   countAttempts(sequence: number): number {
-    return z.number().parse(this.#sql.exec("SELECT count(*) AS n FROM entry WHERE sequence = ?", sequence).one().n);
+    const sql = "SELECT count(*) AS n FROM journal_entry WHERE place BETWEEN ? AND ?";
+    return z.number().parse(this.#sql.exec(sql, firstPlace(sequence), lastPlace(sequence)).one().n);
   }
 
   /** The end of the list. */
   last(): Mark | undefined {
-    const row = this.#sql
-      .exec("SELECT sequence, id AS entry FROM entry ORDER BY sequence DESC, attempt DESC LIMIT 1")
-      .toArray()[0];
+    const row = this.#sql.exec(`SELECT ${MARK} FROM journal_entry ORDER BY place DESC LIMIT 1`).toArray()[0];
     return markRow.optional().parse(row) ?? this.base();
   }
 
   /** The entry at the end of the list. */
   lastEntry(): Entry | undefined {
-    const row = this.#sql.exec("SELECT body FROM entry ORDER BY sequence DESC, attempt DESC LIMIT 1").toArray()[0];
+    const row = this.#sql.exec("SELECT body FROM journal_entry ORDER BY place DESC LIMIT 1").toArray()[0];
     const body = bodyRow.optional().parse(row)?.body;
     return body === undefined ? undefined : parseEntry(body);
   }
@@ -101,29 +134,31 @@ export class Journal {
   has({ sequence, entry }: Mark): boolean {
     const base = this.base();
     if (base?.sequence === sequence && base.entry === entry) return true;
-    return this.#sql.exec("SELECT 1 FROM entry WHERE sequence = ? AND id = ?", sequence, entry).toArray().length > 0;
+    const sql = "SELECT 1 FROM journal_entry WHERE place BETWEEN ? AND ? AND id = ?";
+    return this.#sql.exec(sql, firstPlace(sequence), lastPlace(sequence), entry).toArray().length > 0;
   }
 
   /** The entries after a place, oldest first: of several attempts at the end, the newest. */
   after({ sequence }: Pick<Mark, "sequence">, limit: number): Entry[] {
     return this.#sql
       .exec(
-        `SELECT body FROM entry WHERE sequence > ?1 AND attempt = (SELECT max(attempt) FROM entry AS other
-          WHERE other.sequence = entry.sequence) ORDER BY sequence LIMIT ?2`,
-        sequence,
+        `SELECT body FROM journal_entry WHERE place > ?1 AND place = (SELECT max(place) FROM journal_entry AS other
+          WHERE other.place <= journal_entry.place | ${ATTEMPTS - 1}) ORDER BY place LIMIT ?2`,
+        lastPlace(sequence),
         limit,
       )
       .toArray()
       .map((row) => parseEntry(bodyRow.parse(row).body));
   }
 
-  /** The newest entries that were kept or applied again since a time in milliseconds, up to so many characters of them. */
+  /** Of the newest entries those that were kept since a time in milliseconds, up to so many characters of them. */
   recent(since: number, limit: number, characters: number): Entry[] {
     const sizes = this.#sql
       .exec(
-        "SELECT sequence, length(body) AS size FROM entry WHERE since >= ? ORDER BY sequence DESC LIMIT ?",
-        since,
+        `SELECT place / ${ATTEMPTS} AS sequence, length(body) AS size
+        FROM (SELECT * FROM journal_entry ORDER BY place DESC LIMIT ?1) WHERE since >= ?2`,
         limit,
+        since,
       )
       .toArray()
       .map((row) => sizeRow.parse(row));
@@ -136,37 +171,35 @@ export class Journal {
     return first ? this.after({ sequence: first.sequence - 1 }, read.length) : [];
   }
 
-  /** D1 was seen at an earlier place: what follows is kept for the whole time again. */
+  /** D1 was seen at an earlier place: what follows is kept for the whole time again. One row, however much follows. */
   renew({ sequence }: Mark, now: number): void {
-    this.#sql.exec("UPDATE entry SET since = ? WHERE sequence > ?", now, sequence);
+    const place = firstPlace(sequence + 1);
+    this.#sql.exec("DELETE FROM journal_renewal WHERE place >= ?", place);
+    this.#sql.exec("INSERT INTO journal_renewal VALUES (?, ?)", place, now);
   }
 
-  /** When the newest entry was kept, in milliseconds; null: there is none. */
+  /** When the newest entry was kept, or applied again, in milliseconds; null: there is none. */
   newest(): number | null {
-    const row = this.#sql.exec("SELECT since FROM entry ORDER BY sequence DESC, attempt DESC LIMIT 1").toArray()[0];
-    return row ? z.number().parse(row.since) : null;
-  }
-
-  /** When the oldest entry was kept, in milliseconds; null: there is none. */
-  oldest(): number | null {
-    const row = this.#sql.exec("SELECT since FROM entry ORDER BY sequence LIMIT 1").toArray()[0];
-    return row ? z.number().parse(row.since) : null;
+    const row = this.#sql.exec(`SELECT ${BEGAN} FROM journal_entry ORDER BY place DESC LIMIT 1`).toArray()[0];
+    return row ? z.number().parse(row.began) : null;
   }
 
   /** Forgets a bounded number of the oldest entries that are too old, or too many. @param now milliseconds */
   prune(now: number): void {
     const isTooLarge = this.#sql.databaseSize > JOURNAL_BYTES;
     const before = now - JOURNAL_DAYS * DAY_MILLISECONDS;
+    this.#sql.exec("DELETE FROM journal_renewal WHERE since < ?", before);
     const oldest = this.#sql
-      .exec("SELECT sequence, id AS entry, since FROM entry ORDER BY sequence LIMIT ?", 2 * JOURNAL_PRUNE_ENTRIES)
+      .exec(`SELECT ${MARK}, since, ${BEGAN} FROM journal_entry ORDER BY place LIMIT ?`, 2 * JOURNAL_PRUNE_ENTRIES)
       .toArray();
     // The last entry stays: it is the one that D1 is at.
-    const kept = oldest.findIndex(({ since }) => !isTooLarge && z.number().parse(since) >= before);
+    const kept = oldest.findIndex(({ began }) => !isTooLarge && z.number().parse(began) >= before);
     const pruned = oldest.slice(0, kept === -1 ? Math.max(0, oldest.length - 1) : kept);
-    const through = markRow.optional().parse(pruned.at(-1));
+    const through = markRow.extend({ since: z.number() }).optional().parse(pruned.at(-1));
     if (!through) return;
-    this.#sql.exec("UPDATE base SET sequence = ?, entry = ?", through.sequence, through.entry);
-    this.#sql.exec("DELETE FROM entry WHERE sequence <= ?", through.sequence);
+    const { sequence, entry, since } = through;
+    this.#sql.exec("UPDATE journal_base SET sequence = ?, entry = ?, since = ?", sequence, entry, since);
+    this.#sql.exec("DELETE FROM journal_entry WHERE place <= ?", lastPlace(sequence));
   }
 }
 

@@ -10,13 +10,15 @@ import type { StoredEntry } from "../../../src/worker/storage/entry.ts";
 export type Bytes = Record<"badge" | "event" | "invitation" | "entry", number>;
 
 /** As `npm run scale -- --measure 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
-export const BYTES: Bytes = { badge: 574, event: 455, invitation: 367, entry: 4681 };
+export const BYTES: Bytes = { badge: 574, event: 455, invitation: 367, entry: 2054 };
 
 const text = (length: number): string => `substr(hex(randomblob(${length})), 1, ${length})`;
 const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
 const METADATA = `'{"deviceModel":"Pixel 9 Pro","os":"Android","osVersion":"16","sdkVersion":"3.2.1"}'`;
 const NUMBER = "1000000000 + abs(random() % 10000000)";
 const EVENT_ID = "'evt_01JD7X2M8Q4V6W' || printf('%012d', n)";
+/** As long as they are. */
+const SIGNING_KEY_ID = 7_353_931_268_060_995;
 const NOW = "1763730000000 + n";
 
 /** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
@@ -32,13 +34,13 @@ const INSERTS: Record<keyof Bytes, string> = {
   invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
       created_at)
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-  entry: `INTO entry (sequence, attempt, id, previous, since, body)
-    SELECT n, 0, ${text(32)}, ${text(32)}, ${NOW}, '${JSON.stringify(newBadgeEntry())}'`,
+  entry: `INTO journal_entry (place, id, since, body)
+    SELECT n * 64, ${text(16)}, ${NOW}, '${JSON.stringify(newBadgeEntry())}'`,
 };
 
 /** What the object keeps of a group of one new badge. */
 function newBadgeEntry(): StoredEntry & { version: 1; calls: { id: string; outcome: object }[] } {
-  const [id, userId, device, now] = ["0".repeat(32), "0".repeat(36), deviceId.parse("0".repeat(22)), 1_763_730_000_000];
+  const [id, userId, device, now] = ["0".repeat(16), "0".repeat(36), deviceId.parse("0".repeat(22)), 1_763_730_000_000];
   const [eventId, number] = ["evt_01JD7X2M8Q4V6W000000000000", 1_004_831_324];
   const metadata = METADATA.slice(1, -1);
   const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
@@ -48,7 +50,7 @@ function newBadgeEntry(): StoredEntry & { version: 1; calls: { id: string; outco
     device,
     userId,
     metadata,
-    signingKeyId: 1,
+    signingKeyId: SIGNING_KEY_ID,
     eventId,
     position: 1_000_000,
     turn: 1,
@@ -65,7 +67,7 @@ function newBadgeEntry(): StoredEntry & { version: 1; calls: { id: string; outco
       fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: 1_000_000 }],
       lastPosition: 1_000_000,
       lastChange: 1_000_000,
-      lastSigningKey: 1,
+      lastSigningKey: SIGNING_KEY_ID,
       epoch: id,
       hourStartedAt: 0,
       hourUsed: 0,
@@ -88,7 +90,7 @@ export function measureBytes(rows: number): Bytes {
   for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
   // The object makes its tables itself, in one script.
   const path = join(import.meta.dirname, "../../../src/worker/core/journal.ts");
-  object.exec(/CREATE TABLE IF NOT EXISTS base[^`]*/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
+  object.exec(/CREATE TABLE IF NOT EXISTS journal_base[^`]*/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
   const bytesOf = (kind: keyof Bytes, db: DatabaseSync): number => {
     const before = sizeOf(db);
     const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows})`;

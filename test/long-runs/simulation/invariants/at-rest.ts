@@ -45,5 +45,5 @@ function checkApplication({ verdict, objects, d1 }: World, { id }: ApplicationPl
 }
 
 const LAST_ENTRY = `
-  SELECT id AS entry, sequence FROM (SELECT id, sequence, attempt FROM entry UNION ALL SELECT entry, sequence, -1 FROM base)
-  ORDER BY sequence DESC, attempt DESC LIMIT 1`;
+  SELECT id AS entry FROM (SELECT id, place FROM journal_entry UNION ALL SELECT entry, sequence * 64 FROM journal_base)
+  ORDER BY place DESC LIMIT 1`;
