@@ -68,8 +68,8 @@ export function isRefusedUserToken(
 }
 
 /**
- * Whether `changes` cannot continue from this cursor, because the service's database was restored to an older state. If
- * so, delete the copy and start again without a cursor (contract section 13).
+ * Whether `changes` cannot continue from this cursor, because an administrator has given up changes that the service lost. If
+ * so, delete the mirror and start again without a cursor (contract sections 13 and 21).
  */
 export function isExpiredCursor(error: unknown): error is BadgeServiceError & { readonly code: "EXPIRED_CURSOR" } {
   return error instanceof BadgeServiceError && error.code === "EXPIRED_CURSOR";

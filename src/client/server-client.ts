@@ -283,8 +283,8 @@ export class ServerClient {
    * }
    * ```
    *
-   * If this throws an error that `isExpiredCursor`, the service's database was restored to an older state: throw the copy
-   * away and start again without a cursor.
+   * If this throws an error that `isExpiredCursor`, an administrator has given up changes that the service lost: delete the
+   * mirror and start again without a cursor.
    */
   changes({ cursor = null, perPage, signal }: ChangesQuery = {}): ChangePages {
     const fetchPage = (from: string | null) =>

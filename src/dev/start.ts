@@ -26,7 +26,7 @@ const show = (line: string): void => {
   if (!packagesChanged()) process.stdout.write(`${line}\n`);
 };
 let service: Service | undefined;
-/** Two services on one state would lease the same numbers. Held in a variable: garbage collection would release it. */
+/** Two services on one state would have two writers for each application. Held in a variable: garbage collection would release it. */
 let lock: (() => void) | null = null;
 /** The key file as the service read it. */
 let keysInUse = "";

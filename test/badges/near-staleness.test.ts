@@ -171,7 +171,7 @@ describe("what a copy does not grant is decided at the primary (contract section
   });
 });
 
-describe("a number that was leased but never issued need not rest (contract section 5)", () => {
+describe("a call that gets no new badge uses up no number (contract section 5)", () => {
   const SMALL = { size: 3, reuseAfterSeconds: 3600 };
 
   async function expectNumbersFor(application: TestApplication, udids: readonly string[]): Promise<void> {

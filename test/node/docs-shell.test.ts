@@ -15,7 +15,7 @@ const LIMIT_MILLISECONDS = 120_000;
 /** The contract and the interface came from elsewhere. */
 const GIVEN = ["docs/contract.md", "docs/interface.md"];
 
-const DOCUMENTS = [".", ".github", "docs", "src"]
+const DOCUMENTS = [".", ".github", "docs", "src", "test"]
   .flatMap((folder) =>
     readdirSync(join(PROJECT, folder), { recursive: folder !== ".", encoding: "utf8" }).map((name) =>
       join(folder, name),

@@ -256,7 +256,7 @@ export const listChanges = (): Operation => ({
 2. While \`more\` is true, call again with that cursor. When it is false, the copy is complete.
 3. Come back with the last cursor at any later time, such as every minute or when a webhook arrives: what has changed since, and nothing else. The header is always there, also on an empty page.
 
-No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (the service's database was restored to an older state) start again without a cursor, and delete what that copy does not have.`,
+No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (an administrator has given up changes that the service lost) start again without a cursor, and delete the badges that this walk does not return.`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {

@@ -200,7 +200,7 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "May a cursor of `GET /v1/changes` be kept for long?",
-    "For ever. Only after the service's database was restored to an older state does it expire, with 410 `EXPIRED_CURSOR`.",
+    "For ever. It expires, with 410 `EXPIRED_CURSOR`, only if an administrator gives up changes that the service lost.",
     "A server must be able to be away for as long as it likes, and must not miss that the past has changed.",
   ],
   [

@@ -119,7 +119,8 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Read the badge again, then decide whether the change is still wanted.",
   },
   EXPIRED_CURSOR: {
-    meaning: "The cursor is from before the service's database was restored to an older state.",
+    meaning:
+      "The cursor is from before an administrator gave up changes that the service lost (`reconcile --accept-loss`).",
     remedy: "Start again without a cursor, and replace the copy that you keep.",
   },
   INVALID_BADGEEXPIRESAT: {

@@ -7,7 +7,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
  * "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, sections 4 and 5). Without the key, known
  * outputs do not reveal the next one, so badge numbers cannot be guessed from their neighbours (contract section 1).
  *
- * Synchronous on purpose: WebCrypto's promise would break the atomic step in which the allocator leases a number.
+ * Synchronous on purpose: decisions are pure functions, and WebCrypto returns promises.
  */
 
 /** Rounds of the network: as many as NIST's FF1 has, which permutes domains of the same sizes. */
