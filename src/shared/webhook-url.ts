@@ -38,6 +38,7 @@ const MAX_HOST_CHARACTERS = 253;
 /**
  * Ends of names that only one machine or one network knows: RFC 6761, RFC 6762 with its appendix G, RFC 8375 (home.arpa; what else
  * is below arpa has no web servers), RFC 7686 (onion), and the names that ICANN keeps from being delegated because networks use them.
+ * Not `test` and `invalid` (RFC 6761): the contract allows them, and no public name server has them.
  */
 const LOCAL_TOP_LABELS: ReadonlySet<string> = new Set(
   "localhost localdomain domain local internal intranet private lan home corp mail arpa onion".split(" "),

@@ -113,7 +113,7 @@ const ALLOWED = [
     https://a-1.example.com/ https://1.example.com/ https://127.0.0.1.example.com/ https://localhost.example.com/
     https://lan.example/ https://home.example/ https://corp.example/ https://local.example/ https://internal.example/ https://notlocal.example/ https://mylocal.nolocal/ https://x.internals/
     https://hooks.example.com/@user https://hooks.example.com/?to=a@b https://hooks.example.com/?next=http://localhost
-    https://hooks.example.com/%23 https://hooks.example.com//a https://${"a".repeat(63)}.example.com/ https://${"a.".repeat(123)}example/`),
+    https://hooks.test/ https://hooks.invalid/ https://hooks.example.com/%23 https://hooks.example.com//a https://${"a".repeat(63)}.example.com/ https://${"a.".repeat(123)}example/`),
   longUrl(2048),
 ];
 
