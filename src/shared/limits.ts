@@ -164,7 +164,9 @@ export const CATCH_UP_PAUSE_MILLISECONDS = 50;
 export const DUE_CHUNK_ROWS = 200;
 /** Badges of a user that one group revokes or erases. */
 export const USER_CHUNK_BADGES = 100;
-/** Events that one group looks through for a user to be erased. */
+/** Of a user to be erased, in one group: invitations and rows of history that name the user, and events to look through. */
+export const ERASE_CHUNK_INVITATIONS = 200;
+export const ERASE_CHUNK_HISTORY = 1000;
 export const ERASE_CHUNK_EVENTS = 5000;
 /** The longest rested freed numbers, of which one is drawn. */
 export const FREED_CHUNK_NUMBERS = 500;

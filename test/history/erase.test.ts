@@ -1,5 +1,10 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { ERASE_CHUNK_HISTORY, ERASE_CHUNK_INVITATIONS, USER_CHUNK_BADGES } from "../../src/shared/limits.ts";
+import { ENTRY, putIntoInbox, resultOf, wake } from "../core/support.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { billOf } from "../support/bill.ts";
+import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { everythingStored } from "../support/stored.ts";
@@ -116,5 +121,109 @@ describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
     expect((await erase(application)).body.erased).toBe(40);
     const { body } = await asServer(application, "GET", `/v1/users/${USER}/badges`);
     expect(body).toEqual({ badges: [] });
+  });
+});
+
+describe("erasing a person whom much names (contract section 24)", () => {
+  const BADGES = 3 * USER_CHUNK_BADGES + 1;
+  const INVITATIONS = 4 * ERASE_CHUNK_INVITATIONS + 1;
+  const HISTORY = 3 * ERASE_CHUNK_HISTORY + 1;
+
+  /** Rows of one user, made by SQLite. */
+  async function rememberMuch() {
+    const application = await createApplication();
+    const [user, name] = [`user ${crypto.randomUUID()}`, `name ${crypto.randomUUID()}`];
+    const fill = (count: number, insert: string) =>
+      homeDatabase()
+        .prepare(
+          `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ${count}) ${insert}`,
+        )
+        .bind(application.id, user, name);
+    const taken = 7_000_000_000 + application.firstNumber;
+    await homeDatabase().batch([
+      fill(
+        BADGES,
+        `INSERT INTO badge (number, application_id, device, user_id, name, position, turn, issued_at, change, changed_at, state, ended_at)
+         SELECT ${taken} + n, ?1, 'device ' || n, ?2, ?3, n, 1, 1, n, 1, iif(n % 2, 'active', 'revoked'), iif(n % 2, NULL, 1)
+         FROM place`,
+      ),
+      fill(
+        INVITATIONS,
+        `INSERT INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time, name, user_id,
+           created_at)
+         SELECT ?1 || n, ?1, n, 'revoked', 'd', '', 1, ?3, ?2, 1 FROM place`,
+      ),
+      fill(
+        HISTORY,
+        `INSERT INTO history (application_id, id, at, action, actor_kind, user_id, reason)
+         SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', ?2, ?3 FROM place`,
+      ),
+      homeDatabase()
+        .prepare("UPDATE position SET last_position = ?2, last_change = ?2 WHERE application_id = ?1")
+        .bind(application.id, BADGES),
+    ]);
+    const namedIn = () => Promise.all([user, name].map(tablesWith));
+    return { application, user, namedIn };
+  }
+
+  /** @param dieAt before this entry is written, the object ends */
+  async function watchEntries(application: TestApplication, dieAt = 0) {
+    const entries: { characters: number; rowsRead: number; rowsWritten: number }[] = [];
+    let rowsRead = 0;
+    await aroundObjectD1(application, (state) => async (statements, send) => {
+      const isEntry = isAbout(statements, ENTRY);
+      if (isEntry && entries.length + 1 === dieAt) {
+        state.abort("the object dies");
+        return new Promise(() => {});
+      }
+      const result = await send();
+      const bill = await billOf(statements, result);
+      rowsRead += bill.rowsRead;
+      if (!isEntry) return result;
+      const characters = JSON.stringify(statements.map(({ parameters }) => parameters)).length;
+      entries.push({ characters, rowsRead, rowsWritten: bill.rowsWritten });
+      rowsRead = 0;
+      return result;
+    });
+    return entries;
+  }
+
+  it("takes several entries, none of which grows with the rows, and leaves nothing", { timeout: 60_000 }, async () => {
+    const { application, user, namedIn } = await rememberMuch();
+    const entries = await watchEntries(application);
+    expect(await erase(application, user)).toMatchObject({ status: 200, body: { erased: BADGES } });
+    expect(entries).toHaveLength(5);
+    for (const { characters, rowsRead, rowsWritten } of entries) {
+      expect(characters).toBeLessThan(200_000);
+      expect(rowsRead).toBeLessThan(6000);
+      expect(rowsWritten).toBeLessThan(8000);
+    }
+    expect(await namedIn()).toEqual([[], []]);
+    const { body } = await asServer(application, "GET", "/v1/history?per_page=1000");
+    expect(JSON.stringify(body).match(/user:erased/g)).toHaveLength(1);
+  });
+
+  it("is finished by the repeated call when the process dies between two entries", { timeout: 60_000 }, async () => {
+    const { application, user, namedIn } = await rememberMuch();
+    await watchEntries(application, 2);
+    expect((await erase(application, user)).status).toBe(503);
+    expect((await namedIn()).map((tables) => tables.length > 0)).toEqual([true, true]);
+    const repeated = await erase(application, user);
+    expect(repeated).toMatchObject({ status: 200, body: { erased: BADGES - USER_CHUNK_BADGES } });
+    expect(await namedIn()).toEqual([[], []]);
+    expect(await erase(application, user)).toMatchObject({ status: 200, body: { erased: 0 } });
+    const { body } = await asServer(application, "GET", "/v1/history?per_page=1000");
+    expect(JSON.stringify(body)).toContain("user:erased");
+  });
+
+  it("is finished by the clock when the script has asked for it", { timeout: 60_000 }, async () => {
+    const { application, user, namedIn } = await rememberMuch();
+    await watchEntries(application, 2);
+    const command = await putIntoInbox(application, { kind: "erase", userId: user });
+    await wake(application).catch(() => {});
+    expect(await resultOf(command)).toBeNull();
+    await wake(application);
+    expect(await resultOf(command)).toMatchObject({ kind: "erased" });
+    expect(await namedIn()).toEqual([[], []]);
   });
 });

@@ -400,7 +400,7 @@ class EntryRefused extends Error {
 /** What an entry has for those who asked. */
 function toldBy(
   decided: readonly Decided[],
-  { eventsThrough }: GroupRows,
+  { historyThrough, eventsThrough }: GroupRows,
   now: number,
 ): Pick<Entry, "calls" | "results" | "erasures"> {
   const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
@@ -416,7 +416,7 @@ function toldBy(
     erasures: decided.flatMap(({ waiting: { call, eventsAfter }, outcome }) => {
       if (call.command.kind !== "erase" || outcome.kind === "recorded") return [];
       const { userId, alias } = call.command;
-      return [{ userId, alias, eventsAfter, eventsThrough }];
+      return [{ userId, alias, historyThrough, eventsAfter, eventsThrough }];
     }),
   };
 }

@@ -38,7 +38,6 @@ export function entryStatements(
     ...writes.map((write) => rows(sqlOf(write), write.rows)),
     ...(results.length > 0 ? [rows(STORE_RESULTS, results)] : []),
     ...erasures.flatMap((erasure) => erase(d1, applicationId, erasure)),
-    ...erasures.map(({ userId, alias }) => d1.prepare(ERASE_COMMANDS).bind(userId, applicationId, alias)),
     ...(events.length > 0 ? [rows(INSERT_EVENTS, events)] : []),
   ];
 }
@@ -149,8 +148,9 @@ const ERASE_EVENTS = `
     '$.data.userId', ?4)
   WHERE application_id = ?2 AND id > ?1 AND (?5 IS NULL OR id <= ?5) AND payload ->> '$.data.userId' = ?3`;
 
-const ERASE_HISTORY =
-  "UPDATE history SET user_id = ?3, reason = NULL, detail = NULL WHERE application_id = ?2 AND user_id = ?1";
+const ERASE_HISTORY = `
+  UPDATE history SET user_id = ?3, reason = NULL, detail = NULL
+  WHERE application_id = ?2 AND user_id = ?1 AND id <= coalesce(?4, '~')`;
 
 /** Commands of the script that were carried out, the one that erases included: only its result is new, so it comes after that. */
 const ERASE_COMMANDS = `
@@ -160,10 +160,10 @@ const ERASE_COMMANDS = `
     AND ?1 IN (command ->> '$.command.userId', result ->> '$.badge.userId')`;
 
 function erase(d1: Statements, applicationId: ApplicationId, erasure: Erasure): D1PreparedStatement[] {
-  const { userId, alias, eventsAfter, eventsThrough } = erasure;
+  const { userId, alias, historyThrough, eventsAfter, eventsThrough } = erasure;
   return [
     d1.prepare(ERASE_EVENTS).bind(eventsAfter, applicationId, userId, alias, eventsThrough),
-    d1.prepare(ERASE_HISTORY).bind(userId, applicationId, alias),
+    d1.prepare(ERASE_HISTORY).bind(userId, applicationId, alias, historyThrough),
     d1.prepare(ERASE_COMMANDS).bind(userId, applicationId, alias),
   ];
 }

@@ -36,10 +36,11 @@ export interface RowWrite {
   rows: unknown[][];
 }
 
-/** A user whose history and events get an alias, and the events up to which that is done by this entry. */
+/** A user whose history and events get an alias, and the rows up to which that is done by this entry; null: all that are left. */
 export interface Erasure {
   userId: string;
   alias: string;
+  historyThrough: string | null;
   eventsAfter: string;
   eventsThrough: string | null;
 }

@@ -1,6 +1,13 @@
 import * as z from "zod";
 import { type ApplicationId, type DeviceId, deviceId, type InvitationDigest } from "../../shared/identifiers.ts";
-import { DUE_CHUNK_ROWS, ERASE_CHUNK_EVENTS, FREED_CHUNK_NUMBERS, USER_CHUNK_BADGES } from "../../shared/limits.ts";
+import {
+  DUE_CHUNK_ROWS,
+  ERASE_CHUNK_EVENTS,
+  ERASE_CHUNK_HISTORY,
+  ERASE_CHUNK_INVITATIONS,
+  FREED_CHUNK_NUMBERS,
+  USER_CHUNK_BADGES,
+} from "../../shared/limits.ts";
 import * as schema from "../../shared/schema.ts";
 import { selectOf } from "./columns.ts";
 import type { Database } from "./database.ts";
@@ -52,8 +59,11 @@ export interface GroupRows {
   isMoreDue: boolean;
   /** Up to which position all badges of `badgesOf` were read; null: all were. */
   readThrough: number | null;
-  /** The last event that an erasure may look at; null: all that are left. */
+  /** The last row of the user's history, and the last event, that an erasure may look at; null: all that are left. */
+  historyThrough: string | null;
   eventsThrough: string | null;
+  /** Whether an erasure has read all that names the user. */
+  isLastOfUser: boolean;
   /** Of `commands`. */
   openCommands: string[];
 }
@@ -123,14 +133,20 @@ const SELECT_REVOCABLE = `
       WHERE application_id = ?2 AND user_id = ?1 AND is_revoking = 1), 0)
   ORDER BY badge.position LIMIT ${USER_CHUNK_BADGES}`;
 
-const SELECT_ALL_OF_USER = `
-  SELECT ${BADGE} FROM badge WHERE ${OF_USER} ORDER BY badge.position LIMIT ${USER_CHUNK_BADGES}`;
+/** In the order of `badge_user_page`: nothing is sorted, so a chunk costs the same however many there are. */
+const NEXT_OF_USER = `FROM badge WHERE ${OF_USER} ORDER BY (badge.ended_at IS NOT NULL), badge.position LIMIT ${USER_CHUNK_BADGES}`;
 
-const SELECT_INVITATIONS_OF_USER = `
+const SELECT_ALL_OF_USER = `SELECT ${BADGE} ${NEXT_OF_USER}`;
+
+const SELECT_CLAIMED_BY_USER = `
+  SELECT ${INVITATION} FROM invitation WHERE invitation.digest IN (SELECT badge.invitation ${NEXT_OF_USER})`;
+
+const SELECT_NAMING_USER = `
   SELECT ${INVITATION} FROM invitation WHERE invitation.application_id = ?2 AND invitation.user_id = ?1
-  UNION
-  SELECT ${INVITATION} FROM invitation WHERE invitation.digest IN (SELECT badge.invitation FROM badge
-    WHERE ${OF_USER} ORDER BY badge.position LIMIT ${USER_CHUNK_BADGES})`;
+  LIMIT ${ERASE_CHUNK_INVITATIONS}`;
+
+const SELECT_HISTORY_THROUGH = `
+  SELECT id FROM history WHERE application_id = ?2 AND user_id = ?1 ORDER BY id LIMIT 1 OFFSET ${ERASE_CHUNK_HISTORY - 1}`;
 
 const SELECT_EVENTS_THROUGH = `
   SELECT id FROM webhook_event WHERE application_id = ?2 AND id > ?1 ORDER BY id LIMIT 1 OFFSET ${ERASE_CHUNK_EVENTS}`;
@@ -151,6 +167,8 @@ type Kind =
   | "dueInvitations"
   | "dueBadges"
   | "userBadges"
+  | "userInvitations"
+  | "historyThrough"
   | "eventsThrough"
   | "openCommands";
 
@@ -182,7 +200,9 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
     const sql = badgesOf.which === "all" ? SELECT_ALL_OF_USER : SELECT_REVOCABLE;
     wanted.push(["userBadges", sql, badgesOf.userId]);
     if (badgesOf.which === "all") {
-      wanted.push(["invitations", SELECT_INVITATIONS_OF_USER, badgesOf.userId]);
+      wanted.push(["invitations", SELECT_CLAIMED_BY_USER, badgesOf.userId]);
+      wanted.push(["userInvitations", SELECT_NAMING_USER, badgesOf.userId]);
+      wanted.push(["historyThrough", SELECT_HISTORY_THROUGH, badgesOf.userId]);
       wanted.push(["eventsThrough", SELECT_EVENTS_THROUGH, badgesOf.eventsAfter]);
     }
   }
@@ -196,11 +216,14 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
   const rowsOf = <Row>(row: z.ZodType<Row>, ...kinds: Kind[]): Row[] =>
     wanted.flatMap(([kind], index) => (kinds.includes(kind) ? z.array(row).parse(results[index]?.results ?? []) : []));
   const userBadges = rowsOf(badgeRow, "userBadges");
+  const userInvitations = rowsOf(invitationRow, "userInvitations");
+  const historyThrough = rowsOf(idRow, "historyThrough")[0]?.id ?? null;
+  const eventsThrough = rowsOf(idRow, "eventsThrough")[0]?.id ?? null;
   const isChunk = (rows: readonly unknown[], size: number) => rows.length >= size;
   return {
     position: positionRow.optional().parse(position?.results[0]),
     badges: rowsOf(badgeRow, "badges", "dueBadges", "userBadges"),
-    invitations: rowsOf(invitationRow, "invitations", "dueInvitations"),
+    invitations: rowsOf(invitationRow, "invitations", "dueInvitations", "userInvitations"),
     blocks: rowsOf(blockRow, "blocks"),
     freed: rowsOf(freedRow, "freed"),
     turns: rowsOf(turnRow, "turns"),
@@ -209,7 +232,13 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
       isChunk(rowsOf(badgeRow, "dueBadges"), DUE_CHUNK_ROWS) ||
       isChunk(rowsOf(invitationRow, "dueInvitations"), DUE_CHUNK_ROWS),
     readThrough: isChunk(userBadges, USER_CHUNK_BADGES) ? (userBadges.at(-1)?.position ?? null) : null,
-    eventsThrough: rowsOf(idRow, "eventsThrough")[0]?.id ?? null,
+    historyThrough,
+    eventsThrough,
+    isLastOfUser:
+      !isChunk(userBadges, USER_CHUNK_BADGES) &&
+      !isChunk(userInvitations, ERASE_CHUNK_INVITATIONS) &&
+      historyThrough === null &&
+      eventsThrough === null,
     openCommands: rowsOf(idRow, "openCommands").map(({ id }) => id),
   };
 }
@@ -229,7 +258,9 @@ export const NOTHING_READ: GroupRows = {
   isDueRead: false,
   isMoreDue: false,
   readThrough: null,
+  historyThrough: null,
   eventsThrough: null,
+  isLastOfUser: true,
   openCommands: [],
 };
 

@@ -121,8 +121,8 @@ describe("unblocking a user (contract section 12)", () => {
 
 describe("erasing a person (contract section 24)", () => {
   const command = { kind: "erase", userId: "alice", alias: "erased:1" } as const;
-  const erase = (draft: Draft, through: ReadThrough, erased = 0, areEventsDone = true) =>
-    decideErase(draft, SERVER, command, through, { erased, areEventsDone });
+  const erase = (draft: Draft, { isLast = true, isBegun = false, erased = 0 } = {}) =>
+    decideErase(draft, SERVER, command, isLast, { isBegun, erased });
 
   it("revokes the badges under the alias, without metadata and name, in every event and change too", () => {
     const draft = draftAt();
@@ -135,7 +135,7 @@ describe("erasing a person (contract section 24)", () => {
       metadata: '{"os":"iOS"}',
       name: "Ada",
     });
-    expect(erase(draft, null)).toEqual({ outcome: { kind: "erased", userId: "erased:1", erased: 4 }, erased: 4 });
+    expect(erase(draft)).toEqual({ outcome: { kind: "erased", userId: "erased:1", erased: 4 }, erased: 4 });
     for (const number of [1001, 1002, 1003, 1005]) {
       const blank = { userId: "erased:1", state: "revoked", metadata: null, name: null };
       expect(draft.issued(number)).toMatchObject(blank);
@@ -146,18 +146,21 @@ describe("erasing a person (contract section 24)", () => {
     expect(actionsOf(draft).at(-1)).toBe("user:erased");
   });
 
-  it("goes on until all badges and all events were looked through, and counts all of them", () => {
+  it("goes on until all that names the user was read, counts all badges, and stands in history from the first group on", () => {
     const draft = draftAt();
     loadBadges(draft);
-    expect(erase(draft, 2)).toEqual({ outcome: AGAIN, erased: 3 });
-    expect(erase(draft, null, 3, false).outcome).toBe(AGAIN);
-    expect(erase(draft, null, 3)).toEqual({ outcome: { kind: "erased", userId: "erased:1", erased: 3 }, erased: 0 });
+    expect(erase(draft, { isLast: false })).toEqual({ outcome: AGAIN, erased: 3 });
+    expect(actionsOf(draft).at(-1)).toBe("user:erased");
+    expect(erase(draft, { isLast: false, isBegun: true, erased: 3 }).outcome).toBe(AGAIN);
+    loadInvitation(draft, { userId: "alice" });
+    const outcome = { kind: "erased", userId: "erased:1", erased: 3 };
+    expect(erase(draft, { isBegun: true, erased: 3 })).toEqual({ outcome, erased: 0 });
     expect(actionsOf(draft).filter((action) => action === "user:erased")).toHaveLength(1);
   });
 
   it("again, or of somebody unknown, is nothing, and history does not say so", () => {
     const draft = draftAt();
-    expect(erase(draft, null)).toEqual({ outcome: { kind: "erased", userId: "erased:1", erased: 0 }, erased: 0 });
+    expect(erase(draft)).toEqual({ outcome: { kind: "erased", userId: "erased:1", erased: 0 }, erased: 0 });
     expect(draft.history).toEqual([]);
   });
 
@@ -165,7 +168,7 @@ describe("erasing a person (contract section 24)", () => {
     const draft = draftAt();
     loadInvitation(draft, { userId: "alice", name: "Ada", state: "claimed", claimUserId: "alice" });
     draft.blocks.load("alice", UNFINISHED);
-    erase(draft, null);
+    erase(draft);
     const columns = { userId: "erased:1", claimUserId: "erased:1", name: null };
     expect(draft.invitations.changes().updated).toEqual([{ key: DIGEST, columns }]);
     expect(draft.blocks.changes()).toMatchObject({

@@ -17,8 +17,8 @@ import { decideStepCommand } from "./step.ts";
  */
 export function decide(
   draft: Draft,
-  { call: { command, origin }, erased }: Pick<Waiting, "call" | "erased">,
-  { readThrough, eventsThrough, isMoreDue }: Pick<GroupRows, "readThrough" | "eventsThrough" | "isMoreDue">,
+  { call: { command, origin }, isBegun, erased }: Pick<Waiting, "call" | "isBegun" | "erased">,
+  { readThrough, isLastOfUser, isMoreDue }: Pick<GroupRows, "readThrough" | "isLastOfUser" | "isMoreDue">,
   wasAnswered: boolean,
 ): { outcome: Outcome | Again | Revoked; erased?: number } {
   switch (command.kind) {
@@ -33,7 +33,7 @@ export function decide(
     case "finish-block":
       return { outcome: decideFinishBlock(draft, command.userId, readThrough) };
     case "erase":
-      return decideErase(draft, origin, command, readThrough, { erased, areEventsDone: eventsThrough === null });
+      return decideErase(draft, origin, command, isLastOfUser, { isBegun, erased });
     case "invite":
       return { outcome: decideInvite(draft, origin, command) };
     case "revoke-invitation":

@@ -1,33 +1,34 @@
 import type { Origin } from "../../../shared/actor.ts";
 import { MAX_GROUP_CHARACTERS } from "../../../shared/limits.ts";
 import type { EraseCommand, Outcome } from "../commands.ts";
-import { AGAIN, type Again, badgesOf, type ReadThrough } from "./block.ts";
+import { AGAIN, type Again, badgesOf } from "./block.ts";
 import type { Draft } from "./draft.ts";
 import { takeStep } from "./step.ts";
 
-/** How far an erasure has come: badges, and whether all of the application's events were looked through. */
+/** What earlier groups of the same call have done. */
 export interface Progress {
+  isBegun: boolean;
+  /** Badges. */
   erased: number;
-  areEventsDone: boolean;
 }
 
 /**
  * Erases a person (contract section 24): revokes the user's badges, and puts an alias in place of the user ID wherever it
  * stands. Numbers stay taken. Rows that have the alias are not found again, so each chunk reads the next ones.
  *
- * @param before what earlier groups of this call have done
+ * @param isLast whether all that names the user was read
  * @returns the outcome, and how many badges this group erased
  */
 export function decideErase(
   draft: Draft,
   origin: Origin,
   { userId, alias }: EraseCommand,
-  through: ReadThrough,
+  isLast: boolean,
   before: Progress,
 ): { outcome: Outcome | Again; erased: number } {
   let erased = 0;
   let isFull = false;
-  let isKnown = before.erased > 0;
+  let isKnown = false;
   for (const badge of badgesOf(draft, userId)) {
     isFull ||= draft.size > MAX_GROUP_CHARACTERS;
     if (isFull) break;
@@ -56,7 +57,8 @@ export function decideErase(
     draft.blocks.delete(userId);
     draft.blocks.set(alias, { ...block, userId: alias, isRevoking: false });
   }
-  if (isFull || through !== null || !before.areEventsDone) return { outcome: AGAIN, erased };
-  if (isKnown) draft.note("user:erased", origin, { userId: alias });
+  // Of the first group: whoever repeats a call that died finds only the rest, or nothing.
+  if (isKnown && !before.isBegun) draft.note("user:erased", origin, { userId: alias });
+  if (isFull || !isLast) return { outcome: AGAIN, erased };
   return { outcome: { kind: "erased", userId: alias, erased: before.erased + erased }, erased };
 }
