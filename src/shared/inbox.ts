@@ -36,7 +36,7 @@ export const inboxResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("erased"), userId: z.string(), erased: z.number() }),
   /**
    * D1 and the object agree. `applied`: entries that D1 lacked; `journalSince`: D1 restored to any moment since then, in
-   * milliseconds, can be brought up to date; null: the object was never used.
+   * milliseconds, can be brought up to date; null: since the application's beginning.
    */
   z.object({
     ...{ kind: z.literal("level"), sequence: z.number(), applied: z.number() },

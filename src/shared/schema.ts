@@ -375,6 +375,11 @@ export const position = sqliteTable("position", {
   /** The current hour of `--new-badges-per-hour`: when it began, and fresh numbers used in it by POST /v1/badge. */
   hourStartedAt: integer("hour_started_at").notNull(),
   hourUsed: integer("hour_used").notNull(),
+  /**
+   * How far back the object's journal reached with the last entry: it can bring D1 up to date from any moment since then,
+   * milliseconds. Null: from the application's beginning.
+   */
+  journalSince: integer("journal_since"),
 });
 
 /** Numbers that were reserved and are available again. */

@@ -139,6 +139,15 @@ describe("an object that lost its storage", () => {
     expect(await sequenceOf(application)).toBe(sequence + 1);
     expect(gaps(application)).toEqual([]);
   });
+
+  it("says so in D1: its journal begins there, and no longer with the application", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone-1", "alice");
+    expect((await positionOf(application)).journal_since).toBeNull();
+    await loseStorage(application);
+    await issueTo(application, "phone-2", "bob");
+    expect((await positionOf(application)).journal_since).toBe(Date.now());
+  });
 });
 
 describe("more was lost than the journal has (contract section 21)", () => {
@@ -168,19 +177,19 @@ describe("more was lost than the journal has (contract section 21)", () => {
 
   it("goes on beyond everything that either side knows once the loss is accepted", async () => {
     const { application, lost, known } = await makeGap();
-    const cursor = (await epochOf(application)).epoch;
+    const cursor = (await positionOf(application)).epoch;
     const accepted = await putIntoInbox(application, { kind: "reconcile", acceptLoss: true, skip: 10 });
     await wake(application).catch(() => {});
     expect(await resultOf(accepted)).toMatchObject({ kind: "loss-accepted", skipped: 10 });
     const next = await issueTo(application, "phone-4", "dave");
     expect([lost, known]).not.toContain(next);
-    expect((await epochOf(application)).epoch).not.toBe(cursor);
+    expect((await positionOf(application)).epoch).not.toBe(cursor);
     const rows = await badgeRows(application);
     expect(Math.max(...rows.map(({ position }) => position ?? 0))).toBeGreaterThan(3);
   });
 });
 
-const epochOf = async ({ id }: TestApplication) => {
-  const row = await homeDatabase().prepare("SELECT epoch FROM position WHERE application_id = ?1").bind(id).first();
-  return row ?? { epoch: null };
+const positionOf = async ({ id }: TestApplication): Promise<Record<string, unknown>> => {
+  const row = await homeDatabase().prepare("SELECT * FROM position WHERE application_id = ?1").bind(id).first();
+  return row ?? {};
 };

@@ -165,12 +165,12 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
           if (name === "jurisdiction") return (of: string) => note(target, of);
           return (id: string, options?: object) => {
             asked.push({ id, ...options, ...(jurisdiction !== undefined && { jurisdiction }) });
-            return { reach: async () => ({ since: null, bytes: 0 }), tick: async () => {} };
+            return { wake: async () => {}, tick: async () => {} };
           };
         },
       });
     const home = { ...boundHome(2), place };
-    await new AllocatorClient(note(env.ALLOCATOR), home).reach(applicationId);
+    await new AllocatorClient(note(env.ALLOCATOR), home).wake(applicationId, false);
     await callHomeClock({ ...env, HOME_CLOCK: note(env.HOME_CLOCK) }, home);
     return asked;
   }

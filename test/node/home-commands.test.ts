@@ -172,11 +172,12 @@ const listed = z.array(
     badges: z.number(),
     bytes: z.number(),
     share: z.number(),
+    journalSince: z.string().nullable(),
   }),
 );
 
 describe("home (contract section 17)", () => {
-  it("list: each home with its applications, badges, bytes and share of 10 GB", async () => {
+  it("list: each home with its applications, badges, bytes, share of 10 GB, and how far back its journals reach", async () => {
     const before = listed.parse(await runJson("home", "list"));
     expect(before.map(({ home }) => home)).toEqual([1, 2]);
     const { applicationId: id, firstNumber } = await createIn(2);
@@ -188,7 +189,10 @@ describe("home (contract section 17)", () => {
           { ...plain, number: firstNumber + 1, device: deviceId.parse("two"), userId: "b", eventId: "2", position: 2 },
           { number: firstNumber + 2, applicationId: id },
         ]),
-        orm.update(position).set({ lastPosition: 2 }).where(eq(position.applicationId, id)),
+        orm
+          .update(position)
+          .set({ lastPosition: 2, journalSince: Date.UTC(2026, 10, 23) })
+          .where(eq(position.applicationId, id)),
       ]),
     );
     const [first, second] = listed.parse(await runJson("home", "list"));
@@ -197,9 +201,11 @@ describe("home (contract section 17)", () => {
     expect(second?.badges).toBe((before[1]?.badges ?? 0) + 2);
     expect(second?.bytes).toBeGreaterThan(10_000);
     expect(second?.share).toBe((second?.bytes ?? 0) / 10_000_000_000);
+    expect([first?.journalSince, second?.journalSince]).toEqual([null, "2026-11-23T00:00:00.000Z"]);
     const { stdout } = await run("home", "list");
+    expect(stdout).toMatch(/ all\n.* since 2026-11-23\n/);
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
-    expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB\n +1 +- /);
+    expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB +JOURNALS\n +1 +- /);
   });
 
   it("check: says what it found, as text and as JSON", async () => {

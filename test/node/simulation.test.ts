@@ -7,6 +7,15 @@ const SEEDS = byEffort(20, 2000);
 /** With seed 50 among them: every fiftieth is run twice, and must have the same history. */
 const FIRST = byEffort(31, 1);
 
+/** Faults of catching up that are put into the service, and seeds of which one must notice: in the full test, of the first 500. */
+const PLANTED_IN_SERVICE = [
+  { fault: "abandons-without-an-empty-entry", first: 41 },
+  { fault: "forgets-that-a-range-grew", first: 15 },
+  { fault: "ignores-that-D1-is-ahead", first: 1 },
+];
+const seedsOf = (first: number): string[] =>
+  byEffort(["--first", String(first), "--seeds", "10"], ["--first", "1", "--seeds", "500"]);
+
 /** Of the model of the core's writer. */
 const MODEL_SEEDS = byEffort(100, 10_000);
 /** Rules without which the model fails within few seeds, and the promise that is then broken. */
@@ -34,6 +43,15 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
     async () => {
       const { code, output } = await run("main.ts", "--first", String(FIRST), "--seeds", String(SEEDS));
       expect(code, output).toBe(0);
+    },
+    byEffort(180_000, 600_000),
+  );
+
+  it.each(PLANTED_IN_SERVICE)(
+    "are found broken when the service $fault (contract section 21)",
+    async ({ fault, first }) => {
+      const { output } = await run("main.ts", "--plant", fault, "--trace", "0", ...seedsOf(first));
+      expect(output).toMatch(/Seed \d+ broke a promise/);
     },
     byEffort(180_000, 600_000),
   );

@@ -40,7 +40,7 @@ export type Reconciled = { applicationId: ApplicationId } & (
       result: "level";
       sequence: number;
       applied: number;
-      /** ISO 8601: the journal can restore what D1 has forgotten since; null: it has nothing yet. */
+      /** ISO 8601: D1 restored to any moment since then can be brought up to date; null: since the application's beginning. */
       journalSince: string | null;
       journalBytes: number;
     }
@@ -93,7 +93,7 @@ function reconciledText(reconciled: Reconciled): string {
         applied === 0 ? "D1 lacked nothing" : `${counted(applied, "entry")} that D1 lacked were applied again`;
       const reach =
         journalSince === null
-          ? "The journal has no entry yet."
+          ? `The journal reaches back to the application's beginning (${shownNumber(journalBytes)} bytes).`
           : `The journal reaches back to ${shownTime(Date.parse(journalSince))} (${shownNumber(journalBytes)} bytes).`;
       return `D1 and the allocator agree at entry ${sequence}: ${done}.\n${reach}`;
     }

@@ -148,6 +148,7 @@ export function insertPosition(orm: Orm, { applicationId }: Material) {
         epoch: sql`${FIRST_POSITION.epoch}`.as("epoch"),
         hourStartedAt: sql`${FIRST_POSITION.hourStartedAt}`.as("hour_started_at"),
         hourUsed: sql`${FIRST_POSITION.hourUsed}`.as("hour_used"),
+        journalSince: sql`NULL`.as("journal_since"),
       })
       .from(application)
       .where(and(eq(application.id, applicationId), notExists(existing))),

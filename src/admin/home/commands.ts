@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import { UserError } from "../command-line/errors.ts";
-import { counted, shownNumber, tableLines } from "../command-line/output.ts";
+import { counted, isoTime, shownNumber, tableLines } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import type { Home, Homes } from "../platform/homes.ts";
@@ -27,7 +27,8 @@ function addList(group: Command): void {
     .summary("list the homes and how full they are")
     .description(
       "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
-        "the bytes of the database, and their share of the 10 GB that D1 holds.",
+        "the bytes of the database, their share of the 10 GB that D1 holds, and how far back the allocators' journals reach: " +
+        "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
     )
     .addHelpText("after", examples("home list", "home list --env production --json"))
     .action(
@@ -50,34 +51,40 @@ export interface ShownHome {
   bytes: number;
   /** Part of the bytes that D1 holds, from 0 to 1. */
   share: number;
+  /** ISO 8601: of the application whose journal is the shortest, as of its last change; null: all reach to their beginnings. */
+  journalSince: string | null;
 }
 
 /** The last list position of each application: counting would read every badge. */
 const COUNTS = `
   SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM position WHERE application_id = application.id)), 0)
-    AS badges FROM application`;
+    AS badges, (SELECT max(journal_since) FROM position) AS journalSince FROM application`;
 
-const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);
+const countRows = z.tuple([
+  z.object({ applications: z.number(), badges: z.number(), journalSince: z.number().nullable() }),
+]);
 
 export const listHomes = (homes: Homes): Promise<ShownHome[]> => homes.everywhere(measureHome);
 
 async function measureHome({ number, place, database }: Home): Promise<ShownHome> {
   const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());
-  const [{ applications, badges }] = countRows.parse(results);
+  const [{ applications, badges, journalSince }] = countRows.parse(results);
   const bytes = meta.size_after;
-  return { home: number, place, applications, badges, bytes, share: bytes / MAX_DATABASE_BYTES };
+  const share = bytes / MAX_DATABASE_BYTES;
+  return { home: number, place, applications, badges, bytes, share, journalSince: isoTime(journalSince) };
 }
 
 function homeTable(homes: readonly ShownHome[]): string {
-  const rows = homes.map(({ home, place, applications, badges, bytes, share }) => [
+  const rows = homes.map(({ home, place, applications, badges, bytes, share, journalSince }) => [
     home,
     place ?? "-",
     shownNumber(applications),
     shownNumber(badges),
     shownNumber(bytes),
     `${(share * 100).toFixed(1)} %`,
+    journalSince === null ? "all" : `since ${journalSince.slice(0, "2026-11-23".length)}`,
   ]);
-  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB"], rows, "");
+  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB", "JOURNALS"], rows, "");
 }
 
 function addCheck(group: Command): void {

@@ -30,7 +30,7 @@ const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null
 
 /** How far back an application's journal reaches. */
 export interface JournalReach {
-  /** Milliseconds; null: it was never used. */
+  /** Milliseconds; null: to the application's beginning. */
   since: number | null;
   bytes: number;
 }
@@ -83,8 +83,8 @@ export class Allocator extends DurableObject<Env> {
     await this.#submit(byClock({ kind: "record-due" }, "due"), null);
   }
 
-  reach(): JournalReach {
-    return { since: this.#journal.base()?.since ?? null, bytes: this.ctx.storage.sql.databaseSize };
+  #reach(): JournalReach {
+    return { since: this.#journal.since(), bytes: this.ctx.storage.sql.databaseSize };
   }
 
   /** Two minutes after an entry, and again until none is younger: was D1 restored to the time before it? */
@@ -195,7 +195,7 @@ export class Allocator extends DurableObject<Env> {
     const { applicationId } = this.#known();
     const request = { id, acceptLoss: command.acceptLoss, skip: command.skip };
     const { result, isStored } = await this.#inTurn(() =>
-      reconcile(db, applicationId, this.#journal, request, Date.now(), this.reach()),
+      reconcile(db, applicationId, this.#journal, request, Date.now(), this.#reach()),
     );
     if (!isStored) await storeInboxResult(db, id, result);
   }

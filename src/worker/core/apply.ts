@@ -7,6 +7,7 @@ import type { Database } from "../storage/database.ts";
 import { entryStatements } from "../storage/entry-writes.ts";
 import { readPosition } from "../storage/group-reads.ts";
 import type { Entry } from "./entry.ts";
+import type { Journal } from "./journal.ts";
 
 export type Applied =
   | { kind: "applied"; events: string[]; bookmark: string | null }
@@ -26,11 +27,16 @@ const writtenRows = z.array(z.object({ written: z.string() }));
  * Applies an entry: once, however often this is called, because its batch applies only right after the entry before. One round
  * trip, and a second one when that fails.
  */
-export async function applyEntry(db: Database, applicationId: ApplicationId, entry: Entry): Promise<Applied> {
+export async function applyEntry(
+  db: Database,
+  applicationId: ApplicationId,
+  entry: Entry,
+  journal: Journal,
+): Promise<Applied> {
   try {
     const session = db.d1.withSession("first-primary");
     const results = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
-      session.batch(entryStatements(session, applicationId, entry)),
+      session.batch(entryStatements(session, applicationId, entry, journal.since())),
     );
     const events =
       entry.events.length > 0 ? writtenRows.parse(results.at(-1)?.results).map(({ written }) => written) : [];

@@ -77,7 +77,7 @@ async function applyChunk(
   }
   if (together.length > 0) {
     const session = db.d1.withSession("first-primary");
-    const statements = together.flatMap((entry) => entryStatements(session, applicationId, entry));
+    const statements = together.flatMap((entry) => entryStatements(session, applicationId, entry, journal.since()));
     try {
       await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => session.batch(statements));
     } catch (error) {
@@ -87,7 +87,7 @@ async function applyChunk(
   }
   const [last] = missing;
   if (!last) return { applied: 0, events: [] };
-  const outcome = await applyEntry(db, applicationId, last);
+  const outcome = await applyEntry(db, applicationId, last, journal);
   switch (outcome.kind) {
     case "applied":
       return { applied: 1, events: outcome.events };

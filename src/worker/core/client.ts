@@ -5,7 +5,7 @@ import { type Home, objectPlace } from "../homes.ts";
 import { retryPlatform, Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { Database } from "../storage/database.ts";
-import type { Allocator, JournalReach } from "./allocator.ts";
+import type { Allocator } from "./allocator.ts";
 import type { Command, Outcome } from "./commands.ts";
 
 /** What a call leads to when it is carried out. */
@@ -56,11 +56,6 @@ export class AllocatorClient {
   /** Does what is due in an application. @param isToCompare whether D1 may have been restored */
   wake(applicationId: ApplicationId, isToCompare: boolean): Promise<void> {
     return this.#try(applicationId, async (stub) => await stub.wake(applicationId, isToCompare));
-  }
-
-  /** How far back the application's journal reaches. */
-  reach(applicationId: ApplicationId): Promise<JournalReach> {
-    return this.#try(applicationId, async (stub) => await stub.reach());
   }
 
   #try<T>(applicationId: ApplicationId, method: (stub: DurableObjectStub<Allocator>) => Promise<T>): Promise<T> {

@@ -248,7 +248,7 @@ export class Groups {
   > {
     const { applicationId, journal, now } = this.#platform;
     for (let tries = 0; ; tries++) {
-      const applied = await applyEntry(db, applicationId, entry);
+      const applied = await applyEntry(db, applicationId, entry, journal);
       switch (applied.kind) {
         case "applied":
           journal.confirm(entry.position);

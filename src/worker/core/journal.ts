@@ -66,6 +66,12 @@ export class Journal {
     return baseRow.optional().parse(this.#sql.exec("SELECT * FROM journal_base").toArray()[0]);
   }
 
+  /** D1 restored to any moment since then, in milliseconds, can be brought up to date; null: to any at all. */
+  since(): number | null {
+    const base = this.base();
+    return base === undefined || base.sequence === 0 ? null : base.since;
+  }
+
   /** Starts anew after a place in D1's list. @param now milliseconds */
   begin(applicationId: ApplicationId, { sequence, entry }: Mark, now: number): void {
     this.#sql.exec("DELETE FROM journal_entry");

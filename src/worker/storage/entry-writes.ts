@@ -22,16 +22,20 @@ const TABLES = {
   history: { table: schema.history, sql: "history", key: "history.application_id = ?2 AND history.id" },
 } satisfies Record<EntryTable, object>;
 
-/** @returns the statements of an entry; if it has events, the last one returns the IDs of those that were recorded */
+/**
+ * @param journalSince how far back the object's journal reaches, in milliseconds; null: to the application's beginning
+ * @returns the statements of an entry; if it has events, the last one returns the IDs of those that were recorded
+ */
 export function entryStatements(
   d1: Statements,
   applicationId: ApplicationId,
   entry: StoredEntry,
+  journalSince: number | null,
 ): D1PreparedStatement[] {
   const { writes, key, lastNumber, lossAcceptedAt, erasures, results, events } = entry;
   const rows = (sql: string, values: readonly unknown[]) => d1.prepare(sql).bind(JSON.stringify(values), applicationId);
   return [
-    fence(d1, applicationId, entry),
+    fence(d1, applicationId, entry, journalSince),
     ...(lossAcceptedAt === null ? [] : acceptLoss(d1, applicationId, lossAcceptedAt)),
     ...(lastNumber === null ? [] : [d1.prepare(GROW_RANGE).bind(lastNumber, applicationId)]),
     ...(key === null ? [] : [rows(ENSURE_KEY, [key])]),
@@ -48,23 +52,24 @@ export function entryStatements(
  */
 const FENCE = `
   INSERT INTO position (application_id, sequence, entry, fresh, last_position, last_change, last_signing_key, epoch,
-    hour_started_at, hour_used)
+    hour_started_at, hour_used, journal_since)
   VALUES (?2, (SELECT ?3 FROM position WHERE application_id = ?2 AND entry = ?4), iif(
       NOT EXISTS (SELECT 1 FROM json_each(?1, '$.devices') AS wanted CROSS JOIN badge
         WHERE badge.application_id = ?2 AND badge.device = wanted.value AND (badge.key_thumbprint IS NOT NULL) IN (0, 1)
           AND badge.user_id IS NOT NULL AND badge.position IS NOT NULL AND badge.retired_at IS NULL)
       AND NOT EXISTS (SELECT 1 FROM json_each(?1, '$.users') AS wanted CROSS JOIN blocked_user
         WHERE blocked_user.application_id = ?2 AND blocked_user.user_id = wanted.value),
-    ?5, NULL), ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    ?5, NULL), ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
   ON CONFLICT (application_id) DO UPDATE SET sequence = excluded.sequence, entry = excluded.entry, fresh = excluded.fresh,
     last_position = excluded.last_position, last_change = excluded.last_change,
     last_signing_key = excluded.last_signing_key, epoch = excluded.epoch, hour_started_at = excluded.hour_started_at,
-    hour_used = excluded.hour_used`;
+    hour_used = excluded.hour_used, journal_since = excluded.journal_since`;
 
 function fence(
   d1: Statements,
   applicationId: ApplicationId,
   { previous, position, unless }: StoredEntry,
+  journalSince: number | null,
 ): D1PreparedStatement {
   const { sequence, entry, fresh, lastPosition, lastChange, lastSigningKey, epoch, hourStartedAt, hourUsed } = position;
   return d1
@@ -82,6 +87,7 @@ function fence(
       epoch,
       hourStartedAt,
       hourUsed,
+      journalSince,
     );
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { registerHooks } from "node:module";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { runCommand, say, wholeNumber } from "../command-line.ts";
+import { PLANTED, plant } from "./planted.ts";
 
 const DESCRIPTION = `Runs the core of the service in a world where time, chance, storage, queues, the
 network and the death of processes are decided by a seed, and checks after every
@@ -12,9 +13,10 @@ const options = new Command("npm run simulate --")
   .option("--seeds <n>", "how many seeds, one after the other", wholeNumber, 1000)
   .option("--first <n>", "the first of them", wholeNumber, 1)
   .option("--seed <n>", "this seed only; prints the digest of its history", wholeNumber)
+  .addOption(new Option("--plant <fault>", "puts a fault into the service first").choices(Object.keys(PLANTED)))
   .option("--trace <n>", "steps to show of a seed that fails", wholeNumber, 60)
   .parse()
-  .opts<{ seeds: number; first: number; seed?: number; trace: number }>();
+  .opts<{ seeds: number; first: number; seed?: number; plant?: string; trace: number }>();
 
 /** Every so many seeds one is run twice, and progress is told. */
 const ROUND_SEEDS = 50;
@@ -29,6 +31,7 @@ await runCommand(async () => {
         ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
         : next(specifier, context),
   });
+  if (options.plant !== undefined) plant(options.plant);
   const { simulate } = await import("./simulation.ts");
   const { installGlobals } = await import("./platform/globals.ts");
   installGlobals();

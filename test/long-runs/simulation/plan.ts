@@ -47,7 +47,6 @@ function planApplication(dice: Dice, place: number) {
     id: applicationId.parse(`app${dice.oneOf(["", "2"])}_${String(place).padStart(20, "0")}`),
     firstNumber,
     /** Grows when the administrator lets it. */
-    lastNumber: firstNumber + size - 1,
     numbersAtFirst: size,
     webhookUrl: dice.chance(0.85) ? `https://receiver-${place}.example.com/hook` : null,
     /** What it subscribes to. */

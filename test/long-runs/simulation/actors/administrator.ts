@@ -13,11 +13,11 @@ import type { Credentials } from "../service/door.ts";
 type Bound = readonly [sql: string, ...parameters: Value[]];
 
 const FIRST_COLUMNS = Object.fromEntries(
-  Object.entries(FIRST_POSITION).map(([name, value]) => [columnName(position, name), value]),
+  Object.entries(FIRST_POSITION).map(([name, value]) => [columnName(position, name), value ?? null]),
 );
 
-/** Numbers by which a range grows. */
-const GROWTH = 3;
+/** Numbers by which a range grows, at most. */
+const MAX_GROWTH = 4;
 
 /** Makes applications and changes them while they are in use, in the transactions of the administration script. */
 export class Administrator extends Member {
@@ -27,14 +27,14 @@ export class Administrator extends Member {
   #commands = 0;
 
   create(application: ApplicationPlan): void {
-    const { id, firstNumber, lastNumber, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
+    const { id, firstNumber, numbersAtFirst, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
     const { now } = this.world.timeline;
     const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
       sealing_version, webhook_url, events, require_proof, bind_until, created_at, user_issuer, user_audience)
       VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`;
     const requireProof = this.#dice.chance(0.1);
     const bindUntil = this.#dice.chance(0.3) ? now + 4 * HOUR : null;
-    const numbers = [firstNumber, lastNumber, reuseAfterSeconds];
+    const numbers = [firstNumber, firstNumber + numbersAtFirst - 1, reuseAfterSeconds];
     const users = verifiesUsers ? ["https://login.example.com", "app"] : [null, null];
     const settings = [deviceKeyOf(id), webhookUrl, events.join(), requireProof, bindUntil, now, ...users];
     const position = `INSERT INTO position (application_id, ${Object.keys(FIRST_COLUMNS).join(", ")})
@@ -53,6 +53,11 @@ export class Administrator extends Member {
   credentialsOf({ id }: ApplicationPlan): Credentials {
     const sql = "SELECT sealed FROM application_secret WHERE application_id = ? AND role = 'current'";
     return { applicationId: id, secret: String(this.world.d1.look(sql, id)[0]?.sealed) };
+  }
+
+  /** The end of its range, which grows, and may be shorter again after a restoration. */
+  lastNumberOf({ id }: ApplicationPlan): number {
+    return Number(this.world.d1.look("SELECT last_number FROM application WHERE id = ?", id)[0]?.last_number);
   }
 
   async act(application: ApplicationPlan): Promise<void> {
@@ -106,8 +111,7 @@ export class Administrator extends Member {
   }
 
   #growRange(application: ApplicationPlan): void {
-    application.lastNumber += GROWTH;
-    this.set(application, "last_number", application.lastNumber);
+    this.set(application, "last_number", this.lastNumberOf(application) + this.#dice.between(2, MAX_GROWTH));
   }
 
   #addKey(application: ApplicationPlan): void {

@@ -57,8 +57,9 @@ async function askForBadges({ book, clients, verdict, history }: World, { applic
 
 /** New users come until one gets no number: by then every number of the range is somebody's. */
 async function useUpRange(world: World, { application, devices: [device] }: Party): Promise<void> {
-  const { history, verdict, timeline } = world;
-  const { firstNumber, lastNumber, reuseAfterSeconds } = application;
+  const { history, verdict, timeline, administrator } = world;
+  const { firstNumber, reuseAfterSeconds } = application;
+  const lastNumber = administrator.lastNumberOf(application);
   // Freed numbers have rested by then.
   await timeline.sleep(reuseAfterSeconds * 1000 + 1000);
   await timeline.rest();

@@ -4,6 +4,8 @@ import type { World } from "../world.ts";
 /** Of what D1 has no row when nothing is under way and nothing is due. */
 const NOTHING_LEFT = {
   "no reservation outlives its invitation": "SELECT * FROM badge WHERE position IS NULL",
+  "a range reaches as far as its numbers were handed out": `SELECT badge.* FROM badge
+    JOIN application ON application.id = badge.application_id WHERE badge.number > application.last_number`,
   "a number that somebody has is not free": "SELECT badge.* FROM badge JOIN freed_number USING (number)",
   "an event is given up after all its attempts":
     "SELECT * FROM webhook_event WHERE state = 'exhausted' AND attempts <> 14",

@@ -1,5 +1,6 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import type { Entry } from "../../../../src/worker/core/entry.ts";
 import { Member } from "../member.ts";
 import { type Change, ENTRY_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -23,22 +24,37 @@ export class Entries extends Member {
   readonly #places = new Map<string, string>();
   readonly #highest = new Map<string, number>();
   readonly #gaps: Gap[] = [];
+  /** By an entry's ID: the calls that it carries out, and which instance of its object kept it first. */
+  readonly #kept = new Map<string, { calls: readonly string[]; instance: string }>();
+  /** When an instance told that a call changes nothing, in milliseconds, by their names. */
+  readonly #givenUp = new Map<string, number>();
   /** Rows as the last entries left them, by table and key. */
   readonly #rows = new Map<string, Row>();
+
+  /** An object keeps an entry, before it sends it to D1. */
+  noteKept({ id, calls }: Pick<Entry, "id" | "calls">, instance: string): void {
+    if (!this.#kept.has(id)) this.#kept.set(id, { calls: calls.map((call) => call.id), instance });
+  }
+
+  /** An instance of an object tells that a call changes nothing. */
+  noteGivenUp(callId: string, instance: string): void {
+    this.#givenUp.set(`${instance} ${callId}`, this.world.timeline.now);
+  }
 
   /**
    * Takes a transaction apart into entries.
    *
+   * @param lateMilliseconds how long ago it was sent
    * @returns what D1 did for the first time, and what it did again
    */
-  see(changes: readonly Change[]): { changes: Change[]; isRepeated: boolean }[] {
+  see(changes: readonly Change[], lateMilliseconds: number): { changes: Change[]; isRepeated: boolean }[] {
     const parts: Change[][] = [];
     for (const change of changes) {
       const isFence = change.table === "position" && change.after !== null;
       if (isFence || parts.length === 0) parts.push([]);
       parts.at(-1)?.push(change);
     }
-    return parts.map((part) => ({ changes: part, isRepeated: this.#isRepeated(part) }));
+    return parts.map((part) => ({ changes: part, isRepeated: this.#isRepeated(part, lateMilliseconds) }));
   }
 
   /** Whether D1 lacked something of an application at some moment of a time. Reads may show the older state then. */
@@ -68,13 +84,13 @@ export class Entries extends Member {
       ENTRY_TABLES.flatMap((table) => d1.look(`SELECT * FROM ${table}`).map((row) => [nameOfRow(table, row), row])),
     );
     for (const [name, row] of this.#rows) {
-      const isThere = JSON.stringify(there.get(name)) === JSON.stringify(row);
+      const isThere = contentOf(there.get(name) ?? null) === contentOf(row);
       verdict.expect(isThere, "D1 has every row as the last entry left it", name, row, there.get(name) ?? "nothing");
     }
     for (const [name, row] of there) verdict.expect(this.#rows.has(name), "D1 has no row that no entry left", row);
   }
 
-  #isRepeated(changes: readonly Change[]): boolean {
+  #isRepeated(changes: readonly Change[], lateMilliseconds: number): boolean {
     const { verdict } = this.world;
     const own = changes.filter(({ table }) => ENTRY_TABLES.includes(table));
     const position = changes.find(({ table }) => table === "position")?.after;
@@ -90,11 +106,30 @@ export class Entries extends Member {
     verdict.expect(isSame, "an entry that is applied again does what it did", effect, "instead of", known ?? "");
     this.#places.set(place, String(entry));
     this.#effects.set(`${id} ${entry}`, effect);
-    if (known === undefined) this.#note(own);
+    if (known === undefined) {
+      this.#note(own);
+      this.#checkGivenUp(String(entry), lateMilliseconds);
+    }
     const highest = Math.max(this.#highest.get(String(id)) ?? 0, Number(sequence));
     this.#highest.set(String(id), highest);
     if (Number(sequence) === highest) this.#close(String(id));
     return known !== undefined;
+  }
+
+  /** What was on its way may still arrive, and what an instance had kept when it died is repeated: nothing else. */
+  #checkGivenUp(entry: string, lateMilliseconds: number): void {
+    const { verdict, timeline } = this.world;
+    const { calls, instance } = this.#kept.get(entry) ?? { calls: [], instance: "" };
+    for (const call of calls) {
+      const givenUpAt = this.#givenUp.get(`${instance} ${call}`) ?? Infinity;
+      verdict.expect(
+        timeline.now - lateMilliseconds <= givenUpAt,
+        "what was answered 503 is not sent to D1 again",
+        entry,
+        call,
+        givenUpAt,
+      );
+    }
   }
 
   #note(changes: readonly Change[]): void {
@@ -115,12 +150,15 @@ export class Entries extends Member {
   }
 }
 
+/** How far back the journal reaches is no part of an entry. */
+const contentOf = (row: Row | null): string => JSON.stringify(row && { ...row, journal_since: null });
+
 /** Of events, what was told: whether one is held depends on when it is recorded. */
 function effectOf(changes: readonly Change[]): string {
   return changes
     .flatMap(({ table, before, after }) => {
       if (table === "webhook_event") return [JSON.stringify({ table, id: after?.id, payload: after?.payload })];
-      return ENTRY_TABLES.includes(table) ? [JSON.stringify({ table, before, after })] : [];
+      return ENTRY_TABLES.includes(table) ? [`${table} ${contentOf(before)} ${contentOf(after)}`] : [];
     })
     .sort()
     .join("\n");

@@ -1,6 +1,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { Member } from "../member.ts";
+import { signingPair } from "../platform/globals.ts";
 import type { CallName } from "../service/door.ts";
 import { STALE_MILLISECONDS } from "./bindings.ts";
 import { type Attempt, type Granted, isGranted, positionOfHeader, userDeviceOf } from "./book.ts";
@@ -83,8 +84,9 @@ export class Told extends Member {
   }
 
   #publicKeyOf(number: number): string {
-    const sql = "SELECT public_key FROM signing_key JOIN badge ON signing_key.id = signing_key_id WHERE number = ?";
-    return String(this.world.d1.look(sql, number)[0]?.public_key);
+    // Also while D1 lacks it after a restoration.
+    const [issued] = this.world.history.during("badge", { number });
+    return signingPair(Number(issued?.row.signing_key_id) - 1).publicKey;
   }
 
   /** A signature is of the device's current badge, and verifies with the key that came with it (contract sections 1, 3). */

@@ -28,7 +28,10 @@ export const ENTRY_TABLES = ["position", "badge", "invitation", "blocked_user", 
 /** What the service writes. */
 export const SERVICE_TABLES = [...ENTRY_TABLES, "webhook_event"];
 const WATCHED_TABLES = [...SERVICE_TABLES, "inbox", "application", "application_secret"];
-/** Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. */
+/**
+ * Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. The end
+ * of a range is: entries bring it back (contract section 21).
+ */
 const RESTORED_TABLES = [...SERVICE_TABLES, "inbox", "history", "signing_key", "status_list", "clock"];
 
 /** How often a read that a copy may respond to goes to one. */
@@ -204,9 +207,16 @@ class D1Server extends Member {
 
   /** Time Travel to what it was after some commit. */
   restore(position: number): void {
+    this.#startCopyAgain();
+    this.#replay(this.#copy, 0, position);
+    this.#copied = position;
+    const { rows: ranges } = this.#copy.run("SELECT last_number, id FROM application");
     this.#commit(() => {
       for (const table of RESTORED_TABLES) this.#primary.run(`DELETE FROM ${table}`);
       this.#replay(this.#primary, 0, position, (table) => RESTORED_TABLES.includes(table));
+      for (const range of ranges) {
+        this.#primary.run("UPDATE application SET last_number = ? WHERE id = ?", Object.values(range));
+      }
     });
     this.#oldest = this.position;
   }

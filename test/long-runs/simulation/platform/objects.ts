@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { HomeClock } from "../../../../src/worker/clock/home-clock.ts";
 import { Allocator } from "../../../../src/worker/core/allocator.ts";
 import type { Dice } from "../../dice.ts";
@@ -43,6 +44,7 @@ export class ObjectHost extends Member {
     const { process, instance } = this.#enliven(of, name);
     const work = async () => {
       const returned = await Reflect.apply(Reflect.get(instance, method), instance, parameters);
+      this.#noteAnswer(process, parameters[1], returned);
       this.world.trace.add(process.name, `${method}: ${JSON.stringify(returned)}`);
       return returned;
     };
@@ -50,6 +52,12 @@ export class ObjectHost extends Member {
       const error = new Error("Durable Object reset because its code was updated, or its machine was lost.");
       throw Object.assign(error, { retryable: this.#dice.chance(0.8) });
     });
+  }
+
+  #noteAnswer({ name }: Process, call: unknown, answer: unknown): void {
+    const given = z.object({ id: z.string() }).safeParse(call);
+    const told = z.object({ outcome: z.object({ kind: z.literal("unavailable") }) }).safeParse(answer);
+    if (given.success && told.success) this.world.entries.noteGivenUp(given.data.id, name);
   }
 
   /** The object is moved to another machine, or its code is updated. */
@@ -116,6 +124,9 @@ export class ObjectHost extends Member {
     if (isScript) object.sqlite.db.exec(sql);
     const rows = isScript ? [] : object.sqlite.run(sql, parameters).rows;
     const isWrite = /^\s*(INSERT|UPDATE|DELETE)/i.test(sql);
+    if (/^INSERT INTO journal_entry/.test(sql)) {
+      this.world.entries.noteKept(JSON.parse(String(parameters.at(-1))), requireProcess().name);
+    }
     if (of === "allocator" && isWrite && this.world.plan.forgetful && this.#dice.chance(KEEP_CHANCE)) {
       object.earlier.push(contentOf(object.sqlite));
     }

@@ -45,6 +45,7 @@ export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string; WEBHOOKS
   ENVIRONMENT: "production",
   EVENT_RETENTION_DAYS: "30",
   INVITATION_RETENTION_DAYS: "365",
+  HISTORY_RETENTION_DAYS: "400",
   PUBLIC_URL: "",
 });
 

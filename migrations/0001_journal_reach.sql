@@ -1,0 +1,1 @@
+ALTER TABLE `position` ADD `journal_since` integer;
