@@ -7,8 +7,9 @@ import { claim, invite, outcome } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
-import { isAbout } from "../support/faults.ts";
+import { isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
+import { homeDatabase } from "../support/home.ts";
 import { badgeRows } from "../support/rows.ts";
 import { StandingTimers } from "../support/timers.ts";
 import { until } from "../support/until.ts";
@@ -141,6 +142,26 @@ describe("while D1 takes no entry", () => {
     expect(await stateOf(application, number)).toBe("suspended");
     const sequence = await sequenceOf(application);
     expect((await journalOf(application)).filter((entry) => entry.sequence >= sequence)).toHaveLength(1);
+  });
+
+  it("leaves the invitation of the call before it alone, when D1 refuses its entry in the end (contract section 5)", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    // The object decides without reading that nobody is blocked.
+    await homeDatabase()
+      .prepare("INSERT INTO blocked_user VALUES (?1, 'mallory', 1, 0, 0, 0, 0)")
+      .bind(application.id)
+      .run();
+    let isLost = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isLost || !isAbout(statements, ENTRY)) return send();
+      isLost = true;
+      throw LOST;
+    });
+    expect(outcome(await requestQuietly(application, "phone-1", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
+    expect(isLost).toBe(true);
+    await wake(application);
+    expect(outcome(await claim(application, "phone-2", "alice", token))).toBe("201");
   });
 
   it("at most 1,000 calls wait; one more is answered 503 at once", async () => {

@@ -204,7 +204,8 @@ export class Groups {
     const isAtEnd = position.sequence === last.sequence && journal.has(position);
     if (isAtEnd && this.#isUnsettled) {
       journal.confirm(position);
-      this.#endUntold(journal.lastEntry());
+      // Otherwise D1 has refused in the end what was unknown, and the last entry is one that was answered.
+      if (position.entry !== this.#at?.entry) this.#endUntold(journal.lastEntry());
     }
     if (isAtEnd) this.#isUnsettled = false;
     return isAtEnd || (this.#isUnsettled && position.entry === this.#at?.entry);

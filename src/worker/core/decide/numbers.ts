@@ -26,7 +26,10 @@ function cover(parts: readonly RangePart[], { first, last }: NumberRange): Range
   return last > end ? [...parts, { first: end + 1, size: last - end, used: 0 }] : [...parts];
 }
 
-/** Numbers beyond the range are skipped for good: a part reaches beyond it only if an administrator accepted a loss. */
+/**
+ * Numbers beyond the range are skipped for good. A part reaches beyond it if an administrator accepted a loss, or if it was begun
+ * by a call that knew of the range's growth some seconds before this one's isolate does.
+ */
 function takeFresh(draft: Draft, range: NumberRange): number | null {
   draft.position.fresh = cover(draft.position.fresh, range);
   const { fresh } = draft.position;
