@@ -339,10 +339,13 @@ export const STATISTICS_CHUNK_METADATA = 3000;
 export const STATISTICS_VALUES_COUNTED = 500;
 /** Chunks of one call, of up to three statements: D1 allows 1,000 per invocation. */
 export const MAX_STATISTICS_CHUNKS = 300;
-/** How long a call counts or waits before it fails; the next one goes on. */
-export const STATISTICS_DEADLINE_MILLISECONDS = 8000;
-/** The same for a call that nobody waits for: work after a response may take 30 s (Workers: Limits). */
-export const STATISTICS_BACKGROUND_MILLISECONDS = 20_000;
+/** How long a caller waits before the call fails. */
+export const STATISTICS_WAIT_MILLISECONDS = 8000;
+/** How long a call counts, whoever waits, before the next one goes on: work after a response may take 30 s (Workers: Limits). */
+export const STATISTICS_COUNT_MILLISECONDS = 20_000;
+/** After each chunk nothing is counted for so many times as long as it took, at most so long: D1 runs one query at a time. */
+export const STATISTICS_PAUSE_FACTOR = 3;
+export const MAX_STATISTICS_PAUSE_MILLISECONDS = 250;
 /** How long a computation is the only one without giving a sign of life, and how often it does. */
 export const STATISTICS_CLAIM_SECONDS = 60;
 export const STATISTICS_SAVE_MILLISECONDS = 5000;

@@ -52,7 +52,8 @@ export async function readStatistics(database: Database, applicationId: Applicat
   const now = () => Date.now() + ahead;
   const endAt = now() + PATIENCE_MILLISECONDS;
   do {
-    const counts = await countWithin({ db, now, wait }, application, endAt - now());
+    const patience = { countMilliseconds: endAt - now(), waitMilliseconds: endAt - now() };
+    const counts = await countWithin({ db, now, wait }, application, patience);
     if (counts !== null) {
       const logins = await countLogins(db, applicationId, now());
       return viewStatistics({ ...application, logins }, counts);

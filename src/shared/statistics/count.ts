@@ -3,8 +3,10 @@ import {
   LARGE_STATISTICS_MAX_AGE_SECONDS,
   LARGE_STATISTICS_REFRESH_SECONDS,
   MAX_STATISTICS_CHUNKS,
+  MAX_STATISTICS_PAUSE_MILLISECONDS,
   STATISTICS_DAYS,
   STATISTICS_MAX_AGE_SECONDS,
+  STATISTICS_PAUSE_FACTOR,
   STATISTICS_POLL_MILLISECONDS,
   STATISTICS_SAVE_MILLISECONDS,
 } from "../limits.ts";
@@ -33,6 +35,12 @@ export interface CountingTools {
 const isLarge = ({ badgesByState }: Counts): boolean =>
   Object.values(badgesByState).reduce((sum, badges) => sum + badges, 0) > LARGE_APPLICATION_BADGES;
 
+/** How long a call counts, and how long it waits while another one does. */
+export interface Patience {
+  countMilliseconds: number;
+  waitMilliseconds: number;
+}
+
 /** Age counts in both directions, so that a clock that jumped back does not keep counts for ever. */
 const isYounger = ({ startedAt }: Counts, now: number, seconds: number): boolean =>
   Math.abs(now - startedAt) < seconds * 1000;
@@ -49,28 +57,26 @@ export const isDue = (counts: Counts, now: number): boolean =>
  * Counts that are not due to be counted again: those of D1, or counted now, unless another call does that already. What is not
  * finished is left to the next call.
  *
- * @param deadlineMilliseconds after which it gives up
- * @returns null if there are none by then, or counting failed a moment ago
+ * @returns null if there are none in that time, or counting failed a moment ago
  */
 export async function countWithin(
   tools: CountingTools,
   application: CountedApplication,
-  deadlineMilliseconds: number,
+  { countMilliseconds, waitMilliseconds }: Patience,
 ): Promise<Counts | null> {
   const { db, now, wait } = tools;
   const { applicationId } = application;
-  const endAt = now() + deadlineMilliseconds;
+  const startedAt = now();
   const claim = { applicationId, id: crypto.randomUUID() };
-  for (let waited = 0; waited < deadlineMilliseconds; waited += STATISTICS_POLL_MILLISECONDS) {
+  for (let waited = STATISTICS_POLL_MILLISECONDS; ; waited += STATISTICS_POLL_MILLISECONDS) {
     const { counts, retryAt } = await findCounts(db, applicationId);
     if (counts && !isDue(counts, now())) return counts;
     if (retryAt > now()) return null;
     const progress = await claimStatistics(db, claim, counts, now());
-    if (progress !== undefined) return countClaimed(tools, application, claim, progress, endAt);
+    if (progress !== undefined) return countClaimed(tools, application, claim, progress, startedAt + countMilliseconds);
+    if (waited > waitMilliseconds || now() >= startedAt + waitMilliseconds) return null;
     await wait(STATISTICS_POLL_MILLISECONDS);
-    if (now() >= endAt) return null;
   }
-  return null;
 }
 
 async function countClaimed(
@@ -80,7 +86,7 @@ async function countClaimed(
   progress: Counts | null,
   endAt: number,
 ): Promise<Counts | null> {
-  const { db, now } = tools;
+  const { db, now, wait } = tools;
   let savedAt = now();
   // What was begun long ago would be too old when it is finished.
   let counts = progress && !isDue(progress, savedAt) ? progress : noCounts(savedAt);
@@ -91,7 +97,10 @@ async function countClaimed(
         await leaveProgress(db, claim, counts);
         return null;
       }
+      const chunkAt = now();
       counts = addChunk(counts, await readChunk(db, rows, counts));
+      const pause = STATISTICS_PAUSE_FACTOR * Math.max(0, now() - chunkAt);
+      await wait(Math.min(pause, MAX_STATISTICS_PAUSE_MILLISECONDS));
       if (now() - savedAt < STATISTICS_SAVE_MILLISECONDS) continue;
       savedAt = now();
       if (!(await saveProgress(db, claim, counts, savedAt))) return null;

@@ -1,9 +1,9 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
   MAX_CACHED_STATISTICS,
-  STATISTICS_BACKGROUND_MILLISECONDS,
-  STATISTICS_DEADLINE_MILLISECONDS,
+  STATISTICS_COUNT_MILLISECONDS,
   STATISTICS_RETRY_SECONDS,
+  STATISTICS_WAIT_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { type CountingTools, countWithin, isCurrent, isDue } from "../../shared/statistics/count.ts";
 import type { Counts } from "../../shared/statistics/counts.ts";
@@ -48,12 +48,11 @@ export async function readStatistics(context: Context, applicationId: Applicatio
   const { counts: last } = await findCounts(db, applicationId);
   const isShown = last !== null && isCurrent(last, now());
   if (isShown && !isDue(last, now())) return remember(context, application, last);
-  const deadline = isShown ? STATISTICS_BACKGROUND_MILLISECONDS : STATISTICS_DEADLINE_MILLISECONDS;
-  const counting = count(context, application, deadline);
-  // Goes on when the caller hangs up, so that the claim ends with a result.
+  const counting = count(context, application, isShown ? 0 : STATISTICS_WAIT_MILLISECONDS);
+  // Goes on when the caller has its response, or hangs up.
   defer(counting.catch(() => null));
   if (isShown) return viewStatistics(application, last);
-  const counts = await counting;
+  const counts = await Promise.race([counting, scheduler.wait(STATISTICS_WAIT_MILLISECONDS).then(() => null)]);
   if (counts === null)
     throw new Unavailable("statistics", new Error("they are being counted, or that failed a moment ago"));
   return remember(context, application, counts);
@@ -62,11 +61,12 @@ export async function readStatistics(context: Context, applicationId: Applicatio
 async function count(
   { db, now, statistics }: Context,
   application: CountedApplication,
-  deadlineMilliseconds: number,
+  waitMilliseconds: number,
 ): Promise<Counts | null> {
   const tools: CountingTools = { db, now, wait: (milliseconds) => scheduler.wait(milliseconds) };
   try {
-    return await countWithin(tools, application, deadlineMilliseconds);
+    const patience = { countMilliseconds: STATISTICS_COUNT_MILLISECONDS, waitMilliseconds };
+    return await countWithin(tools, application, patience);
   } catch (error) {
     statistics.failedAt.set(application.applicationId, now());
     log("error", { event: "statistics-failed", application: application.applicationId, error });
