@@ -80,6 +80,7 @@ export type {
   ChangePage,
   CurrentBadge,
   ErasedUser,
+  HistoryActor,
   Invitation,
   IssuedBadge,
   ListedBadge,

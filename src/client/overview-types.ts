@@ -1,6 +1,6 @@
 import type { Role } from "../shared/actor.ts";
 import type { MetadataField } from "../shared/metadata-fields.ts";
-import type { BadgeState } from "./types.ts";
+import type { BadgeState, HistoryActor } from "./types.ts";
 
 /** An application's settings, invitations, events and counts (contract section 19). Times are ISO 8601 in UTC. */
 
@@ -30,10 +30,7 @@ export interface HistoryEntry {
   at: string;
   /** Such as `badge:suspended`; a newer service may have more. */
   action: string;
-  actor: {
-    kind: "device" | "user" | "server" | "person" | "administrator" | "service";
-    name?: string | undefined;
-  };
+  actor: HistoryActor;
   badgeId?: string | undefined;
   userId?: string | undefined;
   /** `X-Request-Id` of the call. */

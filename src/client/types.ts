@@ -55,6 +55,14 @@ export interface ListedBadge {
   /** Only in a list that was searched, filtered or ordered: ISO 8601, UTC. */
   issuedAt?: string | undefined;
   changedAt?: string | undefined;
+  /** In such a list, too: who made the last change. Absent: the device, by a login, or it is not kept any more. */
+  changedBy?: HistoryActor | undefined;
+}
+
+/** Who did something (contract section 23). */
+export interface HistoryActor {
+  kind: "device" | "user" | "server" | "person" | "administrator" | "service";
+  name?: string | undefined;
 }
 
 export interface BadgePage {

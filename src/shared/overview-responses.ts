@@ -1,6 +1,7 @@
 import * as z from "zod";
-import { ACTOR_KINDS, ROLES } from "./actor.ts";
+import { ROLES } from "./actor.ts";
 import {
+  actor,
   badgeExpiresAt,
   badgeNumber,
   badgeStartsAt,
@@ -119,20 +120,6 @@ export const replayedEvent = z.object({
     examples: ["pending"],
   }),
 });
-
-const actor = z
-  .object({
-    kind: z.enum(ACTOR_KINDS).meta({
-      description:
-        "`device`, `user` (a person for their own badges), `server`, `person` (with a console secret), `administrator` (the script), `service` (the clock).",
-      examples: ["person"],
-    }),
-    name: z
-      .string()
-      .meta({ description: "As the console secret, the terminal or the caller names them.", examples: ["Tom"] })
-      .optional(),
-  })
-  .meta({ description: "Who did it." });
 
 export const historyPage = z.object({
   history: z

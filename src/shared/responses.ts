@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ACTOR_KINDS } from "./actor.ts";
 import { BADGE_STATES } from "./badge-life/states.ts";
 import {
   EXAMPLE_BADGE,
@@ -71,6 +72,20 @@ export const badgeSignature = z.object({
     .meta({ description: "A JWT: compact JWS, ES256 (RFC 7515, RFC 7519).", examples: [EXAMPLE_SIGNATURE] }),
 });
 
+export const actor = z
+  .object({
+    kind: z.enum(ACTOR_KINDS).meta({
+      description:
+        "`device`, `user` (a person for their own badges), `server`, `person` (with a console secret), `administrator` (the script), `service` (the clock).",
+      examples: ["person"],
+    }),
+    name: z
+      .string()
+      .meta({ description: "As the console secret, the terminal or the caller names them.", examples: ["Tom"] })
+      .optional(),
+  })
+  .meta({ description: "Who did it." });
+
 export const badge = z.object({
   id: badgeNumber,
   userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
@@ -86,6 +101,11 @@ export const badge = z.object({
     .optional(),
   issuedAt: issuedAt.optional(),
   changedAt: changedAt.optional(),
+  changedBy: actor
+    .meta({
+      description: "Who made the last change; absent: nobody but the device, by a login, or it is not kept any more.",
+    })
+    .optional(),
 });
 
 export const badgePage = z.object({

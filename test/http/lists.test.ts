@@ -6,7 +6,7 @@ import { requestInvitation } from "../invitations/support/calls.ts";
 import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { serverHeaders } from "../support/http.ts";
+import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { outcome } from "./support/draft.ts";
 
 useStandingClock();
@@ -76,8 +76,44 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
     const [found] = (await page(application, "/v1/badges?state=expired&per_page=1")).items;
     expect(found).toEqual({
       ...{ id: of("expired"), userId: "expired", state: "expired", expiresAt: ahead(-HOUR - SECOND) },
-      ...{ issuedAt: ahead(-SECOND), changedAt: ahead(-SECOND) },
+      ...{ issuedAt: ahead(-SECOND), changedAt: ahead(-SECOND), changedBy: { kind: "server" } },
     });
+  });
+
+  it("says who made the last change, however long ago, unless that was a login, and leaves that out of a plain page", async () => {
+    const application = await createApplication();
+    const [suspended, resumed, loggedIn, untouched] = await Promise.all(
+      ["suspended", "resumed", "logged in", "untouched"].map((name) => issueTo(application, name, name)),
+    );
+    const act = (id: unknown, step: string, actor: string) =>
+      call("PATCH", `/v1/badges/${id}/${step}`, { headers: { ...serverHeaders(application), actor } });
+    expect((await act(suspended, "suspend", "Tom")).status).toBe(200);
+    for (const actor of ["Tom", "Ann"]) {
+      moveClock(SECOND);
+      expect((await act(resumed, actor === "Tom" ? "suspend" : "resume", actor)).status).toBe(200);
+    }
+    for (const step of ["suspend", "resume"]) expect((await act(loggedIn, step, "Tom")).status).toBe(200);
+    moveClock(SECOND);
+    await requestBadge(application, "logged in", { userId: "logged in", metadata: { os: "iOS" } });
+    // More rows than any page of history has.
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1500)
+         INSERT INTO history (application_id, id, at, action, actor_kind) SELECT ?1, 'his_~' || n, 9, 'key:rotated', 'server' FROM place`,
+      )
+      .bind(application.id)
+      .run();
+    const { items } = await page(application, "/v1/badges?order=newest");
+    const actors = Object.fromEntries(items.map(({ id, changedBy }) => [id, changedBy]));
+    expect(actors).toEqual({
+      [suspended ?? ""]: { kind: "server", name: "Tom" },
+      [resumed ?? ""]: { kind: "server", name: "Ann" },
+      [loggedIn ?? ""]: undefined,
+      [untouched ?? ""]: undefined,
+    });
+    for (const path of ["/v1/badges", "/v1/users/suspended/badges"]) {
+      expect(JSON.stringify(await page(application, path))).not.toContain("Tom");
+    }
   });
 
   it("leaves a plain page as it was: state and times only where section 12 has them", async () => {

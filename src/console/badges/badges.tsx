@@ -1,11 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import {
-  BadgeServiceError,
-  type BadgeState,
-  type HistoryEntry,
-  type ListedBadge,
-  type ServerClient,
-} from "../../client/index.ts";
+import { BadgeServiceError, type BadgeState, type ListedBadge } from "../../client/index.ts";
 import { actorWords } from "../history/words.ts";
 import { type OpenList, pagesOf, useList, useLoaded, useSession } from "../parts/hooks.ts";
 import { Person } from "../parts/identity.tsx";
@@ -51,7 +45,6 @@ export function Badges({ params }: { params: Params }) {
       pagesOf(server.searchBadges({ ...searchOf(params), perPage, signal }), ({ badges }) => badges);
   const list = useList(open(PER_PAGE), JSON.stringify(params));
   const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
-  const changes = useLoaded((server, signal) => recentChanges(server, signal));
   const counts = statistics.value?.badgesByState;
   const isCounted = q === undefined && days === null;
   // The whole list, oldest first, is that of contract section 4, without the times that stand here.
@@ -91,7 +84,7 @@ export function Badges({ params }: { params: Params }) {
     },
     {
       title: "Last change",
-      cell: (badge) => <LastChange badge={badge} changes={changes.value} />,
+      cell: (badge) => <LastChange badge={badge} />,
       csv: ({ changedAt = "" }) => changedAt,
     },
     {
@@ -99,10 +92,6 @@ export function Badges({ params }: { params: Params }) {
       cell: (badge) => <BadgeMenu badge={badge} onStep={(step) => setAsking({ badge, step })} />,
     },
   ];
-  const refresh = () => {
-    list.reload();
-    changes.reload();
-  };
   return (
     <>
       <Title>Badges</Title>
@@ -168,7 +157,7 @@ export function Badges({ params }: { params: Params }) {
           id={asking.badge.id}
           step={asking.step}
           seenAt={asking.badge.changedAt}
-          onDone={refresh}
+          onDone={list.reload}
           onClose={() => setAsking(null)}
         />
       )}
@@ -208,30 +197,15 @@ function BadgeMenu({ badge, onStep }: { badge: ListedBadge; onStep: (step: Badge
   );
 }
 
-const RECENT_ENTRIES = 1000;
-
-/** The last entry of each badge that has one among the newest entries: a list does not say who changed a badge. */
-async function recentChanges(server: ServerClient, signal: AbortSignal): Promise<ReadonlyMap<string, HistoryEntry>> {
-  const { value } = await server.listHistory({ perPage: RECENT_ENTRIES, signal })[Symbol.asyncIterator]().next();
-  const entries = value ? value.history : [];
-  return new Map(
-    entries.toReversed().flatMap((entry) => (entry.badgeId === undefined ? [] : [[entry.badgeId, entry]])),
+function LastChange({ badge: { changedAt, changedBy, issuedAt } }: { badge: ListedBadge }) {
+  if (changedAt === undefined) return null;
+  if (changedBy === undefined) return changedAt === issuedAt ? <span class="hint">none</span> : <When at={changedAt} />;
+  return (
+    <>
+      <When at={changedAt} />
+      <span class="second">{actorWords(changedBy)}</span>
+    </>
   );
-}
-
-function LastChange({ badge, changes }: { badge: ListedBadge; changes: ReadonlyMap<string, HistoryEntry> | null }) {
-  const { id, changedAt, issuedAt } = badge;
-  const entry = changes?.get(id);
-  if (entry !== undefined && (changedAt === undefined || entry.at >= changedAt)) {
-    return (
-      <>
-        <When at={entry.at} />
-        <span class="second">{actorWords(entry)}</span>
-      </>
-    );
-  }
-  if (changedAt === undefined || changedAt === issuedAt) return <span class="hint">none</span>;
-  return <When at={changedAt} />;
 }
 
 /** A number leads to its badge; anything else is part of a user ID or a name. */

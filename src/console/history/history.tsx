@@ -78,7 +78,7 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
       ),
       csv: ({ action }) => action,
     },
-    { title: "By", cell: (entry) => <Plainly text={actorWords(entry)} />, csv: actorWords },
+    { title: "By", cell: ({ actor }) => <Plainly text={actorWords(actor)} />, csv: ({ actor }) => actorWords(actor) },
   ];
   if (badgeId === undefined) {
     columns.push({

@@ -1,4 +1,4 @@
-import type { HistoryEntry } from "../../client/index.ts";
+import type { HistoryActor, HistoryEntry } from "../../client/index.ts";
 import { shortTime } from "../parts/texts.tsx";
 
 const ACTION_WORDS: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ const ACTION_WORDS: Readonly<Record<string, string>> = {
 export const actionWords = ({ action }: Pick<HistoryEntry, "action">): string => ACTION_WORDS[action] ?? action;
 
 /** Who did it. */
-export function actorWords({ actor: { kind, name } }: Pick<HistoryEntry, "actor">): string {
+export function actorWords({ kind, name }: HistoryActor): string {
   switch (kind) {
     case "person":
       return name ?? "Somebody";

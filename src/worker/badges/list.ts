@@ -22,8 +22,9 @@ export async function pageBadges(
   query: BadgePageQuery,
 ): Promise<{ badges: ListedView[]; next: number | null }> {
   const now = context.now();
-  const { items, last } = await listBadges(context.db, query, now);
-  const view = isPlain(query) ? viewListed : (badge: ListedBadge) => viewFound(badge, query.state, now);
+  const isFound = !isPlain(query);
+  const { items, last } = await listBadges(context.db, query, now, isFound);
+  const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state, now) : viewListed;
   return { badges: items.map(view), next: last?.position ?? null };
 }
 
@@ -46,7 +47,7 @@ function viewListed(badge: ListedBadge): ListedView {
   };
 }
 
-/** Whoever searches also sees when a badge was issued and changed, and a state other than active. */
+/** Whoever searches also sees when a badge was issued and changed, by whom, and a state other than active. */
 function viewFound(badge: ListedBadge, asked: BadgeState | null, now: number): ListedView {
   const { state: _, ...listed } = viewListed(badge);
   const state = asked ?? stateAt(badge, now);
@@ -55,7 +56,15 @@ function viewFound(badge: ListedBadge, asked: BadgeState | null, now: number): L
     ...(state !== "active" && { state }),
     ...(badge.issuedAt !== null && { issuedAt: isoTime(badge.issuedAt) }),
     ...(badge.changedAt !== null && { changedAt: isoTime(badge.changedAt) }),
+    ...viewChangedBy(badge),
   };
+}
+
+/** A login changes metadata or the key without a row of history, so an older row does not say who made the last change. */
+function viewChangedBy({ lastEntry, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
+  if (!lastEntry || lastEntry.at < (changedAt ?? 0)) return {};
+  const { kind, name } = lastEntry;
+  return { changedBy: { kind, ...(name !== null && { name }) } };
 }
 
 const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

@@ -1,8 +1,9 @@
 import * as z from "zod";
+import { ACTOR_KINDS } from "../../shared/actor.ts";
 import type { BadgeState } from "../../shared/badge-life/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { STORED_STATES } from "../../shared/schema.ts";
-import { type Bind, type ScannedPage, scanPage } from "./bounded-scan.ts";
+import { type Bind, type Scan, type ScannedPage, scanLimit, scanPage } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 import { containsText } from "./text-search.ts";
 
@@ -40,7 +41,13 @@ const listedRow = z.object({
   endedAt: time,
   issuedAt: time,
   changedAt: time,
+  lastEntry: z
+    .string()
+    .transform((text) => historyEntry.parse(JSON.parse(text)))
+    .nullish(),
 });
+
+const historyEntry = z.object({ at: z.number(), kind: z.enum(ACTOR_KINDS), name: nullableText });
 
 /** Times are milliseconds, or null. */
 export type ListedBadge = z.infer<typeof listedRow>;
@@ -51,6 +58,12 @@ const COLUMNS = `
   number, user_id AS userId, name, metadata, position, state, starts_at AS startsAt, expires_at AS expiresAt,
   ended_at AS endedAt, issued_at AS issuedAt, changed_at AS changedAt`;
 
+/** The newest row of a badge's history. Two rows are read for each badge. */
+const LAST_ENTRY = `
+  (SELECT json_object('at', at, 'kind', actor_kind, 'name', actor_name) FROM history INDEXED BY history_badge
+    WHERE history.application_id = scanned.application_id AND history.badge = scanned.number
+    ORDER BY id DESC LIMIT 1) AS lastEntry`;
+
 /** As the index `badge_state` has it. */
 const RECORDED_STATE = `(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired'
   WHEN state = 'suspended' THEN 'expired' ELSE state END)`;
@@ -58,10 +71,20 @@ const RECORDED_STATE = `(CASE WHEN ended_at IS NULL THEN state WHEN state = 'act
 /** As the indexes `badge_page` and `badge_user_page` have it. */
 const IS_LISTED = "(ended_at IS NOT NULL) = 0";
 
-/** A page of badges. One round trip, or two. @param now milliseconds */
-export function listBadges(db: Database, query: BadgePageQuery, now: number): Promise<ScannedPage<ListedBadge>> {
+/**
+ * A page of badges. One round trip, or two.
+ *
+ * @param now milliseconds
+ * @param withEntries whether each comes with the newest row of its history
+ */
+export function listBadges(
+  db: Database,
+  query: BadgePageQuery,
+  now: number,
+  withEntries: boolean,
+): Promise<ScannedPage<ListedBadge>> {
   const { applicationId, after, isNewestFirst, perPage } = query;
-  return scanPage(db, {
+  const scan: Scan<ListedBadge> = {
     table: "badge",
     ranges: (bind) => {
       const ofApplication = `application_id = ${bind(applicationId)} AND position IS NOT NULL`;
@@ -70,10 +93,11 @@ export function listBadges(db: Database, query: BadgePageQuery, now: number): Pr
     },
     order: `position ${isNewestFirst ? "DESC" : "ASC"}`,
     conditions: (bind) => conditionsOf(query, bind, now),
-    columns: COLUMNS,
+    columns: withEntries ? `${COLUMNS}, ${LAST_ENTRY}` : COLUMNS,
     rows: listedRows,
     perPage,
-  });
+  };
+  return scanPage(db, scan, scanLimit(perPage) - (withEntries ? perPage : 0));
 }
 
 /** Ranges of indexes that together have all badges in a state, and of other states as few as possible. */

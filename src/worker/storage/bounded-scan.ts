@@ -20,6 +20,7 @@ export interface Scan<Row> {
   order: string;
   /** SQL conditions for a row to be listed; none: all are. */
   conditions?(bind: Bind): readonly string[];
+  /** What is listed of each row of `scanned`, as SQL. */
   columns: string;
   rows: z.ZodType<Row[]>;
   perPage: number;
@@ -54,15 +55,15 @@ export async function scanPage<Row>(
   const rangeValues = [...values];
   const conditions = scan.conditions?.(bind) ?? [];
   const isFiltered = conditions.length > 0;
-  const scanned = scannedRows(scan, ranges, isFiltered ? limit : perPage + 1);
+  const rowsOfPage = scannedRows(scan, ranges, isFiltered ? limit : perPage + 1);
   // Rows leave the inner statement in its order. To order them again would read all of them before the first is listed.
-  const page = `SELECT ${columns} FROM (${scanned})
+  const page = `SELECT ${columns} FROM (${rowsOfPage}) AS scanned
     ${isFiltered ? `WHERE ${conditions.join(" AND ")}` : ""} LIMIT ${perPage + 1}`;
   const rows = await read(db, scan, page, values);
   const items = rows.slice(0, perPage);
   if (rows.length > perPage) return { items, last: items.at(-1) ?? null };
   if (!isFiltered) return { items, last: null };
-  const end = `SELECT ${columns} FROM (${scanned}) LIMIT 1 OFFSET ${limit - 1}`;
+  const end = `SELECT ${columns} FROM (${rowsOfPage}) AS scanned LIMIT 1 OFFSET ${limit - 1}`;
   const [last = null] = await read(db, scan, end, rangeValues);
   return { items, last };
 }
