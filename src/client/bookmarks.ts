@@ -8,7 +8,7 @@ interface Begun {
 }
 
 /**
- * The bookmark of a device's last response (contract section 16): sent back, it lets the call be served by the nearest copy of the
+ * The bookmark of a device's last response (contract section 16): sent back, it lets the call be served by the nearest replica of the
  * database that has everything the device has seen.
  */
 export class Bookmarks {

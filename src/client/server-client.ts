@@ -126,7 +126,7 @@ export interface InvitingOptions extends ActingOptions {
 export interface NewInvitation extends InvitationToMake, InvitingOptions {}
 
 /**
- * For an application's server: lists and ends badges, keeps a copy of them, creates and revokes invitations, and verifies
+ * For an application's server: lists and ends badges, keeps a mirror of them, creates and revokes invitations, and verifies
  * webhooks. Every call but `verifyWebhook` throws BadgeServiceError, NoResponseError or the reason of its signal, and
  * RangeError for an ID that cannot be part of a path.
  */
@@ -266,13 +266,13 @@ export class ServerClient {
   }
 
   /**
-   * What changed since `cursor`, for a copy of the application's badges: every badge that was ever issued appears once,
-   * with its present state, in the order of its last change. The iteration ends when the copy is complete. Call again
+   * What changed since `cursor`, for a mirror of the application's badges: every badge that was ever issued appears once,
+   * with its present state, in the order of its last change. The iteration ends when the mirror is complete. Call again
    * with the last cursor, at any later time and in any process, for what changed since and nothing else.
    *
    * Apply each page in one transaction that writes its changes, by `id`, and its cursor. Then each change is applied
    * exactly once, whenever your program dies: a page is either stored with its cursor, or fetched again. Where several
-   * programs write the same copy, keep the version of a badge whose `change` is higher.
+   * programs write the same mirror, keep the version of a badge whose `change` is higher.
    *
    * ```ts
    * for await (const { changes, cursor } of server.changes({ cursor: await loadCursor() })) {

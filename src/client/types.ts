@@ -110,7 +110,7 @@ export interface ChangePage {
   changes: BadgeChange[];
   /** Where to continue, now or at any later time. Store it together with the changes. */
   cursor: string;
-  /** False: with this page the copy is complete at this moment. */
+  /** False: with this page the mirror is complete at this moment. */
   more: boolean;
 }
 

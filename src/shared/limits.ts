@@ -237,9 +237,9 @@ export const OBSERVED_HOURS = 24;
 export const OBSERVED_WRITE_MILLISECONDS = 5000;
 
 // Reads near the caller (contract section 16)
-/** Longest that a copy of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
+/** Longest that a replica of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
 export const NEAR_DEADLINE_MILLISECONDS = 1000;
-/** Maximum age of a copy that may accept a badge. The contract allows 90 s; the difference is for clocks that differ. */
+/** Maximum age of a replica that may accept a badge. The contract allows 90 s; the difference is for clocks that differ. */
 export const MAX_COPY_AGE_SECONDS = 85;
 /** How far the clock of the machine that ticked may be ahead of the one that reads. */
 export const COPY_CLOCK_SKEW_SECONDS = 5;

@@ -250,10 +250,10 @@ export const listChanges = (): Operation => ({
   operationId: "listChanges",
   tags: ["Badges"],
   summary: "Follow all changes of badges",
-  description: `What a server polls, or reads after an outage, to keep a copy of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change: issue, state, \`expiresAt\`, metadata, key.
+  description: `What a server polls, or reads after an outage, to keep a mirror of its badges. Each badge that was ever issued appears once, with its present state, in the order of its last change: issue, state, \`expiresAt\`, metadata, key.
 
 1. Call without a cursor. Store each item over the one with the same \`id\`, and store the \`pagination-cursor\` header in the same transaction.
-2. While \`more\` is true, call again with that cursor. When it is false, the copy is complete.
+2. While \`more\` is true, call again with that cursor. When it is false, the mirror is complete.
 3. Come back with the last cursor at any later time, such as every minute or when a webhook arrives: what has changed since, and nothing else. The header is always there, also on an empty page.
 
 No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (an administrator has given up changes that the service lost) start again without a cursor, and delete the badges that this walk does not return.`,

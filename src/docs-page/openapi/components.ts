@@ -111,7 +111,7 @@ export const HEADERS: Record<string, Header> = {
     example: '"f3c1a7"',
   },
   Age: {
-    description: `Seconds since the response was made, if it is a copy from a cache; the service itself sends none that is older than ${KEY_SET_CACHE_SECONDS} s.`,
+    description: `Seconds since the response was made, if it comes from a cache; the service itself sends none that is older than ${KEY_SET_CACHE_SECONDS} s.`,
     required: false,
     schema: { type: "string", pattern: "^[0-9]+$" },
     example: "7",
@@ -183,7 +183,7 @@ export const PROOF_PARAMETER: Parameter = {
   schema: { type: "string", maxLength: MAX_PROOF_CHARACTERS },
 };
 
-/** The header that lets a copy of the database near the device respond. */
+/** The header that lets a replica of the database near the device respond. */
 export const BOOKMARK_PARAMETER: Parameter = {
   name: "bookmark",
   in: "header",

@@ -30,7 +30,7 @@ export function guide(): string {
   return [START, USER_GUIDE, PROOF_GUIDE, NEARBY, errors(), LIMITS, RETRYING, VERSIONING, decisions()].join("\n\n");
 }
 
-const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a copy of them, and receive a webhook for every new badge.
+const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a mirror of them, and receive a webhook for every new badge.
 
 An administrator issues an **application ID** (public, part of the installed application), an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
 
@@ -51,7 +51,7 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 
 **An application's server, over the life of a badge**
 
-1. \`GET /v1/changes\`, from the beginning and then with the last cursor: a copy of all badges that misses nothing.
+1. \`GET /v1/changes\`, from the beginning and then with the last cursor: a mirror of all badges that misses nothing.
 2. \`PATCH /v1/badges/{id}/suspend\` for a phone that is lost, \`…/resume\` when it is found, \`…/revoke\` when it is not. \`PATCH /v1/badges/{id}\` sets the day on which a badge ends.
 3. \`PATCH /v1/users/{id}/block\` for somebody who leaves: all badges of the user are revoked, and there are no new ones.
 
@@ -61,9 +61,9 @@ Requests and responses are JSON in UTF-8. An empty or blank header or field coun
 
 const NEARBY = `# Responses from nearby
 
-Every 200 and 201 of \`POST /v1/badge\` and \`POST /v1/badge/sign\` has a \`bookmark\` header. Send the last one back with the device's next call: then the nearest copy of the database may respond that is at least as new, and the call need not cross the world. The typed client does it by itself, as long as it lives; to go on after a restart, keep its \`bookmark\` and pass it to the next one. After a call without a response, send the next one without a bookmark: what that call has written is newer than the bookmark that you have.
+Every 200 and 201 of \`POST /v1/badge\` and \`POST /v1/badge/sign\` has a \`bookmark\` header. Send the last one back with the device's next call: then the nearest replica of the database may respond if it is at least as new, and the call need not cross the world. The typed client does it by itself; to go on after a restart, store its \`bookmark\` and pass it to the next one. After a call without a response, send the next one without a bookmark: what that call has written is newer than the bookmark that you have.
 
-A copy only ever accepts a badge, and only if it is at most ${COPY_PROMISE_SECONDS} seconds old; every refusal, and everything that writes, is decided by the one original. So **a revocation is obeyed everywhere within ${COPY_PROMISE_SECONDS} seconds**, and at once for calls without a bookmark. A bookmark is no secret and no credential: a wrong one costs its sender at most a second.`;
+A replica may only accept a badge, and only if it is at most ${COPY_PROMISE_SECONDS} seconds old; every refusal, and everything that writes, is decided by the primary. So **a revocation is obeyed everywhere within ${COPY_PROMISE_SECONDS} seconds**, and at once for calls without a bookmark. A bookmark is no secret and no credential: a wrong one costs its sender at most a second.`;
 
 function errors(): string {
   const codes = Object.keys(PUBLIC_ERRORS).filter((code): code is ErrorCode => code in MEANINGS);

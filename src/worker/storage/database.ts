@@ -46,7 +46,7 @@ export class Database {
   }
 
   /**
-   * Asks the nearest copy of D1, which may be the primary; if that fails or takes a second, the primary itself.
+   * Asks the nearest replica of D1, which may be the primary; if that fails or takes a second, the primary itself.
    *
    * @param bookmark a copy that is older waits until it is as new; null: any copy will do
    * @returns the rows, and whether they are the primary's
