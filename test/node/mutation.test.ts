@@ -80,11 +80,17 @@ describe("a draw of mutants", () => {
   );
 
   it("takes as many from every file, and the same for a seed", () => {
-    const drawn = draw(mutants, 6, 1);
-    const files = Array.from({ length: 3 }, () => ["long.ts", "short.ts"]).flat();
-    expect(drawn.map(({ file }) => file)).toEqual(files);
-    expect(draw(mutants, 6, 1)).toEqual(drawn);
-    expect(draw(mutants, 6, 2)).not.toEqual(drawn);
+    const drawn = draw(mutants, 4, 1);
+    expect(drawn.map(({ file }) => file).toSorted()).toEqual(["long.ts", "long.ts", "short.ts", "short.ts"]);
+    expect(draw(mutants, 4, 1)).toEqual(drawn);
+    expect(draw(mutants, 4, 2)).not.toEqual(drawn);
+  });
+
+  it("smaller than the number of files takes files from all over", () => {
+    const files = Array.from({ length: 100 }, (_, index) => mutantsOf(`${index}.ts`, "a = 1;")).flat();
+    const drawn = draw(files, 20, 1).map(({ file }) => Number.parseInt(file, 10));
+    expect(Math.min(...drawn)).toBeLessThan(30);
+    expect(Math.max(...drawn)).toBeGreaterThan(70);
   });
 
   it("is everything if there are not more", () => {

@@ -154,10 +154,12 @@ function sqlChanges(node: Node, text: string): Change[] {
 
 /**
  * Draws mutants evenly over the files, so that a short file counts as much as a long one: one of each in turn, until there
- * are enough. The same seed draws the same ones of a file, whatever the other files are.
+ * are enough. If there are more files than that, the seed draws the files too.
  */
 export function draw(mutants: readonly Mutant[], count: number, seed: number): Mutant[] {
-  const piles = [...Map.groupBy(mutants, ({ file }) => file).values()].map((pile) => new Dice(seed).shuffled(pile));
+  const dice = new Dice(seed);
+  const files = [...Map.groupBy(mutants, ({ file }) => file).values()];
+  const piles = dice.shuffled(files.map((file) => dice.shuffled(file)));
   const inTurn = piles.flatMap((pile) => pile.map((mutant, round) => ({ mutant, round })));
   const drawn = inTurn.toSorted((one, other) => one.round - other.round).slice(0, count);
   return drawn.map(({ mutant }) => mutant);
