@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { StatusLists } from "../../src/worker/badges/status-copies.ts";
+import { StatusIndexes } from "../../src/worker/badges/status-index.ts";
 import { readStatusList } from "../../src/worker/badges/status-list.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { saveStatusList } from "../../src/worker/storage/status-lists.ts";
@@ -42,8 +43,11 @@ async function newIsolate(
       return around ? around(statements, send) : send();
     }),
   );
-  const statusLists = new StatusLists();
-  const { context, deferred } = testContext({ statusLists, edgeCache });
+  const { context, deferred } = testContext({
+    statusLists: new StatusLists(),
+    statusIndexes: new StatusIndexes(),
+    edgeCache,
+  });
   return {
     builds: () => built,
     /** @returns the list, once it is in the cache too */
@@ -158,6 +162,20 @@ describe("copies of lists", () => {
     expect(await poll()).toBe(3);
   });
 
+  it("are asked for again when the clock jumps back: what was missing in the time to come may be there", async () => {
+    const { application } = await tenant();
+    const isolate = await newIsolate(application);
+    await isolate.read();
+    await expect(isolate.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+    expect(isolate.builds()).toBe(1);
+    passSeconds(-3600);
+    await homeDatabase()
+      .prepare("UPDATE badge SET position = 131073 WHERE application_id = ?")
+      .bind(application.id)
+      .run();
+    expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
+  });
+
   it("are kept by address: no application gets another's, and no list another list's", async () => {
     const [one, other] = [await tenant(), await tenant()];
     await takeStep(one.application, one.number, "revoke");
@@ -179,6 +197,20 @@ describe("copies of lists", () => {
     for (const [index, isolate] of isolates.entries())
       expect(await isolate.read(index === 2 ? 1 : 0)).toBe(lists[index]);
     expect(isolates.map((isolate) => isolate.builds())).toEqual([1, 1, 1]);
+  });
+
+  it("have an order of entries each, whichever list an isolate has built before", async () => {
+    const { application } = await tenant();
+    const second = await issueTo(application, "tablet", "bob");
+    await takeStep(application, second, "suspend");
+    await homeDatabase().prepare("UPDATE badge SET position = 131073 WHERE number = ?").bind(Number(second)).run();
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({}) });
+    await isolate.read(0);
+    const other = await newIsolate(application, { edgeCache: cacheThat({}) });
+    const entries = async (jwt: string) => inflate(claimsOf(jwt).status_list.lst);
+    const found = await entries(await isolate.read(1));
+    expect(found.filter((byte) => byte !== 0)).toHaveLength(1);
+    expect(found).toEqual(await entries(await other.read(1)));
   });
 
   it.each([

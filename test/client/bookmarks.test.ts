@@ -60,6 +60,15 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(sent().slice(-4)).toEqual([undefined, undefined, undefined, undefined]);
   });
 
+  it("sends none after a 200 that is not the service's: the login page of a hotel network may have come after the call", async () => {
+    const { phone, sent } = phoneOf(granted(1), new Response("<html>"), granted(2));
+    await phone.requestBadge(LOGIN);
+    await failureOf(phone.requestBadge(LOGIN));
+    expect(phone.bookmark).toBeUndefined();
+    await phone.requestBadge(LOGIN);
+    expect(sent()).toEqual([undefined, bookmarkOf(1), undefined]);
+  });
+
   it("keeps it when a call is refused: that wrote nothing", async () => {
     const { phone, sent } = phoneOf(granted(1), refusal(403, "SUSPENDED_BADGE"), granted(2));
     await phone.requestBadge(LOGIN);

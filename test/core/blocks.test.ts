@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
+import { DUE_CHUNK_ROWS } from "../../src/shared/limits.ts";
 import { block, getBadge, issueTo } from "../badges/life-support.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
 import { outcome } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
-import { createApplication } from "../support/application.ts";
-import { isAbout } from "../support/faults.ts";
+import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
+import { failing, failingTrips, isAbout, LOST } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
+import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { ENTRY, putIntoInbox, resultOf, wake } from "./support.ts";
 
@@ -15,14 +19,43 @@ useQuietLog();
 const LONGEST = '"'.repeat(256);
 const METADATA = { deviceModel: LONGEST, os: LONGEST, osVersion: LONGEST, sdkVersion: LONGEST };
 
+/** An application of a user with 500 badges of maximal metadata. */
+async function crowded() {
+  const application = await createApplication();
+  for (let round = 0; round < 5; round++) {
+    const body = { userId: "mallory", metadata: METADATA };
+    const answers = await inParallel(100, (place) => requestQuietly(application, `${round}-${place}`, body));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+  }
+  return application;
+}
+
+describe("badges that expire at one moment (contract section 12)", () => {
+  it("are recorded by one call of the clock, 500 of maximal metadata too, each with a change number", {
+    timeout: 120_000,
+  }, async () => {
+    const application = await crowded();
+    const end = homeDatabase().prepare("UPDATE badge SET expires_at = 1000 WHERE application_id = ?1");
+    await end.bind(application.id).run();
+    await wake(application);
+    const rows = await badgeRows(application);
+    expect(rows.filter(({ endedAt }) => endedAt === null)).toEqual([]);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(500);
+  });
+
+  it("are recorded by one call of the clock, however many more than a chunk there are", async () => {
+    const application = await createApplication();
+    await inParallel(DUE_CHUNK_ROWS + 10, (place) => requestQuietly(application, `phone-${place}`, { userId: "bob" }));
+    const end = homeDatabase().prepare("UPDATE badge SET expires_at = 1000 WHERE application_id = ?1");
+    await end.bind(application.id).run();
+    await wake(application);
+    expect((await badgeRows(application)).filter(({ endedAt }) => endedAt === null)).toEqual([]);
+  });
+});
+
 describe("blocking a user with 500 badges of maximal metadata (contract section 12)", () => {
   it("revokes all of them, while others get badges", { timeout: 120_000 }, async () => {
-    const application = await createApplication();
-    for (let round = 0; round < 5; round++) {
-      const body = { userId: "mallory", metadata: METADATA };
-      const answers = await inParallel(100, (place) => requestQuietly(application, `${round}-${place}`, body));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-    }
+    const application = await crowded();
     const startedAt = Date.now();
     let isBlocked = false;
     const blocked = block(application, "mallory").finally(() => {
@@ -67,19 +100,25 @@ describe("blocking a user with 500 badges of maximal metadata (contract section 
 });
 
 describe("a block whose response is lost (contract section 12)", () => {
-  it("returns the numbers that it revoked when it is repeated", async () => {
+  const ONCE = { name: "once", times: 1, error: LOST, isOvercome: true };
+  const send = (application: TestApplication, bindings: Partial<Env>) => {
+    const init = { method: "PATCH", headers: serverHeaders(application) };
+    return callWith(bindings, new Request("https://badges.example/v1/users/alice/block", init));
+  };
+
+  it("on the way from the object returns the numbers that it revoked", async () => {
     const application = await createApplication();
-    const number = Number(await issueTo(application, "phone", "alice"));
-    const call = {
-      id: "one block",
-      until: Date.now() + 9000,
-      origin: { actor: { kind: "server" } },
-      command: { kind: "block", userId: "alice" },
-    } as const;
-    const told = { kind: "user", userId: "alice", numbers: [number] };
-    for (let time = 0; time < 2; time++) {
-      expect((await allocatorOf(application).call(application.id, call)).outcome).toEqual(told);
-    }
+    const number = await issueTo(application, "phone", "alice");
+    const lose = failing(ONCE, "after");
+    const ALLOCATOR = aroundAllocators((_, call) => lose(call));
+    expect(await send(application, { ALLOCATOR })).toMatchObject({ status: 200, body: { revoked: [number] } });
+  });
+
+  it("on the way from D1 returns the numbers that it revoked", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await aroundObjectD1(application, () => failingTrips(ENTRY, ONCE, "after"));
+    expect(await send(application, {})).toMatchObject({ status: 200, body: { revoked: [number] } });
   });
 });
 

@@ -350,6 +350,22 @@ describe("home check (contract section 17)", () => {
     );
     expect(await checkHomes(homes)).toMatchObject({ overlaps: [[one.applicationId, other.applicationId]] });
   });
+
+  it("names every application inside a wide range, one behind a narrow one too", async () => {
+    const wide = await create(1, [100, 999]);
+    const inside = [await create(2, [1000, 1099]), await create(2, [1100, 1199])] as const;
+    const move = ({ applicationId }: (typeof inside)[number], firstNumber: number) =>
+      home(2).database.run((orm) =>
+        orm
+          .update(application)
+          .set({ firstNumber, lastNumber: firstNumber + 99 })
+          .where(eq(application.id, applicationId)),
+      );
+    await move(inside[0], 200);
+    await move(inside[1], 500);
+    const overlaps = inside.map(({ applicationId }) => [wide.applicationId, applicationId]);
+    expect(await checkHomes(homes)).toMatchObject({ overlaps });
+  });
 });
 
 describe("a deployment with one home (contract section 17)", () => {
