@@ -1,15 +1,18 @@
 import { evictDurableObject } from "cloudflare:test";
+import { decodeJwt } from "jose";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Call } from "../../src/worker/core/commands.ts";
-import { block, getBadge, issueTo, takeStep, unblock } from "../badges/life-support.ts";
+import { block, getBadge, issueTo, signOn, takeStep, unblock } from "../badges/life-support.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
-import { createApplication } from "../support/application.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { homeDatabase } from "../support/home.ts";
+import type { Answer } from "../support/http.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { StandingTimers } from "../support/timers.ts";
 import { until } from "../support/until.ts";
@@ -25,6 +28,17 @@ afterEach(() => {
 
 const stateOf = async (application: Parameters<typeof getBadge>[0], number: string) =>
   (await getBadge(application, number)).body.state;
+
+/** Makes a call whose entry is on its way to D1 until it is answered 503, and later: until the test lets it through. */
+async function answer503(application: { id: string }, call: () => Promise<Answer>): Promise<HeldTrips> {
+  const held = new HeldTrips(ENTRY);
+  await aroundObjectD1(application, () => held.around);
+  timers = new StandingTimers();
+  const refused = call();
+  await timers.pass(10_000, () => held.count === 1);
+  expect((await refused).status).toBe(503);
+  return held;
+}
 
 describe("a call that is answered 503 (contract section 1)", () => {
   it("never happens when its entry was lost on the way, whatever comes later", async () => {
@@ -46,12 +60,7 @@ describe("a call that is answered 503 (contract section 1)", () => {
   it("never undoes a later one when D1 gets its entry late", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
-    const held = new HeldTrips(ENTRY);
-    await aroundObjectD1(application, () => held.around);
-    timers = new StandingTimers();
-    const refused = takeStep(application, number, "suspend");
-    await timers.pass(10_000, () => held.count === 1);
-    expect((await refused).status).toBe(503);
+    const held = await answer503(application, () => takeStep(application, number, "suspend"));
     held.stop();
     await issueTo(application, "other", "bob");
     await held.letThrough().catch(() => {});
@@ -64,12 +73,7 @@ describe("a call that is answered 503 (contract section 1)", () => {
   it("is found to have happened when D1 got its entry before the next one", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
-    const held = new HeldTrips(ENTRY);
-    await aroundObjectD1(application, () => held.around);
-    timers = new StandingTimers();
-    const refused = takeStep(application, number, "suspend");
-    await timers.pass(10_000, () => held.count === 1);
-    expect((await refused).status).toBe(503);
+    const held = await answer503(application, () => takeStep(application, number, "suspend"));
     await held.letThrough();
     expect(outcome(await takeStep(application, number, "suspend"))).toBe("200");
     expect(await stateOf(application, number)).toBe("suspended");
@@ -81,18 +85,28 @@ describe("a call that is answered 503 (contract section 1)", () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const bob = await issueTo(application, "phone", "bob");
-    const held = new HeldTrips(ENTRY);
-    await aroundObjectD1(application, () => held.around);
-    timers = new StandingTimers();
-    const refused = requestQuietly(application, "phone", { userId: "alice" });
-    await timers.pass(10_000, () => held.count === 1);
-    expect((await refused).status).toBe(503);
+    const held = await answer503(application, () => requestQuietly(application, "phone", { userId: "alice" }));
     held.stop();
     expect((await requestQuietly(application, "phone", { userId: "bob", metadata: { os: "iOS" } })).status).toBe(200);
     await held.letThrough().catch(() => {});
     const rows = await badgeRows(application);
     const newest = rows.toSorted((one, other) => (other.turn ?? 0) - (one.turn ?? 0))[0];
     expect(String(newest?.number)).toBe(bob);
+  });
+
+  it("of a login leaves it also to a later login that changes nothing, once another entry has its place", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const bob = await issueTo(application, "phone", "bob");
+    const held = await answer503(application, () => requestQuietly(application, "phone", { userId: "alice" }));
+    held.stop();
+    timers?.stop();
+    const before = await sequenceOf(application);
+    await until(async () => expect(await sequenceOf(application)).toBe(before + 1));
+    expect((await requestQuietly(application, "phone", { userId: "bob" })).status).toBe(200);
+    await held.letThrough().catch(() => {});
+    const { body } = await signOn(application, "phone");
+    expect(decodeJwt(String(body.signature)).sub).toBe(bob);
   });
 
   it("of a block and of an unblock never undoes the later other one (contract section 12)", async () => {
@@ -102,15 +116,10 @@ describe("a call that is answered 503 (contract section 1)", () => {
     ] as const) {
       const application = await createApplication();
       if (late === unblock) await block(application, "alice");
-      const held = new HeldTrips(ENTRY);
-      await aroundObjectD1(application, () => held.around);
-      timers = new StandingTimers();
-      const refused = late(application, "alice");
-      await timers.pass(10_000, () => held.count === 1);
-      expect((await refused).status).toBe(503);
+      const held = await answer503(application, () => late(application, "alice"));
       held.stop();
       expect((await later(application, "alice")).status).toBe(200);
-      timers.stop();
+      timers?.stop();
       const issued = await requestQuietly(application, "new phone", { userId: "alice" });
       expect(issued.status).toBe(isBlocked ? 403 : 201);
       await held.letThrough().catch(() => {});
@@ -118,6 +127,37 @@ describe("a call that is answered 503 (contract section 1)", () => {
       const again = await requestQuietly(application, "new phone", { userId: "alice" });
       expect(again.status).toBe(isBlocked ? 403 : 200);
     }
+  });
+});
+
+describe("a call that was answered 503 and that D1 has got all the same (contract section 21)", () => {
+  /** The call, late, and once more, when it gets what D1 has. */
+  async function callLate(application: TestApplication, call: () => Promise<Answer>): Promise<void> {
+    const held = await answer503(application, call);
+    await held.letThrough();
+    await wake(application, true);
+    expect((await call()).status).toBe(200);
+  }
+
+  it("gives a claimed number no second owner when D1 is restored to before the claim", async () => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    const snapshot = await takeSnapshot(application);
+    await callLate(application, () => claim(application, "phone", "alice", token));
+    await restore(application, snapshot);
+    expect(outcome(await claim(application, "other", "eve", token))).toBe("409 CLAIMED_INVITATION");
+    expect(outcome(await claim(application, "phone", "alice", token))).toBe("200");
+  });
+
+  it("leaves a badge revoked when D1 is restored to before it was issued", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone-1", "alice");
+    const snapshot = await takeSnapshot(application);
+    const number = await issueTo(application, "phone-2", "bob");
+    await callLate(application, () => takeStep(application, number, "revoke"));
+    await restore(application, snapshot);
+    expect(outcome(await requestQuietly(application, "phone-2", { userId: "bob" }))).toBe("403 REVOKED_BADGE");
+    expect(await stateOf(application, number)).toBe("revoked");
   });
 });
 
