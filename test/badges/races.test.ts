@@ -27,7 +27,6 @@ describe("steps that race (contract section 12)", () => {
   });
 
   it("a concurrent revocation and claim end as if one had come first, never in a mix", async () => {
-    const seen = new Set<string>();
     for (let round = 0; round < 12; round++) {
       const application = await createApplication();
       const id = await issueTo(application, "phone", "alice");
@@ -43,9 +42,7 @@ describe("steps that race (contract section 12)", () => {
       const result = `${outcome(revoked)}, ${outcome(claimed)}: ${String(state)}`;
       expect(["200, 403 REVOKED_BADGE: revoked", "409 ENDED_BADGE, 201: replaced"]).toContain(result);
       expect((await readInvitation(token)).state).toBe(state === "replaced" ? "claimed" : "pending");
-      seen.add(result);
     }
-    expect(seen.size).toBeGreaterThan(0);
   });
 
   it("concurrent suspensions and resumptions each get their own change number", async () => {

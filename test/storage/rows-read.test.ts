@@ -154,7 +154,7 @@ async function fillOther(application: TestApplication, count: number, first: num
   await blocked(application, count, first);
 }
 
-/** Every call of a server that reads; a value is how many items its page has. */
+/** Pages for which an index has no other rows; a value is how many items there are. */
 const READS: Record<string, number> = {
   "/v1/badges?order=newest&state=suspended": 3,
   ...{ "/v1/badges?state=suspended": 3, "/v1/badges?state=replaced": 3, "/v1/badges?state=expired": 6 },

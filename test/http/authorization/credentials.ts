@@ -27,7 +27,7 @@ function passOneSecond(): void {
   vi.setSystemTime(Date.now() + 1000);
 }
 
-/** One call of each route, on objects that the application has. */
+/** One call of each kind: of a device, of its server, and of either. `server-calls.ts` has every call of a server. */
 interface Calls {
   issue: Answer;
   sign: Answer;
