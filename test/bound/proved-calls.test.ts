@@ -277,7 +277,8 @@ describe("rate limits (contract section 15)", () => {
     const { phone, badgeId } = await boundPhone(application);
     const thief = await phone.withOtherKey();
     const statuses = new Set<number>();
-    for (let count = 0; count < 70; count++) {
+    // 121 are more than 60 in one of two minutes.
+    for (let count = 0; count < 121 && statuses.size < 2; count++) {
       statuses.add((await phone.send(BADGE, LOGIN, { DPoP: "x" })).status);
       statuses.add((await thief.logIn()).status);
     }
