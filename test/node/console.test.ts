@@ -35,10 +35,13 @@ const receiver = createServer(async (request, response) => {
   // Null: the service was stopped while it sent.
   const body = await text(request).catch(() => null);
   if (body === null) return void response.destroy();
+  await mayAnswer;
   const fails = isBroken && body.includes('"userId":"grace"');
   response.writeHead(fails ? 500 : 204).end(fails ? "disk full" : undefined);
 });
 let isBroken = true;
+/** Until then it says nothing. */
+let mayAnswer: Promise<unknown> = Promise.resolve();
 
 let service: Harness;
 /** Tom, who works at another desk, with calls of his own. */
@@ -472,6 +475,8 @@ describe.skipIf(executablePath === null)(
         await page.getByRole("dialog").getByText("disk full").waitFor();
         await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
         isBroken = false;
+        // It answers after the console has looked for the first time how it went.
+        mayAnswer = page.waitForResponse((response) => /state=pending&per_page=200/.test(response.url()));
         await choose(page, "HTTP status 500", "Send again");
         await message(page).getByText("“Badge issued” was sent again: the receiver has confirmed it.").waitFor();
         await page.getByText("No problems").waitFor();
@@ -745,6 +750,22 @@ describe.skipIf(executablePath === null)(
         await page.clock.runFor(2 * 60_000);
         await page.getByText("You were signed out after an hour without activity.").waitFor();
         expect(await page.getByRole("button", { name: "Sign out" }).count()).toBe(0);
+      });
+
+      it("is signed out when a computer has slept for an hour, before its first key counts, and whoever sets its clock back", async () => {
+        const setClock = async (hours: number) =>
+          page.clock.setSystemTime(await page.evaluate((by) => Date.now() + by * 3_600_000, hours));
+        const text = "You were signed out after an hour without activity.";
+        await signInAs(page, "Ann");
+        await setClock(1);
+        await page.keyboard.press("Shift");
+        await page.getByText(text).waitFor();
+        await signInAs(page, "Ann");
+        await setClock(-24);
+        await page.clock.runFor(59 * 60_000);
+        await page.getByRole("button", { name: "Sign out" }).waitFor();
+        await page.clock.runFor(2 * 60_000);
+        await page.getByText(text).waitFor();
       });
 
       it("does all that without a complaint in the browser's console and without asking another host", () => {
