@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { draw, mutantsOf } from "../long-runs/mutation/mutants.ts";
-import { isMutated, isSimulated, testsOf } from "../long-runs/mutation/tests.ts";
+import { isInPages, isMutated, isSimulated, testsOf } from "../long-runs/mutation/tests.ts";
 
 const mutated = (text: string): string[] =>
   mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
@@ -64,6 +64,14 @@ describe("the files that mutants are made of", () => {
     const named = new Set(sources.flatMap(testsOf));
     expect(named.size).toBeGreaterThan(30);
     expect([...named].filter((part) => !tests.some((file) => file.includes(part)))).toEqual([]);
+  });
+
+  it("are built into the pages if the browser's tests see them there", () => {
+    const [inPages, others] = [sources.filter(isInPages), sources.filter((file) => !isInPages(file))];
+    expect(inPages).toContain("src/console/idle.ts");
+    expect(others.filter((file) => testsOf(file).some((test) => /console|node\/docs\.$/.test(test)))).toEqual(
+      others.filter((file) => file.startsWith("src/dev/")),
+    );
   });
 
   it("are tried in the simulation if the file runs in it", () => {

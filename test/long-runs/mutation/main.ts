@@ -1,13 +1,23 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { killTree } from "../../node/support/process-tree.ts";
 import { say, wholeNumber } from "../command-line.ts";
 import { draw, type Mutant, mutantsOf } from "./mutants.ts";
-import { isMutated, isSimulated, testsOf } from "./tests.ts";
+import { isInPages, isMutated, isSimulated, testsOf } from "./tests.ts";
 
 const PROJECT = join(import.meta.dirname, "../../..");
 /** The share of mutants that the tests must notice. */
@@ -49,11 +59,18 @@ function chosen(): Mutant[] {
 function copyProject(): void {
   const names = readdirSync(PROJECT).filter((name) => /^(src|test|migrations|.*\.(json|toml|ts|yaml))$/.test(name));
   for (const name of names) cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
-  symlinkSync(join(PROJECT, "dist"), join(copy, "dist"));
+  copyPages();
   // Package by package, so that what vitest keeps beside them stays in here.
   mkdirSync(join(copy, "node_modules"));
   for (const name of readdirSync(join(PROJECT, "node_modules")).filter((one) => !/^\.(?!bin)/.test(one))) {
     symlinkSync(join(PROJECT, "node_modules", name), join(copy, "node_modules", name));
+  }
+}
+
+/** What a mutant may change of what is built: the pages. Whoever has not built them has none. */
+function copyPages(): void {
+  if (existsSync(join(PROJECT, "dist/assets"))) {
+    cpSync(join(PROJECT, "dist/assets"), join(copy, "dist/assets"), { recursive: true });
   }
 }
 
@@ -76,7 +93,7 @@ function runsOf(file: string): string[][] {
   const flags = ["--bail", "1", "--maxWorkers", "1", "-t", `^(?!.*(${SLOW_TESTS}))`];
   const simulation = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", "--seeds", "40"];
   const tests = ["node_modules/vitest/vitest.mjs", "run", ...flags, ...testsOf(file)];
-  return isSimulated(file) ? [simulation, tests] : [tests];
+  return [...(isInPages(file) ? [["src/dev/docs-assets.ts"]] : []), ...(isSimulated(file) ? [simulation] : []), tests];
 }
 
 /**
@@ -106,6 +123,7 @@ async function tryMutant({ file, start, end, replacement }: Mutant, maxSeconds: 
     return false;
   } finally {
     writeFileSync(path, original);
+    if (isInPages(file)) copyPages();
   }
 }
 

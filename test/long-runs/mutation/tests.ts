@@ -23,6 +23,8 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/docs-page\//, "http/openapi node/docs."],
   [/client\//, "client/"],
   [/console\//, "node/console"],
+  [/admin\/(home|number-range)\//, "node/home- node/admin-applications node/admin-cards"],
+  [/admin\/deploy\//, "node/deploy node/worker-secrets"],
   [/admin\//, "node/output", "node/admin-"],
   [/examples\//, "node/door node/receiver"],
   [/dev\//, "node/verify-languages node/start node/docs."],
@@ -32,6 +34,9 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
 const NOT_MUTATED = /\.d\.ts$|^src\/shared\/schema\.ts$|^src\/dev\/(sign-vector|demo\/|openapi-lint|docs-assets)/;
 
 export const isMutated = (file: string): boolean => !NOT_MUTATED.test(file);
+
+/** Whether the file is in the pages, which are built before tests open them. */
+export const isInPages = (file: string): boolean => /^src\/(console|docs-page|client|shared)\//.test(file);
 
 /** Whether the file runs in the simulation. */
 export const isSimulated = (file: string): boolean =>
