@@ -1,7 +1,9 @@
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../src/shared/identifiers.ts";
+import { position } from "../../src/shared/schema.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
@@ -402,6 +404,32 @@ describe("--events of application create and update (contract section 18)", () =
         event: "badge:revoked",
         data: { id: number, userId: "frank", state: "revoked", change: await changeOf(number) },
       });
+    },
+    LIMIT,
+  );
+});
+
+describe("reconcile (contract section 21)", () => {
+  it(
+    "says that D1 and the allocator agree; or that something is missing, until the loss of that is accepted",
+    async () => {
+      const { applicationId: id } = application;
+      await issue("reconciled-phone", "victor");
+      expect(await adminJson("reconcile", id)).toMatchObject({ applicationId: id, result: "level", applied: 0 });
+      expect(await refusal("reconcile", id, "--skip", "3")).toContain("--accept-loss");
+      const { homes } = await openedHomes(join(service.folder, "state"));
+      const isOurs = eq(position.applicationId, id);
+      await homes.first.database.run((orm) =>
+        orm.update(position).set({ sequence: 1, entry: "of another timeline" }).where(isOurs),
+      );
+      const found = await admin("reconcile", id, "--json");
+      expect(found.code).toBe(1);
+      expect(JSON.parse(found.stdout)).toMatchObject({ applicationId: id, result: "gap", d1: 1 });
+      expect(found.stderr).toContain(`reconcile ${id} --accept-loss`);
+      const accepted = await adminJson("reconcile", id, "--accept-loss", "--skip", "3");
+      expect(accepted).toMatchObject({ result: "loss-accepted", d1: 1, skipped: 3 });
+      expect(await adminJson("reconcile", id)).toMatchObject({ result: "level" });
+      expect((await logIn("later-phone", "walter")).status).toBe(201);
     },
     LIMIT,
   );
