@@ -176,8 +176,6 @@ export const BEYOND_CHUNK_NUMBERS = 500;
 export const RANGE_WARNING_PERCENTS = [99, 90] as const;
 /** Fresh numbers that are skipped when an administrator accepts a loss. */
 export const DEFAULT_SKIPPED_NUMBERS = 10_000;
-/** The hour of `--new-badges-per-hour` (contract section 7). */
-export const HOUR_MILLISECONDS = 3600 * 1000;
 /** Commands of the script, and unfinished blocks, that an object takes at once. */
 export const INBOX_CHUNK_COMMANDS = 20;
 export const UNFINISHED_BLOCKS = 20;

@@ -1,4 +1,5 @@
 import { CACHE_DEADLINE_MILLISECONDS } from "../shared/limits.ts";
+import { isYounger } from "../shared/time.ts";
 import type { Context } from "./context.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
@@ -9,10 +10,6 @@ export interface EdgeCopy {
   /** Milliseconds. */
   builtAt: number;
 }
-
-/** Age counts in both directions, so that a clock that jumped back does not keep a copy alive for ever. */
-export const isYoung = ({ builtAt }: Pick<EdgeCopy, "builtAt">, now: number, maxAgeSeconds: number): boolean =>
-  Math.abs(now - builtAt) < maxAgeSeconds * 1000;
 
 const BUILT_AT = "built-at";
 
@@ -28,7 +25,7 @@ export async function findEdgeCopy(
       if (!response) return undefined;
       const builtAt = Number(response.headers.get(BUILT_AT));
       const copy = { text: await response.text(), builtAt };
-      return isYoung(copy, now(), maxAgeSeconds) ? copy : undefined;
+      return isYounger(builtAt, now(), maxAgeSeconds * 1000) ? copy : undefined;
     });
   } catch (error) {
     log("warn", { event: "edge-cache-failed", error });

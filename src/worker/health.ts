@@ -1,4 +1,5 @@
 import { HEALTH_CACHE_MILLISECONDS, HEALTH_DEADLINE_MILLISECONDS, HEALTH_POLL_MILLISECONDS } from "../shared/limits.ts";
+import { isYounger } from "../shared/time.ts";
 
 type Outcome = "pending" | "fine" | "failed";
 
@@ -17,8 +18,7 @@ export class Health {
    * @param ask throws if D1 does not respond in time
    */
   async check(now: number, ask: () => Promise<unknown>): Promise<boolean> {
-    // Age counts in both directions: a clock that jumped back does not keep a result for ever.
-    if (Math.abs(now - this.#askedAt) < HEALTH_CACHE_MILLISECONDS) return outcomeOf(this.#latest);
+    if (isYounger(this.#askedAt, now, HEALTH_CACHE_MILLISECONDS)) return outcomeOf(this.#latest);
     const latest: { outcome: Outcome } = { outcome: "pending" };
     this.#askedAt = now;
     this.#latest = latest;

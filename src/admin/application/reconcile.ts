@@ -1,12 +1,14 @@
 import type { Command } from "commander";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import { DEFAULT_SKIPPED_NUMBERS } from "../../shared/limits.ts";
+import { isoTime } from "../../shared/time.ts";
 import { skippedNumbers } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
-import { counted, isoTime, shownNumber, shownTime } from "../command-line/output.ts";
+import { counted, shownNumber, shownTime } from "../command-line/output.ts";
 import { inSession, type Session, shownCommand } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import { type Carried, carryOut, expectResult } from "../inbox/carry-out.ts";
+import { type Carried, carryOut } from "../inbox/carry-out.ts";
 import { applicationIdArgument, findApplication } from "./record.ts";
 
 /** Adds `reconcile`. */
@@ -56,7 +58,7 @@ async function reconcile(
   if (skip !== undefined && !acceptLoss) throw new UserError("Numbers are only skipped with --accept-loss: add it.");
   await findApplication(session.homes.of(applicationId), applicationId);
   const command = { kind: "reconcile", acceptLoss, skip: skip ?? DEFAULT_SKIPPED_NUMBERS } as const;
-  const carried = expectResult(await carryOut(session, applicationId, command), "level", "gap", "loss-accepted");
+  const carried = expectKind(await carryOut(session, applicationId, command), "level", "gap", "loss-accepted");
   const reconciled = toReconciled(applicationId, carried);
   session.output.result(reconciled, () => reconciledText(reconciled));
   if (reconciled.result === "gap") throw new UserError(gapLine(session, applicationId, reconciled));

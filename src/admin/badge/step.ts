@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import type * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { InboxCommand } from "../../shared/inbox.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
 import type { badgeView } from "../../shared/responses.ts";
 import { badge } from "../../shared/schema.ts";
@@ -10,7 +11,7 @@ import { badgeEnd, badgeNumber } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { inSession, type Session } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
-import { carryOut, expectResult } from "../inbox/carry-out.ts";
+import { carryOut } from "../inbox/carry-out.ts";
 import { databaseOfNumber } from "../number-range/owners.ts";
 import type { Database } from "../platform/database.ts";
 import { type ShownBadge, showBadge } from "./show.ts";
@@ -106,7 +107,7 @@ async function changeBadge(session: Session, command: StepCommand): Promise<Badg
   const { number } = command;
   const database = await databaseOfNumber(session.homes, number);
   const result = await carryOut(session, await ownerOf(database, number), command);
-  if (result.kind !== "refused") return expectResult(result, "badge").badge;
+  if (result.kind !== "refused") return expectKind(result, "badge").badge;
   const shown = await showBadge(database, number);
   throw shown.state === "reserved" ? unknownBadge(number) : endedBadge(shown);
 }

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { isoTime } from "../../shared/time.ts";
 import { COLUMNS } from "./shell.ts";
 
 /** Where a command's result goes. */
@@ -23,10 +24,6 @@ export function createOutput(json: boolean): Output {
 /** `styleText` respects NO_COLOR and leaves out colours where standard output is no terminal. */
 export const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });
 export const faint = (text: string): string => styleText("dim", text, { stream: process.stdout });
-
-/** ISO 8601, or null. */
-export const isoTime = (milliseconds: number | null): string | null =>
-  milliseconds === null ? null : new Date(milliseconds).toISOString();
 
 /** A time in UTC for a person, to the second; `-` for none. */
 export const shownTime = (milliseconds: number | null): string =>

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { MAX_COPY_AGE_SECONDS, RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
+import { isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -92,7 +93,7 @@ async function checkSweep(homes: Homes) {
   );
   if (late.length === 0) return fine("ran in every home within the last 90 seconds");
   const since = late.map(({ home, tickedAt }) =>
-    tickedAt === null ? `never in home ${home}` : `in home ${home} last at ${new Date(tickedAt).toISOString()}`,
+    tickedAt === null ? `never in home ${home}` : `in home ${home} last at ${isoTime(tickedAt)}`,
   );
   return broken(
     since.join("; "),

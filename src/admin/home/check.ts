@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
-import { isoTime } from "../command-line/output.ts";
+import { isoTime } from "../../shared/time.ts";
 import { listOwnedRanges, listRegistrations, type OwnedRange, registerMissing } from "../number-range/owners.ts";
 import type { Homes } from "../platform/homes.ts";
 

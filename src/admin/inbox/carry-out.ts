@@ -55,20 +55,6 @@ export async function carryOut(
   }
 }
 
-/** @throws Error for a result of another kind than the command leads to */
-export function expectResult<Kind extends Carried["kind"]>(
-  result: Carried,
-  ...kinds: Kind[]
-): Extract<Carried, { kind: Kind }> {
-  if (!isOfKind(result, kinds)) throw new Error(`the service responded with ${result.kind}`);
-  return result;
-}
-
-const isOfKind = <Kind extends Carried["kind"]>(
-  result: Carried,
-  kinds: readonly Kind[],
-): result is Extract<Carried, { kind: Kind }> => kinds.some((kind) => kind === result.kind);
-
 function expectCarried(json: string): Carried {
   const result = inboxResult.parse(JSON.parse(json));
   if (result.kind !== "failed") return result;

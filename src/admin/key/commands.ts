@@ -5,9 +5,10 @@ import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../../sha
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
 import { application, badge, sealingKey, signingKey } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
-import { isoTime, shownNumber, shownTime, tableLines } from "../command-line/output.ts";
+import { shownNumber, shownTime, tableLines } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import { administrator } from "../history/administrator.ts";

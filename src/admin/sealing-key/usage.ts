@@ -1,6 +1,7 @@
 import { asc, count, gt } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
-import { counted, isoTime } from "../command-line/output.ts";
+import { isoTime } from "../../shared/time.ts";
+import { counted } from "../command-line/output.ts";
 import type { Homes } from "../platform/homes.ts";
 
 /** A sealing key as the commands print it. */

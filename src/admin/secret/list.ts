@@ -2,8 +2,9 @@ import { asc, eq } from "drizzle-orm";
 import type { Role } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { applicationSecret, consoleSecret } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import { findApplication } from "../application/record.ts";
-import { isoTime, tableLines } from "../command-line/output.ts";
+import { tableLines } from "../command-line/output.ts";
 import type { Database, Orm } from "../platform/database.ts";
 
 /** A secret as the commands print it, without its value. */

@@ -1,13 +1,14 @@
 import type { Command } from "commander";
 import { and, eq } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import { blockedUser } from "../../shared/schema.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
 import { userId } from "../command-line/arguments.ts";
 import { counted, plain } from "../command-line/output.ts";
 import { inSession, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import { carryOut, expectResult } from "../inbox/carry-out.ts";
+import { carryOut } from "../inbox/carry-out.ts";
 import type { Database } from "../platform/database.ts";
 
 const BY_SERVICE = "The running service carries it out within ten seconds.";
@@ -60,7 +61,7 @@ interface BlockedUserView extends UserView {
 
 async function printBlock(session: Session, id: ApplicationId, user: string, kind: "block" | "unblock"): Promise<void> {
   await findApplication(session.homes.of(id), id);
-  const { numbers } = expectResult(await carryOut(session, id, { kind, userId: user }), "user");
+  const { numbers } = expectKind(await carryOut(session, id, { kind, userId: user }), "user");
   const changed = { userId: user, blocked: kind === "block", revoked: numbers.map(String) };
   session.output.result(changed, () => (kind === "block" ? blockedText(changed) : userText(changed)));
 }
@@ -76,7 +77,7 @@ function addErase(group: Command): void {
     .action(
       inSession(async (session, id: ApplicationId, user: string) => {
         await findApplication(session.homes.of(id), id);
-        const { userId: alias, erased } = expectResult(
+        const { userId: alias, erased } = expectKind(
           await carryOut(session, id, { kind: "erase", userId: user }),
           "erased",
         );

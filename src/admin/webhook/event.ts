@@ -1,9 +1,9 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { ApplicationRow } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
-import { isoTime } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { ApplicationRow } from "../application/record.ts";
-import { fieldLines, isoTime, plain, shorten, shownTime } from "../command-line/output.ts";
+import { fieldLines, plain, shorten, shownTime } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
 import { type ApplicationId, newEventId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
 import { seconds } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
@@ -90,7 +91,7 @@ const noUrl = (applicationId: ApplicationId): UserError =>
 
 function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, createdAt: number) {
   const event = "webhook:test";
-  const payload = JSON.stringify({ id, event, createdAt: new Date(createdAt).toISOString(), data: {} });
+  const payload = JSON.stringify({ id, event, createdAt: isoTime(createdAt), data: {} });
   return orm
     .insert(webhookEvent)
     .select(

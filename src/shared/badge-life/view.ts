@@ -1,3 +1,4 @@
+import { isoTime } from "../time.ts";
 import type { BadgeState } from "./states.ts";
 
 /** A badge as the application's server sees it (contract section 12); times are UTC with milliseconds. */
@@ -64,5 +65,3 @@ export function viewBadge(badge: SeenBadge): BadgeView {
     changedAt: isoTime(badge.changedAt),
   };
 }
-
-const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

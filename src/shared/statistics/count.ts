@@ -21,8 +21,9 @@ import {
   saveProgress,
 } from "../storage/statistics.ts";
 import { type CountedRows, readChunk } from "../storage/statistics-chunks.ts";
+import { DAY_MILLISECONDS, isYounger } from "../time.ts";
 import { addChunk, type Counts, noCounts } from "./counts.ts";
-import { type CountedApplication, DAY_MILLISECONDS } from "./view.ts";
+import type { CountedApplication } from "./view.ts";
 
 /** What counting needs of the program that asks. */
 export interface CountingTools {
@@ -41,17 +42,21 @@ export interface Patience {
   waitMilliseconds: number;
 }
 
-/** Age counts in both directions, so that a clock that jumped back does not keep counts for ever. */
-const isYounger = ({ startedAt }: Counts, now: number, seconds: number): boolean =>
-  Math.abs(now - startedAt) < seconds * 1000;
-
 /** Whether the counts may be shown (contract section 21). */
 export const isCurrent = (counts: Counts, now: number): boolean =>
-  isYounger(counts, now, isLarge(counts) ? LARGE_STATISTICS_MAX_AGE_SECONDS : STATISTICS_MAX_AGE_SECONDS);
+  isYounger(
+    counts.startedAt,
+    now,
+    1000 * (isLarge(counts) ? LARGE_STATISTICS_MAX_AGE_SECONDS : STATISTICS_MAX_AGE_SECONDS),
+  );
 
 /** Whether it is time to count again. */
 export const isDue = (counts: Counts, now: number): boolean =>
-  !isYounger(counts, now, isLarge(counts) ? LARGE_STATISTICS_REFRESH_SECONDS : STATISTICS_MAX_AGE_SECONDS);
+  !isYounger(
+    counts.startedAt,
+    now,
+    1000 * (isLarge(counts) ? LARGE_STATISTICS_REFRESH_SECONDS : STATISTICS_MAX_AGE_SECONDS),
+  );
 
 /**
  * Counts that are not due to be counted again: those of D1, or counted now, unless another call does that already. What is not

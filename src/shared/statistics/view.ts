@@ -2,7 +2,8 @@ import type * as z from "zod";
 import type { ApplicationId } from "../identifiers.ts";
 import { STATISTICS_DAYS, STATISTICS_VALUES_SHOWN } from "../limits.ts";
 import type { statistics } from "../overview-responses.ts";
-import type { ObservedLogins } from "../storage/statistics.ts";
+import type { LoginCounts } from "../storage/statistics.ts";
+import { DAY_MILLISECONDS, isoTime } from "../time.ts";
 import type { Counts } from "./counts.ts";
 
 /** What `GET /v1/stats` responds and `stats --json` of the administration script prints (contract section 19). */
@@ -18,9 +19,7 @@ export interface CountedApplication {
 }
 
 /** The same, with what is counted apart. */
-export type ShownApplication = CountedApplication & { logins: ObservedLogins };
-
-export const DAY_MILLISECONDS = 24 * 3600 * 1000;
+export type ShownApplication = CountedApplication & { logins: LoginCounts };
 
 export function viewStatistics(application: ShownApplication, counts: Counts): Statistics {
   const { applicationId, name } = application;
@@ -46,7 +45,7 @@ export function viewStatistics(application: ShownApplication, counts: Counts): S
     badgesPerDay: days.map((day) => ({ day: dayOf(day), badges: badgesByDay[String(day)] ?? 0 })),
     deliveries: counts.deliveries,
     logins: application.logins,
-    asOf: new Date(startedAt).toISOString(),
+    asOf: isoTime(startedAt),
   };
 }
 

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import type { ApplicationId } from "../identifiers.ts";
-import { HOUR_MILLISECONDS, OBSERVED_HOURS, STATISTICS_CLAIM_SECONDS, STATISTICS_RETRY_SECONDS } from "../limits.ts";
+import { OBSERVED_HOURS, STATISTICS_CLAIM_SECONDS, STATISTICS_RETRY_SECONDS } from "../limits.ts";
 import { type Counts, countsSchema } from "../statistics/counts.ts";
+import { HOUR_MILLISECONDS } from "../time.ts";
 import type { Database } from "./d1.ts";
 
 /** The last statistics of an application, and who counts the next: one row, so that only one does in the whole service. */
@@ -102,10 +103,10 @@ const COUNT_LOGINS = `
 const loginRows = z.tuple([z.object({ withToken: z.number(), withoutToken: z.number(), withWrongToken: z.number() })]);
 
 /** Logins of the last day by their tokens, while they are observed (contract section 22). */
-export type ObservedLogins = z.infer<typeof loginRows>[0];
+export type LoginCounts = z.infer<typeof loginRows>[0];
 
 /** @param now milliseconds */
-export async function countLogins(db: Database, applicationId: ApplicationId, now: number): Promise<ObservedLogins> {
+export async function countLogins(db: Database, applicationId: ApplicationId, now: number): Promise<LoginCounts> {
   const since = Math.floor(now / HOUR_MILLISECONDS) - OBSERVED_HOURS;
   const { results } = await db.run((d1) => d1.prepare(COUNT_LOGINS).bind(applicationId, since).all());
   return loginRows.parse(results)[0];

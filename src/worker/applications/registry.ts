@@ -8,6 +8,7 @@ import {
   MAX_CACHED_WRONG_SECRETS,
 } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
+import { isYounger } from "../../shared/time.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Sealed } from "../keys/custody.ts";
 import { type ApplicationRow, findApplication } from "../storage/applications.ts";
@@ -98,7 +99,7 @@ export class ApplicationRegistry {
     const cached = this.#cache.get(id);
     if (cached && isYounger(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
     const askedAt = cached ? undefined : this.#unknown.get(id);
-    return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
+    return isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
   /** Whether an enabled application is cached, no matter how old the entry is. */
@@ -113,8 +114,7 @@ export class ApplicationRegistry {
 
   /** @param now milliseconds */
   isWrongSecret(id: ApplicationId, digest: string, now: number): boolean {
-    const askedAt = this.#wrongSecrets.get(`${id} ${digest}`);
-    return askedAt !== undefined && isYounger(askedAt, now, CACHE_MILLISECONDS);
+    return isYounger(this.#wrongSecrets.get(`${id} ${digest}`), now, CACHE_MILLISECONDS);
   }
 
   /** @param now milliseconds */
@@ -149,11 +149,6 @@ export class ApplicationRegistry {
     }
     return loaded;
   }
-}
-
-/** Age counts in both directions, so that a clock that jumped back does not keep an entry alive for ever. */
-function isYounger(since: number, now: number, maxAgeMilliseconds: number): boolean {
-  return Math.abs(now - since) < maxAgeMilliseconds;
 }
 
 /** One query. */

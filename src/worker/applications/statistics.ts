@@ -14,6 +14,7 @@ import {
   viewStatistics,
 } from "../../shared/statistics/view.ts";
 import { countLogins, findCounts } from "../../shared/storage/statistics.ts";
+import { isYounger } from "../../shared/time.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
@@ -38,7 +39,7 @@ export async function readStatistics(context: Context, applicationId: Applicatio
   const { statistics, db, now, defer } = context;
   const known = statistics.counted.get(applicationId);
   if (known && !isDue(known.counts, now())) return viewStatistics(known.application, known.counts);
-  if (Math.abs(now() - (statistics.failedAt.get(applicationId) ?? 0)) < STATISTICS_RETRY_SECONDS * 1000) {
+  if (isYounger(statistics.failedAt.get(applicationId), now(), STATISTICS_RETRY_SECONDS * 1000)) {
     if (known && isCurrent(known.counts, now())) return viewStatistics(known.application, known.counts);
     throw new Unavailable("statistics", new Error("counting failed a moment ago"));
   }

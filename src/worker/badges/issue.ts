@@ -1,9 +1,10 @@
 import type { Origin } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import { type Answer, expectAnswer } from "../core/client.ts";
+import type { Answer } from "../core/client.ts";
 import type { BadgeCommand } from "../core/commands.ts";
 import { mayBind, mayUse } from "../core/decide/keys.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
@@ -65,7 +66,7 @@ export async function issueBadge(
 }
 
 function toIssued(answer: Answer, publicKey: string): IssuedBadge {
-  const { kind, number, keyThumbprint } = expectAnswer(answer, "created", "existing");
+  const { kind, number, keyThumbprint } = expectKind(answer, "created", "existing");
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
 

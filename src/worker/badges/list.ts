@@ -2,6 +2,7 @@ import * as z from "zod";
 import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import { parseMetadata } from "../../shared/badge-life/view.ts";
 import type { badgePage } from "../../shared/responses.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { type BadgePageQuery, type ListedBadge, listBadges } from "../storage/badges.ts";
@@ -66,5 +67,3 @@ function viewChangedBy({ lastEntry, changedAt }: ListedBadge): Pick<ListedView, 
   const { kind, name } = lastEntry;
   return { changedBy: { kind, ...(name !== null && { name }) } };
 }
-
-const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

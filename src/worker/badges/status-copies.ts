@@ -6,8 +6,9 @@ import {
   STATUS_LIST_CACHE_SECONDS,
   STATUS_LIST_ROOM,
 } from "../../shared/limits.ts";
+import { isYounger } from "../../shared/time.ts";
 import { BoundedCache } from "../bounded-cache.ts";
-import { type EdgeCopy, isYoung } from "../edge-copies.ts";
+import type { EdgeCopy } from "../edge-copies.ts";
 import { firstPositionOf, listOf } from "./status-index.ts";
 
 /** What an isolate knows about status lists. */
@@ -20,7 +21,7 @@ export class StatusLists {
   /** @returns a list that is young enough to be sent */
   recall(uri: string, now: number): EdgeCopy | undefined {
     const cached = this.#cached.get(uri);
-    return cached && isYoung(cached, now, STATUS_LIST_CACHE_SECONDS) ? cached : undefined;
+    return isYounger(cached?.builtAt, now, STATUS_LIST_CACHE_SECONDS * 1000) ? cached : undefined;
   }
 
   remember(uri: string, list: EdgeCopy): void {
@@ -45,6 +46,6 @@ export class StatusLists {
     if (last === undefined || list <= listOf(last.position)) return false;
     const isFarAway = firstPositionOf(list) - last.position > STATUS_LIST_ROOM;
     const milliseconds = isFarAway ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
-    return Math.abs(now - last.askedAt) < milliseconds;
+    return isYounger(last.askedAt, now, milliseconds);
   }
 }

@@ -2,8 +2,8 @@ import type { Origin } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import type { Context } from "../context.ts";
-import { expectAnswer } from "../core/client.ts";
 import type { StepCommand } from "../core/commands.ts";
 import { Refusal } from "../refusal.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
@@ -40,7 +40,7 @@ export async function changeBadge(
   origin: Origin,
 ): Promise<ShownBadge> {
   const answer = await context.allocator.carryOut(context.db, applicationId, { kind: "step", ...step }, origin);
-  return show(expectAnswer(answer, "badge").badge, context.now());
+  return show(expectKind(answer, "badge").badge, context.now());
 }
 
 /** The response to a block or an unblock; `revoked`: badge numbers (contract section 12). */
@@ -59,7 +59,7 @@ export async function changeBlock(
   origin: Origin,
 ): Promise<BlockedUserView> {
   const answer = await context.allocator.carryOut(context.db, applicationId, { kind, userId }, origin);
-  const { numbers } = expectAnswer(answer, "user");
+  const { numbers } = expectKind(answer, "user");
   return { userId, blocked: kind === "block", revoked: numbers.map(String) };
 }
 
@@ -72,6 +72,6 @@ export async function eraseUser(
 ): Promise<{ userId: string; erased: number }> {
   const command = { kind: "erase" as const, userId, alias: newAlias() };
   const answer = await context.allocator.carryOut(context.db, applicationId, command, origin);
-  const { userId: alias, erased } = expectAnswer(answer, "erased");
+  const { userId: alias, erased } = expectKind(answer, "erased");
   return { userId: alias, erased };
 }

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import * as z from "zod";
 import { DUE_POLL_MILLISECONDS, INBOX_POLL_MILLISECONDS } from "../../shared/limits.ts";
+import { isYounger } from "../../shared/time.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
@@ -60,7 +61,7 @@ export class HomeClock extends DurableObject<Env> {
     if (!tick) return;
     await this.ctx.storage.setAlarm(Date.now() + INBOX_POLL_MILLISECONDS);
     const context = this.#open(tick.home);
-    const isDue = Math.abs(Date.now() - this.#dueAt) >= DUE_POLL_MILLISECONDS;
+    const isDue = !isYounger(this.#dueAt, Date.now(), DUE_POLL_MILLISECONDS);
     if (isDue) this.#dueAt = Date.now();
     const work = Promise.all([
       carryOutCommands(context, this.#work),

@@ -1,6 +1,7 @@
 import { historyId } from "../../shared/history.ts";
 import { eventIdPrefix } from "../../shared/identifiers.ts";
 import { PURGE_CHUNK_ROWS, UNDELIVERED_RETENTION_FACTOR } from "../../shared/limits.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { oldEvents, oldHistory, oldInvitations, type PurgeRule, purgeChunk } from "../storage/retention.ts";
 
@@ -14,8 +15,6 @@ export interface Cursors {
   get(name: string): readonly string[] | null;
   set(name: string, cursor: readonly string[] | null): void;
 }
-
-const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
 /** What is old, by the name of its cursor. */
 const RULES = {

@@ -11,6 +11,7 @@ import {
   SWEEP_SHARE_MILLISECONDS,
   WAKE_UP_GRACE_MILLISECONDS,
 } from "../../shared/limits.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { resealChunk } from "../keys/resealing.ts";
 import { log } from "../log.ts";
@@ -118,7 +119,7 @@ function scan(name: Purge, cursors: Cursors): Chunk {
 }
 
 async function deleteCommands({ db, now }: Context): Promise<{ count: number; more: boolean }> {
-  const before = now() - INBOX_RETENTION_DAYS * 24 * 3600 * 1000;
+  const before = now() - INBOX_RETENTION_DAYS * DAY_MILLISECONDS;
   const count = await deleteOldCommands(db, before, SWEEP_CHUNK_ROWS);
   return { count, more: count === SWEEP_CHUNK_ROWS };
 }

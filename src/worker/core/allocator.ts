@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { BY_CLOCK } from "../../shared/actor.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
 import type { InboxCommand } from "../../shared/inbox.ts";
@@ -24,9 +25,7 @@ import { catchUp } from "./catch-up.ts";
 import type { Call, Command } from "./commands.ts";
 import { Groups } from "./group.ts";
 import { Journal } from "./journal.ts";
-import { CallQueue, giveUp, type Response, type Waiting } from "./queue.ts";
-
-const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null };
+import { CallQueue, fail, giveUp, type Response, waitingFor } from "./queue.ts";
 
 /** How far back an application's journal reaches. */
 export interface JournalReach {
@@ -111,12 +110,12 @@ export class Allocator extends DurableObject<Env> {
   #submit(call: Call, inboxId: string | null): Promise<Response> {
     const waiting = this.#waiting.get(call.id);
     if (waiting) return waiting;
-    if (this.#givenUp.get(call.id)) return Promise.resolve(UNAVAILABLE);
+    if (this.#givenUp.get(call.id)) return Promise.resolve({ outcome: { kind: "unavailable" }, bookmark: null });
     const groups = this.#openGroups();
     const known = groups.outcomeOf(call.id);
     if (known && call.until !== null) return Promise.resolve({ outcome: known, bookmark: groups.bookmark });
-    const done = Promise.withResolvers<Response>();
-    const added: Waiting = { call, done, inboxId, isBegun: false, erased: 0, eventsAfter: "" };
+    const added = waitingFor(call, inboxId);
+    const { done } = added;
     if (!this.#queue.add(added)) giveUp([added]);
     this.#waiting.set(call.id, done.promise);
     void done.promise.then(({ outcome }) => {
@@ -163,7 +162,7 @@ export class Allocator extends DurableObject<Env> {
       return obstacle === undefined;
     } catch (error) {
       log("error", { event: "group-broken", application: this.#applicationId, error });
-      for (const { done } of calls) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+      fail(calls);
       return false;
     }
   }
@@ -273,12 +272,7 @@ export class Allocator extends DurableObject<Env> {
   }
 }
 
-const byClock = (command: Command, id: string): Call => ({
-  id,
-  until: null,
-  origin: { actor: { kind: "service" } },
-  command,
-});
+const byClock = (command: Command, id: string): Call => ({ id, until: null, origin: BY_CLOCK, command });
 
 function toCommand(command: Exclude<InboxCommand, { kind: "reconcile" }>): Command {
   switch (command.kind) {

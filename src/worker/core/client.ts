@@ -71,17 +71,3 @@ export class AllocatorClient {
     return namespace.getByName(applicationId, locationHint && { locationHint });
   }
 }
-
-/** An object's answer is of the kind that its command leads to. */
-export function expectAnswer<Kind extends Answer["kind"]>(
-  answer: Answer,
-  ...kinds: Kind[]
-): Extract<Answer, { kind: Kind }> {
-  if (!isOfKind(answer, kinds)) throw new Error(`the object answered with ${answer.kind}`);
-  return answer;
-}
-
-const isOfKind = <Kind extends Answer["kind"]>(
-  answer: Answer,
-  kinds: readonly Kind[],
-): answer is Extract<Answer, { kind: Kind }> => kinds.some((kind) => kind === answer.kind);

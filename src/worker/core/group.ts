@@ -31,7 +31,7 @@ import { inboxResultOf } from "./inbox-result.ts";
 import type { Journal } from "./journal.ts";
 import { assumptionsOf, needsOf } from "./needs.ts";
 import { createPermutation } from "./permutation.ts";
-import { type CallQueue, giveUp, type Response, splitByDeadline, userOf, type Waiting } from "./queue.ts";
+import { type CallQueue, fail, giveUp, splitByDeadline, userOf, type Waiting, waitingFor } from "./queue.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 
@@ -138,13 +138,13 @@ export class Groups {
     } catch (error) {
       if (error instanceof EntryRefused) {
         if (!error.isAboutRows) giveUp(waiting);
-        for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+        fail(waiting);
         return undefined;
       }
       if (!(error instanceof Unavailable)) {
         // Calls that were split off are not told: they are carried out next.
         log("error", { event: "group-broken", application: this.#platform.applicationId, error });
-        for (const { done } of waiting) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
+        fail(waiting);
         return { kind: "unavailable" };
       }
       log("warn", { event: "group-failed", application: this.#platform.applicationId, calls: waiting.length, error });
@@ -219,9 +219,7 @@ export class Groups {
         const id = row[columns.indexOf("number")];
         if (typeof id !== "number" || row[columns.indexOf("isRepeatable")] === true) continue;
         const command = { kind: "revoke-invitation" as const, id, revoker: { kind: "server" as const } };
-        const call = { id: newRandomId(), until: null, origin: BY_CLOCK, command };
-        const done = Promise.withResolvers<Response>();
-        this.#platform.queue.add({ call, done, inboxId: null, isBegun: false, erased: 0, eventsAfter: "" });
+        this.#platform.queue.add(waitingFor({ id: newRandomId(), until: null, origin: BY_CLOCK, command }));
       }
     }
   }

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { JOURNAL_BYTES, JOURNAL_DAYS, JOURNAL_PRUNE_ENTRIES } from "../../shared/limits.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Entry } from "./entry.ts";
 
 /** A place in the list of entries. */
@@ -44,8 +45,6 @@ const MARK = `place / ${ATTEMPTS} AS sequence, id AS entry`;
 /** When the time of an entry began: when it was kept, or when D1 was last seen before it. */
 const BEGAN = `max(since, coalesce((SELECT renewal.since FROM journal_renewal AS renewal
   WHERE renewal.place <= journal_entry.place ORDER BY renewal.place DESC LIMIT 1), 0)) AS began`;
-
-const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
 /**
  * The object's own copy of the entries, kept one day longer than D1's Time Travel goes back: what D1 forgets in a restoration is

@@ -20,7 +20,15 @@ export interface Waiting {
   eventsAfter: string;
 }
 
-const UNAVAILABLE: Response = { outcome: { kind: "unavailable" }, bookmark: null };
+/** A call that waits from now on. */
+export const waitingFor = (call: Call, inboxId: string | null = null): Waiting => ({
+  call,
+  done: Promise.withResolvers<Response>(),
+  inboxId,
+  isBegun: false,
+  erased: 0,
+  eventsAfter: "",
+});
 
 /** Whether a call is about everything of one user, and so may take several groups. */
 export function userOf({ command }: Call): string | null {
@@ -90,7 +98,12 @@ export class CallQueue {
 
 /** Tells those who wait that nothing was changed, or that nobody knows. */
 export function giveUp(calls: readonly Waiting[]): void {
-  for (const { done } of calls) done.resolve(UNAVAILABLE);
+  for (const { done } of calls) done.resolve({ outcome: { kind: "unavailable" }, bookmark: null });
+}
+
+/** Tells those who wait that D1 refuses what was decided, or that something is wrong with it. */
+export function fail(calls: readonly Waiting[]): void {
+  for (const { done } of calls) done.resolve({ outcome: { kind: "failed" }, bookmark: null });
 }
 
 /** Splits calls by whether their callers still wait; what has begun goes on in any case. */

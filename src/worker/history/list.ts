@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { historyPage } from "../../shared/overview-responses.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { type HistoryQuery, type HistoryRow, listHistory } from "../storage/history.ts";
@@ -32,7 +33,7 @@ function viewRow({
   detail,
 }: HistoryRow): HistoryView {
   return {
-    at: new Date(at).toISOString(),
+    at: isoTime(at),
     action,
     actor: { kind: actorKind, ...(actorName !== null && { name: actorName }) },
     ...(badge !== null && { badgeId: String(badge) }),

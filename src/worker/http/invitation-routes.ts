@@ -2,6 +2,7 @@ import { Hono, type Context as HonoContext } from "hono";
 import type * as z from "zod";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { idempotencyKey, invitationRequest, invitationsRequest } from "../../shared/requests.ts";
+import { isoTime } from "../../shared/time.ts";
 import { type CreatedInvitation, createInvitations, type InvitationRequest } from "../invitations/create.ts";
 import { revokeInvitation } from "../invitations/revoke.ts";
 import { isObject } from "../json-object.ts";
@@ -66,7 +67,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
     // The body may have a reason; one that cannot be read is ignored (contract section 5).
     const origin = originOf(c, await readReason(c).catch(() => null));
     const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, origin);
-    return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: new Date(revokedAt).toISOString() });
+    return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: isoTime(revokedAt) });
   });
 
 type ParsedRequest = z.infer<typeof invitationRequest>;

@@ -1,12 +1,13 @@
 import type { Origin } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import { carryOutByRules } from "../badges/rules.ts";
 import type { Context } from "../context.ts";
-import { expectAnswer } from "../core/client.ts";
 import type { NewInvitation } from "../core/commands.ts";
 import { isSame } from "../core/decide/invitation.ts";
 import { log } from "../log.ts";
@@ -34,8 +35,6 @@ export interface InvitingCaller {
 
 /** `id`: the invitation token. Only its digest is stored. */
 export type CreatedInvitation = { id: string; number: number } | { code: ErrorCode };
-
-const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
 /**
  * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an Idempotency-Key, a
@@ -135,7 +134,7 @@ async function reserve(
       (rules) => ({ kind: "invite", rules, invitations }),
       origin,
     );
-    return [...expectAnswer(answer, "invitations").results];
+    return [...expectKind(answer, "invitations").results];
   } catch (error) {
     if (error instanceof Refusal) return invitations.map(() => ({ code: error.code }));
     if (error instanceof Unavailable) endUnreported(context, application, invitations, origin);

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { invitationPage } from "../../shared/overview-responses.ts";
 import type { InvitationState } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { type InvitationPosition, type ListedInvitation, listInvitations } from "../storage/invitation-list.ts";
@@ -29,7 +30,7 @@ function viewInvitation(invitation: ListedInvitation): InvitationView {
   return {
     badgeId: String(number),
     state,
-    createdAt: new Date(createdAt).toISOString(),
+    createdAt: isoTime(createdAt),
     expiresAt,
     ...(badgeStartsAt !== null && { badgeStartsAt }),
     ...(badgeExpiresAt !== null && { badgeExpiresAt }),

@@ -1,9 +1,9 @@
 import type { Origin } from "../../shared/actor.ts";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { invitationDigestOf } from "../../shared/identifiers.ts";
+import { expectKind } from "../../shared/kinds.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import { expectAnswer } from "../core/client.ts";
 import type { Revoker } from "../core/commands.ts";
 
 export interface RevokedInvitation {
@@ -30,5 +30,5 @@ export async function revokeInvitation(
   const number = revoker.kind === "server" ? parseBadgeNumber(id) : null;
   const command = { kind: "revoke-invitation" as const, id: number ?? (await invitationDigestOf(id)), revoker };
   const answer = await context.allocator.carryOut(context.db, application.id, command, origin);
-  return expectAnswer(answer, "invitation-revoked");
+  return expectKind(answer, "invitation-revoked");
 }

@@ -1,15 +1,8 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { OBSERVED_HOURS } from "../../shared/limits.ts";
+import type { LoginCounts } from "../../shared/storage/statistics.ts";
+import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { Database } from "./database.ts";
-
-/** Logins by what their user token was like. */
-export interface LoginCounts {
-  withToken: number;
-  withoutToken: number;
-  withWrongToken: number;
-}
-
-const HOUR_MILLISECONDS = 3600 * 1000;
 
 const ADD = `
   INSERT INTO observed_logins (application_id, hour, with_token, without_token, with_wrong_token)

@@ -10,6 +10,7 @@ import {
 } from "../../shared/limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { fetchVerificationKeys } from "../../shared/openid/provider.ts";
+import { isYounger } from "../../shared/time.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
@@ -46,13 +47,13 @@ export class IssuerKeys {
   async find(parts: Parts, url: string): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
     const now = parts.now();
-    if (isYounger(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS)) return issuer.known;
+    if (isYounger(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
     const usable = usableKeys(issuer, now);
     const patience = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_PATIENCE_SECONDS;
     if (isUnderWay(issuer, now)) {
       if (usable !== null) return usable;
       await untilFetched(parts, issuer);
-    } else if (!isYounger(issuer.failedAt, now, patience)) {
+    } else if (!isYounger(issuer.failedAt, now, patience * 1000)) {
       await fetchKeys(parts, url, issuer);
     }
     return usableKeys(issuer, parts.now());
@@ -70,7 +71,7 @@ export class IssuerKeys {
     if (issuer.known === seen) {
       if (isUnderWay(issuer, now)) {
         await untilFetched(parts, issuer);
-      } else if (!isYounger(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS)) {
+      } else if (!isYounger(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
         issuer.unknownKeyAt = now;
         await fetchKeys(parts, url, issuer);
       }
@@ -87,17 +88,12 @@ export class IssuerKeys {
   }
 }
 
-/** Age counts in both directions: a clock that jumped back must not keep keys for ever. */
-function isYounger(since: number | null | undefined, now: number, seconds: number): boolean {
-  return since !== null && since !== undefined && Math.abs(now - since) < seconds * 1000;
-}
-
 const usableKeys = ({ known }: Issuer, now: number): KnownKeys | null =>
-  isYounger(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS) ? known : null;
+  isYounger(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
 
 /** A fetch whose invocation was ended by the platform is never over. */
 const isUnderWay = ({ fetch }: Issuer, now: number): boolean =>
-  isYounger(fetch?.begunAt, now, (2 * ISSUER_DEADLINE_MILLISECONDS) / 1000);
+  isYounger(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
 
 async function untilFetched({ now }: Parts, issuer: Issuer): Promise<void> {
   const awaited = issuer.fetch;

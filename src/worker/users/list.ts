@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { blockedUserPage } from "../../shared/responses.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { type BlockedUserRow, listBlockedUsers } from "../storage/blocked-users.ts";
@@ -25,5 +26,5 @@ export async function pageBlockedUsers(
 const viewUser = ({ userId, blockedAt }: BlockedUserRow): BlockedView => ({
   userId,
   blocked: true,
-  blockedAt: new Date(blockedAt).toISOString(),
+  blockedAt: isoTime(blockedAt),
 });

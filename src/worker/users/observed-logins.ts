@@ -1,9 +1,10 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_APPLICATIONS, OBSERVED_WRITE_MILLISECONDS } from "../../shared/limits.ts";
+import type { LoginCounts } from "../../shared/storage/statistics.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
-import { addObservedLogins, type LoginCounts } from "../storage/observed-logins.ts";
+import { addObservedLogins } from "../storage/observed-logins.ts";
 
 type Parts = Pick<Context, "db" | "now" | "defer">;
 

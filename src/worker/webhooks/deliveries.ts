@@ -3,6 +3,7 @@ import type { Origin } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { eventPage } from "../../shared/overview-responses.ts";
 import type { EventState } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
@@ -34,7 +35,7 @@ function viewEvent(row: EventRow, endpoint: EndpointState | undefined): EventVie
     ...{ id, event, state, attempts, lastStatus, lastOutcome, lastResponse },
     createdAt: isoTime(createdAt),
     nextAttemptAt: isToBeSent(row, endpoint) ? isoTime(Math.max(dueAt, createdAt)) : null,
-    deliveredAt: deliveredAt === null ? null : isoTime(deliveredAt),
+    deliveredAt: isoTime(deliveredAt),
     data,
   };
 }
@@ -44,8 +45,6 @@ function isToBeSent({ state, event }: EventRow, endpoint: EndpointState | undefi
   if (state !== "pending" || !endpoint || endpoint.disabledAt !== null || endpoint.webhookUrl === null) return false;
   return endpoint.heldAt === null || event === "webhook:test";
 }
-
-const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
 
 /**
  * Sends an event again at once, or as soon as the endpoint is released.

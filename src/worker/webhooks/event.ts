@@ -1,4 +1,5 @@
 import { parseMetadata } from "../../shared/badge-life/view.ts";
+import { isoTime } from "../../shared/time.ts";
 /** What a `badge:created` webhook reports (contract section 8). */
 export interface BadgeCreated {
   eventId: string;
@@ -25,13 +26,13 @@ export function badgeCreatedPayload(created: BadgeCreated): string {
   return JSON.stringify({
     id: eventId,
     event: "badge:created",
-    createdAt: new Date(createdAt).toISOString(),
+    createdAt: isoTime(createdAt),
     data: {
       id: String(number),
       userId,
       metadata: parseMetadata(metadata),
       ...(name != null && { name }),
-      ...(startsAt != null && { startsAt: new Date(startsAt).toISOString() }),
+      ...(startsAt != null && { startsAt: isoTime(startsAt) }),
       ...(keyThumbprint != null && { keyThumbprint }),
       ...(invitationId !== undefined && { invitationId }),
       ...(replacedNumber != null && { replacedBadgeId: String(replacedNumber) }),

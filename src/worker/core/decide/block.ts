@@ -1,5 +1,6 @@
 import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
 import { MAX_GROUP_CHARACTERS, REPEATED_BLOCK_MILLISECONDS } from "../../../shared/limits.ts";
+import { isYounger } from "../../../shared/time.ts";
 import { type BlockRow, type IssuedBadge, isIssued } from "../../storage/rows.ts";
 import type { Outcome } from "../commands.ts";
 import type { Draft } from "./draft.ts";
@@ -34,7 +35,7 @@ export function decideBlock(
 ): Outcome | Again | Revoked {
   const known = draft.blocks.get(userId);
   if (known && !known.isRevoking) {
-    const isRepeated = !wasAnswered && Math.abs(draft.now - known.blockedAt) < REPEATED_BLOCK_MILLISECONDS;
+    const isRepeated = !wasAnswered && isYounger(known.blockedAt, draft.now, REPEATED_BLOCK_MILLISECONDS);
     return isRepeated ? { kind: "revoked-by", block: known, numbers: [] } : { kind: "user", userId, numbers: [] };
   }
   const block = known ?? begin(draft, origin, userId);

@@ -1,4 +1,4 @@
-import type { Origin } from "../../../shared/actor.ts";
+import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
 import { stateAt } from "../../../shared/badge-life/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
@@ -33,14 +33,12 @@ export function decideClaim(
       return refused("EXPIRED_INVITATION");
     case "pending":
       // Recorded before the response: whoever sees it expired once sees it expired for ever.
-      if (invitation.expiresAtTime <= draft.now) return expire(draft, invitation);
+      if (invitation.expiresAtTime <= draft.now) {
+        endInvitation(draft, BY_CLOCK, invitation, "expired");
+        return refused("EXPIRED_INVITATION");
+      }
       return claim(draft, origin, command, { invitation, token, own });
   }
-}
-
-function expire(draft: Draft, invitation: InvitationRow): Outcome {
-  endInvitation(draft, { actor: { kind: "service" } }, invitation, "expired");
-  return refused("EXPIRED_INVITATION");
 }
 
 function claim(

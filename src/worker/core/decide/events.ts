@@ -1,6 +1,7 @@
 import { stateAt } from "../../../shared/badge-life/states.ts";
 import { viewBadge } from "../../../shared/badge-life/view.ts";
 import type { EventName } from "../../../shared/events.ts";
+import { isoTime } from "../../../shared/time.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
 import { badgeCreatedPayload } from "../../webhooks/event.ts";
 import type { Draft } from "./draft.ts";
@@ -29,6 +30,6 @@ export function tellOfInvitation(draft: Draft, event: EventName, { number, expir
 
 /** The body is serialized once: every attempt signs and sends these bytes. */
 function tell(draft: Draft, event: EventName, data: object): void {
-  const createdAt = new Date(draft.now).toISOString();
+  const createdAt = isoTime(draft.now);
   draft.tell(event, (id) => JSON.stringify({ id, event, createdAt, data }));
 }

@@ -1,4 +1,4 @@
-import type { Origin } from "../../../shared/actor.ts";
+import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import type { BadgeRow, InvitationRow } from "../../storage/rows.ts";
 import {
@@ -93,7 +93,7 @@ export function decideRevocation(draft: Draft, origin: Origin, command: RevokeIn
   if (!invitation || !mayRevoke(invitation, revoker)) return refused("UNKNOWN_INVITATION");
   if (invitation.state === "claimed") return refused("CLAIMED_INVITATION");
   const isPast = invitation.state === "pending" && invitation.expiresAtTime <= draft.now;
-  if (isPast) endInvitation(draft, { actor: { kind: "service" } }, invitation, "expired");
+  if (isPast) endInvitation(draft, BY_CLOCK, invitation, "expired");
   // A number identifies an invitation only while it is reserved (contract section 12).
   if (typeof id === "number" && (isPast || invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
   if (isPast || invitation.state === "expired") return refused("EXPIRED_INVITATION");

@@ -1,5 +1,6 @@
-import { BEYOND_CHUNK_NUMBERS, HOUR_MILLISECONDS } from "../../../shared/limits.ts";
+import { BEYOND_CHUNK_NUMBERS } from "../../../shared/limits.ts";
 import type { NumberRange } from "../../../shared/number-range.ts";
+import { HOUR_MILLISECONDS } from "../../../shared/time.ts";
 import type { RangePart } from "../../storage/rows.ts";
 import type { Rules } from "../commands.ts";
 import type { Draft } from "./draft.ts";

@@ -2,6 +2,7 @@ import type { Origin } from "../../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
 import type { SubscribableEvent } from "../../../shared/events.ts";
 import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
+import { HOUR_MILLISECONDS, isoTime } from "../../../shared/time.ts";
 import type { IssuedBadge } from "../../storage/rows.ts";
 import { type Outcome, refused, type StepCommand } from "../commands.ts";
 import type { Draft } from "./draft.ts";
@@ -36,7 +37,7 @@ export function takeStep(draft: Draft, origin: Origin, badge: IssuedBadge, step:
   const event = decision.becomes && EVENT_OF_STATE[decision.becomes];
   if (event !== null) tellOfBadge(draft, event, changed);
   const { startsAt, expiresAt } = changed;
-  const times = { startsAt: timeText(startsAt), expiresAt: timeText(expiresAt) };
+  const times = { startsAt: isoTime(startsAt), expiresAt: isoTime(expiresAt) };
   if (step.kind === "reschedule") {
     draft.note("badge:rescheduled", origin, { badge: badge.number, userId: badge.userId, detail: times });
   } else if (event !== null) {
@@ -45,8 +46,6 @@ export function takeStep(draft: Draft, origin: Origin, badge: IssuedBadge, step:
   return changed;
 }
 
-const timeText = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
-
 /**
  * For 24 hours from now, the first login of the badge's user device with another key binds the badge to it (contract section
  * 15). Nothing that callers see changes yet; when it is repeated, the hours start again.
@@ -54,7 +53,7 @@ const timeText = (time: number | null): string | null => (time === null ? null :
 function openRebinding(draft: Draft, origin: Origin, badge: IssuedBadge): Outcome {
   const state = stateAt(badge, draft.now);
   if (state === "revoked" || state === "replaced") return refused("ENDED_BADGE");
-  const opened = { ...badge, rebindUntil: draft.now + REBIND_WINDOW_HOURS * 3600 * 1000 };
+  const opened = { ...badge, rebindUntil: draft.now + REBIND_WINDOW_HOURS * HOUR_MILLISECONDS };
   draft.keep(opened);
   draft.note("badge:rebound", origin, { badge: badge.number, userId: badge.userId });
   return { kind: "badge", badge: opened };
