@@ -1,5 +1,5 @@
 /** After so long without a key or a pointer the tab forgets the secret (contract section 19). */
-export const IDLE_LIMIT_MILLISECONDS = 60 * 60 * 1000;
+const IDLE_LIMIT_MILLISECONDS = 60 * 60 * 1000;
 
 /**
  * Calls back once nobody has used the page for an hour. Two clocks count: the one stands still while a computer sleeps,

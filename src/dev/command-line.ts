@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { oneLine, UserError } from "../admin/command-line/errors.ts";
 
-export const DEFAULT_PORT = 8787;
+const DEFAULT_PORT = 8787;
 const MAX_PORT = 65_535;
 const SEE_HELP = "see npm start -- --help";
 
@@ -31,7 +31,7 @@ Examples:
   npm start -- --host 0.0.0.0
 `;
 
-export interface CommandLine {
+interface CommandLine {
   help: boolean;
   port: number;
   /** An IP address; undefined for localhost. */

@@ -43,14 +43,7 @@ async function ensureDemoApplication(homes: Homes, state: LocalState): Promise<D
   const credentials = readCredentials(state) ?? writeCredentials(state);
   const found = await findDemo(homes.of(credentials.applicationId), credentials);
   if (found !== null) return found;
-  await createApplication(homes, {
-    name: "Demo",
-    webhookUrl: null,
-    requireSecret: false,
-    reuseAfterSeconds: 0,
-    signatureLifetimeSeconds: null,
-    credentials,
-  });
+  await createApplication(homes, { name: "Demo", credentials });
   return { ...credentials, isDisabled: false };
 }
 

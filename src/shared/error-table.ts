@@ -67,7 +67,7 @@ export type CodeOfStatus<Status extends PublicError["status"]> = {
   [Code in ErrorCode]: (typeof TABLE)[Code]["status"] extends Status ? Code : never;
 }[ErrorCode];
 
-export interface PublicError {
+interface PublicError {
   status: (typeof TABLE)[ErrorCode]["status"];
   /** Seconds, for the `Retry-After` header. */
   retryAfterSeconds?: number;

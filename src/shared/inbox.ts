@@ -9,7 +9,7 @@ import { badgeView } from "./responses.ts";
 
 const number = z.number().int().positive();
 
-export const inboxCommand = z.discriminatedUnion("kind", [
+const inboxCommand = z.discriminatedUnion("kind", [
   z.object({ kind: z.enum(["suspend", "resume", "revoke", "rebind"]), number }),
   /** Milliseconds; null: the badge has no end. */
   z.object({ kind: z.literal("reschedule"), number, expiresAt: z.number().int().nullable() }),

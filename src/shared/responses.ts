@@ -322,10 +322,6 @@ const blockableUser = {
   blocked: z.boolean().meta({ description: "Whether the user gets no badge.", examples: [true] }),
 };
 
-export const userPage = z.object({
-  users: z.array(z.object(blockableUser)).meta({ description: "In the order in which they were blocked." }),
-});
-
 export const userView = z.object(blockableUser);
 
 export const blockedUserView = z.object({

@@ -24,7 +24,7 @@ export type UrlRefusal =
   | "not-port-443";
 
 /** `url` is the normalized form, which passes the same check. */
-export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: UrlRefusal };
+type UrlCheck = { ok: true; url: URL } | { ok: false; reason: UrlRefusal };
 
 /** White space, control characters and backslashes: always a mistake, and parsers treat them differently. */
 const AMBIGUOUS_CHARACTER = /[\s\p{Cc}\\]/u;

@@ -48,7 +48,7 @@ function isQueue(binding: unknown): binding is Queue<WakeUp> {
 }
 
 /** Where the platform makes the objects of a home; empty: near whoever calls one first. */
-export interface ObjectPlace {
+interface ObjectPlace {
   locationHint?: DurableObjectLocationHint;
   jurisdiction?: DurableObjectJurisdiction;
 }

@@ -5,21 +5,11 @@ import { ahead, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations
 import { useQuietLog } from "../invitations/support/log.ts";
 import { readRows } from "../invitations/support/storage.ts";
 import { createApplication } from "../support/application.ts";
+import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { device, server, signedAsService } from "./support.ts";
 
 useQuietLog();
 useStandingClock();
-
-const ALL = [
-  "badge:created",
-  "badge:suspended",
-  "badge:resumed",
-  "badge:revoked",
-  "badge:expired",
-  "badge:replaced",
-  "invitation:revoked",
-  "invitation:expired",
-];
 
 /** What a receiver does with each; the compiler checks that no kind is forgotten, and which data each has. */
 function describeEvent(event: WebhookEvent): string {
@@ -42,7 +32,7 @@ it("every event that the service sends is verified and typed by its name (contra
   const application = await createApplication({
     webhookUrl: "https://hooks.example/badges",
     webhookHeldAt: 1,
-    events: ALL.join(","),
+    events: SUBSCRIBABLE.join(","),
   });
   const client = server(application);
   const phone = device(application, "phone");

@@ -23,6 +23,7 @@ import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { createApplication } from "../support/application.ts";
 import { expectOfSchema } from "../support/documented.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
+import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { expiredInvitation, hoursAhead, invite, revokedInvitation } from "./support/invitations.ts";
 
 beforeEach(() => {
@@ -233,18 +234,6 @@ describe("the examples", () => {
     }
   });
 });
-
-/** Contract section 18. */
-const SUBSCRIBABLE = [
-  "badge:created",
-  "badge:suspended",
-  "badge:resumed",
-  "badge:revoked",
-  "badge:expired",
-  "badge:replaced",
-  "invitation:revoked",
-  "invitation:expired",
-];
 
 /** The name of the schema that the document gives to an event's body. */
 function schemaOfWebhook(event: string): string {

@@ -1,57 +1,20 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { listApplications, setDisabled } from "../../src/admin/application/commands.ts";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { findApplication } from "../../src/admin/application/record.ts";
 import type { NewApplication } from "../../src/admin/application/rows.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
-import type { Database } from "../../src/admin/platform/database.ts";
-import type { Homes } from "../../src/admin/platform/homes.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
-import { application, applicationSecret, numberRange, signingKey, webhookEvent } from "../../src/shared/schema.ts";
+import { application, applicationSecret, signingKey, webhookEvent } from "../../src/shared/schema.ts";
+import { clearHomes } from "./support/homes.ts";
+import { localHomes } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-let homes: Homes;
-let database: Database;
-let close: () => Promise<void>;
+const { homes, database } = await localHomes();
 
-beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = folder;
-  ({ homes, database, close } = await openHomes(undefined));
-  await ensureLocalSealing(homes, localState());
-});
+beforeEach(() => clearHomes(homes));
 
-afterAll(async () => {
-  await close?.();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-beforeEach(async () => {
-  await database.run((orm) =>
-    orm.batch([
-      orm.delete(applicationSecret),
-      orm.delete(signingKey),
-      orm.delete(application),
-      orm.delete(numberRange),
-    ]),
-  );
-});
-
-const PLAIN: NewApplication = {
-  name: "Test",
-  webhookUrl: null,
-  requireSecret: false,
-  reuseAfterSeconds: 0,
-  signatureLifetimeSeconds: null,
-};
-
-const create = (changes: Partial<NewApplication> = {}) => createApplication(homes, { ...PLAIN, ...changes });
+const create = (changes: Partial<NewApplication> = {}) => createApplication(homes, { name: "Test", ...changes });
 const createRange = (firstNumber: number, lastNumber: number) =>
   create({ range: { first: firstNumber, last: lastNumber } });
 

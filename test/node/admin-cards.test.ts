@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { applicationText, findApplication, shownApplication } from "../../src/admin/application/record.ts";
@@ -12,9 +10,9 @@ import type { Database } from "../../src/admin/platform/database.ts";
 import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
-import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
+import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+const folder = stateFolder();
 
 const admin = (state: string, words: readonly string[]) => runScriptHere(words, join(folder, state));
 
@@ -29,21 +27,8 @@ beforeAll(async () => {
   await ensureLocalSealing(homes, localState(state));
 });
 
-afterAll(async () => {
-  await closeHomes();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const PLAIN = {
-  name: "App",
-  webhookUrl: null,
-  requireSecret: false,
-  reuseAfterSeconds: 0,
-  signatureLifetimeSeconds: null,
-};
-
 /** Without opening the database anew for each, as a command does. */
-const made = async (options: RangeOptions) => createApplication(homes, { ...PLAIN, ...wantedNumbers(options) });
+const made = async (options: RangeOptions) => createApplication(homes, { name: "App", ...wantedNumbers(options) });
 
 /** The line that a refused command prints. */
 async function refusal(state: string, options: string): Promise<string> {

@@ -1,25 +1,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { createAdminProgram } from "../../src/admin/program.ts";
 import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
-import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
+import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-
-afterAll(async () => {
-  await closeHomes();
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = stateFolder();
 
 /** Runs the script as a program of its own. */
 async function admin(words: readonly string[]) {

@@ -1,17 +1,12 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq, sql } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
 import { listSigningKeys, rotateSigningKey } from "../../src/admin/key/commands.ts";
-import type { Database } from "../../src/admin/platform/database.ts";
-import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
 import { addSecret } from "../../src/admin/secret/add.ts";
 import { promoteSecret, retireSecret } from "../../src/admin/secret/commands.ts";
 import { addConsoleSecret, retireConsoleSecret } from "../../src/admin/secret/console.ts";
@@ -21,31 +16,11 @@ import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { applicationSecret, badge, consoleSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptBefore } from "./support/interrupted.ts";
+import { localHomes } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-let homes: Homes;
-let database: Database;
-let close: () => Promise<void>;
+const { folder, homes, database } = await localHomes();
 
-beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = folder;
-  ({ homes, database, close } = await openHomes(undefined));
-  await ensureLocalSealing(homes, localState());
-});
-
-afterAll(async () => {
-  await close?.();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const create = () =>
-  createApplication(homes, {
-    name: "Test",
-    webhookUrl: null,
-    requireSecret: false,
-    reuseAfterSeconds: 0,
-    signatureLifetimeSeconds: null,
-  });
+const create = () => createApplication(homes, { name: "Test" });
 
 describe("secrets (contract section 9)", () => {
   it("are at most two at a time: add, promote, retire, and again", async () => {

@@ -1,16 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { and, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application/commands.ts";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
-import type { Database } from "../../src/admin/platform/database.ts";
-import type { Homes } from "../../src/admin/platform/homes.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
 import { listEvents } from "../../src/admin/webhook/commands.ts";
 import { replayEvent, replayExhausted } from "../../src/admin/webhook/replay.ts";
 import { showEvent } from "../../src/admin/webhook/show.ts";
@@ -18,26 +10,12 @@ import { testEndpoint } from "../../src/admin/webhook/test.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
+import { localHomes } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-let homes: Homes;
-let database: Database;
-let close: () => Promise<void>;
-
-beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = folder;
-  ({ homes, database, close } = await openHomes(undefined));
-  await ensureLocalSealing(homes, localState());
-});
-
-afterAll(async () => {
-  await close?.();
-  rmSync(folder, { recursive: true, force: true });
-});
+const { homes, database } = await localHomes();
 
 async function create(webhookUrl: string | null = "https://app.example.com/hooks"): Promise<ApplicationId> {
-  const plain = { name: "Test", requireSecret: false, reuseAfterSeconds: 0, signatureLifetimeSeconds: null };
-  return (await createApplication(homes, { ...plain, webhookUrl })).applicationId;
+  return (await createApplication(homes, { name: "Test", webhookUrl })).applicationId;
 }
 
 type EventRow = typeof webhookEvent.$inferInsert;

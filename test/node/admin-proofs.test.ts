@@ -1,16 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
+import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-
-afterAll(async () => {
-  await closeHomes();
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = stateFolder();
 
 const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
 const TIME = "2099-01-31T18:00:00+01:00";

@@ -1,17 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { readStatistics } from "../../src/admin/application/stats.ts";
 import { showBadge } from "../../src/admin/badge/show.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
 import { listSigningKeys } from "../../src/admin/key/commands.ts";
-import type { Database } from "../../src/admin/platform/database.ts";
-import type { Homes } from "../../src/admin/platform/homes.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
 import {
   type ApplicationId,
   applicationId as anyApplicationId,
@@ -19,11 +11,9 @@ import {
   invitationDigest,
 } from "../../src/shared/identifiers.ts";
 import { badge, invitation, signingKey } from "../../src/shared/schema.ts";
+import { localHomes } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-let homes: Homes;
-let database: Database;
-let close: () => Promise<void>;
+const { homes, database } = await localHomes();
 let applicationId: ApplicationId;
 
 const DEVICE = deviceId.parse("device-digest");
@@ -34,12 +24,7 @@ type BadgeRow = typeof badge.$inferInsert;
 const metadata = (deviceModel: string, osVersion: string) => JSON.stringify({ deviceModel, os: "iOS", osVersion });
 
 beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = folder;
-  ({ homes, database, close } = await openHomes(undefined));
-  await ensureLocalSealing(homes, localState());
-  const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
-  const range = { first: 100, last: 199 };
-  const made = await createApplication(homes, { ...plain, range, signatureLifetimeSeconds: null });
+  const made = await createApplication(homes, { name: "Test", range: { first: 100, last: 199 } });
   applicationId = made.applicationId;
   const [key] = await database.run((orm) =>
     orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId)),
@@ -79,11 +64,6 @@ beforeAll(async () => {
       ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
   );
-});
-
-afterAll(async () => {
-  await close?.();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 describe("badge show (contract section 10)", () => {
@@ -170,13 +150,8 @@ describe("stats (contract section 10)", () => {
   });
 
   it("counts resting numbers as used until the reuse delay is over", async () => {
-    const plain = { name: "Small", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 3600 };
-    const range = { first: 1, last: 3 };
-    const { applicationId: id } = await createApplication(homes, {
-      ...plain,
-      range,
-      signatureLifetimeSeconds: null,
-    });
+    const small = { name: "Small", range: { first: 1, last: 3 }, reuseAfterSeconds: 3600 };
+    const { applicationId: id } = await createApplication(homes, small);
     const ended = { applicationId: id, creatorDevice: DEVICE, createdAt: 1, state: "revoked" } as const;
     const expiry = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
     await database.run((orm) =>

@@ -64,8 +64,7 @@ async function seed(): Promise<void> {
   await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: 1 }));
 }
 
-const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
-const create = (on: Homes) => createApplication(on, { ...plain, signatureLifetimeSeconds: null });
+const create = (on: Homes) => createApplication(on, { name: "Test" });
 const publicHalves = async () => {
   const rows = await database.run((orm) => orm.select().from(sealingKey).where(gt(sealingKey.version, 0)));
   return rows.map(({ version, publicKey }) => [version, publicKey]);
@@ -320,13 +319,5 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     expect(await deleteSealingSecrets(worker, 1)).toBe(2);
     expect([...worker.values.keys()]).toEqual(kept);
     expect(await deleteSealingSecrets(worker, 1)).toBe(0);
-  });
-
-  it("do not count as created if release 1.0 only claimed their version", async () => {
-    await database.run((orm) => orm.insert(sealingKey).values({ version: -1, publicKey: "a claim", createdAt: 1 }));
-    await expect(create(homes)).rejects.toThrow("There is no sealing key yet");
-    const worker = deployedWorker();
-    expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 1, isOurs: true });
-    await expectUsable(worker);
   });
 });

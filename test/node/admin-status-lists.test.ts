@@ -1,17 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { assertPublicUrl } from "../../src/admin/application/status-list.ts";
-import { closeHomes, runScriptHere } from "./support/script.ts";
+import { runScriptHere, stateFolder } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-
-afterAll(async () => {
-  await closeHomes();
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = stateFolder();
 
 const admin = (...words: string[]) => runScriptHere(words, folder);
 

@@ -1,13 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type ProviderServer, startProvider } from "./support/provider-server.ts";
-import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
+import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 import { freePort } from "./support/service.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+const folder = stateFolder();
 
 let server: ProviderServer;
 let issuer: string;
@@ -17,11 +14,7 @@ beforeAll(async () => {
   issuer = server.provider.issuer;
 });
 
-afterAll(async () => {
-  await server.close();
-  await closeHomes();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server.close());
 
 const admin = (...words: string[]) => runScriptHere(words, folder);
 

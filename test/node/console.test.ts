@@ -331,14 +331,7 @@ describe.skipIf(executablePath === null)(
       it("says in words when no numbers are left", async () => {
         const { applicationId, applicationSecret } = await createApplication(
           new Homes([{ number: 1, place: null, database: service.database }]),
-          {
-            name: "Full",
-            range: { first: 17, last: 17 },
-            webhookUrl: null,
-            requireSecret: false,
-            reuseAfterSeconds: 0,
-            signatureLifetimeSeconds: null,
-          },
+          { name: "Full", range: { first: 17, last: 17 } },
         );
         await fetch(`${service.origin}/v1/badge`, {
           method: "POST",

@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { eq, sql } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { Deployment } from "../../src/admin/deploy/deployment.ts";
@@ -12,24 +9,13 @@ import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
-import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
+import { rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, badge, position, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
-import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
+import { localHomes, runScriptHere } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-let homes: Homes;
-
-beforeAll(async () => {
-  ({ homes } = await openedHomes(folder));
-  await ensureLocalSealing(homes, localState());
-});
-
-afterAll(async () => {
-  await closeHomes();
-  rmSync(folder, { recursive: true, force: true });
-});
+const { folder, homes } = await localHomes();
 
 const run = (...words: string[]) => runScriptHere(words, folder);
 

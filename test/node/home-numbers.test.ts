@@ -1,49 +1,22 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { eq, sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import type { NewApplication } from "../../src/admin/application/rows.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
 import { checkHomes } from "../../src/admin/home/check.ts";
 import { listOwnedRanges, listRegistrations } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, numberRange } from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes, FIRST_STEP, interruptHomes, killIn, rememberHome } from "./support/homes.ts";
+import { localHomes } from "./support/script.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
 /** Two local homes. */
-let homes: Homes;
-let close: () => Promise<void>;
-
-beforeAll(async () => {
-  process.env.BADGE_STATE_DIR = folder;
-  ({ homes, close } = await openHomes(undefined));
-  await ensureLocalSealing(homes, localState());
-});
-
-afterAll(async () => {
-  await close?.();
-  rmSync(folder, { recursive: true, force: true });
-});
+const { homes } = await localHomes();
 
 beforeEach(() => clearHomes(homes));
 
-const PLAIN: NewApplication = {
-  name: "Test",
-  webhookUrl: null,
-  requireSecret: false,
-  reuseAfterSeconds: 0,
-  signatureLifetimeSeconds: null,
-};
-
 const create = (home: number, ends?: readonly [number, number], on: Homes = homes) =>
-  createApplication(on, { ...PLAIN, home, range: ends && { first: ends[0], last: ends[1] } });
+  createApplication(on, { name: "Test", home, range: ends && { first: ends[0], last: ends[1] } });
 const grow = (id: ApplicationId, lastNumber: number, on: Homes = homes) => updateApplication(on, id, { lastNumber });
 
 const home = (number: number) => homes.numbered(number);

@@ -34,8 +34,7 @@ beforeEach(async () => {
   rmSync(localState().sealingKeys, { force: true });
 });
 
-const plain = { name: "Test", webhookUrl: null, requireSecret: false, reuseAfterSeconds: 0 };
-const create = (home: number) => createApplication(homes, { ...plain, home, signatureLifetimeSeconds: null });
+const create = (home: number) => createApplication(homes, { name: "Test", home });
 
 /** Version and public half of the keys of each home. */
 const published = () =>

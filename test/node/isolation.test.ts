@@ -51,9 +51,6 @@ async function applicationWith(receive: (server: Server) => void): Promise<strin
   const { applicationId } = await createApplication(new Homes([{ number: 1, place: null, database }]), {
     name: "Isolation",
     webhookUrl: `http://127.0.0.1:${address.port}/`,
-    requireSecret: false,
-    reuseAfterSeconds: 0,
-    signatureLifetimeSeconds: null,
   });
   return applicationId;
 }

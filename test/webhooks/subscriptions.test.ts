@@ -11,21 +11,11 @@ import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
+import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { sweep } from "../support/sweep.ts";
 
 useQuietLog();
 useStandingClock();
-
-const ALL = [
-  "badge:created",
-  "badge:suspended",
-  "badge:resumed",
-  "badge:revoked",
-  "badge:expired",
-  "badge:replaced",
-  "invitation:revoked",
-  "invitation:expired",
-];
 
 /** An application whose events are recorded and not sent. */
 const subscriber = (events: readonly string[]): Promise<TestApplication> =>
@@ -54,7 +44,7 @@ async function sweepAll(queue = new KeptQueue()): Promise<KeptQueue> {
 
 describe("events of a badge (contract section 18)", () => {
   it("are one for each change, with the badge of section 12 and the change number last", async () => {
-    const application = await subscriber(ALL);
+    const application = await subscriber(SUBSCRIBABLE);
     const id = await issue(application, "phone");
     const end = ahead(HOUR);
     const step = (path: string, body?: unknown) =>
@@ -85,7 +75,7 @@ describe("events of a badge (contract section 18)", () => {
   });
 
   it("report the replaced badge, besides the badge:created of its replacement", async () => {
-    const application = await subscriber(ALL);
+    const application = await subscriber(SUBSCRIBABLE);
     const id = await issue(application, "phone");
     const { token, number } = await invite(application);
     const [before] = await payloads(application);
@@ -98,7 +88,7 @@ describe("events of a badge (contract section 18)", () => {
   });
 
   it("are not made by a call that changes nothing", async () => {
-    const application = await subscriber(ALL);
+    const application = await subscriber(SUBSCRIBABLE);
     const id = await issue(application, "phone");
     for (const path of ["/resume", "/suspend", "/suspend", "/revoke", "/revoke"]) {
       expect((await callAsServer(application, "PATCH", `/v1/badges/${id}${path}`)).status).toBe(200);
@@ -112,7 +102,7 @@ describe("events of a badge (contract section 18)", () => {
 
 describe("events of an invitation (contract section 18)", () => {
   it("report the number, and the expiry as it was sent, once, when it is revoked or expires", async () => {
-    const application = await subscriber(ALL);
+    const application = await subscriber(SUBSCRIBABLE);
     const expiresAt = ahead(MINUTE).replace("Z", "+00:00");
     const [revoked, expired] = [await invite(application, expiresAt), await invite(application, expiresAt)];
     for (const _ of [1, 2]) expect((await revoke(application, revoked.token)).status).toBe(200);
@@ -151,7 +141,7 @@ describe("events of an invitation (contract section 18)", () => {
   });
 
   it("are not made when the transaction that ends the invitation fails", async () => {
-    const application = await subscriber(ALL);
+    const application = await subscriber(SUBSCRIBABLE);
     const { token } = await invite(application);
     await aroundObjectD1(application, () => (statements, send) => {
       if (isAbout(statements, "INSERT INTO position")) throw new Error("D1_ERROR: refused: SQLITE_CONSTRAINT");
@@ -163,7 +153,7 @@ describe("events of an invitation (contract section 18)", () => {
   });
 
   it("are sent to the queue at once, in as many batches as needed", async () => {
-    const application = await subscriber(ALL);
+    const application = await subscriber(SUBSCRIBABLE);
     await homeDatabase()
       .prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?")
       .bind(application.id)
@@ -205,7 +195,7 @@ describe("a subscription (contract section 18: a receiver gets only the events i
   }
 
   it("to each event alone gets that event and no other", async () => {
-    for (const event of ALL) {
+    for (const event of SUBSCRIBABLE) {
       const application = await subscriber([event]);
       await liveOnce(application);
       expect(new Set(await names(application)), event).toEqual(new Set([event]));
@@ -215,7 +205,7 @@ describe("a subscription (contract section 18: a receiver gets only the events i
   it("is to badge:created by default, and to nothing without a URL", async () => {
     const [standard, deaf] = [
       await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 }),
-      await createApplication({ events: ALL.join(",") }),
+      await createApplication({ events: SUBSCRIBABLE.join(",") }),
     ];
     for (const application of [standard, deaf]) await liveOnce(application);
     expect(await names(standard)).toEqual(["badge:created", "badge:created", "badge:created"]);

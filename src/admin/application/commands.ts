@@ -34,8 +34,20 @@ export function addApplicationCommands(program: Command): void {
   addList(group);
   addShow(group);
   addUpdateCommand(group);
-  addDisable(group);
-  addEnable(group);
+  addSwitch(
+    group,
+    "disable",
+    true,
+    "refuse an application's requests",
+    "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
+  );
+  addSwitch(
+    group,
+    "enable",
+    false,
+    "accept its requests again",
+    "Accepts the requests of a disabled application again.",
+  );
 }
 
 function addList(group: Command): void {
@@ -99,7 +111,7 @@ function addShow(group: Command): void {
 }
 
 /** Events of an application that are on hold because its endpoint failed. */
-export async function countHeldEvents(database: Database, id: ApplicationId): Promise<number> {
+async function countHeldEvents(database: Database, id: ApplicationId): Promise<number> {
   const [row] = await database.run((orm) =>
     orm
       .select({ held: count() })
@@ -109,24 +121,15 @@ export async function countHeldEvents(database: Database, id: ApplicationId): Pr
   return row?.held ?? 0;
 }
 
-function addDisable(group: Command): void {
+/** Adds `application disable` or `application enable`. */
+function addSwitch(group: Command, name: string, disabled: boolean, summary: string, description: string): void {
   group
-    .command("disable")
+    .command(name)
     .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("refuse an application's requests")
-    .description("Refuses all requests of an application within half a minute. Its badges and numbers are kept.")
-    .addHelpText("after", examples("application disable app_…"))
-    .action(inSession((session, id: ApplicationId) => printDisabled(session, id, true)));
-}
-
-function addEnable(group: Command): void {
-  group
-    .command("enable")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("accept its requests again")
-    .description("Accepts the requests of a disabled application again.")
-    .addHelpText("after", examples("application enable app_…"))
-    .action(inSession((session, id: ApplicationId) => printDisabled(session, id, false)));
+    .summary(summary)
+    .description(description)
+    .addHelpText("after", examples(`application ${name} app_…`))
+    .action(inSession((session, id: ApplicationId) => printDisabled(session, id, disabled)));
 }
 
 async function printDisabled({ homes, output, actor }: Session, id: ApplicationId, disabled: boolean): Promise<void> {

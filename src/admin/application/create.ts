@@ -1,11 +1,9 @@
 import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
-import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, sealingKey } from "../../shared/schema.ts";
 import {
   badgeNumber,
-  checkedWebhookUrl,
   EVENTS_HELP,
   eventList,
   homeNumber,
@@ -32,7 +30,7 @@ import {
 } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
-import { BIND_UNTIL_HELP, type BindUntil, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
+import { BIND_UNTIL_HELP, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import {
   insertApplication,
   insertPosition,
@@ -43,31 +41,12 @@ import {
   type NewApplication,
   removeApplication,
 } from "./rows.ts";
-import { checkedStatusList } from "./status-list.ts";
-import {
-  OBSERVE_HELP,
-  readUserOptions,
-  UNCHECKED_HELP,
-  USER_AUDIENCE_HELP,
-  USER_CLAIM_HELP,
-  USER_ISSUER_HELP,
-  type UserOptions,
-} from "./user-options.ts";
+import { readSettings, type SettingOptions } from "./settings.ts";
+import { OBSERVE_HELP, UNCHECKED_HELP, USER_AUDIENCE_HELP, USER_CLAIM_HELP, USER_ISSUER_HELP } from "./user-options.ts";
 
-interface CreateOptions extends RangeOptions, UserOptions {
+interface CreateOptions extends RangeOptions, SettingOptions {
   name: string;
   home: number;
-  webhookUrl?: string;
-  events?: SubscribableEvent[];
-  requireSecret?: boolean;
-  reuseAfter?: number;
-  /** 0: none. */
-  signatureLifetime?: number;
-  statusList?: boolean;
-  statusLifetime?: number;
-  requireProof?: boolean;
-  bindUntil?: BindUntil;
-  newBadgesPerHour?: number;
 }
 
 /** Adds `application create`. */
@@ -128,22 +107,8 @@ export function addCreateCommand(group: Command): void {
 }
 
 async function create(this: Command, options: CreateOptions): Promise<void> {
-  const wanted: NewApplication = {
-    name: options.name,
-    home: options.home,
-    webhookUrl: checkedWebhookUrl(options.webhookUrl, this) ?? null,
-    events: options.events,
-    ...wantedNumbers(options),
-    requireSecret: options.requireSecret ?? false,
-    reuseAfterSeconds: options.reuseAfter ?? 0,
-    signatureLifetimeSeconds: options.signatureLifetime || null,
-    statusList: checkedStatusList(options.statusList, this),
-    statusLifetimeSeconds: options.statusLifetime,
-    requireProof: options.requireProof,
-    bindUntil: options.bindUntil?.bindUntil,
-    newBadgesPerHour: options.newBadgesPerHour ?? null,
-    users: await readUserOptions(options, this),
-  };
+  const { name, home } = options;
+  const wanted = { name, home, ...wantedNumbers(options), ...(await readSettings(options, this)) };
   await withSession(
     this,
     async ({ homes, output }) => {
@@ -168,7 +133,7 @@ Keep the secret now: it is not shown again.`;
 }
 
 /** What `application create --json` prints, key by key (contract section 10). */
-export interface CreatedApplication {
+interface CreatedApplication {
   applicationId: ApplicationId;
   applicationSecret: string;
   name: string;

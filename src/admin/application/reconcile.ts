@@ -36,7 +36,7 @@ interface ReconcileOptions {
 }
 
 /** What `reconcile --json` prints. Entries are the application's changes, numbered in their order. */
-export type Reconciled = { applicationId: ApplicationId } & (
+type Reconciled = { applicationId: ApplicationId } & (
   | {
       /** `level`: D1 and the journal agree, after `applied` entries were applied to D1 again. */
       result: "level";
@@ -96,7 +96,7 @@ function reconciledText(reconciled: Reconciled): string {
       const reach =
         journalSince === null
           ? `The journal reaches back to the application's beginning (${shownNumber(journalBytes)} bytes).`
-          : `The journal reaches back to ${shownTime(Date.parse(journalSince))} (${shownNumber(journalBytes)} bytes).`;
+          : `The journal reaches back to ${shownTime(journalSince)} (${shownNumber(journalBytes)} bytes).`;
       return `D1 and the allocator agree at entry ${sequence}: ${done}.\n${reach}`;
     }
     case "gap":

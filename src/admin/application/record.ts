@@ -89,18 +89,18 @@ ${fieldLines({
   "Card formats": application.cardFormats.join(", ") || "none holds them all",
   "Webhook URL": webhookUrl ?? "none",
   Events: application.events.join(", "),
-  "Invitation link": application.invitationLink ?? undefined,
+  "Invitation link": application.invitationLink,
   Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
   "Invitations need the secret": application.requireSecret ? "yes" : "no",
   "Numbers rest for": `${application.reuseAfterSeconds} s`,
   "Signatures are valid for": signatureLifetimeSeconds === null ? "no limit" : `${signatureLifetimeSeconds} s`,
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   "Device calls need a proof": application.requireProof ? "yes" : "no",
-  "First proofs bind badges until": application.bindUntil ?? undefined,
+  "First proofs bind badges until": application.bindUntil,
   "New badges an hour": application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
   ...userFields(application),
-  Created: application.createdAt ?? undefined,
-  Disabled: application.disabledAt ?? undefined,
+  Created: application.createdAt,
+  Disabled: application.disabledAt,
 })}`;
 }
 

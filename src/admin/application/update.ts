@@ -1,11 +1,9 @@
 import type { Command } from "commander";
 import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
-import type { SubscribableEvent } from "../../shared/events.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import {
   badgeNumber,
-  checkedWebhookUrl,
   EVENTS_HELP,
   eventList,
   lifetime,
@@ -26,10 +24,9 @@ import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/regi
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { makeDue } from "../webhook/event.ts";
-import { checkedInvitationLink, INVITATION_LINK_HELP } from "./invitation-link.ts";
+import { INVITATION_LINK_HELP } from "./invitation-link.ts";
 import {
   BIND_UNTIL_HELP,
-  type BindUntil,
   bindUntil,
   countUnboundBadges,
   REQUIRE_PROOF_HELP,
@@ -45,37 +42,13 @@ import {
   shownApplication,
   unknownApplication,
 } from "./record.ts";
-import { checkedStatusList } from "./status-list.ts";
-import {
-  OBSERVE_HELP,
-  readUserOptions,
-  UNCHECKED_HELP,
-  USER_AUDIENCE_HELP,
-  USER_CLAIM_HELP,
-  USER_ISSUER_HELP,
-  type UserColumns,
-  type UserOptions,
-} from "./user-options.ts";
+import { readSettings, type SettingOptions, type Settings } from "./settings.ts";
+import { OBSERVE_HELP, UNCHECKED_HELP, USER_AUDIENCE_HELP, USER_CLAIM_HELP, USER_ISSUER_HELP } from "./user-options.ts";
 
-interface UpdateOptions extends UserOptions {
+interface UpdateOptions extends SettingOptions {
   name?: string;
-  /** False for `--no-webhook-url`. */
-  webhookUrl?: string | false;
-  events?: SubscribableEvent[];
-  /** False for `--no-invitation-link`. */
-  invitationLink?: string | false;
   first?: number;
   last?: number;
-  requireSecret?: boolean;
-  reuseAfter?: number;
-  /** 0: none. */
-  signatureLifetime?: number;
-  statusList?: boolean;
-  statusLifetime?: number;
-  requireProof?: boolean;
-  bindUntil?: BindUntil;
-  /** False for `--no-new-badges-per-hour`. */
-  newBadgesPerHour?: number | false;
 }
 
 /** Adds `application update`. */
@@ -136,23 +109,8 @@ export function addUpdateCommand(group: Command): void {
 }
 
 async function update(this: Command, id: ApplicationId, options: UpdateOptions): Promise<void> {
-  const changes: ApplicationChanges = {
-    name: options.name,
-    firstNumber: options.first,
-    lastNumber: options.last,
-    webhookUrl: checkedWebhookUrl(options.webhookUrl, this),
-    events: options.events?.join(),
-    invitationLink: checkedInvitationLink(options.invitationLink),
-    requireSecret: options.requireSecret,
-    reuseAfterSeconds: options.reuseAfter,
-    signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
-    statusList: checkedStatusList(options.statusList, this),
-    statusLifetimeSeconds: options.statusLifetime,
-    requireProof: options.requireProof,
-    bindUntil: options.bindUntil?.bindUntil,
-    newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
-    ...(await readUserOptions(options, this)),
-  };
+  const { name, first: firstNumber, last: lastNumber } = options;
+  const changes: ApplicationChanges = { name, firstNumber, lastNumber, ...(await readSettings(options, this)) };
   await withSession(this, async ({ homes, output, actor }) => {
     const application = await updateApplication(homes, id, changes, actor);
     if (!changes.requireProof) return output.result(application, () => applicationText(application));
@@ -163,28 +121,12 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
   });
 }
 
-/** What to change; undefined leaves a value as it is. */
-export interface ApplicationChanges extends Partial<UserColumns> {
+/** What to change; undefined leaves a value as it is. A webhook URL, even the present one, releases held deliveries. */
+interface ApplicationChanges extends Settings {
   name?: string | undefined;
   /** Must be the present one: a range only grows at its end. */
   firstNumber?: number | undefined;
   lastNumber?: number | undefined;
-  /** Null stops events. A URL, even the present one, releases held deliveries. */
-  webhookUrl?: string | null | undefined;
-  /** Names of `SUBSCRIBABLE_EVENTS`, separated by commas. */
-  events?: string | undefined;
-  /** With `{token}`; null: none. */
-  invitationLink?: string | null | undefined;
-  requireSecret?: boolean | undefined;
-  reuseAfterSeconds?: number | undefined;
-  signatureLifetimeSeconds?: number | null | undefined;
-  statusList?: boolean | undefined;
-  statusLifetimeSeconds?: number | undefined;
-  requireProof?: boolean | undefined;
-  /** Milliseconds; null: first proofs bind no badge. */
-  bindUntil?: number | null | undefined;
-  /** Null: no limit. */
-  newBadgesPerHour?: number | null | undefined;
 }
 
 /**

@@ -24,19 +24,7 @@ export interface UserOptions {
   unchecked?: boolean;
 }
 
-export interface UserColumns {
-  userIssuer: string | null;
-  userAudience: string | null;
-  userClaim: string;
-  userObserve: boolean;
-}
-
-export const NO_USERS: UserColumns = {
-  userIssuer: null,
-  userAudience: null,
-  userClaim: DEFAULT_USER_CLAIM,
-  userObserve: false,
-};
+const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER_CLAIM, userObserve: false };
 
 /**
  * Reads the options, and asks the provider for its discovery document.
@@ -44,7 +32,7 @@ export const NO_USERS: UserColumns = {
  * @returns undefined when none of them was given; otherwise all columns, for the options replace each other
  * @throws UserError
  */
-export async function readUserOptions(options: UserOptions, command: Command): Promise<UserColumns | undefined> {
+export async function readUserOptions(options: UserOptions, command: Command) {
   const { userIssuer, userAudience, userClaim = DEFAULT_USER_CLAIM, observe = false, unchecked = false } = options;
   if (userIssuer === undefined || userIssuer === false) {
     const isAlone = userAudience === undefined && options.userClaim === undefined && !observe && !unchecked;
@@ -101,7 +89,7 @@ export function userFields({ userIssuer, userAudience, userClaim, userObserve }:
   if (userIssuer === null) return { "Users are verified by": "nobody: a device can name any user" };
   return {
     "Users are verified by": userIssuer,
-    "Audience of user tokens": userAudience ?? undefined,
+    "Audience of user tokens": userAudience,
     "User ID is in the claim": userClaim,
     "Logins without a token": userObserve ? "counted, not refused" : "refused",
   };

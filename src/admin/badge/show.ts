@@ -80,51 +80,32 @@ export async function showBadge(database: Database, number: number): Promise<Sho
       .leftJoin(invitation, eq(invitation.digest, badge.invitation))
       .where(eq(badge.number, number)),
   );
-  if (found === undefined) return showUnused(database, number);
-  const { badge: row, signing_key: key, invitation: reservedBy } = found;
+  const { badge: row, signing_key: key, invitation: reservedBy } = found ?? {};
+  const applicationId = row?.applicationId ?? (await ownerOfNumber(database, number))?.id ?? null;
+  const rebindUntil = row?.rebindUntil ?? null;
   return {
     number: String(number),
-    state: row.issuedAt === null ? "reserved" : stateAt(row, now),
-    applicationId: row.applicationId,
-    userId: row.userId,
-    name: row.name,
-    metadata: parseMetadata(row.metadata) ?? null,
-    issuedAt: isoTime(row.issuedAt),
-    startsAt: isoTime(row.startsAt),
-    expiresAt: isoTime(row.expiresAt),
-    changedAt: isoTime(row.changedAt ?? row.issuedAt),
-    retiredAt: isoTime(row.retiredAt),
+    state: row ? stateOf(row, now) : applicationId === null ? "outside" : "free",
+    applicationId,
+    userId: row?.userId ?? null,
+    name: row?.name ?? null,
+    metadata: parseMetadata(row?.metadata ?? null) ?? null,
+    issuedAt: isoTime(row?.issuedAt ?? null),
+    startsAt: isoTime(row?.startsAt ?? null),
+    expiresAt: isoTime(row?.expiresAt ?? null),
+    changedAt: isoTime(row?.changedAt ?? row?.issuedAt ?? null),
+    retiredAt: isoTime(row?.retiredAt ?? null),
     keyId: key?.kid ?? null,
-    keyThumbprint: row.keyThumbprint,
-    rebindUntil: row.rebindUntil !== null && row.rebindUntil > now ? isoTime(row.rebindUntil) : null,
-    eventId: row.eventId,
-    invitation: reservedBy && { state: reservedBy.state, expiresAt: reservedBy.expiresAt },
+    keyThumbprint: row?.keyThumbprint ?? null,
+    rebindUntil: rebindUntil !== null && rebindUntil > now ? isoTime(rebindUntil) : null,
+    eventId: row?.eventId ?? null,
+    invitation: reservedBy ? { state: reservedBy.state, expiresAt: reservedBy.expiresAt } : null,
     cards: cardsOf(number),
   };
 }
 
-async function showUnused(database: Database, number: number): Promise<ShownBadge> {
-  const owner = (await ownerOfNumber(database, number))?.id ?? null;
-  return {
-    number: String(number),
-    state: owner === null ? "outside" : "free",
-    applicationId: owner,
-    userId: null,
-    name: null,
-    metadata: null,
-    issuedAt: null,
-    startsAt: null,
-    expiresAt: null,
-    changedAt: null,
-    retiredAt: null,
-    keyId: null,
-    keyThumbprint: null,
-    rebindUntil: null,
-    eventId: null,
-    invitation: null,
-    cards: cardsOf(number),
-  };
-}
+const stateOf = (row: typeof badge.$inferSelect, now: number): ShownBadge["state"] =>
+  row.issuedAt === null ? "reserved" : stateAt(row, now);
 
 const STATES: Readonly<Record<ShownBadge["state"], string>> = {
   active: "active",
@@ -141,19 +122,19 @@ function badgeText({ number, state, invitation, metadata, cards, ...badge }: Sho
   const fields = fieldLines({
     "Badge number": number,
     State: STATES[state],
-    Application: badge.applicationId ?? undefined,
-    User: badge.userId ?? undefined,
-    Name: badge.name ?? undefined,
+    Application: badge.applicationId,
+    User: badge.userId,
+    Name: badge.name,
     Metadata: metadata === null ? undefined : JSON.stringify(metadata),
-    Issued: badge.issuedAt ?? undefined,
-    Start: badge.startsAt ?? undefined,
-    End: badge.expiresAt ?? undefined,
-    "Last change": badge.changedAt ?? undefined,
-    Retired: badge.retiredAt ?? undefined,
-    "Key ID": badge.keyId ?? undefined,
-    "Bound to the key": badge.keyThumbprint ?? undefined,
-    "May be rebound until": badge.rebindUntil ?? undefined,
-    "Event ID": badge.eventId ?? undefined,
+    Issued: badge.issuedAt,
+    Start: badge.startsAt,
+    End: badge.expiresAt,
+    "Last change": badge.changedAt,
+    Retired: badge.retiredAt,
+    "Key ID": badge.keyId,
+    "Bound to the key": badge.keyThumbprint,
+    "May be rebound until": badge.rebindUntil,
+    "Event ID": badge.eventId,
     Invitation: invitation === null ? undefined : `${invitation.state}, expires ${invitation.expiresAt}`,
   });
   return `${fields}\n\n${cardText(cards)}`;

@@ -25,18 +25,20 @@ export function createOutput(json: boolean): Output {
 export const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });
 export const faint = (text: string): string => styleText("dim", text, { stream: process.stdout });
 
-/** A time in UTC for a person, to the second; `-` for none. */
-export const shownTime = (milliseconds: number | null): string =>
-  isoTime(milliseconds)
-    ?.replace("T", " ")
-    .replace(/\.[0-9]+Z$/, "Z") ?? "-";
+/** A time, in milliseconds or ISO 8601, in UTC for a person, to the second; `-` for none. */
+export const shownTime = (time: number | string | null): string =>
+  time === null
+    ? "-"
+    : isoTime(new Date(time).getTime())
+        .replace("T", " ")
+        .replace(/\.[0-9]+Z$/, "Z");
 
 /** Replaces characters that could control a terminal: user IDs, metadata and receivers' responses come from outside. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "?");
 
-/** One line for each name and value, with the values aligned. Undefined values are left out. */
-export function fieldLines(fields: Readonly<Record<string, string | number | undefined>>): string {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+/** One line for each name and value, with the values aligned. Those that are null or undefined are left out. */
+export function fieldLines(fields: Readonly<Record<string, string | number | null | undefined>>): string {
+  const entries = Object.entries(fields).filter(([, value]) => value != null);
   const width = Math.max(...entries.map(([name]) => name.length));
   return entries.map(([name, value]) => `  ${name.padEnd(width)}  ${plain(String(value))}`).join("\n");
 }

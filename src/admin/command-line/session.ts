@@ -50,7 +50,7 @@ export const shownCommand = ({ place }: Session, words: string): string =>
   `${ADMIN} ${words}${"local" in place ? "" : ` --env ${shellWord(place.environment)}`}`;
 
 /** The options that every command takes. */
-export interface CommonOptions {
+interface CommonOptions {
   env?: string;
   json?: true;
   actor?: string;

@@ -15,7 +15,7 @@ export interface Work {
 }
 
 /** How a step ended: `missing` where only a check was asked for. */
-export interface StepResult {
+interface StepResult {
   name: string;
   state: "there" | "made" | "missing";
   action?: string;

@@ -13,7 +13,7 @@ import { examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 
 /** An entry as the command prints it: as `GET /v1/history` has it (contract section 23). */
-export interface ShownEntry {
+interface ShownEntry {
   at: string | null;
   action: string;
   actor: { kind: ActorKind; name?: string };
@@ -57,7 +57,7 @@ export function addHistoryCommand(program: Command): void {
 }
 
 /** The newest entries of an application's history. */
-export async function readHistory(
+async function readHistory(
   database: Database,
   applicationId: ApplicationId,
   { badge, user, limit }: HistoryOptions,
@@ -103,7 +103,7 @@ function shownEntry(row: typeof history.$inferSelect): ShownEntry {
 
 function historyTable(entries: readonly ShownEntry[]): string {
   const rows = entries.map(({ at, action, actor, badgeId = "", userId: user = "", reason = "" }) => [
-    shownTime(at === null ? null : Date.parse(at)),
+    shownTime(at),
     action,
     actor.name === undefined ? actor.kind : `${actor.name} (${actor.kind})`,
     badgeId,

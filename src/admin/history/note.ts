@@ -4,10 +4,10 @@ import { type HistoryAction, historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { history } from "../../shared/schema.ts";
 import { readClock } from "../platform/clock.ts";
-import type { Database, Orm } from "../platform/database.ts";
+import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 
 /** A row of history for a change that the script makes by itself (contract section 23). */
-export type Note = Awaited<ReturnType<typeof newNote>>;
+type Note = Awaited<ReturnType<typeof newNote>>;
 
 /** By D1's clock. @param detail names and IDs, nothing secret */
 export async function newNote(
@@ -27,11 +27,6 @@ export async function newNote(
  * @param condition whether the change happens
  */
 export function insertNote(orm: Orm, { applicationId, id, at, action, actor, detail }: Note, condition: SQL) {
-  return orm
-    .insert(history)
-    .select(
-      sql`SELECT ${applicationId}, ${id}, ${at}, ${action}, ${actor.kind}, ${actor.name ?? null}, NULL, NULL, NULL, NULL,
-        ${detail} WHERE ${condition}`,
-    )
-    .onConflictDoNothing();
+  const row = { applicationId, id, at, action, actorKind: actor.kind, actorName: actor.name ?? null, detail };
+  return insertWhere(orm, history, row, sql`WHERE ${condition}`).onConflictDoNothing();
 }

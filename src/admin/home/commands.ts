@@ -40,7 +40,7 @@ function addList(group: Command): void {
 }
 
 /** A home as `home list --json` prints it. */
-export interface ShownHome {
+interface ShownHome {
   home: number;
   /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
   place: string | null;
@@ -64,7 +64,7 @@ const countRows = z.tuple([
   z.object({ applications: z.number(), badges: z.number(), journalSince: z.number().nullable() }),
 ]);
 
-export const listHomes = (homes: Homes): Promise<ShownHome[]> => homes.everywhere(measureHome);
+const listHomes = (homes: Homes): Promise<ShownHome[]> => homes.everywhere(measureHome);
 
 async function measureHome({ number, place, database }: Home): Promise<ShownHome> {
   const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());

@@ -1,5 +1,5 @@
 /** Ctrl-C while a command waits for the service. */
-export interface Interrupt {
+interface Interrupt {
   isCaught(): boolean;
   /** Resolves when the work does, or when the command is interrupted. */
   orWait(work: Promise<unknown>): Promise<void>;

@@ -13,7 +13,7 @@ import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
-import type { Database, Orm } from "../platform/database.ts";
+import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
 /** Adds `key …`. */
@@ -49,7 +49,7 @@ function addRotate(group: Command): void {
     );
 }
 
-export interface RotatedSigningKey {
+interface RotatedSigningKey {
   applicationId: ApplicationId;
   keyId: string;
   /** When new badges start to get the key; ISO 8601, UTC. */
@@ -90,12 +90,20 @@ const isKey = (applicationId: ApplicationId, kid: string) =>
  * platform sets its clock like the Worker's, while this computer's may be wrong by hours.
  */
 function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
-  return orm.insert(signingKey).select(sql`
-    SELECT max(${key.id}, 1 + coalesce((SELECT max(id) FROM ${signingKey}), 0)), id, ${key.kid}, ${key.publicKey}, ${key.sealed}, ${key.sealingVersion}, unixepoch() * 1000,
-      (unixepoch() + ${delaySeconds}) * 1000
-    FROM ${application} WHERE id = ${applicationId}
+  return insertWhere(
+    orm,
+    signingKey,
+    {
+      ...key,
+      id: sql`max(${key.id}, 1 + coalesce((SELECT max(id) FROM ${signingKey}), 0))`,
+      applicationId,
+      createdAt: sql`unixepoch() * 1000`,
+      signsFrom: sql`(unixepoch() + ${delaySeconds}) * 1000`,
+    },
+    sql`FROM ${application} WHERE id = ${applicationId}
       AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})
-      AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`);
+      AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`,
+  );
 }
 
 /** What `key rotate` prints. */
@@ -105,7 +113,7 @@ export function rotationText({ applicationId, keyId, signsFrom }: RotatedSigning
     : "By then every cached copy of the key set has it.";
   return [
     `Published key ${keyId} of ${applicationId}.`,
-    `New badges are signed with it from ${secondOf(signsFrom)} on. ${doors}`,
+    `New badges are signed with it from ${shownTime(signsFrom)} on. ${doors}`,
   ].join("\n");
 }
 
@@ -129,7 +137,7 @@ function addList(group: Command): void {
 }
 
 /** A signing key as the commands print it. */
-export interface ShownSigningKey {
+interface ShownSigningKey {
   keyId: string;
   /** Whether new badges get this key now. */
   current: boolean;
@@ -180,7 +188,7 @@ export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
   const currentIndex = keys.findIndex(({ current }) => current);
   const rows = keys.map(({ keyId, current, badges, signsFrom }, index) => [
     keyId,
-    secondOf(signsFrom),
+    shownTime(signsFrom),
     current ? "now" : signsFrom !== null && index < currentIndex ? "next" : "",
     shownNumber(badges),
   ]);
@@ -189,5 +197,3 @@ export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
 
 /** Revoked and replaced badges never sign again. */
 const isNotOver = inArray(badge.state, ["active", "suspended"]);
-
-const secondOf = (time: string | null): string => shownTime(time === null ? null : Date.parse(time));

@@ -14,7 +14,7 @@ import type { BoundHome, Target } from "./target.ts";
 import type { Wrangler } from "./wrangler.ts";
 import { assertStateWritable } from "./writable.ts";
 
-export interface OpenHomes {
+interface OpenHomes {
   homes: Homes;
   /** Ends the process behind local databases. */
   close(): Promise<void>;

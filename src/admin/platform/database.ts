@@ -1,6 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { D1Database } from "@cloudflare/workers-types";
+import { getTableColumns, is, SQL, sql } from "drizzle-orm";
 import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { isRetryable } from "../../shared/retryable.ts";
 import { UserError } from "../command-line/errors.ts";
 
@@ -39,4 +41,23 @@ export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
       await wait(Math.random() * longest);
     }
   }
+}
+
+/** A new row, some of whose values may be computed by D1. */
+type NewRow<Table extends SQLiteTable> = {
+  [Name in keyof Table["$inferInsert"]]: Table["$inferInsert"][Name] | SQL;
+};
+
+/**
+ * Inserts a row if a condition holds. What the row does not name has the default that src/shared/schema.ts gives.
+ *
+ * @param source the end of the query that selects the values: from `FROM` or `WHERE` on
+ */
+export function insertWhere<Table extends SQLiteTable>(orm: Orm, table: Table, row: NewRow<Table>, source: SQL) {
+  const given = new Map(Object.entries(row));
+  const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
+    const value = given.get(name) ?? column.default ?? null;
+    return is(value, SQL) ? value : sql.param(value, column);
+  });
+  return orm.insert(table).select(sql`SELECT ${sql.join(values, sql`, `)} ${source}`);
 }

@@ -47,7 +47,7 @@ function ignore(): void {}
 export const WRANGLER_PROGRAM = join(PROJECT, "node_modules/wrangler/wrangler-dist/cli.js");
 
 /** How wrangler ended. */
-export interface WranglerEnd {
+interface WranglerEnd {
   succeeded: boolean;
   stdout: string;
   stderr: string;
@@ -57,7 +57,7 @@ export interface WranglerEnd {
 export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
 /** Runs wrangler's program until it ends. */
-export async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {
+async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {
   const child = spawn(process.execPath, ["--no-warnings", WRANGLER_PROGRAM, ...words], {
     cwd: PROJECT,
     stdio: "pipe",

@@ -4,7 +4,7 @@ import type { Homes } from "../platform/homes.ts";
 import type { WorkerSecrets } from "../platform/worker-secrets.ts";
 import { findNewest, newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
 
-export interface MadeSealingKey {
+interface MadeSealingKey {
   /** The newest version. */
   version: number;
   /** False when another administrator's key won the race; this run's key was discarded. */

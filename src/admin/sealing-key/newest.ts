@@ -1,4 +1,4 @@
-import { desc, eq, gt, sql } from "drizzle-orm";
+import { desc, eq, sql } from "drizzle-orm";
 import type { Sealer } from "../../shared/credentials.ts";
 import { sealingKey } from "../../shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../shared/sealing.ts";
@@ -19,10 +19,10 @@ export async function newestSealer(database: Database): Promise<Sealer> {
   return { version: newest.version, seal: (label, plaintext) => seal(key, label, plaintext) };
 }
 
-/** A home's newest sealing key. Release 1.0 kept claims on versions among the keys, under negative numbers. */
+/** A home's newest sealing key. */
 async function readNewest(database: Database): Promise<typeof sealingKey.$inferSelect | undefined> {
   const [newest] = await database.run((orm) =>
-    orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(desc(sealingKey.version)).limit(1),
+    orm.select().from(sealingKey).orderBy(desc(sealingKey.version)).limit(1),
   );
   return newest;
 }

@@ -1,4 +1,4 @@
-import { asc, count, gt } from "drizzle-orm";
+import { asc, count } from "drizzle-orm";
 import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
@@ -26,7 +26,7 @@ export async function readSealingKeys(homes: Homes) {
   const found = await homes.everywhere(({ database }) =>
     database.run((orm) =>
       orm.batch([
-        orm.select().from(sealingKey).where(gt(sealingKey.version, 0)).orderBy(asc(sealingKey.version)),
+        orm.select().from(sealingKey).orderBy(asc(sealingKey.version)),
         ...SEALED.map((table) =>
           orm.select({ version: table.sealingVersion, values: count() }).from(table).groupBy(table.sealingVersion),
         ),

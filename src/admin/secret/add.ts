@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
+import { eq, exists, sql } from "drizzle-orm";
 import { ROLES, type Role } from "../../shared/actor.ts";
 import { makeSecret, type NewSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
@@ -13,7 +13,7 @@ import { inSession, type Session, shownCommand } from "../command-line/session.t
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
 import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
-import type { Database, Orm } from "../platform/database.ts";
+import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 import { type AddedConsoleSecret, addConsoleSecret } from "./console.ts";
 
@@ -65,7 +65,7 @@ export function addAddCommand(group: Command): void {
 }
 
 /** What `secret add` prints. The secret is shown only here. */
-export interface AddedSecret {
+interface AddedSecret {
   applicationId: ApplicationId;
   secretId: string;
   applicationSecret: string;
@@ -104,25 +104,14 @@ export async function addSecret(
 }
 
 function insertAdded(orm: Orm, applicationId: ApplicationId, row: NewSecret["row"]) {
-  const others = orm
-    .select({ number: count() })
-    .from(applicationSecret)
-    .where(eq(applicationSecret.applicationId, applicationId));
-  const key = orm.select().from(sealingKey).where(eq(sealingKey.version, row.sealingVersion));
-  const same = orm.select().from(applicationSecret).where(eq(applicationSecret.id, row.id));
-  return orm.insert(applicationSecret).select(
-    orm
-      .select({
-        id: sql`${row.id}`.as("id"),
-        applicationId: application.id,
-        role: sql`'added'`.as("role"),
-        digest: sql`${row.digest}`.as("digest"),
-        sealed: sql`${row.sealed}`.as("sealed"),
-        sealingVersion: sql`${row.sealingVersion}`.as("sealing_version"),
-        createdAt: sql`${Date.now()}`.as("created_at"),
-      })
-      .from(application)
-      .where(and(eq(application.id, applicationId), lt(sql`(${others})`, 2), exists(key), notExists(same))),
+  return insertWhere(
+    orm,
+    applicationSecret,
+    { ...row, applicationId, role: "added", createdAt: Date.now() },
+    sql`WHERE EXISTS (SELECT 1 FROM ${application} WHERE id = ${applicationId})
+      AND (SELECT count(*) FROM ${applicationSecret} WHERE application_id = ${applicationId}) < 2
+      AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${row.sealingVersion})
+      AND NOT EXISTS (SELECT 1 FROM ${applicationSecret} WHERE id = ${row.id})`,
   );
 }
 

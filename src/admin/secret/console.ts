@@ -1,4 +1,4 @@
-import { and, count, eq, exists, lt, notExists, sql } from "drizzle-orm";
+import { and, eq, exists, sql } from "drizzle-orm";
 import type { Role } from "../../shared/actor.ts";
 import { makeConsoleSecret, type NewConsoleSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
@@ -9,7 +9,7 @@ import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { administrator } from "../history/administrator.ts";
 import { insertNote, newNote } from "../history/note.ts";
-import type { Database, Orm } from "../platform/database.ts";
+import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { listSecrets, type ShownSecret, selectSecrets, shownSecrets } from "./list.ts";
 
 /** What `secret add --console` prints. The secret is shown only here. */
@@ -71,24 +71,14 @@ function insertConsoleSecret(
   { name, role }: Holder,
   row: NewConsoleSecret["row"],
 ) {
-  const ofApplication = eq(consoleSecret.applicationId, applicationId);
-  const number = orm.select({ number: count() }).from(consoleSecret).where(ofApplication);
-  const same = orm
-    .select()
-    .from(consoleSecret)
-    .where(and(ofApplication, eq(consoleSecret.name, name)));
-  const values = orm
-    .select({
-      applicationId: application.id,
-      name: sql`${name}`.as("name"),
-      id: sql`${row.id}`.as("id"),
-      role: sql`${role}`.as("role"),
-      digest: sql`${row.digest}`.as("digest"),
-      createdAt: sql`${Date.now()}`.as("created_at"),
-    })
-    .from(application)
-    .where(and(eq(application.id, applicationId), lt(sql`(${number})`, MAX_CONSOLE_SECRETS), notExists(same)));
-  return orm.insert(consoleSecret).select(values);
+  const ofApplication = sql`SELECT count(*) FROM ${consoleSecret} WHERE application_id = ${applicationId}`;
+  return insertWhere(
+    orm,
+    consoleSecret,
+    { ...row, applicationId, name, role, createdAt: Date.now() },
+    sql`WHERE EXISTS (SELECT 1 FROM ${application} WHERE id = ${applicationId})
+      AND (${ofApplication}) < ${MAX_CONSOLE_SECRETS} AND (${ofApplication} AND name = ${name}) = 0`,
+  );
 }
 
 /**

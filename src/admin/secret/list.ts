@@ -24,7 +24,7 @@ export async function listSecrets(database: Database, applicationId: Application
 }
 
 export type SecretRow = typeof applicationSecret.$inferSelect;
-export type ConsoleSecretRow = typeof consoleSecret.$inferSelect;
+type ConsoleSecretRow = typeof consoleSecret.$inferSelect;
 
 /** The statements that `shownSecrets` takes the results of. */
 export const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>

@@ -67,7 +67,7 @@ export const databaseOfEvent = (homes: Homes, eventId: string): Promise<Database
   homes.find(async (database) => (await selectEvent(database, eventId)).length > 0);
 
 /** `due_at` of events that are due at once; the sweep sends those oldest first. */
-export const DUE_AT_ONCE = 0;
+const DUE_AT_ONCE = 0;
 
 /** `due_at` of an event that is sent before all others of its application, because an administrator waits for it. */
 export const DUE_FIRST = -1;

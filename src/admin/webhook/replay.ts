@@ -147,7 +147,7 @@ function previously({ previousState, previousAttemptAt }: ReplayedEvent): string
     case "pending":
       return previousAttemptAt === null
         ? "was due already"
-        : `was to be tried at ${shownTime(Date.parse(previousAttemptAt))} and is due now`;
+        : `was to be tried at ${shownTime(previousAttemptAt)} and is due now`;
   }
 }
 

@@ -35,10 +35,10 @@ export function addShowCommand(group: Command): void {
 }
 
 /** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
-export type EventObstacle = "disabled" | "no-url" | "held-endpoint";
+type EventObstacle = "disabled" | "no-url" | "held-endpoint";
 
 /** An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows. */
-export interface ShownEvent extends ListedEvent {
+interface ShownEvent extends ListedEvent {
   applicationId: ApplicationId;
   /** How the last attempt ended, in one word; null before the first. */
   lastOutcome: string | null;
@@ -93,13 +93,13 @@ function eventText({ payload, ...event }: ShownEvent): string {
     "Event ID": event.id,
     Event: event.event,
     Application: event.applicationId,
-    "Badge number": event.badgeNumber ?? undefined,
+    "Badge number": event.badgeNumber,
     State: event.state,
-    Created: secondsOf(event.createdAt),
-    Delivered: secondsOf(event.deliveredAt),
+    Created: event.createdAt && shownTime(event.createdAt),
+    Delivered: event.deliveredAt && shownTime(event.deliveredAt),
     Attempts: event.attempts,
-    "Last status": event.lastStatus ?? undefined,
-    "Last outcome": event.lastOutcome ?? undefined,
+    "Last status": event.lastStatus,
+    "Last outcome": event.lastOutcome,
     "Last response": event.lastResponse ? shorten(event.lastResponse, RESPONSE_CHARACTERS) : undefined,
     "Last duration": event.lastMilliseconds === null ? undefined : `${event.lastMilliseconds} ms`,
     "Next attempt": nextAttemptText(event),
@@ -107,9 +107,6 @@ function eventText({ payload, ...event }: ShownEvent): string {
   const body = JSON.stringify(payload, null, 2).split("\n");
   return [fields, "", "  Payload", ...body.map((line) => `  ${plain(line)}`)].join("\n");
 }
-
-const secondsOf = (time: string | null): string | undefined =>
-  time === null ? undefined : shownTime(Date.parse(time));
 
 function nextAttemptText({ state, applicationId, nextAttemptAt, obstacle }: Omit<ShownEvent, "payload">): string {
   if (state === "delivered" || state === "exhausted") return `none: the event is ${state}`;
@@ -124,5 +121,5 @@ function nextAttemptText({ state, applicationId, nextAttemptAt, obstacle }: Omit
       break;
   }
   if (nextAttemptAt === null || Date.parse(nextAttemptAt) <= Date.now()) return "due now: within about a minute";
-  return shownTime(Date.parse(nextAttemptAt));
+  return shownTime(nextAttemptAt);
 }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
-import { and, eq, isNotNull, lte, sql } from "drizzle-orm";
+import { and, eq, lte, sql } from "drizzle-orm";
 import { type ApplicationId, newEventId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
@@ -10,7 +10,7 @@ import { UserError } from "../command-line/errors.ts";
 import { fieldLines, shorten } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
-import type { Database, Orm } from "../platform/database.ts";
+import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { DUE_FIRST, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
@@ -37,7 +37,7 @@ export function addTestCommand(group: Command): void {
 }
 
 /** What the receiver did with a test event. */
-export interface TestResult {
+interface TestResult {
   eventId: string;
   url: string;
   /** Whether the response was 2xx. */
@@ -92,30 +92,12 @@ const noUrl = (applicationId: ApplicationId): UserError =>
 function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, createdAt: number) {
   const event = "webhook:test";
   const payload = JSON.stringify({ id, event, createdAt: isoTime(createdAt), data: {} });
-  return orm
-    .insert(webhookEvent)
-    .select(
-      orm
-        .select({
-          applicationId: application.id,
-          id: sql`${id}`.as("id"),
-          event: sql`${event}`.as("event"),
-          payload: sql`${payload}`.as("payload"),
-          state: sql`'pending'`.as("state"),
-          attempts: sql`0`.as("attempts"),
-          dueAt: sql`${DUE_FIRST}`.as("due_at"),
-          leaseUntil: sql`0`.as("lease_until"),
-          lastStatus: sql`NULL`.as("last_status"),
-          lastOutcome: sql`NULL`.as("last_outcome"),
-          lastResponse: sql`NULL`.as("last_response"),
-          lastMilliseconds: sql`NULL`.as("last_milliseconds"),
-          createdAt: sql`${createdAt}`.as("created_at"),
-          deliveredAt: sql`NULL`.as("delivered_at"),
-        })
-        .from(application)
-        .where(and(eq(application.id, applicationId), isNotNull(application.webhookUrl))),
-    )
-    .onConflictDoNothing();
+  return insertWhere(
+    orm,
+    webhookEvent,
+    { applicationId, id, event, payload, state: "pending", dueAt: DUE_FIRST, createdAt },
+    sql`FROM ${application} WHERE id = ${applicationId} AND webhook_url IS NOT NULL`,
+  ).onConflictDoNothing();
 }
 
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */

@@ -42,7 +42,7 @@ export const timesOf = ({ startsAt, expiresAt }: Pick<Badge, "startsAt" | "expir
   expiresAt: expiresAt ?? null,
 });
 
-export const BADGE_STEPS: readonly BadgeStep[] = [
+const BADGE_STEPS: readonly BadgeStep[] = [
   {
     label: "Suspend",
     action: "Suspend badge",

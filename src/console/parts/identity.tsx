@@ -15,7 +15,7 @@ const LATIN = /\p{Script=Latin}/u;
  * Splits a text into plain parts and odd characters: blanks at its ends or beside each other, other spaces than U+0020, invisible
  * characters, look-alikes beside Latin letters, and characters that another Unicode form writes otherwise.
  */
-export function markOddities(text: string): (string | Oddity)[] {
+function markOddities(text: string): (string | Oddity)[] {
   const isMixed = LATIN.test(text) && LOOKALIKE.test(text);
   const characters = [...text];
   const parts: (string | Oddity)[] = [];

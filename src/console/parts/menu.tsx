@@ -1,6 +1,6 @@
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-export interface MenuItem {
+interface MenuItem {
   label: string;
   isFinal?: boolean | undefined;
   onChoose: () => void;

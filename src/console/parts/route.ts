@@ -13,7 +13,7 @@ export function hrefOf(view: string, params: Readonly<Record<string, string | un
   return `#${view}${query && `?${query}`}`;
 }
 
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [view = "", query = ""] = hash.replace(/^#/, "").split("?", 2);
   return { view, params: Object.fromEntries(new URLSearchParams(query)) };
 }

@@ -6,7 +6,7 @@ export interface Guest {
   userId: string;
 }
 
-export const MOST_GUESTS = 100;
+const MOST_GUESTS = 100;
 const LONGEST_NAME = 100;
 
 /**

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
@@ -9,6 +8,7 @@ import { localState } from "../../admin/platform/paths.ts";
 import { DeviceClient, ServerClient } from "../../client/index.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { prepareLocalData } from "../demo-application.ts";
+import { listenSomewhere } from "./listen.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
 
 /** A day at a company, to look at in the console: badges of several systems, visitors, a webhook that failed. */
@@ -63,7 +63,7 @@ function startReceiver(): Server {
     const body = await text(request).catch(() => "");
     const isUnlucky = body.includes(`"${UNLUCKY}"`);
     response.writeHead(isUnlucky ? 500 : 204).end(isUnlucky ? "could not write: no space left on device" : undefined);
-  }).listen(0, "127.0.0.1");
+  });
 }
 
 async function live(narrator: Narrator, origin: string, receiver: Server): Promise<Day> {
@@ -88,11 +88,9 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
 
 /** @returns what stops them again: the receiver ends with the story */
 async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Promise<() => Promise<void>> {
-  if (!receiver.listening) await once(receiver, "listening");
-  const address = receiver.address();
-  if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
+  const webhookUrl = `${await listenSomewhere(receiver)}/badges`;
   const { homes, close } = await openHomes(undefined);
-  await updateApplication(homes, applicationId, { webhookUrl: `http://127.0.0.1:${address.port}/badges` });
+  await updateApplication(homes, applicationId, { webhookUrl });
   return async () => {
     await updateApplication(homes, applicationId, { webhookUrl: null });
     await close();

@@ -1,7 +1,6 @@
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { DemoFailure } from "./narrator.ts";
+import { listenSomewhere } from "./listen.ts";
 
 /** An OpenID provider on a free port of this computer. Its users need no password. */
 export class IdentityProvider {
@@ -23,11 +22,7 @@ export class IdentityProvider {
       const body = url === "/keys" ? keySet : url === "/.well-known/openid-configuration" ? discovery : null;
       response.writeHead(body === null ? 404 : 200, { "Content-Type": "application/json" }).end(body);
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const address = server.address();
-    if (address === null || typeof address === "string") throw new DemoFailure("no port is free for a provider");
-    const issuer = `http://127.0.0.1:${address.port}`;
+    const issuer = await listenSomewhere(server);
     return new IdentityProvider(issuer, server, privateKey);
   }
 

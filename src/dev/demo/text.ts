@@ -1,7 +1,4 @@
-import { shellWord } from "../../admin/command-line/shell.ts";
-
-/** Widest line that is printed. */
-export const COLUMNS = 80;
+import { COLUMNS, shellWord } from "../../admin/command-line/shell.ts";
 
 /** Secrets and invitation tokens: anybody who reads them can use them, so only their start is printed. */
 const SECRET = /\b((?:bdss|inv)_[\w-]{4})[\w-]+/g;

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { type BadgeCreatedEvent, verifyWebhook } from "../../client/index.ts";
+import { listenSomewhere } from "./listen.ts";
 import { DemoFailure } from "./narrator.ts";
 
 const LIMIT_MILLISECONDS = 30_000;
 
 /** A webhook that was verified. */
-export interface ReceivedWebhook {
+interface ReceivedWebhook {
   event: BadgeCreatedEvent;
   /** As they arrived. */
   path: string;
@@ -30,11 +30,7 @@ export class WebhookReceiver {
 
   /** @returns the URL to send webhooks to */
   async listen(): Promise<string> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new DemoFailure("no port is free for webhooks");
-    return `http://127.0.0.1:${address.port}${this.#path}`;
+    return `${await listenSomewhere(this.#server)}${this.#path}`;
   }
 
   /** Sets the secret that webhooks are verified with. Until then none is accepted. */

@@ -1,6 +1,6 @@
 import { EXAMPLE_BADGE, EXAMPLE_KEY_THUMBPRINT, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { userId } from "../../shared/requests.ts";
-import { ACTOR_PARAMETER, BY_SERVER, credentialParameters, IF_MATCH_PARAMETER } from "./components.ts";
+import { ACTOR_PARAMETER, BADGE_ID, BY_SERVER, credentialParameters, IF_MATCH_PARAMETER } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, headerRef, json, serverErrors } from "./parts.ts";
@@ -17,15 +17,6 @@ const REVOKED = { ...ACTIVE, state: "revoked" };
 const BOUND = { ...ACTIVE, keyThumbprint: EXAMPLE_KEY_THUMBPRINT };
 const ENDING = { ...ACTIVE, expiresAt: "2027-01-22T23:00:00.000Z" };
 const VISIT = { ...ENDING, name: "Ann Lee", startsAt: "2027-01-22T07:00:00.000Z" };
-
-const BADGE_ID: Parameter = {
-  name: "id",
-  in: "path",
-  description: "The badge number.",
-  required: true,
-  schema: { type: "string", minLength: 1 },
-  example: EXAMPLE_BADGE,
-};
 
 const USER_ID: Parameter = {
   name: "id",

@@ -1,6 +1,7 @@
 import { PUBLIC_ERRORS, WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
 import {
   EXAMPLE_APPLICATION_ID,
+  EXAMPLE_BADGE,
   EXAMPLE_BOOKMARK,
   EXAMPLE_REQUEST_ID,
   EXAMPLE_SECRET,
@@ -234,4 +235,14 @@ export const APPLICATION_ID_IN_PATH: Parameter = {
   required: true,
   schema: { type: "string", minLength: 1 },
   example: EXAMPLE_APPLICATION_ID,
+};
+
+/** The badge in the path of a route. */
+export const BADGE_ID: Parameter = {
+  name: "id",
+  in: "path",
+  description: "The badge number.",
+  required: true,
+  schema: { type: "string", minLength: 1 },
+  example: EXAMPLE_BADGE,
 };

@@ -27,7 +27,7 @@ function slug(summary: string): string {
 }
 
 /** Headers of every response of a route. */
-export interface RouteHeaders {
+interface RouteHeaders {
   /** Called by devices: web pages of any origin may. */
   anyOrigin: boolean;
   cacheControl?: "NoStore" | "Cached" | "CachedBriefly";
@@ -89,7 +89,7 @@ function errorExample(code: ErrorCode): [string, Example] {
   return [code, { summary: MEANINGS[code].meaning, value: { error: code } }];
 }
 
-export function errorSchema(codes: readonly string[]): Schema {
+function errorSchema(codes: readonly string[]): Schema {
   return {
     type: "object",
     properties: {

@@ -56,7 +56,7 @@ export interface Operation {
   responses: Record<string, ResponseObject>;
 }
 
-export type Method = "get" | "post" | "patch";
+type Method = "get" | "post" | "patch";
 
 export type PathItem = Partial<Record<Method, Operation>>;
 

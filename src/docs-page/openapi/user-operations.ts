@@ -1,6 +1,6 @@
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { MAX_OWN_BADGES } from "../../shared/limits.ts";
-import { BY_USER, credentialParameters, PROOF_PARAMETER } from "./components.ts";
+import { BADGE_ID, BY_USER, credentialParameters, PROOF_PARAMETER } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
@@ -54,18 +54,7 @@ export const suspendOwnBadge = (): Operation => ({
   description:
     "For a phone that is lost: its badge signs nothing from now on. Only the application's server resumes it. A badge of another user is unknown here. A call that changes nothing gets the same response and sends no event.",
   security: BY_USER,
-  parameters: [
-    ...credentialParameters(BY_USER),
-    PROOF,
-    {
-      name: "id",
-      in: "path",
-      description: "The badge number.",
-      required: true,
-      schema: { type: "string", minLength: 1 },
-      example: EXAMPLE_BADGE,
-    },
-  ],
+  parameters: [...credentialParameters(BY_USER), PROOF, BADGE_ID],
   responses: {
     "200": {
       description: "The badge as it is now.",

@@ -1,19 +1,10 @@
+import type * as z from "zod";
+import type { badgeView } from "../responses.ts";
 import { isoTime } from "../time.ts";
 import type { BadgeState } from "./states.ts";
 
 /** A badge as the application's server sees it (contract section 12); times are UTC with milliseconds. */
-export interface BadgeView {
-  id: string;
-  userId: string;
-  name?: string;
-  state: BadgeState;
-  metadata?: Record<string, string>;
-  startsAt?: string;
-  expiresAt?: string;
-  keyThumbprint?: string;
-  issuedAt: string;
-  changedAt: string;
-}
+export type BadgeView = z.infer<typeof badgeView>;
 
 /** @returns null if the text is not a badge number (contract section 1) */
 export function parseBadgeNumber(text: string): number | null {

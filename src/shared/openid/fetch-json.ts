@@ -3,7 +3,7 @@ import { MAX_ISSUER_DOCUMENT_BYTES } from "../limits.ts";
 import { checkWebhookUrl } from "../webhook-url.ts";
 
 /** Why a document of an OpenID provider cannot be used. */
-export type ProviderFault =
+type ProviderFault =
   | "refused-url"
   | "unreachable"
   | "timeout"

@@ -33,7 +33,7 @@ const verificationKey = z.union([
   z.object({ ...commonMembers, kty: z.literal("RSA"), n: z.string(), e: z.string() }),
   z.object({ ...commonMembers, kty: z.literal("OKP"), crv: z.literal("Ed25519"), x: z.string() }),
 ]);
-export type VerificationKey = z.infer<typeof verificationKey>;
+type VerificationKey = z.infer<typeof verificationKey>;
 
 const keySet = z.object({ keys: z.array(z.unknown()) });
 

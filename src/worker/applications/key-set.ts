@@ -6,7 +6,7 @@ import { publicJwks } from "../keys/jwks.ts";
 import { requirePublisher } from "./authentication.ts";
 
 /** A key set as JSON text. */
-export interface KeySet {
+interface KeySet {
   json: string;
   /** Of a copy from the data centre's cache; null: it was made now. */
   ageSeconds: number | null;

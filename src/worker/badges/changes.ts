@@ -8,7 +8,7 @@ import { Refusal } from "../refusal.ts";
 import { listChanges } from "../storage/issued-badges.ts";
 
 /** A position in the feed: after the change of this number. */
-export interface FeedCursor {
+interface FeedCursor {
   epoch: string;
   change: number;
 }

@@ -12,7 +12,7 @@ import { mayUseNow, type ProvenKey } from "./binding.ts";
 import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
-export const SIGNATURE_TYPE = "badge-signature+jwt";
+const SIGNATURE_TYPE = "badge-signature+jwt";
 
 const encoder = new TextEncoder();
 

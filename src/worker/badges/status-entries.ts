@@ -6,7 +6,7 @@ export const VALID = 0;
 export const INVALID = 1;
 export const SUSPENDED = 2;
 
-export type StatusValue = typeof VALID | typeof INVALID | typeof SUSPENDED;
+type StatusValue = typeof VALID | typeof INVALID | typeof SUSPENDED;
 
 /** Two bits an entry, the first entry in the lowest bits (draft-ietf-oauth-status-list-20 section 4.1). */
 export type Entries = Uint8Array<ArrayBuffer>;

@@ -11,7 +11,7 @@ import type { Entry } from "./entry.ts";
 import type { Journal } from "./journal.ts";
 
 /** `reconcile ID [--accept-loss]` (contract section 21). */
-export interface Reconciliation {
+interface Reconciliation {
   /** ID of the inbox command. */
   id: string;
   acceptLoss: boolean;
@@ -104,7 +104,7 @@ export function furthest(one: readonly RangePart[], other: readonly RangePart[])
 }
 
 /** Leaves out so many fresh numbers more. */
-export function skipNumbers(parts: readonly RangePart[], skip: number): RangePart[] {
+function skipNumbers(parts: readonly RangePart[], skip: number): RangePart[] {
   let left = skip;
   return parts.map((part) => {
     const skipped = Math.min(left, part.size - part.used);

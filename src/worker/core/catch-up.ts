@@ -23,7 +23,7 @@ export interface Gap {
 }
 
 /** `behind`: there is more to apply than one invocation may; the next one goes on. */
-export type CaughtUp = { kind: "level" | "behind"; at: Position; applied: number; events: string[] } | Gap;
+type CaughtUp = { kind: "level" | "behind"; at: Position; applied: number; events: string[] } | Gap;
 
 /**
  * Makes D1 and the journal agree. D1 behind: it was restored, or a write was lost; its missing entries are applied again. D1

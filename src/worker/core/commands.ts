@@ -44,7 +44,7 @@ export interface StepCommand {
   ownedBy: string | null;
 }
 
-export interface BlockCommand {
+interface BlockCommand {
   kind: "block" | "unblock";
   userId: string;
 }
@@ -76,12 +76,12 @@ export interface RevokeInvitationCommand {
 }
 
 /** What the clock made due: expiries of badges and invitations. */
-export interface RecordDueCommand {
+interface RecordDueCommand {
   kind: "record-due";
 }
 
 /** A block whose badges are not all revoked yet. */
-export interface FinishBlockCommand {
+interface FinishBlockCommand {
   kind: "finish-block";
   userId: string;
 }

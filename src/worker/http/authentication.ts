@@ -30,7 +30,7 @@ function readCredentials(c: HonoContext<HttpEnv>): authentication.Credentials {
 }
 
 /** The device that calls, and the application it names. */
-export interface CallingDevice {
+interface CallingDevice {
   application: Application;
   /** The device's ID in storage. */
   device: DeviceId;

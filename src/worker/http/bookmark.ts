@@ -19,10 +19,7 @@ export function parseBookmark(text: string, ofHome: number): string | null {
   return Number(home) === ofHome && bookmark !== undefined ? bookmark : null;
 }
 
-/**
- * Gives the caller the bookmark of what its call has seen or written. There is none only during a deployment, when an object
- * of an earlier release made the write.
- */
+/** Gives the caller the bookmark of what its call has seen or written, if it is known. */
 export function withBookmark(c: HonoContext<HttpEnv>, { id }: Application, response: Response): Response {
   const { bookmark } = c.get("context").db;
   if (bookmark !== null) response.headers.set("bookmark", `${homeOf(id)}.${bookmark}`);

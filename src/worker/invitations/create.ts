@@ -25,7 +25,7 @@ export interface InvitationRequest {
 }
 
 /** Who asks for it. */
-export interface InvitingCaller {
+interface InvitingCaller {
   /** Keyed digest of the udid. */
   device: DeviceId;
   inviter: Inviter;

@@ -8,7 +8,7 @@ import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { type InvitationPosition, type ListedInvitation, listInvitations } from "../storage/invitation-list.ts";
 
 /** An invitation as the application's server sees it (contract section 19): never with its token. */
-export type InvitationView = z.infer<typeof invitationPage>["invitations"][number];
+type InvitationView = z.infer<typeof invitationPage>["invitations"][number];
 
 export const INVITATION_CURSOR: CursorCodec<InvitationPosition> = cursorCodec(
   "invitations",

@@ -12,12 +12,12 @@ import {
 import type { SealingKeys } from "./sealing-keys.ts";
 
 /** A value that does not open: its sealing key is missing, or the value was altered. */
-export interface Unreadable {
+interface Unreadable {
   value: StoredSealed;
   error: unknown;
 }
 
-export interface ResealedChunk {
+interface ResealedChunk {
   resealed: number;
   unreadable: Unreadable[];
   /** Where the next chunk starts; null when nothing is left. */

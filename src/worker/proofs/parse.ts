@@ -61,7 +61,7 @@ export type FormFailure =
   | "malformed-claims";
 
 /** A proof's contents. Its signature is not verified yet. */
-export interface ParsedProof {
+interface ParsedProof {
   jwk: PublicJwk;
   claims: ProofClaims;
 }

@@ -8,7 +8,7 @@ import type { Database } from "./database.ts";
 import { containsText } from "./text-search.ts";
 
 /** Which of an application's badges a page lists (contract sections 4 and 24). */
-export interface BadgeFilter {
+interface BadgeFilter {
   userId: string | null;
   /** Null: active and suspended ones. */
   state: BadgeState | null;

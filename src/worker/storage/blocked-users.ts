@@ -4,12 +4,8 @@ import { type ScannedPage, scanPage } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 
 /** A blocked user. `blockedAt` is milliseconds. */
-export interface BlockedUserRow {
-  userId: string;
-  blockedAt: number;
-}
-
-const blockedRows: z.ZodType<BlockedUserRow[]> = z.array(z.object({ userId: z.string(), blockedAt: z.number() }));
+const blockedUserRow = z.object({ userId: z.string(), blockedAt: z.number() });
+export type BlockedUserRow = z.infer<typeof blockedUserRow>;
 
 /** An application's blocked users, in the order in which they were blocked. One round trip. */
 export function listBlockedUsers(
@@ -25,7 +21,7 @@ export function listBlockedUsers(
     },
     order: "blocked_at, user_id",
     columns: "user_id AS userId, blocked_at AS blockedAt",
-    rows: blockedRows,
+    rows: z.array(blockedUserRow),
     perPage,
   });
 }

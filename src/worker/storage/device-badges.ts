@@ -51,7 +51,7 @@ export interface Look<Badge> {
   authority: Authority;
 }
 
-export type Authority =
+type Authority =
   /** The primary's: it decides. */
   | "primary"
   /** From a copy that is as new as the caller's bookmark and recent: a badge may be accepted, if nothing is to be written. */

@@ -46,7 +46,7 @@ export interface Erasure {
 }
 
 /** The key row that the first badge of a signing key carries. */
-export interface KeyRow {
+interface KeyRow {
   id: number;
   kid: string;
   publicKey: string;

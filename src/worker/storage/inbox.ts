@@ -75,7 +75,7 @@ const WITH_DUE = [
 const WITH_BLOCKS = eachApplication("blocked_user", "is_revoking = 1", "true");
 
 /** A chunk of applications, by ID. `next`: after which the next chunk begins; the empty text: at the beginning. */
-export interface ApplicationChunk {
+interface ApplicationChunk {
   applications: ApplicationId[];
   next: string;
 }

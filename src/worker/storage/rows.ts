@@ -86,7 +86,7 @@ export const freedRow = z.object({ number: z.number(), freedAt: z.number() });
 export type FreedRow = z.infer<typeof freedRow>;
 
 /** One part of a number range, with an order of its own; its first `used` numbers in that order are taken. */
-export const rangePart = z.object({ first: z.number(), size: z.number(), used: z.number() });
+const rangePart = z.object({ first: z.number(), size: z.number(), used: z.number() });
 export type RangePart = z.infer<typeof rangePart>;
 
 /** How far the application's list of entries has come. */

@@ -9,7 +9,7 @@ const TABLES = {
   "device-key": { table: "application", applicationId: "id", id: "id", sealed: "sealed_device_key" },
 } as const;
 
-export type SealedPurpose = keyof typeof TABLES;
+type SealedPurpose = keyof typeof TABLES;
 
 const PURPOSES = ["application-secret", "signing-key", "device-key"] as const satisfies readonly SealedPurpose[];
 
@@ -40,9 +40,7 @@ const sealedRows = z.array(
     .transform(({ version: sealingVersion, ...row }) => ({ ...row, sealingVersion })),
 );
 
-/** Versions count from 1. Release 1.0 marks a key that is still being created by a negative version. */
-const SELECT_NEWEST = `
-  SELECT version, public_key AS publicKey FROM sealing_key WHERE version > 0 ORDER BY version DESC LIMIT 1`;
+const SELECT_NEWEST = "SELECT version, public_key AS publicKey FROM sealing_key ORDER BY version DESC LIMIT 1";
 
 function selectOld(purpose: SealedPurpose): string {
   const { table, applicationId, id, sealed } = TABLES[purpose];

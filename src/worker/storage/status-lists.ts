@@ -3,13 +3,13 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
 import type { Database } from "./database.ts";
 
-export interface StatusListKey {
+interface StatusListKey {
   applicationId: ApplicationId;
   list: number;
 }
 
 /** Badges of a list whose state has changed, as the offsets of their positions from the list's first. */
-export interface ChangedBadges {
+interface ChangedBadges {
   active: number[];
   /** Revoked or replaced. */
   ended: number[];
@@ -61,7 +61,7 @@ const changedRows = z.tuple([
 const expiredRows = z.tuple([z.object({ expired: offsets })]);
 const lastPositionRows = z.tuple([z.object({ lastPosition: z.number() })]);
 
-export interface StatusRows {
+interface StatusRows {
   /** `lst` of the saved list; null: it was never saved. */
   saved: string | null;
   /** Since then, in the order of their changes. */

@@ -2,7 +2,7 @@ import type { Database } from "./database.ts";
 import type { ClaimedEvent, Endpoint } from "./webhook-events.ts";
 
 /** What is stored about an attempt, for `webhook list` and `webhook test`. */
-export interface AttemptRecord {
+interface AttemptRecord {
   status: number | null;
   /** One word. */
   outcome: string;

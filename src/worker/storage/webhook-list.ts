@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Origin } from "../../shared/actor.ts";
-import { EVENTS, type EventName } from "../../shared/events.ts";
+import { EVENTS } from "../../shared/events.ts";
 import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, type EventState } from "../../shared/schema.ts";
@@ -10,47 +10,29 @@ import type { Database } from "./database.ts";
 /** Events as an application's server sees them (contract section 19). */
 
 /** Times are milliseconds. */
-export interface EventRow {
-  id: string;
-  event: EventName;
-  payload: string;
-  state: EventState;
-  attempts: number;
+const eventRow = z.object({
+  id: z.string(),
+  event: z.enum(EVENTS),
+  payload: z.string(),
+  state: z.enum(EVENT_STATES),
+  attempts: z.number(),
   /** When the next attempt is due, or if one is running, when it would be repeated should its result not come. */
-  dueAt: number;
-  lastStatus: number | null;
-  lastOutcome: string | null;
-  lastResponse: string | null;
-  createdAt: number;
-  deliveredAt: number | null;
-}
+  dueAt: z.number(),
+  lastStatus: z.number().nullable(),
+  lastOutcome: z.string().nullable(),
+  lastResponse: z.string().nullable(),
+  createdAt: z.number(),
+  deliveredAt: z.number().nullable(),
+});
+export type EventRow = z.infer<typeof eventRow>;
 
 /** Conditions for an application's pending events to be sent. */
-export interface EndpointState {
-  webhookUrl: string | null;
-  heldAt: number | null;
-  disabledAt: number | null;
-}
-
-const eventRows: z.ZodType<EventRow[]> = z.array(
-  z.object({
-    id: z.string(),
-    event: z.enum(EVENTS),
-    payload: z.string(),
-    state: z.enum(EVENT_STATES),
-    attempts: z.number(),
-    dueAt: z.number(),
-    lastStatus: z.number().nullable(),
-    lastOutcome: z.string().nullable(),
-    lastResponse: z.string().nullable(),
-    createdAt: z.number(),
-    deliveredAt: z.number().nullable(),
-  }),
-);
-
-const endpointRows = z.array(
-  z.object({ webhookUrl: z.string().nullable(), heldAt: z.number().nullable(), disabledAt: z.number().nullable() }),
-);
+const endpointState = z.object({
+  webhookUrl: z.string().nullable(),
+  heldAt: z.number().nullable(),
+  disabledAt: z.number().nullable(),
+});
+export type EndpointState = z.infer<typeof endpointState>;
 
 const SELECT_ENDPOINT = `
   SELECT webhook_url AS webhookUrl, webhook_held_at AS heldAt, disabled_at AS disabledAt FROM application WHERE id = ?1`;
@@ -86,13 +68,13 @@ export async function listEvents(
       conditions: () =>
         state === "delivered" || (state === "pending" && !areFewPending) ? [`state = '${state}'`] : [],
       columns: COLUMNS,
-      rows: eventRows,
+      rows: z.array(eventRow),
       perPage,
     },
     limit,
   );
   const endpoint = await db.run((d1) => d1.prepare(SELECT_ENDPOINT).bind(applicationId).all());
-  return { ...events, endpoint: endpointRows.parse(endpoint.results)[0] };
+  return { ...events, endpoint: endpointState.optional().parse(endpoint.results[0]) };
 }
 
 /**

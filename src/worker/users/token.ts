@@ -5,7 +5,7 @@ import { USER_TOKEN_ALGORITHMS } from "../../shared/openid/provider.ts";
 import { parseJsonObject } from "../json-object.ts";
 
 /** What a token must say, by the application's settings. */
-export interface TokenRules {
+interface TokenRules {
   issuer: string;
   /** One of the values of `aud`. */
   audience: string;

@@ -11,7 +11,7 @@ import { type DelayedWakeUp, sendDelayed } from "./wake-up.ts";
 import { WriteCoalescer } from "./write-coalescer.ts";
 
 /** Events of one home that may be due. */
-export interface HomeEvents {
+interface HomeEvents {
   context: Context;
   ids: readonly EventId[];
 }

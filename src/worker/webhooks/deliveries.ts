@@ -11,7 +11,7 @@ import { type EndpointState, type EventRow, listEvents, replayEvent } from "../s
 import { sendWakeUps } from "./wake-up.ts";
 
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
-export type EventView = z.infer<typeof eventPage>["events"][number];
+type EventView = z.infer<typeof eventPage>["events"][number];
 
 /** By the ID of the last event of a page. */
 export const EVENT_CURSOR = cursorCodec("events", z.string());

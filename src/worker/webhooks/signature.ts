@@ -7,7 +7,7 @@ export interface WebhookSecret {
 }
 
 /** What is signed. `body` is signed byte for byte: receivers check before they parse. */
-export interface WebhookToSign {
+interface WebhookToSign {
   eventId: string;
   /** The time of this attempt, in whole seconds since 1970-01-01 UTC. */
   timestampSeconds: number;

@@ -118,6 +118,17 @@ describe("calls of one device (contract section 7)", () => {
   });
 });
 
+/** Lets so many calls of each key through. */
+function limitOf(calls: number): RateLimit {
+  const counts = new Map<string, number>();
+  return {
+    limit: async ({ key }) => {
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+      return { success: (counts.get(key) ?? 0) <= calls };
+    },
+  };
+}
+
 describe("calls of one client IP (contract section 7)", () => {
   const callFrom = (ip: string, application: { id: string }, udid: string, limit: RateLimit) => {
     const headers = { applicationid: application.id, udid, "cf-connecting-ip": ip };
@@ -126,13 +137,7 @@ describe("calls of one client IP (contract section 7)", () => {
   };
 
   it("are counted together for all devices of one application, separately for each application", async () => {
-    const counts = new Map<string, number>();
-    const twoEach: RateLimit = {
-      limit: async ({ key }) => {
-        counts.set(key, (counts.get(key) ?? 0) + 1);
-        return { success: (counts.get(key) ?? 0) <= 2 };
-      },
-    };
+    const twoEach = limitOf(2);
     const application = await createApplication();
     const answers: Answer[] = [];
     for (const udid of ["one", "two", "three"]) answers.push(await callFrom("192.0.2.1", application, udid, twoEach));
@@ -144,13 +149,7 @@ describe("calls of one client IP (contract section 7)", () => {
   });
 
   it("are counted apart when they are malformed, so those do not use up the limit of well-formed ones", async () => {
-    const counts = new Map<string, number>();
-    const twoEach: RateLimit = {
-      limit: async ({ key }) => {
-        counts.set(key, (counts.get(key) ?? 0) + 1);
-        return { success: (counts.get(key) ?? 0) <= 2 };
-      },
-    };
+    const twoEach = limitOf(2);
     const application = await createApplication();
     const send = async (method: string, path: string, udid: string, body?: unknown) => {
       const headers = { applicationid: application.id, udid, "cf-connecting-ip": "192.0.2.9" };

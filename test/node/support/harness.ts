@@ -35,9 +35,6 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   await createApplication(new Homes([{ number: 1, place: null, database }]), {
     name: "Test",
     webhookUrl,
-    requireSecret: false,
-    reuseAfterSeconds: 0,
-    signatureLifetimeSeconds: null,
     credentials,
   });
   return { origin: url.origin, ...credentials, database, close: () => server.close() };

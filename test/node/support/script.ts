@@ -1,6 +1,11 @@
-import { vi } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, vi } from "vitest";
 import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/session.ts";
+import { localState } from "../../../src/admin/platform/paths.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
+import { ensureLocalSealing } from "../../../src/admin/sealing-key/local.ts";
 
 /** What a command printed, and its exit code. */
 export interface Printed {
@@ -28,6 +33,24 @@ export async function closeHomes(): Promise<void> {
   const all = [...opened.values()];
   opened.clear();
   for (const { close } of await Promise.all(all)) await close();
+}
+
+/** A folder for local state, which is removed when the file's tests are over. */
+export function stateFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
+  afterAll(async () => {
+    await closeHomes();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/** Local homes that have a sealing key, in a folder of their own. */
+export async function localHomes(): Promise<OpenedHomes & { folder: string }> {
+  const folder = stateFolder();
+  const opened = await openedHomes(folder);
+  await ensureLocalSealing(opened.homes, localState());
+  return { ...opened, folder };
 }
 
 /**
