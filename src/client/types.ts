@@ -55,7 +55,7 @@ export interface ListedBadge {
   /** Only in a list that was searched, filtered or ordered: ISO 8601, UTC. */
   issuedAt?: string | undefined;
   changedAt?: string | undefined;
-  /** In such a list, too: who made the last change. Absent: the device, by a login, or it is not kept any more. */
+  /** In such a list, for a person's secret: who made the last change. Absent: the device, by a login, or it is not kept any more. */
   changedBy?: HistoryActor | undefined;
 }
 

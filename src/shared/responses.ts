@@ -103,7 +103,8 @@ export const badge = z.object({
   changedAt: changedAt.optional(),
   changedBy: actor
     .meta({
-      description: "Who made the last change; absent: nobody but the device, by a login, or it is not kept any more.",
+      description:
+        "In a list that a person's secret searched, filtered or ordered: who made the last change. Absent: nobody but the device, by a login, or it is not kept any more.",
     })
     .optional(),
 });

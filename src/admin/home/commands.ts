@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { isoTime } from "../../shared/time.ts";
 import { UserError } from "../command-line/errors.ts";
-import { counted, isoTime, shownNumber, tableLines } from "../command-line/output.ts";
+import { counted, shownNumber, tableLines } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import type { Home, Homes } from "../platform/homes.ts";

@@ -16,15 +16,17 @@ export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegat
 /**
  * A page of issued badges. Oldest first, badges issued while a caller pages come at the end, and none comes twice.
  *
+ * @param isForPerson whether a searched list says who made the last change of each badge
  * @returns the badges, and the position after which the next page starts; null on the last page
  */
 export async function pageBadges(
   context: Context,
   query: BadgePageQuery,
+  isForPerson = false,
 ): Promise<{ badges: ListedView[]; next: number | null }> {
   const now = context.now();
   const isFound = !isPlain(query);
-  const { items, last } = await listBadges(context.db, query, now, isFound);
+  const { items, last } = await listBadges(context.db, query, now, isFound && isForPerson);
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state, now) : viewListed;
   return { badges: items.map(view), next: last?.position ?? null };
 }

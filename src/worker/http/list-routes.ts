@@ -41,13 +41,14 @@ export const listRoutes = new Hono<HttpEnv>()
     const { per_page: perPage, cursor, state = null, q: text = null, endsBefore, order } = c.req.valid("query");
     const isNewestFirst = order === "newest";
     const codec = isNewestFirst ? NEWEST_BADGE_CURSOR : BADGE_CURSOR;
-    const { badges, next } = await pageBadges(c.get("context"), {
+    const query = {
       applicationId: authenticatedApplication(c),
       userId: null,
       ...{ state, text, isNewestFirst, perPage },
       endsBefore: endsBefore === undefined ? null : Date.parse(endsBefore),
       after: readCursor(codec, cursor),
-    });
+    };
+    const { badges, next } = await pageBadges(c.get("context"), query, c.get("person") !== undefined);
     return pageResponse(c, { badges }, codec, next);
   })
 
