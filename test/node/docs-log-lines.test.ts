@@ -40,6 +40,16 @@ describe("docs/operations.md", () => {
   });
 });
 
+/** Fields that a query filters by, sums by or unwraps. */
+const FIELD = /\| (\w+) ?[!=>]=?~?|\bunwrap (\w+)|\bby \((\w+)\)/g;
+
+/** The words of the calls that log an event, its fields among them. */
+const wordsLoggedWith = (event: string): string[] =>
+  texts.flatMap((text) => {
+    const start = text.indexOf(`event: "${event}"`);
+    return start === -1 ? [] : namesIn(text.slice(start, text.indexOf("})", start)));
+  });
+
 describe("docs/monitoring", () => {
   const events = new Set([...logged].map((line) => line.split(" ")[1]));
 
@@ -49,6 +59,20 @@ describe("docs/monitoring", () => {
     expect(asked).toEqual(expect.arrayContaining(["request", "delivery", "sweep", "range-fills-up"]));
     expect(asked.filter((event) => !events.has(event))).toEqual([]);
     for (const level of ["error", "warn"]) expect(text).toContain(`level="${level}"`);
+  });
+
+  it.each(["alarms.yaml", "dashboard.json"])("%s uses only fields that these lines have", (file) => {
+    const text = readFileSync(join(PROJECT, "docs/monitoring", file), "utf8").replaceAll('\\"', '"');
+    for (const query of text.match(/^.*\{service_name=.*$/gm) ?? []) {
+      const asked = [...query.matchAll(/\bevent="([\w-]+)"/g)].flatMap(([, event = ""]) => wordsLoggedWith(event));
+      const fields = [...query.matchAll(FIELD)].map(([, ...names]) => names.find((name) => name !== undefined));
+      expect(["level", "event", ...asked], query).toEqual(expect.arrayContaining(fields));
+    }
+  });
+
+  it("has alarm rules that are YAML: a text with a colon is quoted", () => {
+    const rules = readFileSync(join(PROJECT, "docs/monitoring/alarms.yaml"), "utf8");
+    expect(rules.match(/^ +[\w-]+: [^'"#\n]*: .*$/gm)).toBeNull();
   });
 
   it("draws a dashboard of panels with a query each", () => {
