@@ -59,16 +59,6 @@ describe("status lists in the administration script (contract section 14)", () =
     expect(stderr).toMatch(/^.*--status-lifetime.*Give a whole number from 60 to \d+;.*\n$/);
   });
 
-  it.each(["create --name App", "update app_00000000000000000000"])(
-    "are refused by application %s where wrangler.toml has no PUBLIC_URL, before anything is asked",
-    async (command) => {
-      const words = ["application", ...command.split(" "), "--status-list", "--env", "production"];
-      const { code, stdout, stderr } = await admin(...words);
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toMatch(/^.*set PUBLIC_URL in \[env\.production\.vars\] of wrangler\.toml.*\n$/);
-    },
-  );
-
   it("need an https URL of the deployed service; locally http is enough", () => {
     expect(() => assertPublicUrl("https://badges.example.com", "production")).not.toThrow();
     expect(() => assertPublicUrl("http://localhost:8787", undefined)).not.toThrow();

@@ -13,6 +13,7 @@ const DEPLOYMENT_MILLISECONDS = 120_000;
 
 const created = z.object({ applicationId: z.string() });
 const finding = z.object({ check: z.string(), state: z.string(), detail: z.string(), advice: z.string().nullable() });
+const planned = z.object({ done: z.boolean(), steps: z.array(z.object({ action: z.string().optional() })) });
 const diagnosis = z.object({ healthy: z.boolean(), findings: z.array(finding) });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -43,6 +44,41 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   }
 
   const webhooks = () => rehearsal.platform.sent.filter(({ url }) => url.startsWith("https://example.com/"));
+
+  it("asks for the place of home 1", async () => {
+    const { code, stderr } = await rehearsal.deploy("--check");
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      "--location wnam|enam|weur|eeur|apac|oc (near most devices), or --jurisdiction eu|us|fedramp",
+    );
+  });
+
+  it("comes before a further home, which anybody can plan before logging in (section 17)", async () => {
+    const init = ["init", "--home", "2", "--jurisdiction", "eu", "--env", "production"];
+    const { code, stdout } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
+    expect(code).toBe(0);
+    const { steps, done } = planned.parse(JSON.parse(stdout));
+    expect(done).toBe(false);
+    expect(steps.map(({ action }) => action)).toEqual(
+      expect.arrayContaining([
+        "bind badge-distribution-production-2",
+        'keep "jurisdiction=eu", which never changes',
+        "bind badge-webhooks-production-2",
+      ]),
+    );
+    const refused = { code: 1, stderr: "Home 2 needs home 1: run npm run deploy first.\n" };
+    expect(await rehearsal.admin(...init)).toMatchObject(refused);
+  });
+
+  it.each(["create --name App", "update app_00000000000000000000"])(
+    "without PUBLIC_URL has no status lists: application %s asks nothing (section 14)",
+    async (command) => {
+      const words = ["application", ...command.split(" "), "--status-list", "--env", "production"];
+      const { code, stdout, stderr } = await rehearsal.adminBeforeLogin(...words);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(/^.*set PUBLIC_URL in \[env\.production\.vars\] of wrangler\.toml.*\n$/);
+    },
+  );
 
   it("shows with --check what it would do, and does nothing", async () => {
     const before = rehearsal.configuration();
@@ -104,6 +140,8 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const well = await diagnose();
     expect(well.findings.filter(({ state }) => state !== "ok")).toEqual([]);
     expect(well).toMatchObject({ code: 0, healthy: true });
+    const journals = well.findings.find(({ check }) => check === "Journals");
+    expect(journals?.detail).toMatch(/reaches back to \d{4}-/);
     const [queue] = rehearsal.platform.account.queues;
     const consumers = queue?.consumers.splice(0) ?? [];
     const ill = await diagnose();

@@ -8,6 +8,7 @@ import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
 import { countOldValues, listSealingKeys } from "../sealing-key/usage.ts";
 import { broken, type Check, fine, look } from "./checks.ts";
+import { checkJournals } from "./journal-check.ts";
 
 /** An event that is due for longer is not waiting for its turn any more. */
 const OVERDUE_MINUTES = 10;
@@ -22,6 +23,7 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Migrations", run: () => checkMigrations(homes, deployCommand) },
     { name: "Sealing keys", run: () => checkSealingKeys(session) },
     { name: "Sweep", run: () => checkSweep(homes) },
+    { name: "Journals", run: () => checkJournalsIfSwept(session) },
     { name: "Clock", run: () => checkClock(homes) },
     { name: "Deliveries", run: () => checkDeliveries(session) },
     { name: "Number ranges", run: () => checkRanges(session) },
@@ -80,17 +82,20 @@ async function checkSealingKeys(session: Session) {
   const spare = versions.filter((version) => version !== key.version);
   return look(
     `nothing needs version ${spare.join(", ")} any more`,
-    `Run ${shownCommand(session, `sealing-key remove ${spare[0]}`)}.`,
+    `A restoration needs it for 31 days after the re-sealing; then run ${shownCommand(session, `sealing-key remove ${spare[0]}`)}.`,
   );
 }
 
 const ticked = z.object({ tickedAt: z.number().nullable() });
 
-async function checkSweep(homes: Homes) {
+/** Clocks of homes that did not tick lately. */
+async function lateClocks(homes: Homes) {
   const clocks = await askHomes(homes, ticked, "SELECT (SELECT ticked_at FROM clock WHERE id = 1) AS tickedAt");
-  const late = clocks.filter(
-    ({ tickedAt }) => tickedAt === null || Date.now() - tickedAt > MAX_COPY_AGE_SECONDS * 1000,
-  );
+  return clocks.filter(({ tickedAt }) => tickedAt === null || Date.now() - tickedAt > MAX_COPY_AGE_SECONDS * 1000);
+}
+
+async function checkSweep(homes: Homes) {
+  const late = await lateClocks(homes);
   if (late.length === 0) return fine("ran in every home within the last 90 seconds");
   const since = late.map(({ home, tickedAt }) =>
     tickedAt === null ? `never in home ${home}` : `in home ${home} last at ${isoTime(tickedAt)}`,
@@ -99,6 +104,12 @@ async function checkSweep(homes: Homes) {
     since.join("; "),
     "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-part-failed lines; npm run deploy sets the trigger again.",
   );
+}
+
+/** Nobody but the clock has objects carry out commands. */
+async function checkJournalsIfSwept(session: Session) {
+  if ((await lateClocks(session.homes)).length === 0) return checkJournals(session);
+  return look("not known while the sweep does not run", "Correct that first, and run the command again.");
 }
 
 const d1Time = z.object({ now: z.number() });

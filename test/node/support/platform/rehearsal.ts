@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
@@ -22,6 +22,8 @@ export class Rehearsal {
   static async start(folder: string): Promise<Rehearsal> {
     const repository = join(folder, "repository");
     copyRepository(repository);
+    const path = join(repository, "wrangler.toml");
+    writeFileSync(path, undeployed(readFileSync(path, "utf8")));
     return new Rehearsal(repository, await PlatformStandIn.start(join(folder, "platform")));
   }
 
@@ -35,10 +37,20 @@ export class Rehearsal {
   }
 
   /** Runs a command of the copy's script, in this process: one of its own takes seconds to load wrangler. */
-  async admin(...words: string[]): Promise<Printed> {
+  admin(...words: string[]): Promise<Printed> {
+    return this.#run(words, true);
+  }
+
+  /** The same before anybody has logged in. */
+  adminBeforeLogin(...words: string[]): Promise<Printed> {
+    return this.#run(words, false);
+  }
+
+  async #run(words: string[], isLoggedIn: boolean): Promise<Printed> {
     const path = pathToFileURL(join(this.repository, "src/admin/program.ts")).href;
     const script: typeof import("../../../../src/admin/program.ts") = await import(/* @vite-ignore */ path);
-    Object.assign(process.env, this.platform.environment);
+    if (isLoggedIn) Object.assign(process.env, this.platform.environment);
+    else for (const name of Object.keys(this.platform.environment)) delete process.env[name];
     return captured(() => script.run(script.createAdminProgram(), words));
   }
 
@@ -64,6 +76,16 @@ export class Rehearsal {
     }
     await ended;
   }
+}
+
+const FURTHER_HOME = /^\[\[env\.production\.(d1_databases|queues\.\w+)\]\]\n(.*\n)*?(binding|queue) = "[\w-]+[_-]\d+"/;
+
+/** wrangler.toml before its first deployment. Where the service is deployed, it has the homes' places and IDs, and its address. */
+function undeployed(text: string): string {
+  const tables = text.split(/^(?=\[)/m).filter((table) => !FURTHER_HOME.test(table));
+  const lines = /^(database_id|HOME_\d+|routes) = .*\n/gm;
+  const before = (table: string) => table.replaceAll(lines, "").replace(/^PUBLIC_URL = .*/m, 'PUBLIC_URL = ""');
+  return tables.map((table) => (/^\[+env\.production/.test(table) ? before(table) : table)).join("");
 }
 
 /** A clone after `npm ci`. */
