@@ -21,7 +21,7 @@ export function addDoctorCommand(program: Command): void {
     .description(
       "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, journals, clocks, deliveries " +
         "that wait, ranges that fill up, PUBLIC_URL, status lists; with --env also the queues and secrets of the platform. It " +
-        "changes nothing; how far back journals reach is asked as reconcile does. The exit code is 1 when something is broken.",
+        "changes nothing. The exit code is 1 when something is broken.",
     )
     .option("--address <url>", "where the service is reached, if not at its own address")
     .addHelpText("after", examples("doctor", "doctor --env production"))

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { MAX_COPY_AGE_SECONDS, RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
-import { isoTime } from "../../shared/time.ts";
+import { DAY_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -8,7 +8,6 @@ import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
 import { countOldValues, listSealingKeys } from "../sealing-key/usage.ts";
 import { broken, type Check, fine, look } from "./checks.ts";
-import { checkJournals } from "./journal-check.ts";
 
 /** An event that is due for longer is not waiting for its turn any more. */
 const OVERDUE_MINUTES = 10;
@@ -23,7 +22,7 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Migrations", run: () => checkMigrations(homes, deployCommand) },
     { name: "Sealing keys", run: () => checkSealingKeys(session) },
     { name: "Sweep", run: () => checkSweep(homes) },
-    { name: "Journals", run: () => checkJournalsIfSwept(session) },
+    { name: "Journals", run: () => checkJournals(homes) },
     { name: "Clock", run: () => checkClock(homes) },
     { name: "Deliveries", run: () => checkDeliveries(session) },
     { name: "Number ranges", run: () => checkRanges(session) },
@@ -88,14 +87,11 @@ async function checkSealingKeys(session: Session) {
 
 const ticked = z.object({ tickedAt: z.number().nullable() });
 
-/** Clocks of homes that did not tick lately. */
-async function lateClocks(homes: Homes) {
-  const clocks = await askHomes(homes, ticked, "SELECT (SELECT ticked_at FROM clock WHERE id = 1) AS tickedAt");
-  return clocks.filter(({ tickedAt }) => tickedAt === null || Date.now() - tickedAt > MAX_COPY_AGE_SECONDS * 1000);
-}
-
 async function checkSweep(homes: Homes) {
-  const late = await lateClocks(homes);
+  const clocks = await askHomes(homes, ticked, "SELECT (SELECT ticked_at FROM clock WHERE id = 1) AS tickedAt");
+  const late = clocks.filter(
+    ({ tickedAt }) => tickedAt === null || Date.now() - tickedAt > MAX_COPY_AGE_SECONDS * 1000,
+  );
   if (late.length === 0) return fine("ran in every home within the last 90 seconds");
   const since = late.map(({ home, tickedAt }) =>
     tickedAt === null ? `never in home ${home}` : `in home ${home} last at ${isoTime(tickedAt)}`,
@@ -106,10 +102,20 @@ async function checkSweep(homes: Homes) {
   );
 }
 
-/** Nobody but the clock has objects carry out commands. */
-async function checkJournalsIfSwept(session: Session) {
-  if ((await lateClocks(session.homes)).length === 0) return checkJournals(session);
-  return look("not known while the sweep does not run", "Correct that first, and run the command again.");
+const reach = z.object({ id: z.string(), since: z.number() });
+const SHORTEST = `
+  SELECT application_id AS id, journal_since AS since FROM position
+  WHERE journal_since IS NOT NULL ORDER BY journal_since DESC LIMIT 1`;
+/** As far as Time Travel goes back (D1: Limits). */
+const RESTORABLE_DAYS = 30;
+
+/** As of each application's last change. */
+async function checkJournals(homes: Homes) {
+  const [shortest] = (await askHomes(homes, reach, SHORTEST)).toSorted((one, other) => other.since - one.since);
+  if (shortest === undefined) return fine("reach back to the beginning of every application");
+  const detail = `the shortest, that of ${shortest.id}, reaches back to ${isoTime(shortest.since)}`;
+  if (shortest.since < Date.now() - RESTORABLE_DAYS * DAY_MILLISECONDS) return fine(detail);
+  return look(detail, "Restore its D1 to no earlier moment: what it lacks from before that does not come back.");
 }
 
 const d1Time = z.object({ now: z.number() });

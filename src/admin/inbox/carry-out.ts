@@ -1,6 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Actor } from "../../shared/actor.ts";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import { type InboxCommand, type InboxResult, inboxResult } from "../../shared/inbox.ts";
 import { inbox } from "../../shared/schema.ts";
@@ -69,10 +68,6 @@ interface NewCommand {
   session: Pick<Session, "actor">;
 }
 
-/** A command as the table has it. */
-export const commandJson = (command: InboxCommand, { kind, name }: Actor): string =>
-  JSON.stringify({ command, actor: { kind, name: name ?? null } });
-
 /** By D1's clock: this computer's may be wrong by hours. */
 const putCommand = (database: Database, { id, applicationId, command, session: { actor } }: NewCommand) =>
   database.run((orm) =>
@@ -81,7 +76,7 @@ const putCommand = (database: Database, { id, applicationId, command, session: {
       .values({
         id,
         applicationId,
-        command: commandJson(command, actor),
+        command: JSON.stringify({ command, actor: { kind: actor.kind, name: actor.name ?? null } }),
         createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`,
       })
       .onConflictDoNothing(),
