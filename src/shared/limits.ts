@@ -90,11 +90,8 @@ export const MAX_CACHED_KEYS = 1000;
 // The cache of a data centre
 /** Longest that the platform's cache may take: without it a key set or a list is only built anew. */
 export const CACHE_DEADLINE_MILLISECONDS = 500;
-/**
- * Maximum age of a key set from the cache. As that of a cached application, so that no copy is without a new key when that key
- * begins to sign (`URGENT_KEY_DELAY_SECONDS`).
- */
-export const KEY_SET_CACHE_SECONDS = 20;
+/** Maximum age of a key set that is sent: `key rotate` publishes the new key at once (contract section 10). */
+export const KEY_SET_CACHE_SECONDS = 1;
 
 // Status lists (contract section 14)
 /** Badges of one list. */

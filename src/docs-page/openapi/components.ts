@@ -8,7 +8,6 @@ import {
   EXAMPLE_UDID,
 } from "../../shared/examples.ts";
 import {
-  KEY_SET_CACHE_SECONDS,
   MAX_NAME_CHARACTERS,
   MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
@@ -110,12 +109,6 @@ export const HEADERS: Record<string, Header> = {
     required: false,
     schema: { type: "string", pattern: '^(W/)?"[^"]*"$' },
     example: '"f3c1a7"',
-  },
-  Age: {
-    description: `Seconds since the response was made, if it comes from a cache; the service itself sends none that is older than ${KEY_SET_CACHE_SECONDS} s.`,
-    required: false,
-    schema: { type: "string", pattern: "^[0-9]+$" },
-    example: "7",
   },
 };
 

@@ -23,7 +23,7 @@ A disabled application keeps its key set: it gets no new signatures, but doors s
   responses: {
     "200": {
       description: "The key set.",
-      headers: { ...commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }), Age: headerRef("Age") },
+      headers: commonHeaders({ ...KEY_SET_ROUTE, cacheControl: "Cached" }),
       content: json(schemaRef("JwkSet"), { "One key": { keys: [EXAMPLE_JWK] } }),
     },
     ...errorResponses(KEY_SET_ROUTE, ["UNKNOWN_APPLICATION", "RATE_LIMITED", "UNAVAILABLE"]),

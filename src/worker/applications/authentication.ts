@@ -2,7 +2,7 @@ import { type Deed, mayDo } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
-import { DENIAL_CACHE_MILLISECONDS } from "../../shared/limits.ts";
+import { APPLICATION_CACHE_SECONDS, DENIAL_CACHE_MILLISECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import type { Application, LiveSecret, Person } from "./registry.ts";
@@ -88,7 +88,7 @@ export async function identifyRevoker(
 /** The application whose public keys are requested. This needs no credentials, but guessed IDs count as refused calls. */
 export async function requirePublisher(parts: Parts, clientAddress: string, idText: string): Promise<Application> {
   const id = parseApplicationId(idText);
-  const application = id && (await find(parts, clientAddress, id));
+  const application = id && (await find(parts, clientAddress, id, KEY_SET_CACHE_SECONDS * 1000));
   return application ?? refuse(parts, clientAddress, "UNKNOWN_APPLICATION");
 }
 
@@ -157,9 +157,14 @@ async function findCaller(
 }
 
 /** Also finds disabled applications. */
-async function find(parts: Parts, clientAddress: string, id: ApplicationId): Promise<Application | undefined> {
+async function find(
+  parts: Parts,
+  clientAddress: string,
+  id: ApplicationId,
+  maxAgeMilliseconds = APPLICATION_CACHE_SECONDS * 1000,
+): Promise<Application | undefined> {
   const { registry, db, now } = parts;
-  const remembered = registry.recall(id, now());
+  const remembered = registry.recall(id, now(), maxAgeMilliseconds);
   if (remembered === "unknown") return undefined;
   if (remembered !== undefined) return remembered;
   // An application that this isolate has served is no guess, so it is reloaded even for an address over the limit.
