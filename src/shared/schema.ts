@@ -289,14 +289,14 @@ export const blockedUser = sqliteTable(
     primaryKey({ columns: [table.applicationId, table.userId] }),
     // GET /v1/users?state=blocked, oldest first.
     index("blocked_user_page").on(table.applicationId, table.blockedAt, table.userId),
-    // The sweep: whose badges are still to be revoked?
+    // The home's clock and the object: whose badges are still to be revoked?
     index("blocked_user_revoking").on(table.applicationId, table.userId).where(sql`is_revoking = 1`),
   ],
 );
 
 /**
- * One row that the sweep writes every minute. One Durable Object remembers the sequence number as well: if D1's is not
- * ahead of that, D1 was restored to an older state.
+ * One row that the home's clock moves on every minute. The clock remembers the sequence number as well: if D1's is not ahead of
+ * that, D1 was restored to an older state.
  */
 export const clock = sqliteTable("clock", {
   id: integer("id").primaryKey(),

@@ -35,7 +35,7 @@ export async function pageBadges(
 const isPlain = ({ state, text, endsBefore, isNewestFirst }: BadgePageQuery): boolean =>
   state === null && text === null && endsBefore === null && !isNewestFirst;
 
-/** Active badges have no `state` here (contract section 12). Expired ones leave the list when the sweep records it. */
+/** Active badges have no `state` here (contract section 12). Expired ones leave the list when the object records it. */
 function viewListed(badge: ListedBadge): ListedView {
   const { number, userId, name, metadata, state, startsAt, expiresAt } = badge;
   const fields = parseMetadata(metadata);

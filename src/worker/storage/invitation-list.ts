@@ -33,7 +33,7 @@ const listedRows = z.array(listedRow);
  * An application's invitations, newest first. One round trip, or two.
  *
  * @param page `after`: the last invitation of the previous page; `now`: milliseconds. A pending invitation past its time is shown as
- *   expired; the sweep records that within a minute.
+ *   expired; the object records that within a minute.
  */
 export function listInvitations(
   db: Database,
