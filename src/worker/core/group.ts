@@ -1,5 +1,3 @@
-import { hmac } from "@noble/hashes/hmac.js";
-import { sha256 } from "@noble/hashes/sha2.js";
 import { BY_CLOCK } from "../../shared/actor.ts";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
@@ -13,12 +11,12 @@ import {
   REMEMBERED_CALL_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { BoundedCache } from "../bounded-cache.ts";
-import { type Custody, permutationKey } from "../keys/custody.ts";
+import type { Custody } from "../keys/custody.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import { type GroupRows, NOTHING_READ, readGroup, readRevokedBy } from "../storage/group-reads.ts";
-import type { Position, RangePart } from "../storage/rows.ts";
+import type { Position } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
 import { catchUp, type Gap } from "./catch-up.ts";
 import type { Outcome } from "./commands.ts";
@@ -27,10 +25,10 @@ import { decide } from "./decide/decide.ts";
 import { Draft } from "./decide/draft.ts";
 import { expireInvitations } from "./decide/due.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
+import { FreshNumbers } from "./fresh-numbers.ts";
 import { inboxResultOf } from "./inbox-result.ts";
 import type { Journal } from "./journal.ts";
 import { assumptionsOf, needsOf } from "./needs.ts";
-import { createPermutation } from "./permutation.ts";
 import { type CallQueue, fail, giveUp, splitByDeadline, userOf, type Waiting, waitingFor } from "./queue.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
@@ -62,7 +60,7 @@ interface Platform {
  */
 export class Groups {
   readonly #platform: Platform;
-  readonly #permutations = new Map<number, (index: number) => number>();
+  readonly #freshNumbers: FreshNumbers;
   /** Outcomes of the last minutes by the call's ID, so that a repeated call gets its own. */
   readonly #outcomes = new BoundedCache<Outcome>(MAX_REMEMBERED_CALLS);
   /** Users whose block was answered. */
@@ -82,6 +80,7 @@ export class Groups {
 
   constructor(platform: Platform) {
     this.#platform = platform;
+    this.#freshNumbers = new FreshNumbers(platform.applicationId, platform.custody);
   }
 
   /** D1's state at the end of the last group, as D1 names it; null: not known. */
@@ -279,12 +278,8 @@ export class Groups {
   }
 
   async #draft(calls: readonly Waiting[], rows: GroupRows, position: Position, now: number): Promise<Draft> {
-    const key = await this.#permutationKey(calls);
-    const draft = new Draft(position, {
-      now,
-      randomBelow,
-      numberAt: (part, index) => part.first + this.#permutation(key, part)(index),
-    });
+    const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
+    const draft = new Draft(position, { now, randomBelow, numberAt });
     for (const row of rows.badges) draft.badges.load(row.number, row);
     for (const row of rows.invitations) draft.invitations.load(row.digest, row);
     for (const row of rows.blocks) draft.blocks.load(row.userId, row);
@@ -356,27 +351,6 @@ export class Groups {
     const { journal, now } = this.#platform;
     const since = now() - REMEMBERED_CALL_MILLISECONDS;
     for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS, MAX_REMEMBERED_CHARACTERS)) this.#remember(entry);
-  }
-
-  /** Null: none of the calls takes a number. @throws Unavailable when the application's device key can not be opened */
-  async #permutationKey(calls: readonly Waiting[]): Promise<Uint8Array | null> {
-    for (const { call } of calls) {
-      const { command } = call;
-      if (command.kind === "badge" || command.kind === "invite") {
-        return permutationKey(this.#platform.custody, this.#platform.applicationId, command.rules.deviceKey);
-      }
-    }
-    return null;
-  }
-
-  /** Cached, since a part's start and size never change. One key per part: parts of equal size have different orders. */
-  #permutation(key: Uint8Array | null, { first, size }: RangePart): (index: number) => number {
-    const known = this.#permutations.get(first);
-    if (known) return known;
-    if (!key) throw new Error("only a call with rules takes numbers");
-    const permutation = createPermutation(hmac(sha256, key, new TextEncoder().encode(String(first))), size);
-    this.#permutations.set(first, permutation);
-    return permutation;
   }
 }
 

@@ -13,8 +13,6 @@ import { sha256 } from "@noble/hashes/sha2.js";
 /** Rounds of the network: as many as NIST's FF1 has, which permutes domains of the same sizes. */
 const ROUNDS = 10;
 
-export const PERMUTATION_KEY_BYTES = 32;
-
 /** Up to this width the results of the round function are remembered: 60 KB at most. */
 const MAX_MEMOIZED_WIDTH = 750;
 

@@ -64,19 +64,14 @@ export async function requireProvingDevice(
   return { ...caller, proof };
 }
 
-/** A person who calls without naming a device. */
-export interface CallingPerson {
-  application: Application;
-}
-
-/** Identifies the application that a person's call names. The call counts for its address before a token is checked. */
-export async function requirePerson(c: HonoContext<HttpEnv>): Promise<CallingPerson> {
+/** Identifies the application that a person's call names, without a device. The call counts for its address before a token is checked. */
+export async function requirePerson(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
   const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
   c.set("actor", { kind: "user" });
   await limitAddressOfPerson(c, application, credentials.clientAddress);
-  return { application };
+  return application;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Context as HonoContext } from "hono";
+import type { Application } from "../applications/registry.ts";
 import { checkLogin, identifyUser, type KnownUser, type PresentedUser, type UserCheck } from "../users/user-check.ts";
-import { type CallingPerson, header, type ProvingDevice, requirePerson } from "./authentication.ts";
+import { header, type ProvingDevice, requirePerson } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, checkProofOfCall, requireKey } from "./proof.ts";
 import { limitPerson } from "./rate-limits.ts";
@@ -35,8 +36,8 @@ export function checkUserOfLogin(
  *
  * @throws Refusal
  */
-export async function requireUser(c: HonoContext<HttpEnv>): Promise<CallingPerson & KnownUser> {
-  const { application } = await requirePerson(c);
+export async function requireUser(c: HonoContext<HttpEnv>): Promise<KnownUser & { application: Application }> {
+  const application = await requirePerson(c);
   const [token, dpop] = [readToken(c), header(c, "dpop")];
   const proof = token === null || dpop === null ? null : await checkProofOfCall(c, dpop, { application, udid: token });
   const user = await identifyUser(c.get("context"), application, present(c, proof));

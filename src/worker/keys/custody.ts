@@ -3,7 +3,6 @@ import { MAX_CACHED_KEYS } from "../../shared/limits.ts";
 import { type SealLabel, unwrapHmacKey, unwrapSigningKey } from "../../shared/sealing.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import { Unavailable } from "../platform.ts";
-import { deriveBytes } from "./derivation.ts";
 import type { SealingKeys } from "./sealing-keys.ts";
 
 /** A sealed value as D1 stores it. */
@@ -83,13 +82,4 @@ export class Custody {
       throw new Unavailable("key custody", error);
     }
   }
-}
-
-/** The key of the order in which an application's numbers are handed out: 32 bytes, the same as long as its device key. */
-export async function permutationKey(
-  custody: Custody,
-  applicationId: ApplicationId,
-  sealedDeviceKey: Sealed,
-): Promise<Uint8Array> {
-  return deriveBytes(await custody.deviceKey(applicationId, sealedDeviceKey), "badge-numbers");
 }

@@ -17,7 +17,7 @@ import type { Rules } from "../commands.ts";
 import { RowSet } from "./row-set.ts";
 
 /** What decisions need besides rows. */
-interface DraftSources {
+export interface DraftSources {
   /** Milliseconds. */
   now: number;
   /** The number at an index of a part of the range (permutation.ts). */

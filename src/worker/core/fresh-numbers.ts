@@ -1,0 +1,45 @@
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { Custody } from "../keys/custody.ts";
+import { deriveBytes } from "../keys/derivation.ts";
+import type { RangePart } from "../storage/rows.ts";
+import type { Command } from "./commands.ts";
+import type { DraftSources } from "./decide/draft.ts";
+import { createPermutation } from "./permutation.ts";
+
+/** The orders in which an application's fresh numbers are handed out: one for each part of its range. */
+export class FreshNumbers {
+  readonly #applicationId: ApplicationId;
+  readonly #custody: Custody;
+  /** By the part's start, which never changes, as its size. */
+  readonly #permutations = new Map<number, (index: number) => number>();
+
+  constructor(applicationId: ApplicationId, custody: Custody) {
+    this.#applicationId = applicationId;
+    this.#custody = custody;
+  }
+
+  /** What decides these commands needs. @throws Unavailable when the application's device key can not be opened */
+  async forCommands(commands: readonly Command[]): Promise<DraftSources["numberAt"]> {
+    const key = await this.#keyFor(commands);
+    return (part, index) => part.first + this.#permutation(key, part)(index);
+  }
+
+  /** Derived from the device key, so that a lost object loses nothing. Null: none of the commands takes a number. */
+  async #keyFor(commands: readonly Command[]): Promise<Uint8Array | null> {
+    const taking = commands.find((command) => command.kind === "badge" || command.kind === "invite");
+    if (!taking) return null;
+    return deriveBytes(await this.#custody.deviceKey(this.#applicationId, taking.rules.deviceKey), "badge-numbers");
+  }
+
+  /** One key per part: parts of equal size have different orders. */
+  #permutation(key: Uint8Array | null, { first, size }: RangePart): (index: number) => number {
+    const known = this.#permutations.get(first);
+    if (known) return known;
+    if (!key) throw new Error("only a call with rules takes numbers");
+    const permutation = createPermutation(hmac(sha256, key, new TextEncoder().encode(String(first))), size);
+    this.#permutations.set(first, permutation);
+    return permutation;
+  }
+}
