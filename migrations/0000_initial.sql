@@ -191,7 +191,8 @@ CREATE TABLE `position` (
 	`last_signing_key` integer NOT NULL,
 	`epoch` text NOT NULL,
 	`hour_started_at` integer NOT NULL,
-	`hour_used` integer NOT NULL
+	`hour_used` integer NOT NULL,
+	`journal_since` integer
 );
 --> statement-breakpoint
 CREATE TABLE `sealing_key` (

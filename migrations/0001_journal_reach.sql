@@ -1,1 +1,0 @@
-ALTER TABLE `position` ADD `journal_since` integer;
