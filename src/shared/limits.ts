@@ -340,7 +340,7 @@ export const STATISTICS_WAIT_MILLISECONDS = 8000;
 export const STATISTICS_COUNT_MILLISECONDS = 20_000;
 /** After each chunk nothing is counted for so many times as long as it took, at most so long: D1 runs one query at a time. */
 export const STATISTICS_PAUSE_FACTOR = 3;
-export const MAX_STATISTICS_PAUSE_MILLISECONDS = 250;
+export const MAX_STATISTICS_PAUSE_MILLISECONDS = 1000;
 /** How long a computation is the only one without giving a sign of life, and how often it does. */
 export const STATISTICS_CLAIM_SECONDS = 60;
 export const STATISTICS_SAVE_MILLISECONDS = 5000;
