@@ -59,9 +59,9 @@ describe("the secrets of a deployed Worker, through wrangler (contract section 9
     expect(await deleteSealingSecrets(secrets, 1)).toBe(2);
     expect([...account.keys()]).toEqual(["OTHER"]);
     expect(notes).toEqual([
-      "npx wrangler secret put SEALING_KEY_1_00ff --env production   (the private half goes in by standard input)",
-      "npx wrangler secret delete SEALING_KEY_1 --env production",
-      "npx wrangler secret delete SEALING_KEY_1_00ff --env production",
+      "Runs npx wrangler secret put SEALING_KEY_1_00ff --env production   (the private half goes in by standard input)",
+      "Runs npx wrangler secret delete SEALING_KEY_1 --env production",
+      "Runs npx wrangler secret delete SEALING_KEY_1_00ff --env production",
     ]);
   });
 });

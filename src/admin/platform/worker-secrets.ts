@@ -28,12 +28,12 @@ export function workerSecrets(environment: string, note: (line: string) => void)
   return {
     async put(name, value) {
       const command = putCommand(name, environment);
-      note(`${shownWrangler(command)}   (the private half goes in by standard input)`);
+      note(`Runs ${shownWrangler(command)}   (the private half goes in by standard input)`);
       await runWrangler(command, value);
     },
     async delete(name) {
       const command = ["secret", "delete", name, "--env", environment];
-      note(shownWrangler(command));
+      note(`Runs ${shownWrangler(command)}`);
       await runWrangler(command);
     },
     async list() {
