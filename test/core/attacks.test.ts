@@ -1,6 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { homeOf } from "../../src/shared/homes.ts";
+import { PLATFORM_TRIES } from "../../src/shared/limits.ts";
 import type { Call, Command } from "../../src/worker/core/commands.ts";
 import { CallQueue, type Response, type Waiting } from "../../src/worker/core/queue.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -11,13 +12,13 @@ import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
-import { failing, LOST } from "../support/faults.ts";
+import { failing, failingTrips, LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { StandingTimers } from "../support/timers.ts";
 import { until } from "../support/until.ts";
-import { journalOf, LostEntries, putIntoInbox, resultOf, wake } from "./support.ts";
+import { ENTRY, journalOf, LostEntries, putIntoInbox, resultOf, wake } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -95,11 +96,17 @@ describe("a group that D1 refuses and that breaks when half of it is tried alone
   });
 });
 
-describe("a reservation whose call of the object is retried (contract section 5)", () => {
-  it("is made once, without an Idempotency-Key too", async () => {
+describe("a reservation that is retried (contract section 5)", () => {
+  const lost = (times: number) => ({ name: "lost", times, error: LOST, isOvercome: true });
+
+  it.each([
+    ["of the object is lost", 1, 0],
+    ["of D1 is lost as often as a call tries", 0, PLATFORM_TRIES],
+  ])("because the response %s is made once, without an Idempotency-Key too", async (_, ofObject, ofD1) => {
     const application = await createApplication();
-    const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
+    const lose = failing(lost(ofObject), "after");
     const ALLOCATOR = aroundAllocators((method, call) => (method === "call" ? lose(call) : call()));
+    await aroundObjectD1(application, () => failingTrips(ENTRY, lost(ofD1), "after"));
     const request = new Request("https://badges.example/v1/invitation", {
       method: "POST",
       headers: { ...serverHeaders(application), udid: "server" },
