@@ -9,13 +9,17 @@ const DOOR = "http/authorization http/errors http/pages http/unavailable";
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/core\//, "core/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
   [/worker\/clock\//, RESTORED, "invitations/sweep homes/sweep storage/retention badges/script"],
-  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/status-", "http/pages"],
+  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status-", "http/pages"],
   [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/"],
+  [/worker\/users\/|storage\/observed/, "users/ http/authorization"],
+  [/worker\/history\/|storage\/history/, "history/ http/lists"],
+  [/worker\/storage\/(badges|blocked|bounded|invitation-list|text|settings)/, "http/ storage/rows-read storage/costs"],
+  [/worker\/storage\/(device|status|issued)/, BADGES, LIFE, "bound/", "badges/near- badges/status- users/"],
   [/worker\/storage\//, BADGES, INVITATIONS, "bound/", RESTORED, "storage/"],
   [/worker\/proofs\//, "proofs/"],
   [/worker\/(applications|keys)\//, "applications/", DOOR, RESTORED, "proofs/nonce invitations/idempotency"],
-  [/worker\/http\//, DOOR, "http/openapi", "bound/"],
+  [/worker\/http\//, DOOR, "http/openapi http/lists http/overview", "bound/ users/ badges/near-"],
   [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep bounded-cache"],
   [/shared\/(badge-life|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
@@ -27,6 +31,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/admin\/deploy\//, "node/deploy node/worker-secrets"],
   [/admin\//, "node/output", "node/admin-"],
   [/examples\//, "node/door node/receiver"],
+  [/dev\/(build|check)-packages/, "node/packages node/wheel"],
   [/dev\//, "node/verify-languages node/start node/docs."],
 ];
 
