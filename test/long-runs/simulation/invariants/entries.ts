@@ -24,8 +24,8 @@ export class Entries extends Member {
   readonly #places = new Map<string, string>();
   readonly #highest = new Map<string, number>();
   readonly #gaps: Gap[] = [];
-  /** By an entry's ID: the calls that it carries out, and which instance of its object kept it first. */
-  readonly #kept = new Map<string, { calls: readonly string[]; instance: string }>();
+  /** By an entry's ID: the calls that it carries out, and which instance of its object kept it first, when. */
+  readonly #kept = new Map<string, { calls: readonly string[]; instance: string; at: number }>();
   /** When an instance told that a call changes nothing, in milliseconds, by their names. */
   readonly #givenUp = new Map<string, number>();
   /** Rows as the last entries left them, by table and key. */
@@ -33,7 +33,8 @@ export class Entries extends Member {
 
   /** An object keeps an entry, before it sends it to D1. */
   noteKept({ id, calls }: Pick<Entry, "id" | "calls">, instance: string): void {
-    if (!this.#kept.has(id)) this.#kept.set(id, { calls: calls.map((call) => call.id), instance });
+    const { now: at } = this.world.timeline;
+    if (!this.#kept.has(id)) this.#kept.set(id, { calls: calls.map((call) => call.id), instance, at });
   }
 
   /** An instance of an object tells that a call changes nothing. */
@@ -108,7 +109,7 @@ export class Entries extends Member {
     this.#effects.set(`${id} ${entry}`, effect);
     if (known === undefined) {
       this.#note(own);
-      this.#checkGivenUp(String(entry), lateMilliseconds);
+      this.#checkGivenUp(String(id), String(entry), lateMilliseconds);
     }
     const highest = Math.max(this.#highest.get(String(id)) ?? 0, Number(sequence));
     this.#highest.set(String(id), highest);
@@ -116,19 +117,17 @@ export class Entries extends Member {
     return known !== undefined;
   }
 
-  /** What was on its way may still arrive, and what an instance had kept when it died is repeated: nothing else. */
-  #checkGivenUp(entry: string, lateMilliseconds: number): void {
+  /**
+   * What was on its way may still arrive. Repeated is what an instance had kept when it died, and what D1 may have had before it
+   * was restored: nothing else.
+   */
+  #checkGivenUp(id: string, entry: string, lateMilliseconds: number): void {
     const { verdict, timeline } = this.world;
-    const { calls, instance } = this.#kept.get(entry) ?? { calls: [], instance: "" };
+    const { calls, instance, at } = this.#kept.get(entry) ?? { calls: [], instance: "", at: 0 };
     for (const call of calls) {
       const givenUpAt = this.#givenUp.get(`${instance} ${call}`) ?? Infinity;
-      verdict.expect(
-        timeline.now - lateMilliseconds <= givenUpAt,
-        "what was answered 503 is not sent to D1 again",
-        entry,
-        call,
-        givenUpAt,
-      );
+      const isAllowed = timeline.now - lateMilliseconds <= givenUpAt || this.lacked(id, at, givenUpAt);
+      verdict.expect(isAllowed, "what was answered 503 is not sent to D1 again", entry, call, givenUpAt);
     }
   }
 
