@@ -177,7 +177,7 @@ describe("home (contract section 17)", () => {
         ]),
         orm
           .update(position)
-          .set({ lastPosition: 2, journalSince: Date.UTC(2026, 10, 23) })
+          .set({ lastPosition: 2, journalSince: Date.UTC(2025, 10, 23) })
           .where(eq(position.applicationId, id)),
       ]),
     );
@@ -187,9 +187,9 @@ describe("home (contract section 17)", () => {
     expect(second?.badges).toBe((before[1]?.badges ?? 0) + 2);
     expect(second?.bytes).toBeGreaterThan(10_000);
     expect(second?.share).toBe((second?.bytes ?? 0) / 10_000_000_000);
-    expect([first?.journalSince, second?.journalSince]).toEqual([null, "2026-11-23T00:00:00.000Z"]);
+    expect([first?.journalSince, second?.journalSince]).toEqual([null, "2025-11-23T00:00:00.000Z"]);
     const { stdout } = await run("home", "list");
-    expect(stdout).toMatch(/ all\n.* since 2026-11-23\n/);
+    expect(stdout).toMatch(/ all\n.* since 2025-11-23\n/);
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB +JOURNALS\n +1 +- /);
   });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
 import { DUE_CHUNK_ROWS, MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
@@ -22,6 +22,10 @@ const PER_PAGE = 10;
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
   vi.useFakeTimers({ toFake: ["Date"], now: NOW });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
 });
 
 type Row = Record<string, number | string | null>;

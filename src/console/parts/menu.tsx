@@ -27,8 +27,6 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
   const [isOpen, setOpen] = useState(false);
   useLayoutEffect(() => {
     if (!isOpen) return undefined;
-    place();
-    list.current?.querySelector("button")?.focus();
     addEventListener("resize", place);
     addEventListener("scroll", place, true);
     return () => {
@@ -36,6 +34,13 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
       removeEventListener("scroll", place, true);
     };
   }, [isOpen]);
+  // Not in the effect: who closes and opens it at once gets one event, which says that it was open and is.
+  const toggled = ({ newState }: Pick<ToggleEvent, "newState">) => {
+    setOpen(newState === "open");
+    if (newState !== "open") return;
+    place();
+    list.current?.querySelector("button")?.focus();
+  };
   const choose = ({ onChoose }: MenuItem) => {
     list.current?.hidePopover();
     onChoose();
@@ -70,7 +75,7 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
         aria-label={`Actions: ${of}`}
         class="menu"
         tabIndex={-1}
-        onToggle={(event) => setOpen(event.newState === "open")}
+        onToggle={toggled}
         onKeyDown={move}
       >
         {items.map((item) => (
