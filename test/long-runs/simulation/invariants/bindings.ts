@@ -27,7 +27,7 @@ export class Bindings extends Member {
       if (table !== "badge" || !isIssued(after)) continue;
       if (!isIssued(before)) this.#checkFirstKey(after, changes);
       else if (before.key_thumbprint !== after.key_thumbprint) this.#checkBinding(before, after, lateMilliseconds);
-      else if (before.rebind_until !== after.rebind_until) this.#checkWindow(after);
+      else if (before.rebind_until !== after.rebind_until) this.#checkWindow(before, after);
     }
   }
 
@@ -116,22 +116,29 @@ export class Bindings extends Member {
     const since = Math.max(asked, timeline.now - lateMilliseconds - TRYING_MILLISECONDS) - this.#clockError;
     const settings = this.#settings(after.application_id, since - STALE_MILLISECONDS, timeline.now);
     const isFirst = before.key_thumbprint === null && settings.some(({ bind_until }) => isAhead(bind_until, since));
-    const isAllowed = isFirst || isAhead(before.rebind_until, since);
+    // The server may have asked for it in the same entry.
+    const isJustOpened = this.#isRebindAsked(after);
+    const isAllowed = isFirst || isJustOpened || isAhead(before.rebind_until, since);
     const isAsked = askers.length > 0 && after.key_thumbprint !== null;
     const invariant = "a badge is bound to another key only while it may be, by a login with that key";
     verdict.expect(isAllowed && isAsked, invariant, before, "became", after);
     verdict.expect(after.rebind_until === null, "only one key takes the place of another", before, "became", after);
   }
 
-  #checkWindow(badge: Row): void {
-    const { verdict, timeline, book } = this.world;
-    const isAsked = book
-      .of("rebind", { number: Number(badge.number) })
-      .some(({ from, to }) => from <= timeline.now && to >= timeline.now);
-    const isLive = badge.state === "active" || badge.state === "suspended";
+  /** In the same entry the badge may end. */
+  #checkWindow(before: Row, badge: Row): void {
+    const { verdict, timeline } = this.world;
+    const isAsked = this.#isRebindAsked(badge);
+    const isLive = before.state === "active" || before.state === "suspended";
     const latest = timeline.now + REBIND_MILLISECONDS + this.#clockError;
     const isKept = isAsked && isLive && badge.rebind_until !== null && Number(badge.rebind_until) <= latest;
     verdict.expect(isKept, "a badge that lives may be rebound for 24 hours, when its server asked for it", badge);
+  }
+
+  #isRebindAsked({ number }: Row): boolean {
+    const { book, timeline } = this.world;
+    const asked = book.of("rebind", { number: Number(number) });
+    return asked.some(({ from, to }) => from <= timeline.now && to >= timeline.now);
   }
 
   /** Calls that are under way for the badge, with its key. */
