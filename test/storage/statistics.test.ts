@@ -211,7 +211,7 @@ describe("statistics (contract sections 19 and 21)", () => {
     const tools = { now: () => now, wait: async (milliseconds: number) => (now += milliseconds) };
     const counted = { applicationId: application.id, name: "", firstNumber: 1, lastNumber: 10, reuseAfterSeconds: 0 };
     const patience = { countMilliseconds: 1000, waitMilliseconds: 8000 };
-    void countWithin({ ...tools, db: db() }, counted, patience);
+    countWithin({ ...tools, db: db() }, counted, patience).catch(() => {});
     await scheduler.wait(50);
     const healthy = { ...tools, db: new Database(homeDatabase()) };
     expect(await countWithin(healthy, counted, patience)).toBeNull();
