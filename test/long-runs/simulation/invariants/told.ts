@@ -91,7 +91,7 @@ export class Told extends Member {
 
   /** A signature is of the device's current badge, and verifies with the key that came with it (contract sections 1, 3). */
   #checkSignature(attempt: Granted<"sign">): void {
-    const { book, history, bindings } = this.world;
+    const { book, history, bindings, entries } = this.world;
     const { request, outcome, to } = attempt;
     const { applicationId, badgeNumber, key } = request;
     const readFrom = book.acceptedSince(attempt);
@@ -105,8 +105,11 @@ export class Told extends Member {
     const isActive = history.statesOf(spans, attempt).includes("active");
     this.#expect(isActive, "nothing ended signs", attempt, spans);
     bindings.checkSignature(attempt, spans, claims.cnf?.jwk.x ?? null);
-    // With a key, those that are bound to it come first (contract section 15).
-    const isFirst = !history.hasBadgeOf(request, readFrom, to) || spans.some(({ row }) => row.key_thumbprint === key);
+    // With a key, those that are bound to it come first (contract section 15), unless a restored D1 lacks them.
+    const isFirst =
+      entries.lacked(applicationId, attempt.from, to) ||
+      !history.hasBadgeOf(request, readFrom, to) ||
+      spans.some(({ row }) => row.key_thumbprint === key);
     const isCurrent = badgeNumber !== null || (isFirst && history.wasCurrent(request, number, readFrom, to, key));
     this.#expect(isCurrent, "a device signs with the badge that it was answered last", attempt, spans);
   }
