@@ -134,10 +134,8 @@ export class Allocator extends DurableObject<Env> {
     // Calls that arrived together are carried out together.
     await scheduler.wait(0);
     for (let tries = 0; this.#queue.size > 0 || (groups.isUnsettled && tries < SETTLE_TRIES); ) {
-      if (this.#queue.size === 0) {
-        tries++;
-        await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
-      }
+      // At once the first time: until its place is taken, D1 may still apply an entry whose callers were told 503.
+      if (this.#queue.size === 0 && tries++ > 0) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
       const isDone = await this.#inTurn(() => this.#runGroup(groups));
       // What has begun goes on, but not without a pause.
       if (!isDone && this.#queue.size > 0) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
