@@ -198,7 +198,9 @@ export class Rows extends Member {
 function isFolded(changes: readonly Change[]): boolean {
   const position = changes.find(({ table }) => table === "position");
   const count = Number(position?.after?.last_change) - Number(position?.before?.last_change);
-  const seen = changes.filter((change) => change.table === "badge" && !isSame(change, ["change"]));
+  const seen = changes.filter(
+    (each) => each.table === "badge" && typeof each.after?.change === "number" && !isSame(each, ["change"]),
+  );
   return count > seen.length;
 }
 
