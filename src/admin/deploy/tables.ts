@@ -61,7 +61,7 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
       const missing = await missingSecret(homes, workerSecrets(environment, output.note));
       if (missing !== null) {
         throw new UserError(
-          `The Worker has no secret ${missing}, which D1's newest sealing key needs: put your copy of it back (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+          `The Worker has no secret ${missing}, which D1's newest sealing key needs: put it back if anybody has a copy (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
         );
       }
       if (await isPublishedEverywhere(homes)) return null;

@@ -113,7 +113,7 @@ export function platformChecks(session: Session, deployment: Deployment): Check[
         if (missing === null) return fine("is a Worker secret");
         return broken(
           `the Worker has no secret ${missing}`,
-          `Put your copy back: npx wrangler secret put ${missing} --env ${environment}.`,
+          `Put it back, if anybody has a copy: npx wrangler secret put ${missing} --env ${environment}. Without it the secrets and signing keys of every application must be made anew.`,
         );
       },
     },
