@@ -24,7 +24,7 @@ export class Deliveries extends Member {
 
   /** An attempt leaves. @returns to be called when its sender knows its end */
   begin(received: Received): () => void {
-    const { verdict, history } = this.world;
+    const { verdict, history, entries } = this.world;
     const { headers, body, sentAt } = received;
     const id = headers["webhook-id"] ?? "";
     // D1 may have forgotten it since.
@@ -39,7 +39,9 @@ export class Deliveries extends Member {
     const last = this.#last.get(id) ?? { sentAt: Number.NEGATIVE_INFINITY, isOver: true };
     const least = last.isOver ? LEAST_DISTANCE_MILLISECONDS : ATTEMPT_MILLISECONDS;
     // An administrator made it due, or D1 forgot the attempt in a restoration.
-    const wasForgotten = history.wasRestored(event?.application_id, last.sentAt, sentAt);
+    const wasForgotten =
+      history.wasRestored(event?.application_id, last.sentAt, sentAt) ||
+      entries.lacked(String(event?.application_id), last.sentAt, sentAt);
     const wasHeld = spans.some(({ row, to }) => row.state === "held" && to >= last.sentAt && to <= sentAt);
     const isReleased = wasHeld || wasForgotten;
     const promise = "no attempt begins while another of the same event is under way, or at once after it";
