@@ -18,7 +18,7 @@ export type Carried = Exclude<InboxResult, { kind: "failed" }>;
  * Has the service carry out a command (contract section 21), and waits until it has. While the service is not running the
  * command waits, and so does this, with progress on standard error. Carrying one out again does no harm.
  *
- * @throws UserError when the service can not store it, or when somebody interrupts the wait
+ * @throws UserError when the service cannot store it, or when somebody interrupts the wait
  */
 export async function carryOut(
   session: Session,

@@ -49,7 +49,7 @@ export async function reconcile(
   const entry = lossEntry(at, known, skip, now, { id, result: JSON.stringify(result) });
   journal.begin(applicationId, at, now);
   journal.append(entry, now);
-  const applied = await applyEntry(db, applicationId, entry, journal);
+  const applied = await applyEntry(db, applicationId, entry, journal.since());
   if (applied.kind !== "applied") throw new Unavailable("D1", "error" in applied ? applied.error : undefined, true);
   log("warn", {
     event: "loss-accepted",

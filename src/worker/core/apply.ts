@@ -7,7 +7,6 @@ import type { Database } from "../storage/database.ts";
 import { entryStatements } from "../storage/entry-writes.ts";
 import { readPosition } from "../storage/group-reads.ts";
 import type { Entry } from "./entry.ts";
-import type { Journal } from "./journal.ts";
 
 export type Applied =
   | { kind: "applied"; events: string[]; bookmark: string | null }
@@ -26,17 +25,19 @@ const writtenRows = z.array(z.object({ written: z.string() }));
 /**
  * Applies an entry: once, however often this is called, because its batch applies only right after the entry before. One round
  * trip, and a second one when that fails.
+ *
+ * @param journalSince how far back the object's journal reaches, in milliseconds; null: to the application's beginning
  */
 export async function applyEntry(
   db: Database,
   applicationId: ApplicationId,
   entry: Entry,
-  journal: Journal,
+  journalSince: number | null,
 ): Promise<Applied> {
   try {
     const session = db.d1.withSession("first-primary");
     const results = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
-      session.batch(entryStatements(session, applicationId, entry, journal.since())),
+      session.batch(entryStatements(session, applicationId, entry, journalSince)),
     );
     const events =
       entry.events.length > 0 ? writtenRows.parse(results.at(-1)?.results).map(({ written }) => written) : [];

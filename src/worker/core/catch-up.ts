@@ -87,7 +87,7 @@ async function applyChunk(
   }
   const [last] = missing;
   if (!last) return { applied: 0, events: [] };
-  const outcome = await applyEntry(db, applicationId, last, journal);
+  const outcome = await applyEntry(db, applicationId, last, journal.since());
   switch (outcome.kind) {
     case "applied":
       return { applied: 1, events: outcome.events };

@@ -20,7 +20,7 @@ export class FreshNumbers {
     this.#custody = custody;
   }
 
-  /** What decides these commands needs. @throws Unavailable when the application's device key can not be opened */
+  /** What decides these commands needs. @throws Unavailable when the application's device key cannot be opened */
   async forCommands(commands: readonly Command[]): Promise<DraftSources["numberAt"]> {
     const key = await this.#keyFor(commands);
     return (part, index) => part.first + this.#permutation(key, part)(index);

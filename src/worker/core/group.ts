@@ -203,7 +203,7 @@ export class Groups {
     const isAtEnd = position.sequence === last.sequence && journal.has(position);
     if (isAtEnd && this.#isUnsettled) {
       journal.confirm(position);
-      // Otherwise D1 has refused in the end what was unknown, and the last entry is one that was answered.
+      // If D1 has not moved, it refused the unknown entry, and the callers of the last one have their responses.
       if (position.entry !== this.#at?.entry) this.#endUntold(journal.lastEntry());
     }
     if (isAtEnd) this.#isUnsettled = false;
@@ -246,7 +246,7 @@ export class Groups {
   > {
     const { applicationId, journal, now } = this.#platform;
     for (let tries = 0; ; tries++) {
-      const applied = await applyEntry(db, applicationId, entry, journal);
+      const applied = await applyEntry(db, applicationId, entry, journal.since());
       switch (applied.kind) {
         case "applied":
           journal.confirm(entry.position);

@@ -93,7 +93,7 @@ export class Journal {
     );
   }
 
-  /** Forgets entries that can not be applied any more, because D1 has named another with their sequence number. */
+  /** Forgets entries that cannot be applied any more, because D1 has named another with their sequence number. */
   confirm({ sequence, entry }: Mark): void {
     this.#sql.exec(
       "DELETE FROM journal_entry WHERE place BETWEEN ? AND ? AND id <> ?",
