@@ -23,6 +23,8 @@ export class Entries extends Member {
   /** Each entry's ID, by its application and sequence number. */
   readonly #places = new Map<string, string>();
   readonly #highest = new Map<string, number>();
+  /** What the newest entry of each application changed, and its ID. */
+  readonly #newest = new Map<string, { entry: string; changes: readonly Change[] }>();
   readonly #gaps: Gap[] = [];
   /** By an entry's ID: the calls that it carries out, and which instance of its object kept it first, when. */
   readonly #kept = new Map<string, { calls: readonly string[]; instance: string; at: number }>();
@@ -101,6 +103,7 @@ export class Entries extends Member {
     const place = `${id} ${sequence}`;
     const effect = effectOf(changes);
     const known = this.#effects.get(`${id} ${entry}`);
+    this.#forget(String(id), String(entry), place);
     const isOne = (this.#places.get(place) ?? entry) === entry;
     verdict.expect(isOne, "one entry has one place in the list", position, this.#places.get(place) ?? "");
     const isSame = known === undefined || known === effect;
@@ -113,8 +116,25 @@ export class Entries extends Member {
     }
     const highest = Math.max(this.#highest.get(String(id)) ?? 0, Number(sequence));
     this.#highest.set(String(id), highest);
-    if (Number(sequence) === highest) this.#close(String(id));
+    if (Number(sequence) === highest) {
+      this.#newest.set(String(id), { entry: String(entry), changes: own });
+      this.#close(String(id));
+    }
     return known !== undefined;
+  }
+
+  /**
+   * All callers of an application's newest entry were told 503, and D1 was restored to before it: then another entry may take
+   * its place, and what it changed is gone.
+   */
+  #forget(id: string, entry: string, place: string): void {
+    const newest = this.#newest.get(id);
+    if (newest === undefined || newest.entry === entry || newest.entry !== this.#places.get(place)) return;
+    const { calls, instance } = this.#kept.get(newest.entry) ?? { calls: [], instance: "" };
+    const { now } = this.world.timeline;
+    if (!this.lacked(id, now, now) || !calls.every((call) => this.#givenUp.has(`${instance} ${call}`))) return;
+    this.#note(newest.changes.map(({ table, before, after }) => ({ table, before: after, after: before })));
+    this.#places.delete(place);
   }
 
   /**
