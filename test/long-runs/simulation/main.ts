@@ -15,8 +15,9 @@ const options = new Command("npm run simulate --")
   .option("--seed <n>", "this seed only; prints the digest of its history", wholeNumber)
   .addOption(new Option("--plant <fault>", "puts a fault into the service first").choices(Object.keys(PLANTED)))
   .option("--trace <n>", "steps to show of a seed that fails", wholeNumber, 60)
+  .option("--go-on", "runs the other seeds when one has failed", false)
   .parse()
-  .opts<{ seeds: number; first: number; seed?: number; plant?: string; trace: number }>();
+  .opts<{ seeds: number; first: number; seed?: number; plant?: string; trace: number; goOn: boolean }>();
 
 /** Every so many seeds one is run twice, and progress is told. */
 const ROUND_SEEDS = 50;
@@ -38,6 +39,7 @@ await runCommand(async () => {
   const { first, seeds } = options.seed === undefined ? options : { first: options.seed, seeds: 1 };
   const startedAt = performance.now();
   let allSteps = 0;
+  const failed: number[] = [];
   for (let seed = first; seed < first + seeds; seed++) {
     const { breach, history, steps } = await simulate(seed);
     allSteps += steps;
@@ -45,7 +47,10 @@ await runCommand(async () => {
     if (breach) {
       for (const line of options.trace === 0 ? [] : history.slice(-options.trace)) say(line);
       say(`\nSeed ${seed} broke a promise: ${breach.invariant}.\n${breach.detail}`);
-      throw new Error(`To repeat it: npm run simulate -- --seed ${seed}`);
+      const remedy = `To repeat it: npm run simulate -- --seed ${seed}`;
+      if (!options.goOn) throw new Error(remedy);
+      say(remedy);
+      failed.push(seed);
     }
     if (seeds === 1) say(`seed ${seed}: ${steps} steps, digest ${digest}`);
     const isRound = seed % ROUND_SEEDS === 0;
@@ -56,4 +61,5 @@ await runCommand(async () => {
     const rate = (done * 1000) / (performance.now() - startedAt);
     if (isRound || done === seeds) say(`${done} of ${seeds} seeds, ${rate.toFixed(1)} a second, ${allSteps} steps`);
   }
+  if (failed.length > 0) throw new Error(`${failed.length} of ${seeds} seeds broke a promise: ${failed.join(", ")}`);
 });

@@ -122,7 +122,8 @@ export class Bindings extends Member {
     const isAsked = askers.length > 0 && after.key_thumbprint !== null;
     const invariant = "a badge is bound to another key only while it may be, by a login with that key";
     verdict.expect(isAllowed && isAsked, invariant, before, "became", after);
-    verdict.expect(after.rebind_until === null, "only one key takes the place of another", before, "became", after);
+    const isOver = after.rebind_until === null || isJustOpened;
+    verdict.expect(isOver, "only one key takes the place of another", before, "became", after);
   }
 
   /** In the same entry the badge may end. */
