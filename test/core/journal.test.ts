@@ -18,7 +18,7 @@ function entryOf(sequence: number, id = `entry ${sequence}`): Entry {
     previous: `entry ${sequence - 1}`,
     position: { sequence, entry: id, fresh: [], ...counters },
     ...{ writes: [], events: [], calls: [], results: [], erasures: [] },
-    ...{ key: null, lastNumber: null, unless: null, lossAcceptedAt: null },
+    ...{ keys: [], lastNumber: null, unless: null, lossAcceptedAt: null },
   };
 }
 

@@ -83,7 +83,7 @@ function lossEntry(at: Position, known: Position, skip: number, now: number, res
     calls: [],
     results: [result],
     erasures: [],
-    key: null,
+    keys: [],
     lastNumber: null,
     unless: null,
     lossAcceptedAt: now,

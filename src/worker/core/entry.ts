@@ -35,7 +35,7 @@ export function toEntry(
     calls,
     results,
     erasures,
-    key: draft.signingKey,
+    keys: [...draft.signingKeys.values()],
     lastNumber: hasGrown ? last.first + last.size - 1 : null,
     unless,
     lossAcceptedAt: null,

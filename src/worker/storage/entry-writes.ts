@@ -32,13 +32,13 @@ export function entryStatements(
   entry: StoredEntry,
   journalSince: number | null,
 ): D1PreparedStatement[] {
-  const { writes, key, lastNumber, lossAcceptedAt, erasures, results, events } = entry;
+  const { writes, keys, lastNumber, lossAcceptedAt, erasures, results, events } = entry;
   const rows = (sql: string, values: readonly unknown[]) => d1.prepare(sql).bind(JSON.stringify(values), applicationId);
   return [
     fence(d1, applicationId, entry, journalSince),
     ...(lossAcceptedAt === null ? [] : acceptLoss(d1, applicationId, lossAcceptedAt)),
     ...(lastNumber === null ? [] : [d1.prepare(GROW_RANGE).bind(lastNumber, applicationId)]),
-    ...(key === null ? [] : [rows(ENSURE_KEY, [key])]),
+    ...(keys.length > 0 ? [rows(ENSURE_KEYS, keys)] : []),
     ...writes.map((write) => rows(sqlOf(write), write.rows)),
     ...(results.length > 0 ? [rows(STORE_RESULTS, results)] : []),
     ...erasures.flatMap((erasure) => erase(d1, applicationId, erasure)),
@@ -123,7 +123,7 @@ function buildSql({ op, table: name, columns }: RowWrite): string {
 /** A restoration may have forgotten that the range grew, and the key that badges of this entry are issued with. */
 const GROW_RANGE = "UPDATE application SET last_number = max(last_number, ?1) WHERE id = ?2";
 
-const ENSURE_KEY = `
+const ENSURE_KEYS = `
   INSERT INTO signing_key (id, application_id, kid, public_key, sealed, sealing_version, created_at, signs_from)
   SELECT value ->> 'id', ?2, value ->> 'kid', value ->> 'publicKey', value ->> 'sealed', value ->> 'sealingVersion',
     value ->> 'createdAt', value ->> 'signsFrom'

@@ -45,7 +45,7 @@ export interface Erasure {
   eventsThrough: string | null;
 }
 
-/** The key row that the first badge of a signing key carries. */
+/** The row of a signing key, which the entry with its first badge carries. */
 interface KeyRow {
   id: number;
   kid: string;
@@ -67,7 +67,7 @@ export interface StoredEntry {
   /** Results of inbox commands: their IDs, and JSON. */
   results: { id: string; result: string }[];
   erasures: Erasure[];
-  key: KeyRow | null;
+  keys: KeyRow[];
   /** The end of the range, if this is the first entry since it grew. */
   lastNumber: number | null;
   /** What must be true in D1 for a group that was decided without reading: these devices have no badge, these users no block. */

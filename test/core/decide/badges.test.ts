@@ -81,10 +81,19 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
   it("carries its signing key if it is the first one with it (contract section 21)", () => {
     const known = draftAt();
     decideBadge(known, DEVICE, request());
-    expect(known.signingKey).toBeNull();
+    expect(known.signingKeys.size).toBe(0);
     const first = draftAt(NOW, { lastSigningKey: 4 });
     decideBadge(first, DEVICE, request());
-    expect([first.signingKey, first.position.lastSigningKey]).toEqual([RULES.signingKey, 5]);
+    expect([...first.signingKeys.values(), first.position.lastSigningKey]).toEqual([RULES.signingKey, 5]);
+  });
+
+  it("carries every such key if its callers do not know the same one yet (contract sections 9 and 21)", () => {
+    const draft = draftAt();
+    const newer = { ...RULES.signingKey, id: 6 };
+    decideBadge(draft, DEVICE, request({ rules: { ...RULES, signingKey: newer }, device: device("one") }));
+    decideBadge(draft, DEVICE, request({ device: device("two") }));
+    expect([...draft.signingKeys.keys()].sort()).toEqual([5, 6]);
+    expect(draft.position.lastSigningKey).toBe(5);
   });
 });
 

@@ -77,7 +77,7 @@ function newBadgeEntry(): StoredEntry & { version: 1; calls: { id: string; outco
     calls: [{ id, outcome: { kind: "created", number, keyThumbprint: null } }],
     results: [],
     erasures: [],
-    key: null,
+    keys: [],
     lastNumber: null,
     unless: { devices: [device], users: [userId] },
     lossAcceptedAt: null,

@@ -42,8 +42,8 @@ export class Draft {
   readonly history: NewHistory[] = [];
   /** The highest turn of each device that a command concerns; 0: it has no badge. */
   readonly turns = new Map<DeviceId, number>();
-  /** The signing key of new badges, if D1 may have forgotten it in a restoration. */
-  signingKey: Rules["signingKey"] | null = null;
+  /** By ID, the signing keys of new badges that D1 may have forgotten in a restoration: callers may differ for some seconds. */
+  readonly signingKeys = new Map<number, Rules["signingKey"]>();
   /** Characters of what was decided, roughly: a group ends before it is too large. */
   size = 0;
 
@@ -108,7 +108,7 @@ export class Draft {
 
   /** A badge is issued with this key; the first such entry carries the key, so that a restoration does not lose it. */
   useSigningKey(key: Rules["signingKey"]): void {
-    if (this.position.lastSigningKey !== key.id) this.signingKey = key;
+    if (this.position.lastSigningKey !== key.id) this.signingKeys.set(key.id, key);
     this.position.lastSigningKey = key.id;
   }
 
