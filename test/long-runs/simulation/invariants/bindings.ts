@@ -20,13 +20,17 @@ const isAhead = (until: unknown, time: number): boolean => until !== null && Num
 /** Which key may use which badge, and when a badge may be bound (contract section 15). */
 export class Bindings extends Member {
   readonly #clockError = this.world.plan.clockErrorMilliseconds;
+  /** When what D1 does now was decided, in milliseconds. */
+  #decidedAt = 0;
 
   /** Looks at a transaction of D1. */
   see(changes: readonly Change[], lateMilliseconds: number): void {
+    const position = changes.find(({ table }) => table === "position")?.after;
+    this.#decidedAt = Math.min(this.world.entries.keptAt(position?.entry), this.world.timeline.now - lateMilliseconds);
     for (const { table, before, after } of changes) {
       if (table !== "badge" || !isIssued(after)) continue;
       if (!isIssued(before)) this.#checkFirstKey(after, changes);
-      else if (before.key_thumbprint !== after.key_thumbprint) this.#checkBinding(before, after, lateMilliseconds);
+      else if (before.key_thumbprint !== after.key_thumbprint) this.#checkBinding(before, after);
       else if (before.rebind_until !== after.rebind_until) this.#checkWindow(before, after);
     }
   }
@@ -109,11 +113,11 @@ export class Bindings extends Member {
     verdict.expect(isAllowed, "a bound badge is replaced by its key, or by the server", replaced, "by", badge);
   }
 
-  #checkBinding(before: Row, after: Row, lateMilliseconds: number): void {
+  #checkBinding(before: Row, after: Row): void {
     const { verdict, timeline } = this.world;
     const askers = this.#askers(after);
     const asked = Math.min(...askers.map(({ from }) => from));
-    const since = Math.max(asked, timeline.now - lateMilliseconds - TRYING_MILLISECONDS) - this.#clockError;
+    const since = Math.max(asked, this.#decidedAt - TRYING_MILLISECONDS) - this.#clockError;
     const settings = this.#settings(after.application_id, since - STALE_MILLISECONDS, timeline.now);
     const isFirst = before.key_thumbprint === null && settings.some(({ bind_until }) => isAhead(bind_until, since));
     // The server may have asked for it in the same entry.
@@ -139,15 +143,15 @@ export class Bindings extends Member {
   #isRebindAsked({ number }: Row): boolean {
     const { book, timeline } = this.world;
     const asked = book.of("rebind", { number: Number(number) });
-    return asked.some(({ from, to }) => from <= timeline.now && to >= timeline.now);
+    return asked.some(({ from, to }) => from <= timeline.now && to >= this.#decidedAt);
   }
 
-  /** Calls that are under way for the badge, with its key. */
+  /** Calls for the badge, with its key, that were under way when the entry was decided, or since. */
   #askers({ application_id, device, user_id, key_thumbprint: key }: Row): Attempt<"badge">[] {
     const { book, timeline } = this.world;
     return book
       .of("badge", { key: key === null ? null : String(key), userId: String(user_id) })
-      .filter(({ from, to }) => from <= timeline.now && to >= timeline.now)
+      .filter(({ from, to }) => from <= timeline.now && to >= this.#decidedAt)
       .filter(({ request }) => request.applicationId === application_id && deviceOf(request) === device);
   }
 

@@ -39,6 +39,11 @@ export class Entries extends Member {
     if (!this.#kept.has(id)) this.#kept.set(id, { calls: calls.map((call) => call.id), instance, at });
   }
 
+  /** Since when an entry may be applied, in milliseconds: an instance that dies leaves it to the next one. */
+  keptAt(entry: unknown): number {
+    return this.#kept.get(String(entry))?.at ?? this.world.timeline.now;
+  }
+
   /** An instance of an object tells that a call changes nothing. */
   noteGivenUp(callId: string, instance: string): void {
     this.#givenUp.set(`${instance} ${callId}`, this.world.timeline.now);
@@ -96,14 +101,14 @@ export class Entries extends Member {
   #isRepeated(changes: readonly Change[], lateMilliseconds: number): boolean {
     const { verdict } = this.world;
     const own = changes.filter(({ table }) => ENTRY_TABLES.includes(table));
-    const position = changes.find(({ table }) => table === "position")?.after;
+    const { before, after: position } = changes.find(({ table }) => table === "position") ?? {};
     verdict.expect(own.length === 0 || position != null, "only entries change badges, invitations and blocks", own);
     if (!position) return false;
     const { application_id: id, entry, sequence } = position;
     const place = `${id} ${sequence}`;
     const effect = effectOf(changes);
     const known = this.#effects.get(`${id} ${entry}`);
-    this.#forget(String(id), String(entry), place);
+    this.#forget(String(id), String(entry), place, before ?? {});
     const isOne = (this.#places.get(place) ?? entry) === entry;
     verdict.expect(isOne, "one entry has one place in the list", position, this.#places.get(place) ?? "");
     const isSame = known === undefined || known === effect;
@@ -126,8 +131,10 @@ export class Entries extends Member {
   /**
    * All callers of an application's newest entry were told 503, and D1 was restored to before it: then another entry may take
    * its place, and what it changed is gone.
+   *
+   * @param before the position that the other one follows
    */
-  #forget(id: string, entry: string, place: string): void {
+  #forget(id: string, entry: string, place: string, before: Row): void {
     const newest = this.#newest.get(id);
     if (newest === undefined || newest.entry === entry || newest.entry !== this.#places.get(place)) return;
     const { calls, instance } = this.#kept.get(newest.entry) ?? { calls: [], instance: "" };
@@ -135,6 +142,7 @@ export class Entries extends Member {
     if (!this.lacked(id, now, now) || !calls.every((call) => this.#givenUp.has(`${instance} ${call}`))) return;
     this.#note(newest.changes.map(({ table, before, after }) => ({ table, before: after, after: before })));
     this.#places.delete(place);
+    this.world.rows.forget(id, newest.changes, before);
   }
 
   /**

@@ -35,6 +35,19 @@ export class Rows extends Member {
     }
   }
 
+  /** What an entry did is gone: the next one counts on from the position before it, and its numbers are nobody's. */
+  forget(
+    applicationId: string,
+    changes: readonly Change[],
+    { last_position: position, last_change: change }: Row,
+  ): void {
+    for (const { table, before, after } of changes) {
+      if (table === "badge" && !isIssued(before)) this.#owners.delete(Number(after?.number));
+    }
+    this.#highest.set(`${applicationId} position`, Number(position));
+    this.#highest.set(`${applicationId} change`, Number(change));
+  }
+
   #check(changes: readonly Change[], lateMilliseconds: number): void {
     for (const change of changes) {
       const { table } = change;
