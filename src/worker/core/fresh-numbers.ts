@@ -11,11 +11,11 @@ import { createPermutation } from "./permutation.ts";
 /** The orders in which an application's fresh numbers are handed out: one for each part of its range. */
 export class FreshNumbers {
   readonly #applicationId: ApplicationId;
-  readonly #custody: Custody;
-  /** By the part's start, which never changes, as its size. */
-  readonly #permutations = new Map<number, (index: number) => number>();
+  readonly #custody: Pick<Custody, "deviceKey">;
+  /** By the part's start and size: what one group took for a part need not be in D1, and the range may grow on. */
+  readonly #permutations = new Map<string, (index: number) => number>();
 
-  constructor(applicationId: ApplicationId, custody: Custody) {
+  constructor(applicationId: ApplicationId, custody: Pick<Custody, "deviceKey">) {
     this.#applicationId = applicationId;
     this.#custody = custody;
   }
@@ -35,11 +35,12 @@ export class FreshNumbers {
 
   /** One key per part: parts of equal size have different orders. */
   #permutation(key: Uint8Array | null, { first, size }: RangePart): (index: number) => number {
-    const known = this.#permutations.get(first);
+    const name = `${first} ${size}`;
+    const known = this.#permutations.get(name);
     if (known) return known;
     if (!key) throw new Error("only a call with rules takes numbers");
     const permutation = createPermutation(hmac(sha256, key, new TextEncoder().encode(String(first))), size);
-    this.#permutations.set(first, permutation);
+    this.#permutations.set(name, permutation);
     return permutation;
   }
 }
