@@ -38,10 +38,11 @@ export class Deliveries extends Member {
     verdict.expect(spans.every(isRecentlyDelivered), "nothing is sent after a 2xx was recorded", id, spans);
     const last = this.#last.get(id) ?? { sentAt: Number.NEGATIVE_INFINITY, isOver: true };
     const least = last.isOver ? LEAST_DISTANCE_MILLISECONDS : ATTEMPT_MILLISECONDS;
-    // An administrator made it due, or D1 forgot the attempt in a restoration.
+    // An administrator made it due, or D1 forgot in a restoration the attempt, or that somebody who sends now had claimed it.
+    const rememberedFrom = Math.min(last.sentAt, sentAt - ON_ITS_WAY_MILLISECONDS);
     const wasForgotten =
-      history.wasRestored(event?.application_id, last.sentAt, sentAt) ||
-      entries.lacked(String(event?.application_id), last.sentAt, sentAt);
+      history.wasRestored(event?.application_id, rememberedFrom, sentAt) ||
+      entries.lacked(String(event?.application_id), rememberedFrom, sentAt);
     const wasHeld = spans.some(({ row, to }) => row.state === "held" && to >= last.sentAt && to <= sentAt);
     const isReleased = wasHeld || wasForgotten;
     const promise = "no attempt begins while another of the same event is under way, or at once after it";

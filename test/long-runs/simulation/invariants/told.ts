@@ -57,8 +57,9 @@ export class Told extends Member {
     const readFrom = book.acceptedSince(attempt);
     const spans = history.ofDevice(request, readFrom, to).filter(({ row }) => row.number === number);
     this.#expect(spans.length > 0, "a number belongs to the user device that it was issued to", attempt);
-    // A claim is decided before its badge is there, and takes its end from the invitation.
-    const states = history.statesOf(spans, attempt, kind === "created" ? from : undefined);
+    // A claim, and a login after it in its entry, is decided before the badge is there; its end is the invitation's.
+    const isNew = spans.every((span) => span.from >= from);
+    const states = history.statesOf(spans, attempt, isNew ? from : undefined);
     const wasActive = states.includes("active") || history.wasFolded(request.applicationId, from, to);
     this.#expect(wasActive, "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
