@@ -149,7 +149,7 @@ interface Ground {
 async function createGround(): Promise<Ground> {
   const owner = await createApplication(RECORDED_EVENTS);
   const { context } = testContext();
-  const application = await context.registry.find(context.db, owner.id, Date.now());
+  const application = await context.registry.findFresh(context.db, owner.id, Date.now());
   if (!application) throw new Error("the application is there");
   return { owner, application };
 }

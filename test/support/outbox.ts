@@ -69,7 +69,7 @@ export class Outbox {
   async issue(userId = `user-${++this.#users}`, metadata: string | null = null): Promise<string> {
     this.now++;
     const { context, application } = this;
-    const known: Application | undefined = await context.registry.find(context.db, application.id, this.now);
+    const known: Application | undefined = await context.registry.findFresh(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
     const device = deviceId.parse(`device of ${userId}`);
     const request = {

@@ -122,15 +122,6 @@ export class ApplicationRegistry {
     this.#wrongSecrets.set(`${id} ${digest}`, now);
   }
 
-  /**
-   * @param now milliseconds
-   * @returns undefined for an unknown application; a disabled one is returned as such
-   */
-  async find(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
-    const remembered = this.recall(id, now);
-    return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
-  }
-
   /** The application at most a second ago: a denial needs a recent state, and a second bounds how often D1 is asked. */
   async findForDenial(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     const remembered = this.recall(id, now, DENIAL_CACHE_MILLISECONDS);
