@@ -42,7 +42,12 @@ export class Bindings extends Member {
     const isOfKey = spans[0]?.row.key_thumbprint === request.key;
     const isUsed = outcome.granted.kind === "created" ? isOfKey : this.#isUsable(attempt, spans);
     const promise = "nobody gets a bound badge without its key, nor an unbound one where keys are required";
-    verdict.expect(isUsed, promise, request, spans);
+    // A login after it in its entry may have bound it to another key.
+    const wasBoundAtOnce =
+      this.world.history.wasFolded(request.applicationId, from, to) &&
+      outcome.granted.keyThumbprint === request.key &&
+      (request.key !== null || this.#mayBeUnbound(request.applicationId, from, to));
+    verdict.expect(isUsed || wasBoundAtOnce, promise, request, spans);
     const settings = this.#settings(request.applicationId, from - STALE_MILLISECONDS, to);
     const binds =
       request.key !== null && settings.every(({ bind_until: until }) => isAhead(until, to + this.#clockError));
