@@ -1,6 +1,4 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { eq, sql } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
@@ -18,7 +16,7 @@ import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptBefore } from "./support/interrupted.ts";
 import { localHomes } from "./support/script.ts";
 
-const { folder, homes, database } = await localHomes();
+const { homes, database } = await localHomes();
 
 const create = () => createApplication(homes, { name: "Test" });
 
@@ -114,25 +112,6 @@ describe("secrets (contract section 9)", () => {
     const opened = await open(privateKey, label, row?.sealed ?? "");
     expect(new TextDecoder().decode(opened)).toBe(secret);
     await expect(open(privateKey, { ...label, id: "sec_other" }, row?.sealed ?? "")).rejects.toThrow();
-  });
-
-  it("do not appear in the data", async () => {
-    const { applicationId, applicationSecret: first } = await create();
-    const { applicationSecret: second } = await addSecret(database, applicationId);
-    const { applicationSecret: third } = await addConsoleSecret(database, applicationId, operator("Ann"));
-    const files = readdirSync(join(folder, "v3"), { recursive: true, withFileTypes: true }).filter((each) =>
-      each.isFile(),
-    );
-    const data = Buffer.concat(files.map(({ parentPath, name }) => readFileSync(join(parentPath, name))));
-    expect(data.includes(applicationId)).toBe(true);
-    for (const secret of [first, second, third]) {
-      const random = Buffer.from(secret.slice("bdss_".length), "base64url");
-      const forms = [secret, random.toString("base64url"), random.toString("base64"), random.toString("hex")];
-      for (const form of forms) expect(data.includes(form)).toBe(false);
-      expect(data.includes(random)).toBe(false);
-      expect(data.includes(Buffer.from(secret).toString("hex"))).toBe(false);
-      expect(data.includes(Buffer.from(secret).toString("base64"))).toBe(false);
-    }
   });
 });
 

@@ -1,11 +1,9 @@
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { gt } from "drizzle-orm";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
 import {
@@ -21,13 +19,13 @@ import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/seali
 import { watchResealing } from "../../src/admin/sealing-key/reseal.ts";
 import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key/usage.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
+import { openedHomes, stateFolder } from "./support/script.ts";
 import { shareSealingKeys } from "./support/sealing-keys.ts";
 
 shareSealingKeys();
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-process.env.BADGE_STATE_DIR = join(folder, "database");
-const { database, close } = await openHomes(undefined);
+const folder = stateFolder();
+const { database } = await openedHomes(join(folder, "database"));
 /** As a deployment with one home. */
 const homes = new Homes([{ number: 1, place: null, database }]);
 
@@ -35,11 +33,6 @@ const homes = new Homes([{ number: 1, place: null, database }]);
 const prepared = localState(join(folder, "prepared"));
 await ensureLocalKey(prepared, 1);
 await ensureLocalKey(prepared, 2);
-
-afterAll(async () => {
-  await close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 /** Every test has key files of its own and an empty database. */
 let state: LocalState;

@@ -34,7 +34,6 @@ async function expectDisjoint(): Promise<void> {
   const all = await ranges();
   for (const [index, [first]] of all.entries()) expect(first).toBeGreaterThan(all[index - 1]?.[1] ?? 0);
   await homes.everywhere(async ({ database }) => {
-    // One statement: see clearHomes.
     const counts = await database.run((_, d1) => d1.prepare(COUNTS).first<Record<string, number>>());
     expect(counts).toEqual({
       applications: counts?.applications,

@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { rmSync } from "node:fs";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { openHomes } from "../../src/admin/command-line/session.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import type { WorkerSecrets } from "../../src/admin/platform/worker-secrets.ts";
 import { removeSealingKey } from "../../src/admin/sealing-key/commands.ts";
@@ -14,19 +11,13 @@ import { watchResealing } from "../../src/admin/sealing-key/reseal.ts";
 import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key/usage.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { clearHomes, FIRST_STEP, killIn, rememberHome } from "./support/homes.ts";
+import { openedHomes, stateFolder } from "./support/script.ts";
 import { shareSealingKeys } from "./support/sealing-keys.ts";
 
 shareSealingKeys();
 
-const folder = mkdtempSync(join(tmpdir(), "badge-admin-test-"));
-process.env.BADGE_STATE_DIR = folder;
 /** Two local homes. */
-const { homes, close } = await openHomes(undefined);
-
-afterAll(async () => {
-  await close();
-  rmSync(folder, { recursive: true, force: true });
-});
+const { homes } = await openedHomes(stateFolder());
 
 beforeEach(async () => {
   await clearHomes(homes);

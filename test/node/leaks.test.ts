@@ -203,16 +203,27 @@ function databases(): { name: string; rows: string[] }[] {
     });
 }
 
-/** The forms in which a text may hide: as it is, hex, and base64 at each of the three places it can start in. */
-function forms(secret: string): string[] {
+/**
+ * The forms in which a text may hide: as it is, hex, and base64 at each of the three places it can start in; and as the random
+ * bytes that it is made of.
+ */
+function forms(secret: string): (string | Buffer)[] {
   const bytes = Buffer.from(secret);
+  const random = Buffer.from(secret.replace(/^(bdss|inv)_/, ""), "base64url");
   const base64 = [0, 1, 2].flatMap((shift) => {
     const shifted = Buffer.concat([Buffer.alloc(shift), bytes]);
     // Characters that also depend on the neighbours are left out.
     const [start, end] = [Math.ceil((shift * 4) / 3), Math.floor(((shift + bytes.length) * 4) / 3)];
     return [shifted.toString("base64").slice(start, end), shifted.toString("base64url").slice(start, end)];
   });
-  return [secret, bytes.toString("hex"), bytes.toString("hex").toUpperCase(), ...base64];
+  return [
+    secret,
+    bytes.toString("hex"),
+    bytes.toString("hex").toUpperCase(),
+    ...base64,
+    random,
+    random.toString("hex"),
+  ];
 }
 
 describe("a copy of everything the service writes (contract section 9)", () => {

@@ -43,9 +43,8 @@ export const killIn = (step: number, homes: Homes) =>
 
 const TABLES = [numberRange, applicationSecret, signingKey, application, sealingKey] as const;
 
-/** One call: statements that drizzle prepares go to the runtime of local databases one by one, and wait for it. */
 const deleteAll = ({ database }: Home, tables: readonly SQLiteTable[]) =>
-  database.run((_, d1) => d1.exec(tables.map((table) => `DELETE FROM ${getTableName(table)};`).join("\n")));
+  database.run((_, d1) => d1.batch(tables.map((table) => d1.prepare(`DELETE FROM ${getTableName(table)}`))));
 
 /** Deletes what a test has made, in every home. The sealing keys stay. */
 export async function clearHomes(homes: Homes): Promise<void> {

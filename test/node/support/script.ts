@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, vi } from "vitest";
@@ -6,6 +6,8 @@ import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/ses
 import { localState } from "../../../src/admin/platform/paths.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import { ensureLocalSealing } from "../../../src/admin/sealing-key/local.ts";
+import { byEffort } from "../../support/effort.ts";
+import { sqliteHomes } from "./sqlite-homes.ts";
 
 /** What a command printed, and its exit code. */
 export interface Printed {
@@ -17,15 +19,24 @@ export interface Printed {
 /** By state folder. To open one takes as long as fifty commands on it. */
 const opened = new Map<string, Promise<OpenedHomes>>();
 
-/** The local database of a state folder, which the script opens at the first use. It stays open until `closeHomes`. */
+/**
+ * The local database of a state folder, which the script opens at the first use. It stays open until `closeHomes`. Where no
+ * other program has made it, it is a SQLite of this process; `npm run test:full` makes a real one.
+ */
 export function openedHomes(stateFolder: string): Promise<OpenedHomes> {
   const open = opened.get(stateFolder);
   if (open !== undefined) return open;
   process.env.BADGE_STATE_DIR = stateFolder;
-  const opening = openHomes(undefined);
+  const isReal = byEffort(existsSync(join(stateFolder, "v3")), true);
+  const opening = isReal ? openHomes(undefined) : openSqlite();
   opened.set(stateFolder, opening);
   opening.catch(() => opened.delete(stateFolder));
   return opening;
+}
+
+async function openSqlite(): Promise<OpenedHomes> {
+  const homes = sqliteHomes();
+  return { homes, database: homes.first.database, place: { local: localState() }, close: () => Promise.resolve() };
 }
 
 /** Every file that runs commands here ends with this, before it removes their state. */
