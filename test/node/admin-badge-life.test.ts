@@ -1,16 +1,14 @@
-import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../src/shared/identifiers.ts";
 import { position } from "../../src/shared/schema.ts";
-import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
-import { type RunningService, startService } from "./support/service.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Each test runs a dozen commands. */
 const LIMIT = 120_000;
 
-let service: RunningService;
+let service: Harness;
 let application: { applicationId: ApplicationId; applicationSecret: string };
 let unusedNumber: number;
 
@@ -20,7 +18,8 @@ const created = z.object({ applicationId, applicationSecret: z.string(), lastNum
 const jsonObject = z.record(z.string(), z.unknown());
 
 beforeAll(async () => {
-  service = await startService();
+  vi.stubEnv("WRANGLER_LOG", "error");
+  service = await startHarness();
   const words = ["--name", "Life", "--first", "800000001", "--last", "800000100", "--json"];
   const made = await admin("application", "create", ...words);
   const { lastNumber, ...credentials } = created.parse(JSON.parse(made.stdout));
@@ -28,14 +27,9 @@ beforeAll(async () => {
   unusedNumber = lastNumber + 1;
 }, LIMIT);
 
-afterAll(async () => {
-  await closeHomes();
-  await service?.stop();
-  service?.remove();
-});
+afterAll(() => service?.close());
 
-/** The script on the state of the running service. */
-const admin = (...words: string[]) => runScriptHere(words, join(service.folder, "state"));
+const admin = (...words: string[]) => service.admin(...words);
 
 async function call(method: string, path: string, headers: Record<string, string>, body?: unknown) {
   const init = { method, headers: { applicationid: application.applicationId, ...headers } };
@@ -126,9 +120,8 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
     async () => {
       const [bound, unbound] = [await issue("bound-phone", "bea"), await issue("plain-phone", "ben")];
       const keyThumbprint = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
-      const { homes } = await openedHomes(join(service.folder, "state"));
       const bind = "UPDATE badge SET key_thumbprint = ? WHERE number = ?";
-      await homes.first.database.run((_, d1) => d1.prepare(bind).bind(keyThumbprint, Number(bound)).run());
+      await service.database.run((_, d1) => d1.prepare(bind).bind(keyThumbprint, Number(bound)).run());
       const opened = Date.now();
       const view = { id: bound, userId: "bea", state: "active", keyThumbprint };
       expect(await adminJson("badge", "rebind", bound)).toMatchObject(view);
@@ -417,9 +410,8 @@ describe("reconcile (contract section 21)", () => {
       await issue("reconciled-phone", "victor");
       expect(await adminJson("reconcile", id)).toMatchObject({ applicationId: id, result: "level", applied: 0 });
       expect(await refusal("reconcile", id, "--skip", "3")).toContain("--accept-loss");
-      const { homes } = await openedHomes(join(service.folder, "state"));
       const isOurs = eq(position.applicationId, id);
-      await homes.first.database.run((orm) =>
+      await service.database.run((orm) =>
         orm.update(position).set({ sequence: 1, entry: "of another timeline" }).where(isOurs),
       );
       const found = await admin("reconcile", id, "--json");

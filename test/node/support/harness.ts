@@ -1,13 +1,16 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../../src/admin/application/create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
+import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
+import { captured, type Printed } from "./script.ts";
 
 /** The Worker behind a real HTTP server, on storage of its own, with one application. Starts in a few seconds. */
 export interface Harness {
@@ -15,10 +18,15 @@ export interface Harness {
   /** Of the application, which is the demo application, too. */
   applicationId: ApplicationId;
   applicationSecret: string;
-  /** What the Worker writes to. */
+  /** What the Worker writes to in home 1. */
   database: Database;
+  /** Runs the administration script on the same homes, in this process. */
+  admin(...words: string[]): Promise<Printed>;
   close(): Promise<void>;
 }
+
+/** As often the clock runs while a command of the script waits for the Worker. */
+const CLOCK_MILLISECONDS = 50;
 
 export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
   const { publicKey, privateKey } = await generateSealingKey();
@@ -29,13 +37,31 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
   const { url } = await server.listen();
   const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
+  const env = await worker.getEnv();
+  const [first, second] = [new Database(env.DB), new Database(env.DB_2)];
+  const homes = new Homes([
+    { number: 1, place: null, database: first },
+    { number: 2, place: null, database: second },
+  ]);
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
-  const database = new Database((await worker.getEnv()).DB);
-  await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() }));
-  await createApplication(new Homes([{ number: 1, place: null, database }]), {
-    name: "Test",
-    webhookUrl,
-    credentials,
-  });
-  return { origin: url.origin, ...credentials, database, close: () => server.close() };
+  const key = { version: 1, publicKey, createdAt: Date.now() };
+  await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
+  await createApplication(homes, { name: "Test", webhookUrl, credentials });
+  const opened = { homes, database: first, place: { environment: "test" }, close: () => Promise.resolve() };
+  return {
+    origin: url.origin,
+    ...credentials,
+    database: first,
+    admin: (...words) =>
+      captured(async () => {
+        const command = run(
+          createAdminProgram(async () => opened),
+          words,
+        );
+        const isOver = command.then(() => true);
+        // In place of cron, which looks for the script's commands.
+        while (!(await Promise.race([isOver, wait(CLOCK_MILLISECONDS)]))) await worker.scheduled({ cron: "* * * * *" });
+      }),
+    close: () => server.close(),
+  };
 }
