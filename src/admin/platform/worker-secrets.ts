@@ -1,5 +1,7 @@
 import * as z from "zod";
-import { runWrangler, shownWrangler } from "./wrangler.ts";
+import { openAccount } from "./cloudflare.ts";
+import { readTarget } from "./target.ts";
+import { loadWrangler, runWrangler, shownWrangler } from "./wrangler.ts";
 
 /**
  * The secrets of a deployed Worker, which hold the private halves of sealing keys. Each key's secret is named after its
@@ -20,7 +22,7 @@ export const putCommand = (name: string, environment: string): string[] => [
 const secretList = z.array(z.object({ name: z.string() }));
 
 /**
- * The secrets of a deployed Worker, through wrangler.
+ * The secrets of a deployed Worker, which wrangler changes.
  *
  * @param note is called with each command that changes something, before it runs
  */
@@ -37,8 +39,10 @@ export function workerSecrets(environment: string, note: (line: string) => void)
       await runWrangler(command);
     },
     async list() {
-      const printed = await runWrangler(["secret", "list", "--format", "json", "--env", environment]);
-      return secretList.parse(JSON.parse(printed)).map(({ name }) => name);
+      const { worker, accountId } = readTarget(loadWrangler(), environment);
+      const account = await openAccount(accountId);
+      const found = await account.find(secretList, { path: `/workers/scripts/${worker}/secrets` });
+      return (found ?? []).map(({ name }) => name);
     },
   };
 }
