@@ -10,11 +10,12 @@ import { createApplication, type TestApplication } from "../support/application.
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { byEffort } from "../support/effort.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 
 /** Rows of each kind that no read of the measured application may read: another application's, and its own of other states. */
-const MANY = 100_000;
+const MANY = byEffort(10_000, 100_000);
 
 const NOW = Date.parse("2030-01-01T00:00:00Z");
 const PER_PAGE = 10;
@@ -204,7 +205,7 @@ describe("a read costs what it returns (contract sections 21 and 24)", () => {
     return [before, measured, after];
   }
 
-  it("beside 100,000 rows of other applications and of other states", { timeout: 300_000 }, async () => {
+  it(`beside ${MANY} rows of other applications and of other states`, { timeout: 300_000 }, async () => {
     const [before, application, after] = await threeApplications();
     await fillFew(application);
     // One of each, so that every range has a row behind it, which a search reads to see that it has ended.

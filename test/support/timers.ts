@@ -1,5 +1,8 @@
 import { vi } from "vitest";
 
+/** Each timer looks at the clock so often, and a step of the clock leaves them time to. */
+const POLL_MILLISECONDS = 5;
+
 /**
  * `setTimeout` and `Date` of the Worker and of its objects, moved by the test alone; `scheduler` and the platform run on.
  * Not vitest's fake timers: those fire in the test's own context, where an object may do no I/O.
@@ -42,7 +45,7 @@ export class StandingTimers {
     const dueAt = this.#now + milliseconds;
     this.#pending.add(timer);
     const wait = async () => {
-      while (this.#now < dueAt && this.#pending.has(timer) && !this.#isStopped) await scheduler.wait(1);
+      while (this.#now < dueAt && this.#pending.has(timer) && !this.#isStopped) await scheduler.wait(POLL_MILLISECONDS);
       if (this.#pending.delete(timer) && !this.#isStopped) callback();
     };
     void wait();

@@ -28,7 +28,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/client\//, "client/"],
   [/console\//, "node/console"],
   [/admin\/(home|number-range)\//, "node/home- node/admin-applications node/admin-cards"],
-  [/admin\/deploy\//, "node/deploy node/worker-secrets"],
+  [/admin\/deploy\//, "node/deploy"],
   [/admin\//, "node/output", "node/admin-"],
   [/examples\//, "node/door node/receiver"],
   [/dev\/(build|check)-packages/, "node/packages node/wheel"],

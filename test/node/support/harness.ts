@@ -26,7 +26,7 @@ export interface Harness {
 }
 
 /** As often the clock runs while a command of the script waits for the Worker. */
-const CLOCK_MILLISECONDS = 50;
+const CLOCK_MILLISECONDS = 150;
 
 export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
   const { publicKey, privateKey } = await generateSealingKey();
