@@ -16,8 +16,8 @@ import { ascii, inParallel, outcome } from "./support/draft.ts";
 const REFUSALS_A_MINUTE = 120;
 const LIMITED = "429 RATE_LIMITED";
 /** How often somebody guesses. */
-const MANY = byEffort(3000, 11_200);
-const SOME = byEffort(250, 1000);
+const MANY = byEffort(600, 11_200);
+const SOME = byEffort(150, 1000);
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});

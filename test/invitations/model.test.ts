@@ -14,7 +14,7 @@ import { orm, RECORDED_EVENTS } from "./support/storage.ts";
 useQuietLog();
 useStandingClock();
 
-const RUNS = byEffort(20, 600);
+const RUNS = byEffort(10, 600);
 
 /**
  * Random histories of small applications against a model of the contract. A failure prints its seed and path, with which
