@@ -4,6 +4,7 @@ import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../src/shared/identifiers.ts";
 import { position } from "../../src/shared/schema.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
+import { commandsIn, commandsOf, stateFolder } from "./support/script.ts";
 
 /** Each test runs a dozen commands. */
 const LIMIT = 120_000;
@@ -29,7 +30,9 @@ beforeAll(async () => {
 
 afterAll(() => service?.close());
 
-const admin = (...words: string[]) => service.admin(...words);
+const { admin, json: adminJson, refusal } = commandsOf((...words) => service.admin(...words));
+/** For what needs no service. */
+const apart = commandsIn(stateFolder());
 
 async function call(method: string, path: string, headers: Record<string, string>, body?: unknown) {
   const init = { method, headers: { applicationid: application.applicationId, ...headers } };
@@ -47,20 +50,6 @@ const server = (path: string) => call("GET", path, { applicationsecret: applicat
 
 async function issue(udid: string, userId: string): Promise<string> {
   return z.string().parse((await logIn(udid, userId)).body.badgeId);
-}
-
-async function adminJson(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await admin(...words, "--json");
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return JSON.parse(stdout);
-}
-
-/** A refusal is one line on standard error, and nothing on standard output. */
-async function refusal(...words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await admin(...words, "--json");
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
-  return stderr;
 }
 
 async function changeOf(id: string): Promise<unknown> {
@@ -277,19 +266,19 @@ describe("history of what the script changes (contract section 23)", () => {
   it(
     "has one row for each change, with the administrator's name",
     async () => {
-      const made = await adminJson("application", "create", "--name", "History");
+      const made = await apart.json("application", "create", "--name", "History");
       const { applicationId: id } = created.parse(made);
       const by = ["--actor", "Tom"];
-      await adminJson("application", "update", id, "--name", "Other", ...by);
-      for (const command of ["disable", "disable", "enable"]) await adminJson("application", command, id, ...by);
-      for (const command of ["add", "promote", "retire"]) await adminJson("secret", command, id, ...by);
-      await adminJson("secret", "add", id, "--console", "Ann", ...by);
-      await adminJson("secret", "retire", id, "--console", "Ann", ...by);
-      await adminJson("key", "rotate", id, ...by);
-      await refusal("secret", "promote", id);
+      await apart.json("application", "update", id, "--name", "Other", ...by);
+      for (const command of ["disable", "disable", "enable"]) await apart.json("application", command, id, ...by);
+      for (const command of ["add", "promote", "retire"]) await apart.json("secret", command, id, ...by);
+      await apart.json("secret", "add", id, "--console", "Ann", ...by);
+      await apart.json("secret", "retire", id, "--console", "Ann", ...by);
+      await apart.json("key", "rotate", id, ...by);
+      await apart.refusal("secret", "promote", id);
       const rows = z
         .array(z.object({ action: z.string(), actor: z.unknown() }))
-        .parse(await adminJson("history", id))
+        .parse(await apart.json("history", id))
         .toReversed();
       expect(rows.map(({ action }) => action)).toEqual([
         "application:updated",
@@ -338,23 +327,29 @@ describe("--events of application create and update (contract section 18)", () =
     "chooses the events, which application show and list print; by default only badge:created",
     async () => {
       const make = async (...words: string[]) =>
-        created.parse(await adminJson("application", "create", "--name", "Events", ...words)).applicationId;
-      const events = async (id: string) => jsonObject.parse(await adminJson("application", "show", id)).events;
+        created.parse(await apart.json("application", "create", "--name", "Events", ...words)).applicationId;
+      const events = async (id: string) => jsonObject.parse(await apart.json("application", "show", id)).events;
       const plain = await make();
       expect(await events(plain)).toEqual(["badge:created"]);
       const chosen = await make("--events", "badge:revoked, badge:created,badge:revoked");
       expect(await events(chosen)).toEqual(["badge:created", "badge:revoked"]);
-      const updated = await adminJson("application", "update", plain, "--events", "badge:suspended,invitation:expired");
+      const updated = await apart.json(
+        "application",
+        "update",
+        plain,
+        "--events",
+        "badge:suspended,invitation:expired",
+      );
       expect(updated).toMatchObject({ events: ["badge:suspended", "invitation:expired"] });
-      const shown = await admin("application", "show", plain);
+      const shown = await apart.admin("application", "show", plain);
       expect(shown.stdout).toMatch(/^ {2}Events +badge:suspended, invitation:expired$/m);
-      const listed = z.array(jsonObject).parse(await adminJson("application", "list"));
+      const listed = z.array(jsonObject).parse(await apart.json("application", "list"));
       expect(listed.find(({ applicationId }) => applicationId === chosen)?.events).toEqual([
         "badge:created",
         "badge:revoked",
       ]);
 
-      const error = await refusal(
+      const error = await apart.refusal(
         "application",
         "update",
         plain,
@@ -367,8 +362,8 @@ describe("--events of application create and update (contract section 18)", () =
         'Unknown: "badge:gone". The events are badge:created, badge:suspended, badge:resumed, badge:revoked, ' +
           "badge:expired, badge:replaced, invitation:revoked, invitation:expired",
       );
-      expect(await refusal("application", "create", "--name", "X", "--events", "")).toContain('Unknown: ""');
-      expect(jsonObject.parse(await adminJson("application", "show", plain))).toMatchObject({
+      expect(await apart.refusal("application", "create", "--name", "X", "--events", "")).toContain('Unknown: ""');
+      expect(jsonObject.parse(await apart.json("application", "show", plain))).toMatchObject({
         name: "Events",
         events: ["badge:suspended", "invitation:expired"],
       });

@@ -10,7 +10,7 @@ import { createAdminProgram } from "../../src/admin/program.ts";
 import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
-import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+import { commandsIn, openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = stateFolder();
@@ -27,11 +27,7 @@ async function admin(words: readonly string[]) {
 
 const adminHere = (words: readonly string[], state: string) => runScriptHere(words, join(folder, state));
 
-async function adminJson(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await adminHere([...words, "--json"], "main");
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return JSON.parse(stdout);
-}
+const { json: adminJson } = commandsIn(join(folder, "main"));
 
 /** Keeps the order of the keys, which is part of what is checked. */
 const jsonObject = z.record(z.string(), z.unknown());

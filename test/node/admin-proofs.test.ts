@@ -1,19 +1,13 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+import { commandsIn, openedHomes, stateFolder } from "./support/script.ts";
 
 const folder = stateFolder();
 
 const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
 const TIME = "2099-01-31T18:00:00+01:00";
 
-const admin = (...words: string[]) => runScriptHere(words, folder);
-
-async function json(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await admin(...words, "--json");
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return JSON.parse(stdout);
-}
+const { admin, json } = commandsIn(folder);
 
 const created = z.object({ applicationId: z.string(), firstNumber: z.number() });
 const create = async (...words: string[]) =>

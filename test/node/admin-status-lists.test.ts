@@ -1,21 +1,14 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { assertPublicUrl } from "../../src/admin/application/status-list.ts";
-import { runScriptHere, stateFolder } from "./support/script.ts";
+import { commandsIn, stateFolder } from "./support/script.ts";
 
-const folder = stateFolder();
-
-const admin = (...words: string[]) => runScriptHere(words, folder);
+const { admin, json } = commandsIn(stateFolder());
 
 const created = z.object({ applicationId: z.string() });
 
-async function create(...words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await admin("application", "create", "--name", "App", ...words, "--json");
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return created.parse(JSON.parse(stdout)).applicationId;
-}
-
-const json = async (...words: string[]): Promise<unknown> => JSON.parse((await admin(...words, "--json")).stdout);
+const create = async (...words: string[]) =>
+  created.parse(await json("application", "create", "--name", "App", ...words)).applicationId;
 
 describe("status lists in the administration script (contract section 14)", () => {
   it("are off by default, with a lifetime of a day, and shown by every command that shows applications", async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type ProviderServer, startProvider } from "./support/provider-server.ts";
-import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+import { commandsIn, openedHomes, stateFolder } from "./support/script.ts";
 import { freePort } from "./support/service.ts";
 
 const folder = stateFolder();
@@ -16,13 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-const admin = (...words: string[]) => runScriptHere(words, folder);
-
-async function json(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await admin(...words, "--json");
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return JSON.parse(stdout);
-}
+const { admin, json } = commandsIn(folder);
 
 const created = z.object({ applicationId: z.string() });
 const create = async (...words: string[]) =>

@@ -13,17 +13,11 @@ import { rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, badge, position, signingKey, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
-import { localHomes, runScriptHere } from "./support/script.ts";
+import { commandsIn, localHomes } from "./support/script.ts";
 
 const { folder, homes } = await localHomes();
 
-const run = (...words: string[]) => runScriptHere(words, folder);
-
-async function runJson(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await run(...words, "--json");
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return JSON.parse(stdout);
-}
+const { admin: run, json: runJson } = commandsIn(folder);
 
 const created = z.object({ applicationId, firstNumber: z.number() });
 const createIn = async (home: number, ...words: string[]) =>

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, vi } from "vitest";
+import { afterAll, expect, vi } from "vitest";
 import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/session.ts";
 import { localState } from "../../../src/admin/platform/paths.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
@@ -81,6 +81,28 @@ export async function runScriptHere(words: readonly string[], stateFolder: strin
     ),
   );
 }
+
+/** Commands with what a test wants of one that succeeds, and of one that is refused. */
+export function commandsOf(admin: (...words: string[]) => Promise<Printed>) {
+  return {
+    admin,
+    /** The JSON that a command prints, which has nothing else to say. */
+    async json(...words: string[]): Promise<unknown> {
+      const { code, stdout, stderr } = await admin(...words, "--json");
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      return JSON.parse(stdout);
+    },
+    /** The one line on standard error, beside which there is nothing on standard output. */
+    async refusal(...words: string[]): Promise<string> {
+      const { code, stdout, stderr } = await admin(...words, "--json");
+      expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(/^[^\n]+\n$/) });
+      return stderr;
+    },
+  };
+}
+
+/** Commands of a state folder. */
+export const commandsIn = (folder: string) => commandsOf((...words) => runScriptHere(words, folder));
 
 /** What a program's work prints in this process, and the exit code that it sets. */
 export async function captured(work: () => Promise<void>): Promise<Printed> {
