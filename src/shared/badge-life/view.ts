@@ -42,16 +42,15 @@ interface SeenBadge {
 }
 
 export function viewBadge(badge: SeenBadge): BadgeView {
-  const metadata = parseMetadata(badge.metadata);
   return {
     id: String(badge.number),
     userId: badge.userId,
-    ...(badge.name !== null && { name: badge.name }),
+    name: badge.name ?? undefined,
     state: badge.state,
-    ...(metadata && { metadata }),
-    ...(badge.startsAt !== null && { startsAt: isoTime(badge.startsAt) }),
-    ...(badge.expiresAt !== null && { expiresAt: isoTime(badge.expiresAt) }),
-    ...(badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint }),
+    metadata: parseMetadata(badge.metadata),
+    startsAt: isoTime(badge.startsAt) ?? undefined,
+    expiresAt: isoTime(badge.expiresAt) ?? undefined,
+    keyThumbprint: badge.keyThumbprint ?? undefined,
     issuedAt: isoTime(badge.issuedAt),
     changedAt: isoTime(badge.changedAt),
   };

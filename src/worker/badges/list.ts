@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ACTOR_KINDS } from "../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import { parseMetadata } from "../../shared/badge-life/view.ts";
 import type { badgePage } from "../../shared/responses.ts";
@@ -38,34 +39,35 @@ const isPlain = ({ state, text, endsBefore, isNewestFirst }: BadgePageQuery): bo
 /** Active badges have no `state` here (contract section 12). Expired ones leave the list when the object records it. */
 function viewListed(badge: ListedBadge): ListedView {
   const { number, userId, name, metadata, state, startsAt, expiresAt } = badge;
-  const fields = parseMetadata(metadata);
   return {
     id: String(number),
     userId,
-    ...(name !== null && { name }),
-    ...(fields && { metadata: fields }),
-    ...(state === "suspended" && { state }),
-    ...(startsAt !== null && { startsAt: isoTime(startsAt) }),
-    ...(expiresAt !== null && { expiresAt: isoTime(expiresAt) }),
+    name: name ?? undefined,
+    metadata: parseMetadata(metadata),
+    state: state === "suspended" ? state : undefined,
+    startsAt: isoTime(startsAt) ?? undefined,
+    expiresAt: isoTime(expiresAt) ?? undefined,
   };
 }
 
 /** Whoever searches also sees when a badge was issued and changed, by whom, and a state other than active. */
 function viewFound(badge: ListedBadge, asked: BadgeState | null, now: number): ListedView {
-  const { state: _, ...listed } = viewListed(badge);
   const state = asked ?? stateAt(badge, now);
   return {
-    ...listed,
-    ...(state !== "active" && { state }),
-    ...(badge.issuedAt !== null && { issuedAt: isoTime(badge.issuedAt) }),
-    ...(badge.changedAt !== null && { changedAt: isoTime(badge.changedAt) }),
+    ...viewListed(badge),
+    state: state === "active" ? undefined : state,
+    issuedAt: isoTime(badge.issuedAt) ?? undefined,
+    changedAt: isoTime(badge.changedAt) ?? undefined,
     ...viewChangedBy(badge),
   };
 }
 
+const historyEntry = z.object({ at: z.number(), kind: z.enum(ACTOR_KINDS), name: z.string().nullable() });
+
 /** A login changes metadata or the key without a row of history, so an older row does not say who made the last change. */
 function viewChangedBy({ lastEntry, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
-  if (!lastEntry || lastEntry.at < (changedAt ?? 0)) return {};
-  const { kind, name } = lastEntry;
+  if (!lastEntry) return {};
+  const { at, kind, name } = historyEntry.parse(JSON.parse(lastEntry));
+  if (at < (changedAt ?? 0)) return {};
   return { changedBy: { kind, ...(name !== null && { name }) } };
 }

@@ -74,6 +74,8 @@ const storedBadge = z.object({
   currentNumber: z.number(),
 });
 export type StoredBadge = z.infer<typeof storedBadge>;
+/** Made once: that takes longer than a check by it. */
+const foundBadge = storedBadge.optional();
 
 /** @param tickedAt an SQL expression: of a copy, when the clock row was written */
 const selectBadge = (tickedAt: string): string => `
@@ -92,7 +94,7 @@ export async function findBadge(
   { applicationId, device, userId }: UserDevice,
 ): Promise<StoredBadge | undefined> {
   const [row] = await db.primaryRows(SELECT_BADGE, [applicationId, device, userId]);
-  return storedBadge.optional().parse(row);
+  return foundBadge.parse(row);
 }
 
 /**
@@ -109,7 +111,7 @@ export async function lookForBadge(
 ): Promise<Look<StoredBadge>> {
   const sql = bookmark === null ? SELECT_BADGE : SELECT_BADGE_OF_COPY;
   const { rows, isPrimary } = await db.nearRows(sql, [applicationId, device, userId], bookmark);
-  return { badge: storedBadge.optional().parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
+  return { badge: foundBadge.parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
 }
 
 /** `tickedAt` is null if the caller sent no bookmark, or the clock row was never written. */
@@ -133,6 +135,7 @@ const signingBadge = z.object({
   startsAt: z.number().nullable(),
 });
 export type SigningBadge = z.infer<typeof signingBadge>;
+const foundSigningBadge = signingBadge.optional();
 
 interface SigningSql {
   atPrimary: string;
@@ -166,7 +169,7 @@ export interface Signer extends Omit<UserDevice, "userId"> {
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
   const { sql, values } = statementOf(signer);
   const [row] = await db.primaryRows(sql.atPrimary, values);
-  return signingBadge.optional().parse(row);
+  return foundSigningBadge.parse(row);
 }
 
 /**
@@ -182,7 +185,7 @@ export async function lookForSigningBadge(
 ): Promise<Look<SigningBadge>> {
   const { sql, values } = statementOf(signer);
   const { rows, isPrimary } = await db.nearRows(sql.ofCopy, values, bookmark);
-  return { badge: signingBadge.optional().parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
+  return { badge: foundSigningBadge.parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
 }
 
 function statementOf({ applicationId, device, thumbprint, number }: Signer): { sql: SigningSql; values: unknown[] } {
