@@ -160,7 +160,10 @@ export const CATCH_UP_PAUSE_MILLISECONDS = 50;
 /** Expiries of each kind that one group records. */
 export const DUE_CHUNK_ROWS = 200;
 /** Badges of a user that one group revokes or erases. */
-export const USER_CHUNK_BADGES = 100;
+export const USER_CHUNK_BADGES = 25;
+/** Before the next of these groups D1 is left to others for so many times as long as the group took, at most for so long. */
+export const USER_PAUSE_FACTOR = 9;
+export const MAX_USER_PAUSE_MILLISECONDS = 500;
 /** Of a user to be erased, in one group: invitations and rows of history that name the user, and events to look through. */
 export const ERASE_CHUNK_INVITATIONS = 200;
 export const ERASE_CHUNK_HISTORY = 1000;
@@ -326,10 +329,10 @@ export const LARGE_APPLICATION_BADGES = 20_000;
 export const LARGE_STATISTICS_MAX_AGE_SECONDS = 3600;
 /** Age at which those of a larger one are counted again while the old ones are still shown. */
 export const LARGE_STATISTICS_REFRESH_SECONDS = 1800;
-/** Rows of a kind that one statement counts. Grouping and ordering read them once more each, so it reads fewer than 20,000. */
-export const STATISTICS_CHUNK_ROWS = 6000;
+/** Rows of a kind that one statement counts. Grouping and ordering read them once more each, so it reads fewer than 7,000. */
+export const STATISTICS_CHUNK_ROWS = 2000;
 /** Different metadata that one statement returns, most frequent first; the others count as other values. */
-export const STATISTICS_CHUNK_METADATA = 3000;
+export const STATISTICS_CHUNK_METADATA = 1000;
 /** Values of a metadata field that are counted; devices choose them. */
 export const STATISTICS_VALUES_COUNTED = 500;
 /** Chunks of one call, of up to three statements: D1 allows 1,000 per invocation. */

@@ -8,9 +8,11 @@ import {
   COMPARE_AFTER_MILLISECONDS,
   INBOX_CHUNK_COMMANDS,
   MAX_REMEMBERED_CALLS,
+  MAX_USER_PAUSE_MILLISECONDS,
   SETTLE_TRIES,
   SETTLE_WAIT_MILLISECONDS,
   UNFINISHED_BLOCKS,
+  USER_PAUSE_FACTOR,
 } from "../../shared/limits.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import { findHome, queueOf } from "../homes.ts";
@@ -25,7 +27,7 @@ import { catchUp } from "./catch-up.ts";
 import type { Call, Command } from "./commands.ts";
 import { Groups } from "./group.ts";
 import { Journal } from "./journal.ts";
-import { CallQueue, fail, giveUp, type Response, waitingFor } from "./queue.ts";
+import { CallQueue, fail, giveUp, type Response, userOf, waitingFor } from "./queue.ts";
 
 /** How far back an application's journal reaches. */
 export interface JournalReach {
@@ -133,12 +135,12 @@ export class Allocator extends DurableObject<Env> {
     const groups = this.#openGroups();
     // Calls that arrived together are carried out together.
     await scheduler.wait(0);
-    for (let tries = 0; this.#queue.size > 0 || (groups.isUnsettled && tries < SETTLE_TRIES); ) {
+    for (let tries = 0; this.#queue.isReady || (groups.isUnsettled && tries < SETTLE_TRIES); ) {
       // At once the first time: until its place is taken, D1 may still apply an entry whose callers were told 503.
-      if (this.#queue.size === 0 && tries++ > 0) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
+      if (!this.#queue.isReady && tries++ > 0) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
       const isDone = await this.#inTurn(() => this.#runGroup(groups));
       // What has begun goes on, but not without a pause.
-      if (!isDone && this.#queue.size > 0) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
+      if (!isDone && this.#queue.isReady) await scheduler.wait(SETTLE_WAIT_MILLISECONDS);
     }
     this.#isRunning = false;
   }
@@ -153,8 +155,10 @@ export class Allocator extends DurableObject<Env> {
       return false;
     }
     const calls = this.#queue.take();
+    const startedAt = Date.now();
     try {
       const obstacle = await groups.run(calls);
+      if (calls.some(({ call }) => userOf(call) !== null)) this.#rest(Date.now() - startedAt);
       if (obstacle?.kind === "gap") this.#reportGap(obstacle.at?.sequence);
       if (obstacle?.kind === "behind") await this.#setAlarm(CATCH_UP_PAUSE_MILLISECONDS);
       return obstacle === undefined;
@@ -163,6 +167,16 @@ export class Allocator extends DurableObject<Env> {
       fail(calls);
       return false;
     }
+  }
+
+  /** What takes many groups leaves most of D1's time to other applications. */
+  #rest(taken: number): void {
+    this.#queue.isResting = true;
+    const pause = Math.min(USER_PAUSE_FACTOR * taken, MAX_USER_PAUSE_MILLISECONDS);
+    void scheduler.wait(pause).then(() => {
+      this.#queue.isResting = false;
+      return this.#run();
+    });
   }
 
   /** Groups, comparisons and reconciliations never overlap: each of them changes the journal. */

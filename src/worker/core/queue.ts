@@ -51,9 +51,16 @@ export class CallQueue {
   #first: Waiting[] = [];
   #second: Waiting[] = [];
   #isSecondNext = false;
+  /** Whether the second lane waits although it has calls. */
+  isResting = false;
 
   get size(): number {
     return this.#first.length + this.#second.length;
+  }
+
+  /** Whether there is a next group. */
+  get isReady(): boolean {
+    return this.#first.length > 0 || (this.#second.length > 0 && !this.isResting);
   }
 
   /** Adds a call at the end. @returns false if too many are waiting: then it is not added */
@@ -87,7 +94,7 @@ export class CallQueue {
 
   /** The calls of the next group: of the second lane one, of the first as many as go together. */
   take(): Waiting[] {
-    const isSecond = this.#second.length > 0 && (this.#isSecondNext || this.#first.length === 0);
+    const isSecond = this.#second.length > 0 && !this.isResting && (this.#isSecondNext || this.#first.length === 0);
     this.#isSecondNext = !isSecond;
     if (isSecond) return this.#second.splice(0, 1);
     const users = this.#first.flatMap(({ call }, index) => (userOf(call) === null ? [] : [index]));

@@ -14,10 +14,23 @@ const options = new Command("npm run simulate --")
   .option("--first <n>", "the first of them", wholeNumber, 1)
   .option("--seed <n>", "this seed only; prints the digest of its history", wholeNumber)
   .addOption(new Option("--plant <fault>", "puts a fault into the service first").choices(Object.keys(PLANTED)))
+  .option(
+    "--isolation <seconds>",
+    "how fast one application is while another one is attacked, for so long",
+    wholeNumber,
+  )
   .option("--trace <n>", "steps to show of a seed that fails", wholeNumber, 60)
   .option("--go-on", "runs the other seeds when one has failed", false)
   .parse()
-  .opts<{ seeds: number; first: number; seed?: number; plant?: string; trace: number; goOn: boolean }>();
+  .opts<{
+    seeds: number;
+    first: number;
+    seed?: number;
+    plant?: string;
+    isolation?: number;
+    trace: number;
+    goOn: boolean;
+  }>();
 
 /** Every so many seeds one is run twice, and progress is told. */
 const ROUND_SEEDS = 50;
@@ -36,6 +49,11 @@ await runCommand(async () => {
   const { simulate } = await import("./simulation.ts");
   const { installGlobals } = await import("./platform/globals.ts");
   installGlobals();
+  if (options.isolation !== undefined) {
+    const { checkIsolation } = await import("./isolation/isolation.ts");
+    await checkIsolation(options.seed ?? 1, options.isolation);
+    return;
+  }
   const { first, seeds } = options.seed === undefined ? options : { first: options.seed, seeds: 1 };
   const startedAt = performance.now();
   let allSteps = 0;

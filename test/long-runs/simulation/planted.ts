@@ -11,7 +11,7 @@ interface Fault {
   to: string;
 }
 
-/** Faults of catching up that the simulation must find, by name: what the service then does, or does not do. */
+/** Faults that the simulation must find, by name: what the service then does, or does not do. The last two: with `--isolation`. */
 export const PLANTED: Readonly<Record<string, Fault>> = {
   "abandons-without-an-empty-entry": {
     file: "core/group.ts",
@@ -33,6 +33,8 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "lastPlace(sequence + 1),\n        limit",
   },
   "compares-only-when-called": { file: "core/allocator.ts", from: "if (isToCompare)", to: "if (false)" },
+  "blocks-without-pauses": { file: "core/allocator.ts", from: "USER_PAUSE_FACTOR * taken", to: "0" },
+  "counts-in-one-chunk": { file: "../shared/limits.ts", from: "_CHUNK_ROWS = 2000;", to: "_CHUNK_ROWS = 200_000;" },
 };
 
 /** Puts a fault into the service. Called before anything of it is loaded. */

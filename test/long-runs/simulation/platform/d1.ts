@@ -23,6 +23,12 @@ export interface Statement {
 /** What the service reads of D1's results. */
 export type Result = ReturnType<typeof run>[number];
 
+/** With the position that D1 has reached. */
+export interface Executed {
+  results: Result[];
+  bookmark: number;
+}
+
 /** What an application's object alone writes. */
 export const ENTRY_TABLES = ["position", "badge", "invitation", "blocked_user", "freed_number"];
 /** What the service writes. */
@@ -162,7 +168,11 @@ class D1Server extends Member {
    *
    * @param bookmark a position; null: only the primary may respond
    */
-  executeNear(statements: readonly Statement[], bookmark: number | null, lateMilliseconds: number) {
+  executeNear(
+    statements: readonly Statement[],
+    bookmark: number | null,
+    lateMilliseconds: number,
+  ): Executed | Promise<Executed> {
     const isRead = statements.every(({ sql }) => /^\s*SELECT/i.test(sql));
     if (bookmark !== null && isRead && this.#dice.chance(COPY_CHANCE)) {
       this.#follow(bookmark);

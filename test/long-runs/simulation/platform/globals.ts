@@ -52,6 +52,7 @@ const simulatedCrypto = {
     bytes.set(bytes.map(() => serviceDice.below(256)));
     return bytes;
   },
+  randomUUID: () => String(requireProcess().world.serviceDice.next()),
 };
 
 export type HmacHash = "SHA-1" | "SHA-256";

@@ -1,0 +1,177 @@
+import { SUBSCRIBABLE_EVENTS } from "../../../../src/shared/events.ts";
+import { applicationId } from "../../../../src/shared/identifiers.ts";
+import { CLIENT_IP_CALLS_PER_MINUTE } from "../../../../src/shared/limits.ts";
+import { CountedStatistics, readStatistics } from "../../../../src/worker/applications/statistics.ts";
+import { Unavailable } from "../../../../src/worker/platform.ts";
+import type { ApplicationPlan } from "../plan.ts";
+import { type CallName, carryOut, type RequestOf } from "../service/door.ts";
+import { World } from "../world.ts";
+import { type SharedD1, shareHome } from "./shared-platform.ts";
+
+/** Of the other application, which alone takes a third of its D1's time. */
+const CALLS_A_SECOND = 100;
+const STEADY = ["sign", "login", "sign", "login", "sign", "new badge", "sign", "login", "sign", "page"] as const;
+const PHONES = 50;
+
+/** Of the attacker, each with as many calls as the limit of an address lets through; and those who have all its numbers. */
+const ADDRESSES = 2;
+const USERS = 20;
+const BADGES_OF_USER = 2000;
+
+const planOf = (place: number): ApplicationPlan => ({
+  ...{ id: applicationId.parse(`app_${String(place).padStart(20, "0")}`), firstNumber: 1e9 * (place + 1) },
+  ...{ numbersAtFirst: 1_000_000, webhookUrl: `https://receiver-${place}.example.com/hook` },
+  ...{ events: SUBSCRIBABLE_EVENTS, verifiesUsers: false, reuseAfterSeconds: 0, devices: [] },
+});
+const [ATTACKER, OTHER] = [planOf(0), planOf(1)];
+
+/** Two applications of one home, of which one is attacked. */
+export class Scene {
+  readonly world: World;
+  readonly d1: SharedD1;
+  /** Milliseconds of each call of the other application, by operation; from its event to its receiver for webhooks. */
+  readonly times = new Map<string, number[]>();
+  /** How often the attacker got what. */
+  readonly attackers = new Map<string, number>();
+  readonly #dice;
+  readonly #until: number;
+
+  constructor(seed: number, seconds: number) {
+    this.world = new World(seed);
+    this.#dice = this.world.dice.of("isolation");
+    this.d1 = shareHome(this.world, [ATTACKER, OTHER]);
+    this.#until = this.world.timeline.now + 1000 * seconds;
+    this.world.network.fetch = (_, url, { headers, signal }) => this.#receive(url, headers["webhook-id"] ?? "", signal);
+  }
+
+  async run(isAttacked: boolean): Promise<void> {
+    for (const application of [ATTACKER, OTHER]) {
+      await Promise.all(Array.from({ length: PHONES }, (_, phone) => this.#login(application, `phone ${phone}`)));
+    }
+    this.times.clear();
+    const attacks = isAttacked ? [this.#callAtLimits(), this.#blockUsers(), this.#countForEver()] : [];
+    const steadily = this.#callOften(1000 / CALLS_A_SECOND, (call) => this.#callSteadily(call));
+    await Promise.all([steadily, ...attacks]);
+  }
+
+  /** The attacker's receiver hangs. */
+  async #receive(url: string, eventId: string, signal: AbortSignal): Promise<Response> {
+    if (url === ATTACKER.webhookUrl) {
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    }
+    const { rows } = this.d1.sqlite.run("SELECT created_at FROM webhook_event WHERE id = ?", [eventId]);
+    this.#note("webhook", Number(rows[0]?.created_at));
+    return new Response(null, { status: 204 });
+  }
+
+  #note(operation: string, startedAt: number): void {
+    const times = this.times.get(operation) ?? [];
+    times.push(this.world.timeline.now - startedAt);
+    this.times.set(operation, times);
+  }
+
+  /** Calls without waiting for responses, until the time is over. */
+  async #callOften(milliseconds: number, make: (call: number) => Promise<void>): Promise<void> {
+    const { timeline } = this.world;
+    const made: Promise<void>[] = [];
+    while (timeline.now < this.#until) {
+      made.push(make(made.length));
+      await timeline.sleep(2 * milliseconds * this.#dice.next());
+    }
+    await Promise.all(made);
+  }
+
+  /** @returns "granted", or why not */
+  async #call<Name extends CallName>(name: Name, request: RequestOf<Name>): Promise<string> {
+    // To the edge and back.
+    await this.world.timeline.sleep(5);
+    const done = await this.world.isolates.enter((contextOf) => carryOut(contextOf(1), name, request));
+    if (!done || (done.result.kind === "refused" && done.result.fault)) throw new Error(`${name} failed`);
+    return done.result.kind === "granted" ? "granted" : done.result.reason;
+  }
+
+  #login({ id: applicationId }: ApplicationPlan, udid: string) {
+    const request = { applicationId, udid, userId: `user of ${udid}`, user: null, token: null, metadata: null };
+    return this.#call("badge", { ...request, key: null, bookmark: null });
+  }
+
+  #sign({ id: applicationId }: ApplicationPlan, udid: string) {
+    return this.#call("sign", {
+      applicationId,
+      udid,
+      base64: "aGVsbG8=",
+      badgeNumber: null,
+      key: null,
+      bookmark: null,
+    });
+  }
+
+  #page({ id: applicationId }: ApplicationPlan, secret: string) {
+    return this.#call("page", { applicationId, secret, userId: null, cursor: null, perPage: 100 });
+  }
+
+  async #callSteadily(call: number): Promise<void> {
+    const { timeline, administrator } = this.world;
+    const startedAt = timeline.now;
+    const operation = STEADY[call % STEADY.length] ?? "sign";
+    const phone = `phone ${this.#dice.below(PHONES)}`;
+    const make = {
+      sign: () => this.#sign(OTHER, phone),
+      login: () => this.#login(OTHER, phone),
+      "new badge": () => this.#login(OTHER, `phone of call ${call}`),
+      page: () => this.#page(OTHER, administrator.credentialsOf(OTHER).secret),
+    };
+    const outcome = await make[operation]();
+    if (outcome !== "granted") throw new Error(`The other application's ${operation}: ${outcome}`);
+    this.#note(operation, startedAt);
+  }
+
+  /** Existing phones, new ones for which there is no number left, and guesses of the secret. */
+  #callAtLimits(): Promise<void> {
+    const { id, firstNumber, numbersAtFirst } = ATTACKER;
+    this.d1.sqlite.run(
+      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
+        INSERT OR IGNORE INTO badge (number, application_id, device, user_id, event_id, signing_key_id, position, turn, issued_at, change)
+        SELECT ?2 + n, ?1, 'device ' || n, 'user ' || (n % ${USERS}), 'evt_' || n, 1, 1000 + n, 1, 1000, 1000 + n FROM place`,
+      [id, firstNumber, USERS * BADGES_OF_USER],
+    );
+    const fresh = JSON.stringify([{ first: firstNumber, size: numbersAtFirst, used: numbersAtFirst }]);
+    const counters = "UPDATE position SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
+    this.d1.sqlite.run(counters, [fresh, id]);
+    this.world.objects.evict(id);
+    return this.#callOften(60_000 / (ADDRESSES * CLIENT_IP_CALLS_PER_MINUTE), async (call) => {
+      const phone = `phone ${call % PHONES}`;
+      const kinds = [
+        () => this.#sign(ATTACKER, phone),
+        () => this.#login(ATTACKER, phone),
+        () => this.#login(ATTACKER, `new phone ${call}`),
+        () => this.#page(ATTACKER, `guess ${call}`),
+      ];
+      const outcome = await kinds[call % kinds.length]?.();
+      if (outcome) this.attackers.set(outcome, (this.attackers.get(outcome) ?? 0) + 1);
+    });
+  }
+
+  /** One user after the other, each with thousands of badges. */
+  async #blockUsers(): Promise<void> {
+    const { timeline, administrator } = this.world;
+    const credentials = administrator.credentialsOf(ATTACKER);
+    for (let user = 0; timeline.now < this.#until && user < USERS; user++) {
+      await this.#call("block", { ...credentials, userId: `user ${user}` });
+    }
+  }
+
+  /** As if there were so many badges that counting does not end: it begins anew. */
+  async #countForEver(): Promise<void> {
+    const { timeline, isolates } = this.world;
+    while (timeline.now < this.#until) {
+      await isolates.enter(async (contextOf) => {
+        const context = { ...contextOf(1), statistics: new CountedStatistics() };
+        await readStatistics(context, ATTACKER.id).catch((error) => {
+          if (!(error instanceof Unavailable)) throw error;
+        });
+      });
+      this.d1.sqlite.run("DELETE FROM statistics");
+    }
+  }
+}
