@@ -39,7 +39,8 @@ export class Follower extends Member {
       const isNext = change.change > this.#lastChange;
       verdict.expect(isNext, "changes come in order, and none twice", change, this.#lastChange);
       this.#lastChange = change.change;
-      this.#copy.set(change.id, change);
+      // As JSON has it: without members that are undefined.
+      this.#copy.set(change.id, JSON.parse(JSON.stringify(change)));
     }
     this.#cursor = outcome.granted.cursor;
     return outcome.granted.more;

@@ -122,7 +122,7 @@ export class Entries extends Member {
     const highest = Math.max(this.#highest.get(String(id)) ?? 0, Number(sequence));
     this.#highest.set(String(id), highest);
     if (Number(sequence) === highest) {
-      this.#newest.set(String(id), { entry: String(entry), changes: own });
+      this.#newest.set(String(id), { entry: String(entry), changes });
       this.#close(String(id));
     }
     return known !== undefined;
@@ -140,7 +140,8 @@ export class Entries extends Member {
     const { calls, instance } = this.#kept.get(newest.entry) ?? { calls: [], instance: "" };
     const { now } = this.world.timeline;
     if (!this.lacked(id, now, now) || !calls.every((call) => this.#givenUp.has(`${instance} ${call}`))) return;
-    this.#note(newest.changes.map(({ table, before, after }) => ({ table, before: after, after: before })));
+    const own = newest.changes.filter(({ table }) => ENTRY_TABLES.includes(table));
+    this.#note(own.map(({ table, before, after }) => ({ table, before: after, after: before })));
     this.#places.delete(place);
     this.world.rows.forget(id, newest.changes, before);
   }

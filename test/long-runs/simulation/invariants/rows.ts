@@ -35,7 +35,7 @@ export class Rows extends Member {
     }
   }
 
-  /** What an entry did is gone: the next one counts on from the position before it, and its numbers are nobody's. */
+  /** What an entry did is gone: numbers are counted on from the position before it, nobody has its badges, its commands are open. */
   forget(
     applicationId: string,
     changes: readonly Change[],
@@ -43,6 +43,7 @@ export class Rows extends Member {
   ): void {
     for (const { table, before, after } of changes) {
       if (table === "badge" && !isIssued(before)) this.#owners.delete(Number(after?.number));
+      if (table === "inbox") this.#carriedOut.delete(String(after?.id));
     }
     this.#highest.set(`${applicationId} position`, Number(position));
     this.#highest.set(`${applicationId} change`, Number(change));
@@ -51,7 +52,7 @@ export class Rows extends Member {
   #check(changes: readonly Change[], lateMilliseconds: number): void {
     for (const change of changes) {
       const { table } = change;
-      if (table === "badge") this.#checkBadge(change);
+      if (table === "badge") this.#checkBadge(change, isFolded(changes));
       if (table === "invitation") this.#checkInvitation(change);
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "inbox") this.#checkCommand(change);
@@ -67,7 +68,7 @@ export class Rows extends Member {
     this.world.verdict.expect(isKept, invariant, before, "became", after, detail);
   }
 
-  #checkBadge(change: Change): void {
+  #checkBadge(change: Change, isInSteps: boolean): void {
     const { d1, timeline, plan } = this.world;
     const { before, after } = change;
     if (before === null && after !== null) this.#checkRest(change, after);
@@ -79,7 +80,8 @@ export class Rows extends Member {
       const isPossible =
         before.state === after?.state ||
         NEXT_STATES[String(before.state)]?.includes(String(after?.state)) === true ||
-        (before.state === "suspended" && isExpired && after?.state === "replaced");
+        // It was resumed in the same entry.
+        (before.state === "suspended" && (isExpired || isInSteps) && after?.state === "replaced");
       this.#expect(change, isPossible, "a badge's state takes only the steps there are");
     }
     if (!isIssued(after)) return;
