@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
+import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
-import { DUE_CHUNK_ROWS, MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
+import { DUE_CHUNK_ROWS, MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE, USER_CHUNK_BADGES } from "../../src/shared/limits.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { readGroup } from "../../src/worker/storage/group-reads.ts";
+import { type Needs, readGroup } from "../../src/worker/storage/group-reads.ts";
 import { findApplicationsWithCommands, findDueApplications } from "../../src/worker/storage/inbox.ts";
+import { readStatusRows } from "../../src/worker/storage/status-lists.ts";
 import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
@@ -175,7 +177,15 @@ const BOUNDED = [
   ...["/v1/badges?state=active", "/v1/badges?q=nobody", "/v1/badges?endsBefore=2020-01-01T00:00:00Z"],
   ...["/v1/badges?state=revoked&q=nobody", "/v1/badges?state=expired&q=nobody&order=newest"],
   ...["/v1/events?state=delivered", "/v1/events", "/v1/invitations", "/v1/history", "/v1/changes"],
+  ...["/v1/badges?state=revoked", "/v1/invitations?state=claimed", "/v1/badges"],
 ];
+
+/** Of each list of /openapi.json: without a filter, and with each of its states. */
+const LISTS = Object.entries(openApiDocument(NOW).paths).flatMap(([path, { get: { parameters = [] } = {} }]) => {
+  if (!parameters.some(({ name }) => name === "per_page")) return [];
+  const states = parameters.find(({ name }) => name === "state")?.schema.enum ?? [];
+  return [path.replace("{id}", "user%201"), ...states.map((state) => `${path}?state=${String(state)}`)];
+});
 
 const page = z.record(z.string(), z.unknown());
 
@@ -204,6 +214,12 @@ describe("a read costs what it returns (contract sections 21 and 24)", () => {
     if (!before || !measured || !after) throw new Error("there are three");
     return [before, measured, after];
   }
+
+  it("is measured of every list, without a filter and with each of its states", () => {
+    const measured = [...Object.keys(READS), ...BOUNDED];
+    // One cannot be listed without its state.
+    expect(LISTS.filter((list) => list !== "/v1/users" && !measured.includes(list))).toEqual([]);
+  });
 
   it(`beside ${MANY} rows of other applications and of other states`, { timeout: 300_000 }, async () => {
     const [before, application, after] = await threeApplications();
@@ -253,15 +269,23 @@ describe("a read costs what it returns (contract sections 21 and 24)", () => {
     expect(await cost(() => releaseHeldEvents(db, 10))).toBeLessThan(200);
     expect(await cost(() => findApplicationsWithCommands(db, "", 400))).toBeLessThan(20);
     expect(await cost(() => findDueApplications(db, NOW, "", 400))).toBeLessThan(40);
-    const nothing = {
-      userDevices: [],
-      numbers: [],
-      digests: [],
-      users: [],
-      badgesOf: null,
-      restedBefore: null,
-      commands: [],
+    const nothing: Needs = {
+      ...{ userDevices: [], numbers: [], digests: [], users: [], badgesOf: null },
+      ...{ restedBefore: null, dueAt: null, commands: [] },
     };
     expect(await cost(() => readGroup(db, crowded.id, { ...nothing, dueAt: NOW }))).toBeLessThan(6 * DUE_CHUNK_ROWS);
+    // Of a list that has no badge, beside the expiries of others that nobody has recorded.
+    const list = { applicationId: crowded.id, list: 9 };
+    expect(await cost(() => readStatusRows(db, list, NOW, 100))).toBeLessThan(10);
+    // Of a user with as many badges, a third of them expired and a third revoked.
+    await homeDatabase()
+      .prepare(
+        `UPDATE badge SET user_id = 'crowd', ended_at = iif(position % 3, 1000, NULL),
+          state = iif(position % 3 = 1, 'revoked', 'active') WHERE application_id = ? AND state = 'active'`,
+      )
+      .bind(crowded.id)
+      .run();
+    const badgesOf = { userId: "crowd", which: "revocable" as const, eventsAfter: "" };
+    expect(await cost(() => readGroup(db, crowded.id, { ...nothing, badgesOf }))).toBeLessThan(6 * USER_CHUNK_BADGES);
   }
 });

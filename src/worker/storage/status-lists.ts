@@ -40,7 +40,7 @@ const SELECT_CHANGED = `
     ORDER BY status_change LIMIT ?3)`;
 
 const SELECT_EXPIRED = `
-  SELECT group_concat(position % ${STATUS_LIST_ENTRIES}) AS expired FROM badge INDEXED BY badge_expiry
+  SELECT group_concat(position % ${STATUS_LIST_ENTRIES}) AS expired FROM badge INDEXED BY badge_status_expiry
   WHERE ${IS_IN_LIST} AND expires_at IS NOT NULL AND ended_at IS NULL AND expires_at <= ?3`;
 
 const lastPositionOf = (isEnded: 0 | 1): string => `
