@@ -61,6 +61,25 @@ describe("the journal of an object (contract section 21)", () => {
     });
   });
 
+  it("begins anew without reading what it had, and deletes that in chunks before anything else", async () => {
+    const id = newApplicationId(1);
+    await withJournal(3 * JOURNAL_PRUNE_ENTRIES, (journal, sql) => {
+      const stored = () => Number(sql.exec("SELECT count(*) AS n FROM journal_entry").one().n);
+      journal.begin(id, { sequence: 70, entry: "entry 70" }, 70 * DAY);
+      expect(stored()).toBe(3 * JOURNAL_PRUNE_ENTRIES);
+      expect(journal.last()).toMatchObject({ sequence: 70, entry: "entry 70" });
+      expect(journal.has({ sequence: 5, entry: "entry 5" })).toBe(false);
+      expect(journal.newest()).toBeNull();
+      expect(journal.lastEntry()).toBeUndefined();
+      for (const sequence of [71, 72]) journal.append(entryOf(sequence), 70 * DAY);
+      expect(sequences(journal)).toEqual([71, 72]);
+      journal.prune(70 * DAY);
+      expect(stored()).toBe(JOURNAL_PRUNE_ENTRIES + 2);
+      for (const _ of [1, 2]) journal.prune(1000 * DAY);
+      expect(sequences(journal)).toEqual([72]);
+    });
+  });
+
   it("keeps what follows a place at which D1 was seen for 31 days from then, with one row for all of it", async () => {
     await withJournal(30, (journal, sql) => {
       const written = () => Number(sql.exec("SELECT total_changes() AS n").one().n);

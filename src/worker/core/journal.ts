@@ -30,12 +30,14 @@ const firstPlace = (sequence: number): number => sequence * ATTEMPTS;
 const lastPlace = (sequence: number): number => firstPlace(sequence) + ATTEMPTS - 1;
 
 /**
+ * Entries before `from_place` are of a list that was begun anew: nobody reads them, and they are deleted in chunks.
+ *
  * An entry's `place` is its sequence number and which attempt at that it is, as one rowid: SQLite puts rows of a table without
  * rowids that are longer than a kilobyte on pages of their own.
  */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS journal_base (id INTEGER PRIMARY KEY CHECK (id = 1), application_id TEXT NOT NULL,
-    sequence INTEGER NOT NULL, entry TEXT NOT NULL, since INTEGER NOT NULL);
+    sequence INTEGER NOT NULL, entry TEXT NOT NULL, since INTEGER NOT NULL, from_place INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS journal_entry (place INTEGER PRIMARY KEY, id TEXT NOT NULL, since INTEGER NOT NULL,
     body TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS journal_renewal (place INTEGER PRIMARY KEY, since INTEGER NOT NULL);`;
@@ -54,10 +56,23 @@ const BEGAN = `max(since, coalesce((SELECT renewal.since FROM journal_renewal AS
  */
 export class Journal {
   readonly #sql: SqlStorage;
+  #fromPlace = 0;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     sql.exec(TABLES);
+    this.#readFromPlace();
+  }
+
+  #readFromPlace(): void {
+    const row = this.#sql.exec("SELECT from_place FROM journal_base").toArray()[0];
+    this.#fromPlace = z.number().parse(row?.from_place ?? 0);
+  }
+
+  /** The newest entry, if there is one. */
+  #newest(columns: string): Record<string, SqlStorageValue> | undefined {
+    const sql = `SELECT ${columns} FROM journal_entry WHERE place >= ? ORDER BY place DESC LIMIT 1`;
+    return this.#sql.exec(sql, this.#fromPlace).toArray()[0];
   }
 
   /** Whose object this is, and what came before the oldest entry; undefined: it was never used, or lost its storage. */
@@ -71,11 +86,18 @@ export class Journal {
     return base === undefined || base.sequence === 0 ? null : base.since;
   }
 
-  /** Starts anew after a place in D1's list. @param now milliseconds */
+  /** Starts anew after a place in D1's list; the next entry comes after all that were ever kept. @param now milliseconds */
   begin(applicationId: ApplicationId, { sequence, entry }: Mark, now: number): void {
-    this.#sql.exec("DELETE FROM journal_entry");
     this.#sql.exec("DELETE FROM journal_renewal");
-    this.#sql.exec("INSERT OR REPLACE INTO journal_base VALUES (1, ?, ?, ?, ?)", applicationId, sequence, entry, now);
+    this.#sql.exec(
+      `INSERT OR REPLACE INTO journal_base
+      SELECT 1, ?, ?, ?, ?, coalesce(max(place) + 1, 0) FROM journal_entry`,
+      applicationId,
+      sequence,
+      entry,
+      now,
+    );
+    this.#readFromPlace();
   }
 
   /** Keeps an entry, as the newest, before it is sent to D1. @param now milliseconds */
@@ -124,14 +146,12 @@ export class Journal {
 
   /** The end of the list. */
   last(): Mark | undefined {
-    const row = this.#sql.exec(`SELECT ${MARK} FROM journal_entry ORDER BY place DESC LIMIT 1`).toArray()[0];
-    return markRow.optional().parse(row) ?? this.base();
+    return markRow.optional().parse(this.#newest(MARK)) ?? this.base();
   }
 
   /** The entry at the end of the list. */
   lastEntry(): Entry | undefined {
-    const row = this.#sql.exec("SELECT body FROM journal_entry ORDER BY place DESC LIMIT 1").toArray()[0];
-    const body = bodyRow.optional().parse(row)?.body;
+    const body = bodyRow.optional().parse(this.#newest("body"))?.body;
     return body === undefined ? undefined : parseEntry(body);
   }
 
@@ -140,7 +160,10 @@ export class Journal {
     const base = this.base();
     if (base?.sequence === sequence && base.entry === entry) return true;
     const sql = "SELECT 1 FROM journal_entry WHERE place BETWEEN ? AND ? AND id = ?";
-    return this.#sql.exec(sql, firstPlace(sequence), lastPlace(sequence), entry).toArray().length > 0;
+    return (
+      this.#sql.exec(sql, Math.max(firstPlace(sequence), this.#fromPlace), lastPlace(sequence), entry).toArray()
+        .length > 0
+    );
   }
 
   /** The entries after a place, oldest first: of several attempts at the end, the newest. */
@@ -149,7 +172,7 @@ export class Journal {
       .exec(
         `SELECT body FROM journal_entry WHERE place > ?1 AND place = (SELECT max(place) FROM journal_entry AS other
           WHERE other.place <= journal_entry.place | ${ATTEMPTS - 1}) ORDER BY place LIMIT ?2`,
-        lastPlace(sequence),
+        Math.max(lastPlace(sequence), this.#fromPlace - 1),
         limit,
       )
       .toArray()
@@ -161,9 +184,10 @@ export class Journal {
     const sizes = this.#sql
       .exec(
         `SELECT place / ${ATTEMPTS} AS sequence, length(body) AS size
-        FROM (SELECT * FROM journal_entry ORDER BY place DESC LIMIT ?1) WHERE since >= ?2`,
+        FROM (SELECT * FROM journal_entry WHERE place >= ?3 ORDER BY place DESC LIMIT ?1) WHERE since >= ?2`,
         limit,
         since,
+        this.#fromPlace,
       )
       .toArray()
       .map((row) => sizeRow.parse(row));
@@ -185,17 +209,29 @@ export class Journal {
 
   /** When the newest entry was kept, or applied again, in milliseconds; null: there is none. */
   newest(): number | null {
-    const row = this.#sql.exec(`SELECT ${BEGAN} FROM journal_entry ORDER BY place DESC LIMIT 1`).toArray()[0];
+    const row = this.#newest(BEGAN);
     return row ? z.number().parse(row.began) : null;
   }
 
-  /** Forgets a bounded number of the oldest entries that are too old, or too many. @param now milliseconds */
+  /** Forgets a bounded number of the oldest entries that are not valid, too old, or too many. @param now milliseconds */
   prune(now: number): void {
+    const invalid = this.#sql.exec(
+      `DELETE FROM journal_entry WHERE place IN (SELECT place FROM journal_entry
+        WHERE place < ? ORDER BY place LIMIT ?) RETURNING place`,
+      this.#fromPlace,
+      2 * JOURNAL_PRUNE_ENTRIES,
+    );
+    // As long as there are any, they are what makes it too large.
+    if (invalid.toArray().length > 0) return;
     const isTooLarge = this.#sql.databaseSize > JOURNAL_BYTES;
     const before = now - JOURNAL_DAYS * DAY_MILLISECONDS;
     this.#sql.exec("DELETE FROM journal_renewal WHERE since < ?", before);
     const oldest = this.#sql
-      .exec(`SELECT ${MARK}, since, ${BEGAN} FROM journal_entry ORDER BY place LIMIT ?`, 2 * JOURNAL_PRUNE_ENTRIES)
+      .exec(
+        `SELECT ${MARK}, since, ${BEGAN} FROM journal_entry WHERE place >= ? ORDER BY place LIMIT ?`,
+        this.#fromPlace,
+        2 * JOURNAL_PRUNE_ENTRIES,
+      )
       .toArray();
     // The last entry stays: it is the one that D1 is at.
     const kept = oldest.findIndex(({ began }) => !isTooLarge && z.number().parse(began) >= before);

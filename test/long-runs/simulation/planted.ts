@@ -29,8 +29,8 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   "ignores-that-D1-is-ahead": { file: "core/catch-up.ts", from: "at.sequence > last.sequence", to: "false" },
   "skips-an-entry": {
     file: "core/journal.ts",
-    from: "lastPlace(sequence),\n        limit",
-    to: "lastPlace(sequence + 1),\n        limit",
+    from: "lastPlace(sequence), this.#fromPlace - 1",
+    to: "lastPlace(sequence + 1), this.#fromPlace - 1",
   },
   "compares-only-when-called": { file: "core/allocator.ts", from: "if (isToCompare)", to: "if (false)" },
   "blocks-without-pauses": { file: "core/allocator.ts", from: "USER_PAUSE_FACTOR * taken", to: "0" },
