@@ -77,7 +77,6 @@ CREATE INDEX `badge_status` ON `badge` (`application_id`,(position / 131072),`st
 CREATE INDEX `badge_state` ON `badge` (`application_id`,(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END),`position`) WHERE position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL);--> statement-breakpoint
 CREATE INDEX `badge_expiry` ON `badge` (`application_id`,`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE INDEX `badge_status_expiry` ON `badge` (`application_id`,(position / 131072),`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
-CREATE INDEX `badge_user_expired` ON `badge` (`application_id`,`user_id`,`position`) WHERE position IS NOT NULL AND ended_at IS NOT NULL AND state IN ('active', 'suspended');--> statement-breakpoint
 CREATE TABLE `blocked_user` (
 	`application_id` text NOT NULL,
 	`user_id` text NOT NULL,

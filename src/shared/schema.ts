@@ -270,10 +270,6 @@ export const badge = sqliteTable(
     index("badge_status_expiry")
       .on(table.applicationId, sql`(position / 131072)`, table.expiresAt)
       .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
-    // Blocking a user: expired badges are revoked, too.
-    index("badge_user_expired")
-      .on(table.applicationId, table.userId, table.position)
-      .where(sql`position IS NOT NULL AND ended_at IS NOT NULL AND state IN ('active', 'suspended')`),
   ],
 );
 

@@ -127,18 +127,11 @@ const SELECT_DUE_BADGES = `
 const OF_USER = `badge.application_id = ?2 AND badge.user_id = ?1 AND badge.position IS NOT NULL
   AND (badge.ended_at IS NOT NULL) IN (0, 1)`;
 
-const revocable = (which: string): string => `
-  SELECT * FROM (SELECT number, position FROM badge WHERE application_id = ?2 AND user_id = ?1 AND ${which}
-    AND state IN ('active', 'suspended') AND position > coalesce((SELECT done_position FROM blocked_user
-      WHERE application_id = ?2 AND user_id = ?1 AND is_revoking = 1), 0)
-    ORDER BY position LIMIT ${USER_CHUNK_BADGES})`;
-
-/** The first of two short lists, each in the order of an index: `badge_user_page`, and `badge_user_expired`. */
 const SELECT_REVOCABLE = `
-  SELECT ${BADGE} FROM (${revocable("(ended_at IS NOT NULL) = 0 AND position IS NOT NULL")}
-    UNION ALL ${revocable("ended_at IS NOT NULL AND position IS NOT NULL")}
-    ORDER BY position LIMIT ${USER_CHUNK_BADGES}) AS chosen CROSS JOIN badge ON badge.number = chosen.number
-  ORDER BY badge.position`;
+  SELECT ${BADGE} FROM badge WHERE ${OF_USER} AND badge.state IN ('active', 'suspended')
+    AND badge.position > coalesce((SELECT done_position FROM blocked_user
+      WHERE application_id = ?2 AND user_id = ?1 AND is_revoking = 1), 0)
+  ORDER BY badge.position LIMIT ${USER_CHUNK_BADGES}`;
 
 /** In the order of `badge_user_page`: nothing is sorted, so a chunk costs the same however many there are. */
 const NEXT_OF_USER = `FROM badge WHERE ${OF_USER} ORDER BY (badge.ended_at IS NOT NULL), badge.position LIMIT ${USER_CHUNK_BADGES}`;
