@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
+import { availableParallelism } from "node:os";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 
@@ -29,6 +30,12 @@ const isInBoth = effort === "full" && home === "by file";
 /** Milliseconds, for a test inside workerd. */
 const testTimeout = effort === "full" ? 600_000 : 30_000;
 
+/**
+ * vitest leaves a core free, which on two cores is half the machine. Tests inside workerd seldom wait, those outside often
+ * wait for a process of their own; so those come first, in which the longest waits are.
+ */
+const cores = availableParallelism();
+
 /** The files inside workerd, in one home or by file in both. */
 const workers = (name: string, ofHome: typeof home) => ({
   name,
@@ -36,6 +43,8 @@ const workers = (name: string, ofHome: typeof home) => ({
   isolate: false,
   include: ["test/**/*.test.ts"],
   exclude: ["test/node/**"],
+  maxWorkers: cores + 1,
+  sequence: { groupOrder: 1 },
   setupFiles: ["./test/support/setup.ts"],
   testTimeout,
 });
@@ -70,8 +79,6 @@ async function workerd() {
  */
 export default defineConfig({
   test: {
-    // vitest leaves a core free, which on two cores is half the machine; and many tests wait for a process of their own.
-    maxWorkers: 3,
     provide: { effort },
     globalSetup: ["./test/node/support/storage-in-memory.ts"],
     projects: [
@@ -81,6 +88,7 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/node/**/*.test.ts"],
+          maxWorkers: 2 * cores + 1,
           isolate: false,
           setupFiles: ["./test/node/support/setup.ts"],
           testTimeout: 60_000,
