@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { claim, invite, listedNumbers, outcome, requestInvitation } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { RECORDED_EVENTS, readInvitation } from "../invitations/support/storage.ts";
+import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { requestBadge, serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { type BadgeStep, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
 
@@ -68,27 +68,6 @@ describe("the calls of contract section 12 refuse in the contract's order", () =
   const CALLS = [["GET", ""], ["PATCH", ""], ...STEPS.map((step) => ["PATCH", `/${step}`] as const)] as const;
 
   it.each(CALLS)(
-    "%s /v1/badges/{id}%s: 401 without the application's credentials, whatever else is wrong",
-    async (method, path) => {
-      const application = await createApplication();
-      const other = await createApplication();
-      const id = await issueTo(application, "phone", "alice");
-      const wrong = [
-        {},
-        { applicationid: application.id },
-        { applicationid: application.id, applicationsecret: other.secret },
-        { applicationid: "app_unknown", applicationsecret: application.secret },
-      ];
-      for (const headers of wrong) {
-        for (const number of [id, "nonsense"]) {
-          const options = method === "PATCH" ? { headers, body: "{" } : { headers };
-          expect(outcome(await call(method, `/v1/badges/${number}${path}`, options))).toBe("401 INVALID_CREDENTIALS");
-        }
-      }
-    },
-  );
-
-  it.each(CALLS)(
     "%s /v1/badges/{id}%s: 404 for every number that is no badge of the application",
     async (method, path) => {
       const application = await createApplication();
@@ -144,37 +123,6 @@ describe("the calls of contract section 12 refuse in the contract's order", () =
     expect(await ask("nonsense", { expiresAt: null })).toBe("404 UNKNOWN_BADGE");
     expect(await ask(id, { expiresAt: "tomorrow" })).toBe("422 INVALID_EXPIRESAT");
     expect(await ask(id, { expiresAt: null })).toBe("409 ENDED_BADGE");
-  });
-
-  it("responds 409 ENDED_BADGE to steps that the diagram does not have", async () => {
-    const application = await createApplication();
-    const revoked = await issueTo(application, "phone-1", "alice");
-    await takeStep(application, revoked, "revoke");
-    const expired = await issueTo(application, "phone-2", "alice");
-    await setEnd(application, expired, ahead(HOUR));
-    const replaced = await issueTo(application, "phone-3", "alice");
-    await claim(application, "phone-3", "alice", (await invite(application)).token);
-    moveClock(HOUR);
-    const ask = async (number: string) => [
-      outcome(await takeStep(application, number, "suspend")),
-      outcome(await takeStep(application, number, "resume")),
-      outcome(await setEnd(application, number, ahead(DAY))),
-      outcome(await takeStep(application, number, "revoke")),
-    ];
-    const ended = "409 ENDED_BADGE";
-    expect(await ask(revoked)).toEqual([ended, ended, ended, "200"]);
-    expect(await ask(replaced)).toEqual([ended, ended, ended, ended]);
-    expect(outcome(await takeStep(application, expired, "suspend"))).toBe(ended);
-    expect(outcome(await takeStep(application, expired, "resume"))).toBe(ended);
-    expect(outcome(await takeStep(application, expired, "revoke"))).toBe("200");
-  });
-
-  it("responds 405 with Allow to other methods", async () => {
-    const application = await createApplication();
-    for (const path of ["/v1/badges/1/suspend", "/v1/badges/1/resume", "/v1/badges/1/revoke", "/v1/users/a/block"]) {
-      const answer = await callServer(application, "GET", path);
-      expect([outcome(answer), answer.headers.get("allow")]).toEqual(["405 METHOD_NOT_ALLOWED", "PATCH"]);
-    }
   });
 });
 
@@ -300,36 +248,6 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     const third = await withSecret(application);
     expect((await claim(application, "phone", "alice", third.token)).status).toBe(201);
     for (const number of [old, id]) expect((await getBadge(application, number)).body.state).toBe("revoked");
-  });
-
-  it("refuses a revoked badge's owner without consuming an invitation that was created without the secret", async () => {
-    const application = await createApplication();
-    const old = await issueTo(application, "phone", "alice");
-    await takeStep(application, old, "revoke");
-    const { token } = await invite(application);
-    expect(outcome(await claim(application, "phone", "alice", token))).toBe("403 REVOKED_BADGE");
-    expect(await readInvitation(token)).toMatchObject({ state: "pending", claimUserId: null });
-    expect((await claim(application, "phone", "bob", token)).status).toBe(201);
-  });
-
-  it("refuses a suspended badge's owner without consuming the invitation, even one created with the secret", async () => {
-    const application = await createApplication();
-    const old = await issueTo(application, "phone", "alice");
-    await takeStep(application, old, "suspend");
-    for (const { token } of [await invite(application), await withSecret(application)]) {
-      expect(outcome(await claim(application, "phone", "alice", token))).toBe("403 SUSPENDED_BADGE");
-      expect(await readInvitation(token)).toMatchObject({ state: "pending" });
-    }
-  });
-
-  it("replaces a badge that has expired", async () => {
-    const application = await createApplication();
-    const old = await issueTo(application, "phone", "alice");
-    await setEnd(application, old, ahead(-1));
-    const { token } = await invite(application);
-    expect((await claim(application, "phone", "alice", token)).status).toBe(201);
-    expect((await getBadge(application, old)).body.state).toBe("replaced");
-    expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
   });
 
   it("responds 403 when its token is presented again after the badge was revoked", async () => {

@@ -5,8 +5,7 @@ import { type InboxCommand, inboxResult } from "../../src/shared/inbox.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { objectsSendTo, queueThat } from "../support/queue.ts";
-import { callServer, getBadge, issueTo, runSweep } from "./life-support.ts";
+import { callServer, issueTo, runSweep } from "./life-support.ts";
 
 useQuietLog();
 
@@ -39,18 +38,6 @@ async function carryOut(application: TestApplication, command: InboxCommand) {
 const historyOf = async (application: TestApplication) => (await callServer(application, "GET", "/v1/history")).body;
 
 describe("a command of the administration script (contract section 21)", () => {
-  it("is carried out by the application's object, which responds with the badge of section 12", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    const suspended = await carryOut(application, { kind: "suspend", number: Number(number) });
-    expect(suspended).toEqual({ kind: "badge", badge: (await getBadge(application, number)).body });
-    expect(suspended).toMatchObject({ badge: { id: number, userId: "alice", state: "suspended" } });
-    const end = { kind: "reschedule", number: Number(number), expiresAt: 1000 } as const;
-    expect(await carryOut(application, end)).toMatchObject({
-      badge: { state: "expired", expiresAt: "1970-01-01T00:00:01.000Z" },
-    });
-  });
-
   it("does no harm when it is repeated, and is refused with the code of its route", async () => {
     const application = await createApplication();
     const number = Number(await issueTo(application, "phone", "alice"));
@@ -83,31 +70,5 @@ describe("a command of the administration script (contract section 21)", () => {
     const erased = await carryOut(application, { kind: "erase", userId: "alice" });
     expect(erased).toEqual({ kind: "erased", userId: expect.stringMatching(/^erased:/), erased: 2 });
     expect(await carryOut(application, { kind: "erase", userId: "alice" })).toMatchObject({ erased: 0 });
-  });
-
-  it("sends its event, like a call of the route (section 18)", async () => {
-    const woken: unknown[] = [];
-    objectsSendTo(queueThat((message) => void woken.push(message)));
-    const events = "badge:revoked";
-    const application = await createApplication({ webhookUrl: "https://app.example.com/hooks", events });
-    const number = await issueTo(application, "phone", "alice");
-    await carryOut(application, { kind: "revoke", number: Number(number) });
-    const { results } = await homeDatabase()
-      .prepare("SELECT id, event, payload FROM webhook_event WHERE application_id = ?1")
-      .bind(application.id)
-      .all();
-    expect(results).toMatchObject([{ event: "badge:revoked" }]);
-    expect(JSON.parse(String(results[0]?.payload))).toMatchObject({
-      data: { id: number, state: "revoked", change: 2 },
-    });
-    expect(woken).toContainEqual({ applicationId: application.id, eventId: results[0]?.id });
-  });
-
-  it("reconcile says that D1 and the object agree, and since when the journal reaches back", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
-    const level = await carryOut(application, { kind: "reconcile", acceptLoss: false, skip: 0 });
-    expect(level).toMatchObject({ kind: "level", sequence: 1, applied: 0, journalBytes: expect.any(Number) });
-    expect(level).toMatchObject({ journalSince: null });
   });
 });

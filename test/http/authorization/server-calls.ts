@@ -45,6 +45,11 @@ describe("what only an application's server may do (contract sections 4, 12, 13,
       const refused = await send(route, headers);
       expect({ headers, is: outcome(refused) }).toEqual({ headers, is: "401 INVALID_CREDENTIALS" });
     }
+    const unread = await call(route.method, requestOf(route, { ...NOTHING, badge: "nonsense" }).path, {
+      headers: { applicationid },
+      ...(route.method !== "GET" && { body: "{" }),
+    });
+    expect(outcome(unread), "whatever else is wrong").toBe("401 INVALID_CREDENTIALS");
     // Nothing of it had an effect.
     expect(outcome(await sign(application, "phone", { base64: "AAAA" }))).toBe("200");
     const { body } = await call("GET", "/v1/users/user", { headers: serverHeaders(application) });
