@@ -6,21 +6,16 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
-import {
-  ensureLocalKey,
-  publicHalf,
-  readLocalKeys,
-  removeLocalKey,
-} from "../../src/admin/platform/sealing-key-file.ts";
+import { ensureLocalKey, publicHalf, readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
 import type { WorkerSecrets } from "../../src/admin/platform/worker-secrets.ts";
 import { removeSealingKey } from "../../src/admin/sealing-key/commands.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/sealing-key/deployed.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
 import { watchResealing } from "../../src/admin/sealing-key/reseal.ts";
-import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key/usage.ts";
+import { countOldValues } from "../../src/admin/sealing-key/usage.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { openedHomes, stateFolder } from "./support/script.ts";
-import { shareSealingKeys } from "./support/sealing-keys.ts";
+import { deployedWorker, shareSealingKeys } from "./support/sealing-keys.ts";
 
 shareSealingKeys();
 
@@ -100,13 +95,6 @@ describe("local sealing keys (contract section 10)", () => {
     expect(keysOfFile()).toHaveLength(2);
     expect(await publicHalves()).toEqual(keysOfFile());
   });
-
-  it("are removed from the file one by one", async () => {
-    await seed();
-    expect(removeLocalKey(state, 1)).toBe(true);
-    expect(removeLocalKey(state, 1)).toBe(false);
-    expect([...readLocalKeys(state).keys()]).toEqual([2]);
-  });
 });
 
 describe("sealing keys (contract section 10)", () => {
@@ -118,30 +106,6 @@ describe("sealing keys (contract section 10)", () => {
         orm.update(signingKey).set({ sealingVersion: version }),
       ]),
     );
-
-  it("show how many values need them, and new values are sealed to the newest", async () => {
-    await seed();
-    await create(homes);
-    await rotateLocalSealingKey(homes, state);
-    await create(homes);
-    expect(await listSealingKeys(homes)).toMatchObject([
-      { version: 1, newest: false, values: 3 },
-      { version: 2, newest: true, values: 3 },
-    ]);
-  });
-
-  it("can be removed only when no value needs them", async () => {
-    await seed();
-    await create(homes);
-    await expect(removeSealingKey(homes, 1)).rejects.toThrow("is the newest");
-    await rotateLocalSealingKey(homes, state);
-    await expect(removeSealingKey(homes, 1)).rejects.toThrow("3 values still need sealing key 1");
-    await resealAll(2);
-    expect(await removeSealingKey(homes, 1)).toBe(true);
-    expect(await removeSealingKey(homes, 1)).toBe(false);
-    await expect(removeSealingKey(homes, 3)).rejects.toThrow("There is no sealing key 3");
-    expect((await listSealingKeys(homes)).map(({ version }) => version)).toEqual([2]);
-  });
 
   it("show the progress until everything is re-sealed", async () => {
     await seed();
@@ -198,22 +162,6 @@ describe("values that the service cannot open (contract section 9)", () => {
     expect(await stuck).toMatch(/9 values still need .* and 4 more\. Start the service, then run this again/);
   });
 });
-
-/** The secrets of a deployed Worker, which nobody may overwrite. */
-function deployedWorker(): WorkerSecrets & { values: Map<string, string> } {
-  const values = new Map<string, string>();
-  return {
-    values,
-    async put(name, value) {
-      if (values.has(name)) throw new Error(`${name} is overwritten`);
-      values.set(name, value);
-    },
-    async delete(name) {
-      if (!values.delete(name)) throw new Error(`there is no secret ${name}`);
-    },
-    list: async () => [...values.keys()],
-  };
-}
 
 describe("sealing keys of a deployed environment (contract section 9)", () => {
   /** What must hold at any time: the Worker has the private half of every public half in D1. */

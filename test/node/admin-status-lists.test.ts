@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { assertPublicUrl } from "../../src/admin/application/status-list.ts";
+import { assertPublicUrl } from "../../src/admin/application/settings.ts";
 import { commandsIn, stateFolder } from "./support/script.ts";
 
 const { admin, json } = commandsIn(stateFolder());

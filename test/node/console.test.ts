@@ -9,7 +9,7 @@ import decodeQr from "qr/decode.js";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import { addConsoleSecret } from "../../src/admin/secret/console.ts";
+import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { ServerClient } from "../../src/client/index.ts";
 import { application } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";

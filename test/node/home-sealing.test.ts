@@ -2,7 +2,6 @@ import { rmSync } from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
-import type { WorkerSecrets } from "../../src/admin/platform/worker-secrets.ts";
 import { removeSealingKey } from "../../src/admin/sealing-key/commands.ts";
 import { makeDeployedSealingKey } from "../../src/admin/sealing-key/deployed.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
@@ -12,7 +11,7 @@ import { countOldValues, listSealingKeys } from "../../src/admin/sealing-key/usa
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
 import { clearHomes, FIRST_STEP, killIn, rememberHome } from "./support/homes.ts";
 import { openedHomes, stateFolder } from "./support/script.ts";
-import { shareSealingKeys } from "./support/sealing-keys.ts";
+import { deployedWorker, shareSealingKeys } from "./support/sealing-keys.ts";
 
 shareSealingKeys();
 
@@ -46,20 +45,6 @@ const resealIn = (home: number, version: number) =>
         orm.update(signingKey).set({ sealingVersion: version }),
       ]),
     );
-
-function deployedWorker(): WorkerSecrets & { names: Set<string> } {
-  const names = new Set<string>();
-  return {
-    names,
-    async put(name) {
-      names.add(name);
-    },
-    async delete(name) {
-      names.delete(name);
-    },
-    list: async () => [...names],
-  };
-}
 
 describe("sealing keys of two homes (contract sections 9 and 17)", () => {
   it("are the same in both, from the first on, also in a home that is bound later", async () => {
@@ -105,7 +90,7 @@ describe("sealing keys of two homes (contract sections 9 and 17)", () => {
     const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(homes, worker)));
     const [first, second] = await published();
     expect(second).toEqual(first);
-    expect(worker.names.size).toBe(made.filter(({ isOurs }) => isOurs).length);
+    expect(worker.values.size).toBe(made.filter(({ isOurs }) => isOurs).length);
   });
 
   it("stay while a value of any home needs them, and go from every home when none does", async () => {
@@ -128,6 +113,7 @@ describe("sealing keys of two homes (contract sections 9 and 17)", () => {
     expect(await versions()).toEqual([[2], [2]]);
     expect(await removeSealingKey(homes, 1)).toBe(false);
     await expect(removeSealingKey(homes, 2)).rejects.toThrow("is the newest");
+    await expect(removeSealingKey(homes, 3)).rejects.toThrow("There is no sealing key 3");
   });
 
   it("are removed from the other home by the same command after a run that died in between", async () => {

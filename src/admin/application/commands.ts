@@ -1,16 +1,16 @@
 import type { Command } from "commander";
-import { and, count, eq, exists, isNotNull, isNull } from "drizzle-orm";
+import { and, eq, exists, isNotNull, isNull } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { shorten, tableLines } from "../command-line/output.ts";
-import { inSession, type Session } from "../command-line/session.ts";
+import { printing, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import { administrator } from "../history/administrator.ts";
-import { insertNote, newNote } from "../history/note.ts";
+import { administrator, insertNote, newNote } from "../history/note.ts";
 import { listSigningKeys, signingKeyTable } from "../key/commands.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
-import { listSecrets, secretTable } from "../secret/list.ts";
+import { secretTable } from "../secret/commands.ts";
+import { listSecrets } from "../secret/secrets.ts";
 import { addCreateCommand } from "./create.ts";
 import {
   applicationIdArgument,
@@ -31,26 +31,6 @@ export function addApplicationCommands(program: Command): void {
     .summary("create, show and change applications")
     .description("Creates, shows and changes applications.");
   addCreateCommand(group);
-  addList(group);
-  addShow(group);
-  addUpdateCommand(group);
-  addSwitch(
-    group,
-    "disable",
-    true,
-    "refuse an application's requests",
-    "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
-  );
-  addSwitch(
-    group,
-    "enable",
-    false,
-    "accept its requests again",
-    "Accepts the requests of a disabled application again.",
-  );
-}
-
-function addList(group: Command): void {
   group
     .command("list")
     .summary("list all applications")
@@ -59,13 +39,45 @@ function addList(group: Command): void {
         "--json names them, as application show does.",
     )
     .addHelpText("after", examples("application list", "application list --env production --json"))
-    .action(
-      inSession(async ({ homes, output }) => {
-        const applications = await listApplications(homes);
-        output.result(applications, () => applicationTable(applications));
-      }),
-    );
+    .action(printing(({ homes }) => listApplications(homes), applicationTable));
+  group
+    .command("show")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("show one application")
+    .description("Shows an application, its secrets (not their values) and its signing keys.")
+    .addHelpText("after", examples("application show app_…"))
+    .action(printing(showApplication, shownText));
+  addUpdateCommand(group);
+  for (const { name, isDisabled, summary, description } of SWITCHES) {
+    group
+      .command(name)
+      .argument("<id>", "the application's ID", applicationIdArgument)
+      .summary(summary)
+      .description(description)
+      .addHelpText("after", examples(`application ${name} app_…`))
+      .action(
+        printing(
+          ({ homes, actor }, id: ApplicationId) => setDisabled(homes.of(id), id, isDisabled, actor),
+          (application) => `Application ${application.applicationId} is ${shownState(application)}.`,
+        ),
+      );
+  }
 }
+
+const SWITCHES = [
+  {
+    name: "disable",
+    isDisabled: true,
+    summary: "refuse an application's requests",
+    description: "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
+  },
+  {
+    name: "enable",
+    isDisabled: false,
+    summary: "accept its requests again",
+    description: "Accepts the requests of a disabled application again.",
+  },
+] as const;
 
 /** The applications of all homes, in the order of their numbers. */
 export async function listApplications(homes: Homes): Promise<ShownApplication[]> {
@@ -87,55 +99,20 @@ function applicationTable(applications: readonly ShownApplication[]): string {
   return tableLines(["APPLICATION ID", "NUMBERS", "STATE", "EVENTS", "NAME"], rows, "There are no applications yet.");
 }
 
-function addShow(group: Command): void {
-  group
-    .command("show")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("show one application")
-    .description("Shows an application, its secrets (not their values) and its signing keys.")
-    .addHelpText("after", examples("application show app_…"))
-    .action(
-      inSession(async ({ homes, output }, id: ApplicationId) => {
-        const database = homes.of(id);
-        const application = shownApplication(await findApplication(database, id));
-        const [heldEvents, secrets, signingKeys] = await Promise.all([
-          countHeldEvents(database, id),
-          listSecrets(database, id),
-          listSigningKeys(database, id),
-        ]);
-        output.result({ ...application, heldEvents, secrets, signingKeys }, () =>
-          [applicationText(application), secretTable(secrets), signingKeyTable(signingKeys)].join("\n\n"),
-        );
-      }),
-    );
+async function showApplication({ homes }: Session, id: ApplicationId) {
+  const database = homes.of(id);
+  const application = shownApplication(await findApplication(database, id));
+  const isHeld = and(eq(webhookEvent.applicationId, id), eq(webhookEvent.state, "held"));
+  const [heldEvents, secrets, signingKeys] = await Promise.all([
+    database.run((orm) => orm.$count(webhookEvent, isHeld)),
+    listSecrets(database, id),
+    listSigningKeys(database, id),
+  ]);
+  return { ...application, heldEvents, secrets, signingKeys };
 }
 
-/** Events of an application that are on hold because its endpoint failed. */
-async function countHeldEvents(database: Database, id: ApplicationId): Promise<number> {
-  const [row] = await database.run((orm) =>
-    orm
-      .select({ held: count() })
-      .from(webhookEvent)
-      .where(and(eq(webhookEvent.applicationId, id), eq(webhookEvent.state, "held"))),
-  );
-  return row?.held ?? 0;
-}
-
-/** Adds `application disable` or `application enable`. */
-function addSwitch(group: Command, name: string, disabled: boolean, summary: string, description: string): void {
-  group
-    .command(name)
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary(summary)
-    .description(description)
-    .addHelpText("after", examples(`application ${name} app_…`))
-    .action(inSession((session, id: ApplicationId) => printDisabled(session, id, disabled)));
-}
-
-async function printDisabled({ homes, output, actor }: Session, id: ApplicationId, disabled: boolean): Promise<void> {
-  const application = await setDisabled(homes.of(id), id, disabled, actor);
-  output.result(application, () => `Application ${id} is ${shownState(application)}.`);
-}
+const shownText = (shown: Awaited<ReturnType<typeof showApplication>>): string =>
+  [applicationText(shown), secretTable(shown.secrets), signingKeyTable(shown.signingKeys)].join("\n\n");
 
 /** Makes the service refuse an application's requests, or accept them again. Repeating it changes nothing. */
 export async function setDisabled(

@@ -1,20 +1,7 @@
 import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
-import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, sealingKey } from "../../shared/schema.ts";
-import {
-  badgeNumber,
-  EVENTS_HELP,
-  eventList,
-  homeNumber,
-  lifetime,
-  NEW_BADGES_HELP,
-  newBadgesPerHour,
-  onOneLine,
-  seconds,
-  siteCode,
-  statusLifetime,
-} from "../command-line/arguments.ts";
+import { badgeNumber, homeNumber, onOneLine, wholeNumber } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { withSession } from "../command-line/session.ts";
@@ -30,7 +17,6 @@ import {
 } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
-import { BIND_UNTIL_HELP, bindUntil, REQUIRE_PROOF_HELP } from "./proof-options.ts";
 import {
   insertApplication,
   insertPosition,
@@ -41,8 +27,7 @@ import {
   type NewApplication,
   removeApplication,
 } from "./rows.ts";
-import { readSettings, type SettingOptions } from "./settings.ts";
-import { OBSERVE_HELP, UNCHECKED_HELP, USER_AUDIENCE_HELP, USER_CLAIM_HELP, USER_ISSUER_HELP } from "./user-options.ts";
+import { addSettingOptions, readSettings, type SettingOptions } from "./settings.ts";
 
 interface CreateOptions extends RangeOptions, SettingOptions {
   name: string;
@@ -51,7 +36,7 @@ interface CreateOptions extends RangeOptions, SettingOptions {
 
 /** Adds `application create`. */
 export function addCreateCommand(group: Command): void {
-  group
+  const command = group
     .command("create")
     .summary("create an application and print its ID and secret")
     .description(
@@ -65,32 +50,11 @@ export function addCreateCommand(group: Command): void {
     )
     .requiredOption("--name <name>", "name for people", onOneLine)
     .option("--home <n>", "the home in which it lives", homeNumber, 1)
-    .option("--webhook-url <url>", "where events are sent; https only (http://localhost:PORT locally)")
-    .option("--events <list>", EVENTS_HELP, eventList)
     .option("--first <n>", "first badge number of the range", badgeNumber)
     .option("--last <n>", "last badge number of the range", badgeNumber)
     .addOption(new Option("--format <format>", "choose numbers that fit this card format").choices(PRESET_FORMATS))
-    .option("--facility <code>", "facility code, for h10301 and h10304", siteCode)
-    .option("--company <code>", "company code, for corporate1000", siteCode)
-    .option("--require-secret", "let only callers with the secret create invitations")
-    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests (0)", seconds)
-    .option("--signature-lifetime <seconds>", "how long signatures are valid (none: for ever)", lifetime)
-    .option(
-      "--status-list",
-      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
-    )
-    .option("--no-status-list", "publish no status lists (the default)")
-    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list (86400)", statusLifetime)
-    .option("--require-proof", REQUIRE_PROOF_HELP)
-    .option("--no-require-proof", "let devices call without proofs (this is so unless --require-proof is given)")
-    .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
-    .option("--new-badges-per-hour <n>", `${NEW_BADGES_HELP} (no limit)`, newBadgesPerHour)
-    .option("--user-issuer <url>", USER_ISSUER_HELP)
-    .option("--no-user-issuer", "let any user be named (this is so unless --user-issuer is given)")
-    .option("--user-audience <audience>", USER_AUDIENCE_HELP)
-    .option("--user-claim <name>", USER_CLAIM_HELP)
-    .option("--observe", OBSERVE_HELP)
-    .option("--unchecked", UNCHECKED_HELP)
+    .option("--facility <code>", "facility code, for h10301 and h10304", wholeNumber(0))
+    .option("--company <code>", "company code, for corporate1000", wholeNumber(0))
     .addHelpText(
       "after",
       examples(
@@ -104,11 +68,12 @@ export function addCreateCommand(group: Command): void {
       ),
     )
     .action(create);
+  addSettingOptions(command);
 }
 
 async function create(this: Command, options: CreateOptions): Promise<void> {
   const { name, home } = options;
-  const wanted = { name, home, ...wantedNumbers(options), ...(await readSettings(options, this)) };
+  const wanted = { ...(await readSettings(options, this)), ...wantedNumbers(options), name, home };
   await withSession(
     this,
     async ({ homes, output }) => {
@@ -119,7 +84,7 @@ async function create(this: Command, options: CreateOptions): Promise<void> {
   );
 }
 
-function createdText(created: CreatedApplication): string {
+function createdText(created: Awaited<ReturnType<typeof createApplication>>): string {
   return `${bold(`Created application "${created.name}".`)}
 
 ${fieldLines({
@@ -132,16 +97,6 @@ ${fieldLines({
 Keep the secret now: it is not shown again.`;
 }
 
-/** What `application create --json` prints, key by key (contract section 10). */
-interface CreatedApplication {
-  applicationId: ApplicationId;
-  applicationSecret: string;
-  name: string;
-  firstNumber: number;
-  lastNumber: number;
-  webhookUrl: string | null;
-}
-
 /**
  * Creates an application with its first secret, signing key and device key: first its numbers are registered in home 1,
  * then all its rows are inserted in its home, in one transaction. The application's row is inserted only if its numbers are
@@ -152,7 +107,7 @@ interface CreatedApplication {
  *
  * @throws UserError when the range is not free, or there is no such home
  */
-export async function createApplication(homes: Homes, wanted: NewApplication): Promise<CreatedApplication> {
+export async function createApplication(homes: Homes, wanted: NewApplication) {
   const { database } = homes.numbered(wanted.home ?? 1);
   const material = await makeMaterial(await newestSealer(database), wanted);
   const { applicationId } = material;
@@ -174,6 +129,7 @@ export async function createApplication(homes: Homes, wanted: NewApplication): P
   if (database !== homes.first.database)
     await confirmNumbers(homes, created, () => removeApplication(database, applicationId));
   const { name, firstNumber, lastNumber, webhookUrl } = created;
+  // Key by key as in contract section 10.
   return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
 }
 

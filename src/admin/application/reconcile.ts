@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
 import { DEFAULT_SKIPPED_NUMBERS } from "../../shared/limits.ts";
 import { isoTime } from "../../shared/time.ts";
-import { skippedNumbers } from "../command-line/arguments.ts";
+import { wholeNumber } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted, shownNumber, shownTime } from "../command-line/output.ts";
 import { inSession, type Session, shownCommand } from "../command-line/session.ts";
@@ -25,7 +25,7 @@ export function addReconcileCommand(program: Command): void {
         "that either of them knows is used again, pending invitations end, and the change feed starts anew.",
     )
     .option("--accept-loss", "go on without what is missing")
-    .option("--skip <n>", `fresh numbers to skip besides (${DEFAULT_SKIPPED_NUMBERS})`, skippedNumbers)
+    .option("--skip <n>", `fresh numbers to skip besides (${DEFAULT_SKIPPED_NUMBERS})`, wholeNumber(0))
     .addHelpText("after", examples("reconcile app_…", "reconcile app_… --accept-loss --env production"))
     .action(inSession(reconcile));
 }
@@ -34,21 +34,6 @@ interface ReconcileOptions {
   acceptLoss?: boolean;
   skip?: number;
 }
-
-/** What `reconcile --json` prints. Entries are the application's changes, numbered in their order. */
-type Reconciled = { applicationId: ApplicationId } & (
-  | {
-      /** `level`: D1 and the journal agree, after `applied` entries were applied to D1 again. */
-      result: "level";
-      sequence: number;
-      applied: number;
-      /** ISO 8601: D1 restored to any moment since then can be brought up to date; null: since the application's beginning. */
-      journalSince: string | null;
-      journalBytes: number;
-    }
-  | { result: "gap"; d1: number | null; journal: number }
-  | { result: "loss-accepted"; d1: number; journal: number; skipped: number }
-);
 
 async function reconcile(
   session: Session,
@@ -59,44 +44,25 @@ async function reconcile(
   await findApplication(session.homes.of(applicationId), applicationId);
   const command = { kind: "reconcile", acceptLoss, skip: skip ?? DEFAULT_SKIPPED_NUMBERS } as const;
   const carried = expectKind(await carryOut(session, applicationId, command), "level", "gap", "loss-accepted");
-  const reconciled = toReconciled(applicationId, carried);
-  session.output.result(reconciled, () => reconciledText(reconciled));
-  if (reconciled.result === "gap") throw new UserError(gapLine(session, applicationId, reconciled));
+  const { kind: result, ...found } = carried;
+  const times = "journalSince" in found && { journalSince: isoTime(found.journalSince) };
+  session.output.result({ applicationId, result, ...found, ...times }, () => reconciledText(carried));
+  if (carried.kind === "gap") throw new UserError(gapLine(session, applicationId, carried.d1));
 }
 
-function toReconciled(
-  applicationId: ApplicationId,
-  carried: Extract<Carried, { kind: Reconciled["result"] }>,
-): Reconciled {
-  switch (carried.kind) {
-    case "level": {
-      const { kind: result, sequence, applied, journalSince, journalBytes } = carried;
-      return { applicationId, result, sequence, applied, journalSince: isoTime(journalSince), journalBytes };
-    }
-    case "gap":
-      return { applicationId, result: carried.kind, d1: carried.d1, journal: carried.journal };
-    case "loss-accepted": {
-      const { kind: result, d1, journal, skipped } = carried;
-      return { applicationId, result, d1, journal, skipped };
-    }
-  }
-}
-
-function gapLine(session: Session, id: ApplicationId, { d1 }: Extract<Reconciled, { result: "gap" }>): string {
+function gapLine(session: Session, id: ApplicationId, d1: number | null): string {
   if (d1 === null) return "D1 has no place for the application's changes: restore D1 to a later state.";
   return `D1 lacks more than the allocator remembers: restore D1 to a later state, or give that up with ${shownCommand(session, `reconcile ${id} --accept-loss`)}`;
 }
 
-function reconciledText(reconciled: Reconciled): string {
-  switch (reconciled.result) {
+function reconciledText(reconciled: Extract<Carried, { kind: "level" | "gap" | "loss-accepted" }>): string {
+  switch (reconciled.kind) {
     case "level": {
       const { sequence, applied, journalSince, journalBytes } = reconciled;
       const done =
         applied === 0 ? "D1 lacked nothing" : `${counted(applied, "entry")} that D1 lacked were applied again`;
-      const reach =
-        journalSince === null
-          ? `The journal reaches back to the application's beginning (${shownNumber(journalBytes)} bytes).`
-          : `The journal reaches back to ${shownTime(journalSince)} (${shownNumber(journalBytes)} bytes).`;
+      const since = journalSince === null ? "the application's beginning" : shownTime(journalSince);
+      const reach = `The journal reaches back to ${since} (${shownNumber(journalBytes)} bytes).`;
       return `D1 and the allocator agree at entry ${sequence}: ${done}.\n${reach}`;
     }
     case "gap":

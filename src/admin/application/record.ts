@@ -1,5 +1,4 @@
 import { eq } from "drizzle-orm";
-import type { CardFormat } from "../../shared/card-formats.ts";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
@@ -10,50 +9,19 @@ import { formatsOfRange } from "../number-range/card-range.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { userFields } from "./user-options.ts";
 
-/** An application as the commands print it, without its sealed values. */
-export interface ShownApplication {
-  applicationId: ApplicationId;
-  name: string;
-  firstNumber: number;
-  lastNumber: number;
-  /** The card formats that the whole range fits under one facility or company code (contract section 20). */
-  cardFormats: CardFormat[];
-  webhookUrl: string | null;
-  /** What the console's QR codes of invitations open; null: they have the token alone. */
-  invitationLink: string | null;
-  /** Names of the events that it subscribes to (contract section 18). */
-  events: string[];
-  /** When its deliveries were put on hold; null when they are not. */
-  webhookHeldAt: string | null;
-  requireSecret: boolean;
-  reuseAfterSeconds: number;
-  signatureLifetimeSeconds: number | null;
-  statusList: boolean;
-  statusLifetimeSeconds: number;
-  requireProof: boolean;
-  /** Until when the first proof binds an unbound badge; null: never. */
-  bindUntil: string | null;
-  /** Null: no limit. */
-  newBadgesPerHour: number | null;
-  /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
-  userIssuer: string | null;
-  userAudience: string | null;
-  userClaim: string;
-  /** Whether logins are counted by their tokens, and none is refused. */
-  userObserve: boolean;
-  createdAt: string | null;
-  disabledAt: string | null;
-}
-
 export type ApplicationRow = typeof application.$inferSelect;
 
-export function shownApplication(row: ApplicationRow): ShownApplication {
+export type ShownApplication = ReturnType<typeof shownApplication>;
+
+/** An application as the commands print it, without its sealed values. Times are ISO 8601. */
+export function shownApplication(row: ApplicationRow) {
   const { id, name, firstNumber, lastNumber, webhookUrl, requireSecret, reuseAfterSeconds } = row;
   return {
     applicationId: id,
     name,
     firstNumber,
     lastNumber,
+    /** The card formats that the whole range fits under one facility or company code (contract section 20). */
     cardFormats: formatsOfRange({ first: firstNumber, last: lastNumber }),
     webhookUrl,
     invitationLink: row.invitationLink,

@@ -8,9 +8,8 @@ import type { Database as StatisticsDatabase } from "../../shared/storage/d1.ts"
 import { countLogins } from "../../shared/storage/statistics.ts";
 import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import { readClock } from "../platform/clock.ts";
 import type { Database } from "../platform/database.ts";
 import { applicationIdArgument, findApplication } from "./record.ts";
 
@@ -26,17 +25,12 @@ export function addStatsCommand(program: Command): void {
         "responds, which also has the badges issued on each of the last 90 days.",
     )
     .addHelpText("after", examples("stats app_…", "stats app_… --json"))
-    .action(
-      inSession(async ({ homes, output }, id: ApplicationId) => {
-        const database = homes.of(id);
-        const statistics = await readStatistics(database, id);
-        output.result(statistics, () => statisticsText(statistics));
-      }),
-    );
+    .action(printing(({ homes }, id: ApplicationId) => readStatistics(homes.of(id), id), statisticsText));
 }
 
 /** How long a command counts, or waits for the service to do so. */
 const PATIENCE_MILLISECONDS = 60_000;
+const POLL_MILLISECONDS = 1000;
 
 /**
  * What `GET /v1/stats` responds, counted now if it is time to, by the clock of D1.
@@ -48,7 +42,7 @@ export async function readStatistics(database: Database, applicationId: Applicat
   const application = { applicationId: id, ...row };
   const db: StatisticsDatabase = { run: (query) => database.run((_, d1) => query(d1)) };
   const startedAt = Date.now();
-  const ahead = (await readClock(database)) - startedAt;
+  const ahead = (await database.readClock()) - startedAt;
   const now = () => Date.now() + ahead;
   const endAt = now() + PATIENCE_MILLISECONDS;
   do {
@@ -62,8 +56,6 @@ export async function readStatistics(database: Database, applicationId: Applicat
   } while (now() < endAt);
   throw new UserError("The statistics are not counted yet: run the command again, it goes on from here.");
 }
-
-const POLL_MILLISECONDS = 1000;
 
 const TITLES: Readonly<Record<MetadataField, string>> = {
   deviceModel: "Badges by device model",

@@ -2,36 +2,17 @@ import type { Command } from "commander";
 import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
-import {
-  badgeNumber,
-  EVENTS_HELP,
-  eventList,
-  lifetime,
-  NEW_BADGES_HELP,
-  newBadgesPerHour,
-  onOneLine,
-  seconds,
-  statusLifetime,
-} from "../command-line/arguments.ts";
+import { badgeNumber, onOneLine } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
-import { administrator } from "../history/administrator.ts";
-import { insertNote, newNote } from "../history/note.ts";
+import { administrator, insertNote, newNote } from "../history/note.ts";
 import { explainTaken } from "../number-range/owners.ts";
 import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
 import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/register.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { makeDue } from "../webhook/event.ts";
-import { INVITATION_LINK_HELP } from "./invitation-link.ts";
-import {
-  BIND_UNTIL_HELP,
-  bindUntil,
-  countUnboundBadges,
-  REQUIRE_PROOF_HELP,
-  requiredProofText,
-} from "./proof-options.ts";
 import {
   type ApplicationRow,
   applicationIdArgument,
@@ -42,8 +23,8 @@ import {
   shownApplication,
   unknownApplication,
 } from "./record.ts";
-import { readSettings, type SettingOptions, type Settings } from "./settings.ts";
-import { OBSERVE_HELP, UNCHECKED_HELP, USER_AUDIENCE_HELP, USER_CLAIM_HELP, USER_ISSUER_HELP } from "./user-options.ts";
+import { countUnboundBadges, requiredProofText } from "./required-proof.ts";
+import { addSettingOptions, readSettings, type SettingOptions, type Settings } from "./settings.ts";
 
 interface UpdateOptions extends SettingOptions {
   name?: string;
@@ -53,7 +34,7 @@ interface UpdateOptions extends SettingOptions {
 
 /** Adds `application update`. */
 export function addUpdateCommand(group: Command): void {
-  group
+  const command = group
     .command("update")
     .argument("<id>", "the application's ID", applicationIdArgument)
     .summary("change an application")
@@ -65,34 +46,8 @@ export function addUpdateCommand(group: Command): void {
         "then on.",
     )
     .option("--name <name>", "name for people", onOneLine)
-    .option("--webhook-url <url>", 'where events are sent; "" for nowhere')
-    .option("--no-webhook-url", "stop sending events")
-    .option("--events <list>", EVENTS_HELP, eventList)
-    .option("--invitation-link <url>", INVITATION_LINK_HELP)
-    .option("--no-invitation-link", "let those QR codes have the token alone")
     .option("--first <n>", "accepted only if it stays the same", badgeNumber)
     .option("--last <n>", "new last badge number of the range", badgeNumber)
-    .option("--require-secret", "let only callers with the secret create invitations")
-    .option("--no-require-secret", "let devices create invitations too")
-    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests", seconds)
-    .option("--signature-lifetime <seconds>", "how long signatures are valid; none or 0: for ever", lifetime)
-    .option(
-      "--status-list",
-      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
-    )
-    .option("--no-status-list", "publish no status lists; doors then refuse badges whose signatures name one")
-    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list", statusLifetime)
-    .option("--require-proof", REQUIRE_PROOF_HELP)
-    .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
-    .option("--bind-until <time>", BIND_UNTIL_HELP, bindUntil)
-    .option("--new-badges-per-hour <n>", NEW_BADGES_HELP, newBadgesPerHour)
-    .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers")
-    .option("--user-issuer <url>", USER_ISSUER_HELP)
-    .option("--no-user-issuer", "let any user be named again")
-    .option("--user-audience <audience>", USER_AUDIENCE_HELP)
-    .option("--user-claim <name>", USER_CLAIM_HELP)
-    .option("--observe", OBSERVE_HELP)
-    .option("--unchecked", UNCHECKED_HELP)
     .addHelpText(
       "after",
       examples(
@@ -106,11 +61,12 @@ export function addUpdateCommand(group: Command): void {
       ),
     )
     .action(update);
+  addSettingOptions(command);
 }
 
 async function update(this: Command, id: ApplicationId, options: UpdateOptions): Promise<void> {
   const { name, first: firstNumber, last: lastNumber } = options;
-  const changes: ApplicationChanges = { name, firstNumber, lastNumber, ...(await readSettings(options, this)) };
+  const changes = { ...(await readSettings(options, this)), name, firstNumber, lastNumber };
   await withSession(this, async ({ homes, output, actor }) => {
     const application = await updateApplication(homes, id, changes, actor);
     if (!changes.requireProof) return output.result(application, () => applicationText(application));
@@ -121,24 +77,17 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
   });
 }
 
-/** What to change; undefined leaves a value as it is. A webhook URL, even the present one, releases held deliveries. */
-interface ApplicationChanges extends Settings {
-  name?: string | undefined;
-  /** Must be the present one: a range only grows at its end. */
-  firstNumber?: number | undefined;
-  lastNumber?: number | undefined;
-}
-
 /**
  * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing. More numbers are
  * registered in home 1 first. A crash in between leaves them registered for the application; the same command takes them.
  *
+ * @param changes undefined leaves a value as it is; a webhook URL, even the present one, releases held deliveries
  * @throws UserError when nothing is to change, or the range cannot become what was asked for
  */
 export async function updateApplication(
   homes: Homes,
   id: ApplicationId,
-  changes: ApplicationChanges,
+  changes: Settings,
   actor = administrator(),
 ): Promise<ShownApplication> {
   const database = homes.of(id);
@@ -178,7 +127,7 @@ export async function updateApplication(
  * @returns the last number before
  * @throws UserError when the range cannot become what was asked for
  */
-async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: ApplicationChanges) {
+async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: Settings) {
   const row = await findApplication(homes.of(id), id);
   assertGrows(row, changes);
   await claimGrowth(homes, id, { first: row.firstNumber, last });
@@ -195,17 +144,13 @@ const shrink = (database: Database, { id, lastNumber }: ApplicationRow, before: 
       .where(and(eq(application.id, id), eq(application.lastNumber, lastNumber), sql`NOT ${isUsed}`));
   });
 
-function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: ApplicationChanges) {
+function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Settings) {
   const released = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
   // --first alone changes nothing, but an UPDATE must set something: the ID, to itself.
   return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
 }
 
-function rangeCondition(
-  id: ApplicationId,
-  { firstNumber, lastNumber }: ApplicationChanges,
-  taken: Taken,
-): SQL | undefined {
+function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: Settings, taken: Taken): SQL | undefined {
   const sameFirst = firstNumber === undefined ? undefined : eq(application.firstNumber, firstNumber);
   if (lastNumber === undefined) return sameFirst;
   const first = sql`${application.firstNumber}`;
@@ -214,7 +159,7 @@ function rangeCondition(
 }
 
 /** Whether the update that precedes this in the batch has set the URL. */
-function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: ApplicationChanges): SQL {
+function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: Settings): SQL {
   if (webhookUrl === undefined || webhookUrl === null) return sql`false`;
   const isSet = and(
     eq(application.id, id),
@@ -225,7 +170,7 @@ function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: ApplicationCh
 }
 
 /** @throws UserError unless the range stays where it starts, and ends no lower */
-function assertGrows({ firstNumber, lastNumber }: ApplicationRow, changes: ApplicationChanges): void {
+function assertGrows({ firstNumber, lastNumber }: ApplicationRow, changes: Settings): void {
   if (changes.firstNumber !== undefined && changes.firstNumber !== firstNumber) {
     throw new UserError(`The range starts at ${firstNumber} and stays there: leave out --first.`);
   }

@@ -4,16 +4,9 @@ import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { discoverKeySet } from "../../shared/openid/provider.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { UserError } from "../command-line/errors.ts";
-import { commonOptions } from "../command-line/session.ts";
 import type { ShownApplication } from "./record.ts";
 
 /** Options that let an identity provider say who has logged in (contract section 22). */
-
-export const USER_ISSUER_HELP = "require a token of this OpenID provider, which names the user, at every login";
-export const USER_AUDIENCE_HELP = "what the token's aud must contain: for an ID token the app's client ID";
-export const USER_CLAIM_HELP = `the claim that contains the user ID (${DEFAULT_USER_CLAIM})`;
-export const OBSERVE_HELP = "only count logins by their tokens (see stats), and refuse none yet";
-export const UNCHECKED_HELP = "do not ask the provider whether it is this issuer";
 
 export interface UserOptions {
   /** False for `--no-user-issuer`. */
@@ -24,6 +17,15 @@ export interface UserOptions {
   unchecked?: boolean;
 }
 
+export const addUserOptions = (command: Command): Command =>
+  command
+    .option("--user-issuer <url>", "require a token of this OpenID provider, which names the user, at every login")
+    .option("--no-user-issuer", "let any user be named")
+    .option("--user-audience <audience>", "what the token's aud must contain: for an ID token the app's client ID")
+    .option("--user-claim <name>", `the claim that contains the user ID (${DEFAULT_USER_CLAIM})`)
+    .option("--observe", "only count logins by their tokens (see stats), and refuse none yet")
+    .option("--unchecked", "do not ask the provider whether it is this issuer");
+
 const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER_CLAIM, userObserve: false };
 
 /**
@@ -32,7 +34,7 @@ const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER
  * @returns undefined when none of them was given; otherwise all columns, for the options replace each other
  * @throws UserError
  */
-export async function readUserOptions(options: UserOptions, command: Command) {
+export async function readUserOptions(options: UserOptions, local: boolean) {
   const { userIssuer, userAudience, userClaim = DEFAULT_USER_CLAIM, observe = false, unchecked = false } = options;
   if (userIssuer === undefined || userIssuer === false) {
     const isAlone = userAudience === undefined && options.userClaim === undefined && !observe && !unchecked;
@@ -43,7 +45,6 @@ export async function readUserOptions(options: UserOptions, command: Command) {
     throw new UserError("Give --user-audience too: for ID tokens it is the app's client ID.");
   }
   if (userClaim.trim() === "") throw new UserError("The name of a claim is not blank: correct --user-claim.");
-  const local = commonOptions(command).env === undefined;
   const check = checkWebhookUrl(userIssuer, { local });
   if (!check.ok) throw new UserError(describeUrlRefusal(check.reason).replaceAll("webhook URL", "issuer's URL"));
   if (check.url.search !== "") throw new UserError("An issuer's URL has no query: leave out the question mark.");

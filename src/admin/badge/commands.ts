@@ -1,13 +1,117 @@
 import type { Command } from "commander";
-import { addShow } from "./show.ts";
-import { addStepCommands } from "./step.ts";
+import { eq } from "drizzle-orm";
+import type * as z from "zod";
+import type { InboxCommand } from "../../shared/inbox.ts";
+import { expectKind } from "../../shared/kinds.ts";
+import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
+import type { badgeView } from "../../shared/responses.ts";
+import { badge } from "../../shared/schema.ts";
+import { badgeNumber, timeOrNever } from "../command-line/arguments.ts";
+import { UserError } from "../command-line/errors.ts";
+import { printing, type Session } from "../command-line/session.ts";
+import { ADMIN, examples } from "../command-line/shell.ts";
+import { carryOut } from "../inbox/carry-out.ts";
+import { databaseOfNumber } from "../number-range/owners.ts";
+import { addShow, type ShownBadge, showBadge } from "./show.ts";
 
-/** Adds `badge …`. */
+const BY_SERVICE =
+  "The running service carries it out within ten seconds, and sends its event, if the application wants it.";
+
+/** Adds `badge …`, of which all but `show` do what the server calls of the same names do. */
 export function addBadgeCommands(program: Command): void {
   const group = program
     .command("badge")
     .summary("show, suspend, resume, revoke, expire and rebind badges")
     .description("Shows, suspends, resumes, revokes, expires and rebinds badges.");
   addShow(group);
-  addStepCommands(group);
+  const step = (name: string): Command => group.command(name).argument("<number>", "the badge number", badgeNumber);
+  const addStep = (kind: "suspend" | "resume" | "revoke", summary: string, description: string): Command =>
+    step(kind)
+      .summary(summary)
+      .description(`${description} ${BY_SERVICE}`)
+      .addHelpText("after", examples(`badge ${kind} 1004831324`))
+      .action(printing((session, number: number) => changeBadge(session, { kind, number }), stepText));
+  addStep(
+    "suspend",
+    "make a badge open nothing until it is resumed",
+    "Suspends an active badge: its device can neither log in nor sign with it.",
+  );
+  addStep("resume", "make a suspended badge active again", "Makes a suspended badge active again.");
+  addStep(
+    "revoke",
+    "end a badge for good",
+    "Revokes a badge for good: nothing makes it active again, and its number is never reissued. The user gets another " +
+      "badge on that device only by an invitation that was created with the application's secret.",
+  );
+  step("expire")
+    .summary("set or remove the end of a badge")
+    .description(
+      "Sets when a badge ends. A time that has passed ends it now; a later one, or never, makes an expired badge what " +
+        `it was before. ${BY_SERVICE}`,
+    )
+    .requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", timeOrNever)
+    .addHelpText(
+      "after",
+      examples("badge expire 1004831324 --at 2027-01-31T18:00:00+01:00", "badge expire 1004831324 --at never"),
+    )
+    .action(
+      printing(
+        (session, number: number, { at }: { at: ReturnType<typeof timeOrNever> }) =>
+          changeBadge(session, { kind: "reschedule", number, expiresAt: at.time }),
+        stepText,
+      ),
+    );
+  step("rebind")
+    .summary("let a badge be bound to another key of its device")
+    .description(
+      `For ${REBIND_WINDOW_HOURS} hours, the first login of the badge's user device with a proof by another key binds the ` +
+        "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
+        "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
+    )
+    .addHelpText("after", examples("badge rebind 1004831324"))
+    .action(printing((session, number: number) => changeBadge(session, { kind: "rebind", number }), rebindText));
+}
+
+type BadgeView = z.infer<typeof badgeView>;
+
+type StepCommand = Extract<InboxCommand, { number: number }>;
+
+/**
+ * Takes one step in the life of a badge of any application (contract sections 12 and 15).
+ *
+ * @returns the response of the route of the same name
+ * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
+ */
+async function changeBadge(session: Session, command: StepCommand): Promise<BadgeView> {
+  const { number } = command;
+  const database = await databaseOfNumber(session.homes, number);
+  const [owner] = await database.run((orm) =>
+    orm.select({ applicationId: badge.applicationId }).from(badge).where(eq(badge.number, number)),
+  );
+  if (owner === undefined) throw unknownBadge(number);
+  const result = await carryOut(session, owner.applicationId, command);
+  if (result.kind !== "refused") return expectKind(result, "badge").badge;
+  const shown = await showBadge(database, number);
+  throw shown.state === "reserved" ? unknownBadge(number) : endedBadge(shown);
+}
+
+const unknownBadge = (number: number): UserError =>
+  new UserError(`Unknown badge: ${number} is not issued, see ${ADMIN} badge show ${number}.`);
+
+const endedBadge = ({ number, state }: ShownBadge): UserError =>
+  new UserError(
+    state === "expired"
+      ? `Ended badge: ${number} is expired. Give it a later end first: ${ADMIN} badge expire ${number} --at TIME`
+      : `Ended badge: ${number} is ${state}, which is final.`,
+  );
+
+function stepText({ id, state, expiresAt }: BadgeView): string {
+  const isFinal = state === "revoked" || state === "replaced";
+  if (isFinal || expiresAt === undefined) return `Badge ${id} is ${state}.`;
+  return `Badge ${id} is ${state}, and ${state === "expired" ? "ended" : "ends"} at ${expiresAt}.`;
+}
+
+function rebindText({ id, keyThumbprint }: BadgeView): string {
+  const before = keyThumbprint === undefined ? "It is not bound yet." : `Until then the key ${keyThumbprint} works.`;
+  return `Badge ${id} is bound by the first login with another key in the next ${REBIND_WINDOW_HOURS} hours. ${before}`;
 }

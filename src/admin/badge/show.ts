@@ -2,17 +2,15 @@ import type { Command } from "commander";
 import { eq } from "drizzle-orm";
 import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import { parseMetadata } from "../../shared/badge-life/view.ts";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import { CARD_FORMATS, cardHex, encodeCard, splitBadgeNumber } from "../../shared/card-formats.ts";
 import { badge, invitation, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { badgeNumber } from "../command-line/arguments.ts";
-import { fieldLines } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { bold, fieldLines } from "../command-line/output.ts";
+import { printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import { databaseOfNumber, ownerOfNumber } from "../number-range/owners.ts";
-import { readClock } from "../platform/clock.ts";
 import type { Database } from "../platform/database.ts";
-import { cardsOf, cardText, type ShownCard } from "./cards.ts";
 
 /** Adds `badge show`. */
 export function addShow(group: Command): void {
@@ -28,50 +26,24 @@ export function addShow(group: Command): void {
     )
     .addHelpText("after", examples("badge show 1004831324"))
     .action(
-      inSession(async ({ homes, output }, number: number) => {
-        const badge = await showBadge(await databaseOfNumber(homes, number), number);
-        output.result(badge, () => badgeText(badge));
-      }),
+      printing(
+        async ({ homes }, number: number) => showBadge(await databaseOfNumber(homes, number), number),
+        badgeText,
+      ),
     );
 }
 
-/** What D1 knows of a badge number. The device is not included: D1 has no udid. */
-export interface ShownBadge {
-  number: string;
-  /**
-   * Of an issued badge, its state as callers see it (contract section 12). `reserved`: by an invitation. `free`: in an
-   * application's range and not in use. `outside`: in no application's range.
-   */
-  state: BadgeState | "reserved" | "free" | "outside";
-  applicationId: ApplicationId | null;
-  userId: string | null;
-  /** Of the person who was invited (contract section 24). */
-  name: string | null;
-  metadata: Record<string, string> | null;
-  issuedAt: string | null;
-  /** Before this it signs nothing; null: it has begun when it was issued. */
-  startsAt: string | null;
-  /** When the badge ends or ended; null: it has no end. */
-  expiresAt: string | null;
-  /** When its state, end or metadata last changed; null for a number that is not issued. */
-  changedAt: string | null;
-  /** When another badge replaced it. */
-  retiredAt: string | null;
-  /** ID of the key that signs for this badge. */
-  keyId: string | null;
-  /** Thumbprint (RFC 7638) of the device's key that the badge is bound to; null: it is not bound. */
-  keyThumbprint: string | null;
-  /** Until when another key may take its place (badge rebind); null: none may. */
-  rebindUntil: string | null;
-  eventId: string | null;
-  /** The invitation that reserved the number. */
-  invitation: { state: string; expiresAt: string } | null;
-  /** The number on a card, in each format that it fits (contract section 20). */
-  cards: ShownCard[];
-}
+/**
+ * Of an issued badge its state as callers see it (contract section 12). `reserved`: by an invitation. `free`: in an application's
+ * range and not in use. `outside`: in no application's range.
+ */
+type ShownState = BadgeState | "reserved" | "free" | "outside";
 
-export async function showBadge(database: Database, number: number): Promise<ShownBadge> {
-  const now = await readClock(database);
+export type ShownBadge = Awaited<ReturnType<typeof showBadge>>;
+
+/** What D1 knows of a badge number, times as ISO 8601. The device is not included: D1 has no udid. */
+export async function showBadge(database: Database, number: number) {
+  const now = await database.readClock();
   const [found] = await database.run((orm) =>
     orm
       .select()
@@ -83,9 +55,11 @@ export async function showBadge(database: Database, number: number): Promise<Sho
   const { badge: row, signing_key: key, invitation: reservedBy } = found ?? {};
   const applicationId = row?.applicationId ?? (await ownerOfNumber(database, number))?.id ?? null;
   const rebindUntil = row?.rebindUntil ?? null;
+  const unused = applicationId === null ? "outside" : "free";
+  const state: ShownState = row === undefined ? unused : row.issuedAt === null ? "reserved" : stateAt(row, now);
   return {
     number: String(number),
-    state: row ? stateOf(row, now) : applicationId === null ? "outside" : "free",
+    state,
     applicationId,
     userId: row?.userId ?? null,
     name: row?.name ?? null,
@@ -96,18 +70,18 @@ export async function showBadge(database: Database, number: number): Promise<Sho
     changedAt: isoTime(row?.changedAt ?? row?.issuedAt ?? null),
     retiredAt: isoTime(row?.retiredAt ?? null),
     keyId: key?.kid ?? null,
+    /** Of the device's key that the badge is bound to (RFC 7638). */
     keyThumbprint: row?.keyThumbprint ?? null,
+    /** Until when another key may take its place (badge rebind). */
     rebindUntil: rebindUntil !== null && rebindUntil > now ? isoTime(rebindUntil) : null,
     eventId: row?.eventId ?? null,
+    /** The invitation that reserved the number. */
     invitation: reservedBy ? { state: reservedBy.state, expiresAt: reservedBy.expiresAt } : null,
     cards: cardsOf(number),
   };
 }
 
-const stateOf = (row: typeof badge.$inferSelect, now: number): ShownBadge["state"] =>
-  row.issuedAt === null ? "reserved" : stateAt(row, now);
-
-const STATES: Readonly<Record<ShownBadge["state"], string>> = {
+const STATES: Readonly<Record<ShownState, string>> = {
   active: "active",
   suspended: "suspended",
   revoked: "revoked",
@@ -138,4 +112,22 @@ function badgeText({ number, state, invitation, metadata, cards, ...badge }: Sho
     Invitation: invitation === null ? undefined : `${invitation.state}, expires ${invitation.expiresAt}`,
   });
   return `${fields}\n\n${cardText(cards)}`;
+}
+
+/** The cards of a badge number, in the formats that it fits. `bits`: text of `0` and `1`, parity included, the first bit first. */
+function cardsOf(number: number) {
+  return CARD_FORMATS.flatMap((format) => {
+    const bits = encodeCard(format, number);
+    const parts = splitBadgeNumber(format, number);
+    return bits === null || parts === null ? [] : [{ format, ...parts, bits, hex: cardHex(bits) }];
+  });
+}
+
+function cardText(cards: ReturnType<typeof cardsOf>): string {
+  if (cards.length === 0) return "The number fits no card format.";
+  const lines = cards.map(({ format, siteCode, cardNumber, bits, hex }) => {
+    const site = siteCode === null ? "" : `site code ${siteCode}, `;
+    return `  ${format}, ${bits.length} bits: ${site}card number ${cardNumber}\n    ${hex}  ${bits}`;
+  });
+  return [bold("On a card:"), ...lines].join("\n");
 }

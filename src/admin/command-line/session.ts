@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { Actor } from "../../shared/actor.ts";
-import { administrator } from "../history/administrator.ts";
+import { administrator } from "../history/note.ts";
 import { openDeployedHomes, openLocalHomes } from "../platform/d1.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -93,6 +93,17 @@ export function inSession<Given extends unknown[]>(
     return withSession(this, (session) => work(session, ...given), options);
   };
 }
+
+/** The action of a command that prints what it reads or makes. */
+export const printing = <Given extends unknown[], Result>(
+  work: (session: Session, ...given: Given) => Promise<Result>,
+  text: (result: Result, session: Session) => string,
+  options?: SessionOptions,
+) =>
+  inSession<Given>(async (session, ...given) => {
+    const result = await work(session, ...given);
+    session.output.result(result, () => text(result, session));
+  }, options);
 
 function openerOf(command: Command): HomesOpener {
   if (command instanceof AdminProgram) return command.openHomes;

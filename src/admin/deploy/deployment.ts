@@ -31,7 +31,7 @@ export class Deployment {
 
   /** Looks something up in the account. @returns null when it is not there, or nobody is logged in */
   async find<Shape extends z.ZodType>(result: Shape, path: string): Promise<z.output<Shape> | null> {
-    return this.#account === null ? null : this.#account.find(result, { path });
+    return this.#account?.find(result, path) ?? null;
   }
 
   /** wrangler.toml as it is now. */

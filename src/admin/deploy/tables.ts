@@ -6,7 +6,7 @@ import { migrate, migrationFiles, missingMigrations } from "../platform/migratio
 import { restD1 } from "../platform/rest-d1.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
 import { makeDeployedSealingKey, missingSecret } from "../sealing-key/deployed.ts";
-import { isPublishedEverywhere, newestVersion, publishNewestEverywhere } from "../sealing-key/newest.ts";
+import { findNewest, newestVersion, publishNewestEverywhere } from "../sealing-key/newest.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
@@ -64,7 +64,7 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
           `The Worker has no secret ${missing}, which D1's newest sealing key needs: put it back if anybody has a copy (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
         );
       }
-      if (await isPublishedEverywhere(homes)) return null;
+      if ((await findNewest(homes)).lacking.length === 0) return null;
       return { action: "publish the newest in every home", make: () => publishNewestEverywhere(homes) };
     },
   };

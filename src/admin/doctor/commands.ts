@@ -8,7 +8,7 @@ import { readTarget } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { type Finding, runChecks } from "./checks.ts";
 import { dataChecks } from "./data-checks.ts";
-import { localChecks, platformChecks, serviceChecks } from "./service-checks.ts";
+import { localKeyCheck, platformChecks, serviceChecks } from "./service-checks.ts";
 
 /** Where `npm start` serves when nothing else is asked for. */
 const LOCAL_ADDRESS = "http://localhost:8787";
@@ -38,18 +38,15 @@ async function diagnose(session: Session, { address: given }: { address?: string
 async function checksOf(session: Session, given: string | undefined) {
   const wrangler = loadWrangler();
   if ("local" in session.place) {
-    const { publicUrl } = readTarget(wrangler, undefined);
-    const address = async () => given ?? LOCAL_ADDRESS;
     return [
-      ...serviceChecks(session, address, publicUrl),
+      ...serviceChecks(session, async () => given ?? LOCAL_ADDRESS, readTarget(wrangler, undefined).publicUrl),
       ...dataChecks(session, "npm start"),
-      ...localChecks(session),
+      localKeyCheck(session, session.place.local),
     ];
   }
   const deployment = await openDeployment(wrangler, session.place.environment, false);
-  const address = () => addressOf(deployment, given);
   return [
-    ...serviceChecks(session, address, deployment.target.publicUrl),
+    ...serviceChecks(session, () => addressOf(deployment, given), deployment.target.publicUrl),
     ...dataChecks(session, DEPLOY),
     ...platformChecks(session, deployment),
   ];

@@ -60,21 +60,17 @@ async function checkMigrations(homes: Homes, deployCommand: string) {
 
 async function checkSealingKeys(session: Session) {
   const { homes } = session;
+  const reseal = `Run ${shownCommand(session, "sealing-key reseal")}`;
   const { key, lacking } = await findNewest(homes);
   if (key === undefined) return broken("there is none", `Run ${shownCommand(session, "init")}.`);
-  if (lacking.size > 0) {
-    const numbers = [...lacking].map(({ number }) => number).join(", ");
-    return broken(
-      `home ${numbers} lacks version ${key.version}`,
-      `Run ${shownCommand(session, "sealing-key reseal")}.`,
-    );
+  if (lacking.length > 0) {
+    const numbers = lacking.map(({ number }) => number).join(", ");
+    return broken(`home ${numbers} lacks version ${key.version}`, `${reseal}.`);
   }
   const old = await countOldValues(homes);
   if (old > 0) {
-    return look(
-      `${counted(old, "value")} not sealed to version ${key.version} yet`,
-      `Run ${shownCommand(session, "sealing-key reseal")}, which names what stays behind.`,
-    );
+    const detail = `${counted(old, "value")} not sealed to version ${key.version} yet`;
+    return look(detail, `${reseal}, which names what stays behind.`);
   }
   const versions = (await listSealingKeys(homes)).map(({ version }) => version);
   if (versions.length === 1) return fine(`version ${key.version}`);
@@ -143,13 +139,8 @@ const COUNT_DELIVERIES = `
 
 async function checkDeliveries(session: Session) {
   const counts = await askHomes(session.homes, deliveries, COUNT_DELIVERIES, Date.now() - OVERDUE_MINUTES * 60_000);
-  const sum = (of: (each: z.output<typeof deliveries>) => number) =>
-    counts.reduce((total, each) => total + of(each), 0);
-  const [overdue, held, exhausted] = [
-    sum((each) => each.overdue),
-    sum((each) => each.held),
-    sum((each) => each.exhausted),
-  ];
+  const sum = (name: "overdue" | "held" | "exhausted") => counts.reduce((total, each) => total + each[name], 0);
+  const [overdue, held, exhausted] = [sum("overdue"), sum("held"), sum("exhausted")];
   if (overdue > 0) {
     return broken(
       `${counted(overdue, "event")} due for over ${OVERDUE_MINUTES} minutes`,

@@ -1,10 +1,12 @@
-import * as z from "zod";
+import { and, eq, isNull } from "drizzle-orm";
 import { parsePublicUrl } from "../../shared/public-url.ts";
+import { application } from "../../shared/schema.ts";
 import type { Session } from "../command-line/session.ts";
 import { DEPLOY } from "../command-line/shell.ts";
 import { healthProblem } from "../deploy/address.ts";
 import type { Deployment } from "../deploy/deployment.ts";
 import { missingConsumers } from "../deploy/upload.ts";
+import type { LocalState } from "../platform/paths.ts";
 import { readLocalKeys } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
 import { missingSecret } from "../sealing-key/deployed.ts";
@@ -36,13 +38,11 @@ export function serviceChecks(session: Session, address: () => Promise<string>, 
   ];
 }
 
-const listed = z.array(z.object({ id: z.string() }));
-
 async function applicationsWithLists({ homes }: Session): Promise<string[]> {
-  const found = await homes.everywhere(async ({ database }) => {
-    const sql = "SELECT id FROM application WHERE status_list = 1 AND disabled_at IS NULL";
-    return listed.parse((await database.run((_, d1) => d1.prepare(sql).all())).results);
-  });
+  const hasList = and(eq(application.statusList, true), isNull(application.disabledAt));
+  const found = await homes.everywhere(({ database }) =>
+    database.run((orm) => orm.select({ id: application.id }).from(application).where(hasList)),
+  );
   return found.flat().map(({ id }) => id);
 }
 
@@ -87,44 +87,36 @@ async function checkStatusLists(session: Session, origin: () => Promise<string>)
   );
 }
 
-/** What only local state has. */
-export function localChecks(session: Session): Check[] {
-  return [
-    {
-      name: "Private half of the sealing key",
-      async run() {
-        if (!("local" in session.place)) throw new Error("not local");
-        const newest = await newestVersion(session.homes);
-        if (readLocalKeys(session.place.local).has(newest)) return fine("in the key file");
-        return broken(`the key file has no version ${newest}`, "Put your copy back, or start anew: npm run reset.");
-      },
-    },
-  ];
-}
+/** @param state where the private halves of local keys are */
+export const localKeyCheck = ({ homes }: Session, state: LocalState): Check => ({
+  name: "Private half of the sealing key",
+  async run() {
+    const newest = await newestVersion(homes);
+    if (readLocalKeys(state).has(newest)) return fine("in the key file");
+    return broken(`the key file has no version ${newest}`, "Put your copy back, or start anew: npm run reset.");
+  },
+});
 
 /** What only the platform knows. */
-export function platformChecks(session: Session, deployment: Deployment): Check[] {
-  const { environment } = deployment;
-  return [
-    {
-      name: "Private half of the sealing key",
-      async run() {
-        const missing = await missingSecret(session.homes, workerSecrets(environment, session.output.note));
-        if (missing === null) return fine("is a Worker secret");
-        return broken(
-          `the Worker has no secret ${missing}`,
-          `Put it back, if anybody has a copy: npx wrangler secret put ${missing} --env ${environment}. Without it the secrets and signing keys of every application must be made anew.`,
-        );
-      },
+export const platformChecks = ({ homes, output }: Session, deployment: Deployment): Check[] => [
+  {
+    name: "Private half of the sealing key",
+    async run() {
+      const { environment } = deployment;
+      const missing = await missingSecret(homes, workerSecrets(environment, output.note));
+      if (missing === null) return fine("is a Worker secret");
+      return broken(
+        `the Worker has no secret ${missing}`,
+        `Put it back, if anybody has a copy: npx wrangler secret put ${missing} --env ${environment}. Without it the secrets and signing keys of every application must be made anew.`,
+      );
     },
-    {
-      name: "Queues",
-      async run() {
-        const { consumers } = deployment.target;
-        const missing = await missingConsumers(deployment);
-        if (missing.length === 0) return fine(`${consumers.map(({ queue }) => queue).join(", ")}`);
-        return broken(`nothing consumes ${missing.join(", ")}`, `Run ${DEPLOY}.`);
-      },
+  },
+  {
+    name: "Queues",
+    async run() {
+      const missing = await missingConsumers(deployment);
+      if (missing.length > 0) return broken(`nothing consumes ${missing.join(", ")}`, `Run ${DEPLOY}.`);
+      return fine(deployment.target.consumers.map(({ queue }) => queue).join(", "));
     },
-  ];
-}
+  },
+];

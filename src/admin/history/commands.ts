@@ -1,28 +1,14 @@
 import type { Command } from "commander";
 import { and, desc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
-import type { ActorKind } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { history } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
 import { badgeNumber, listLimit, userId } from "../command-line/arguments.ts";
 import { shownTime, tableLines } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { printing, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import type { Database } from "../platform/database.ts";
-
-/** An entry as the command prints it: as `GET /v1/history` has it (contract section 23). */
-interface ShownEntry {
-  at: string | null;
-  action: string;
-  actor: { kind: ActorKind; name?: string };
-  badgeId?: string;
-  userId?: string;
-  requestId?: string;
-  reason?: string;
-  detail?: Record<string, unknown>;
-}
 
 interface HistoryOptions {
   badge?: number;
@@ -48,20 +34,12 @@ export function addHistoryCommand(program: Command): void {
       "after",
       examples("history app_…", "history app_… --badge 1007352219", "history app_… --user alice --json"),
     )
-    .action(
-      inSession(async ({ homes, output }, id: ApplicationId, options: HistoryOptions) => {
-        const entries = await readHistory(homes.of(id), id, options);
-        output.result(entries, () => historyTable(entries));
-      }),
-    );
+    .action(printing(readHistory, historyTable));
 }
 
 /** The newest entries of an application's history. */
-async function readHistory(
-  database: Database,
-  applicationId: ApplicationId,
-  { badge, user, limit }: HistoryOptions,
-): Promise<ShownEntry[]> {
+async function readHistory({ homes }: Session, applicationId: ApplicationId, { badge, user, limit }: HistoryOptions) {
+  const database = homes.of(applicationId);
   await findApplication(database, applicationId);
   const rows = await database.run((orm) =>
     orm
@@ -87,7 +65,8 @@ async function readHistory(
 
 const detailFields = z.record(z.string(), z.unknown());
 
-function shownEntry(row: typeof history.$inferSelect): ShownEntry {
+/** As `GET /v1/history` has it (contract section 23). */
+function shownEntry(row: typeof history.$inferSelect) {
   const { actorKind: kind, actorName: name, badge, requestId, reason, detail } = row;
   return {
     at: isoTime(row.at),
@@ -101,7 +80,7 @@ function shownEntry(row: typeof history.$inferSelect): ShownEntry {
   };
 }
 
-function historyTable(entries: readonly ShownEntry[]): string {
+function historyTable(entries: readonly ReturnType<typeof shownEntry>[]): string {
   const rows = entries.map(({ at, action, actor, badgeId = "", userId: user = "", reason = "" }) => [
     shownTime(at),
     action,

@@ -1,9 +1,9 @@
+import { userInfo } from "node:os";
 import { type SQL, sql } from "drizzle-orm";
 import type { Actor } from "../../shared/actor.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { history } from "../../shared/schema.ts";
-import { readClock } from "../platform/clock.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 
 /** A row of history for a change that the script makes by itself (contract section 23). */
@@ -16,7 +16,7 @@ export async function newNote(
   actor: Actor,
   { action, detail }: { action: HistoryAction; detail?: Record<string, unknown> },
 ) {
-  const at = await readClock(database);
+  const at = await database.readClock();
   return { applicationId, id: historyId(at), at, action, actor, detail: detail ? JSON.stringify(detail) : null };
 }
 
@@ -29,4 +29,16 @@ export async function newNote(
 export function insertNote(orm: Orm, { applicationId, id, at, action, actor, detail }: Note, condition: SQL) {
   const row = { applicationId, id, at, action, actorKind: actor.kind, actorName: actor.name ?? null, detail };
   return insertWhere(orm, history, row, sql`WHERE ${condition}`).onConflictDoNothing();
+}
+
+/** Who gives a command of the script (contract section 23). @param name the terminal's user unless it is given */
+export const administrator = (name: string = terminalUser()): Actor => ({ kind: "administrator", name });
+
+function terminalUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A process in a container may have a user that the system does not know.
+    return process.env.USER ?? "unknown";
+  }
 }

@@ -6,37 +6,13 @@ import { isoTime } from "../../shared/time.ts";
 import { listOwnedRanges, listRegistrations, type OwnedRange, registerMissing } from "../number-range/owners.ts";
 import type { Homes } from "../platform/homes.ts";
 
-/** What `home check` found and did, as `--json` prints it. */
-export interface CheckedHomes {
-  homes: number;
-  applications: number;
-  /** Numbers of applications that the register lacked. */
-  registered: ShownRange[];
-  /** Registrations that were cleared: their numbers are free. */
-  cleared: ShownRange[];
-  /** Registrations that stay although their application has fewer numbers or does not exist, and why. */
-  kept: (ShownRange & { registeredAt: string | null; reason: KeptReason })[];
-  /** Pairs of applications that have numbers in common. */
-  overlaps: [ApplicationId, ApplicationId][];
-}
-
-/**
- * `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. `growing`: an
- * `application update` that adds numbers did not finish.
- */
-type KeptReason = "recent" | "home-not-bound" | "growing";
-
-export interface ShownRange {
-  applicationId: ApplicationId;
-  firstNumber: number;
-  lastNumber: number;
-}
+export type CheckedHomes = Awaited<ReturnType<typeof checkHomes>>;
 
 /**
  * Brings the register of number ranges into line with the homes (contract section 17): registers what it lacks, and clears what was
  * registered over a day ago for an application that its home does not have.
  */
-export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
+export async function checkHomes(homes: Homes) {
   const registered = await registerMissing(homes);
   const before = await listRegistrations(homes);
   // Read after the register: whatever was created in between has a registration that is too young to be cleared.
@@ -44,7 +20,11 @@ export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
   const existing = new Map(owned.map((range) => [range.id, range]));
   const bound = new Set(homes.all.map(({ number }) => number));
   const isBound = (id: ApplicationId): boolean => bound.has(homeOf(id));
-  const reasonOf = (id: ApplicationId): KeptReason => {
+  /**
+   * `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. `growing`: an
+   * `application update` that adds numbers did not finish.
+   */
+  const reasonOf = (id: ApplicationId): "recent" | "home-not-bound" | "growing" => {
     if (existing.has(id)) return "growing";
     return isBound(id) ? "recent" : "home-not-bound";
   };
@@ -62,15 +42,19 @@ export async function checkHomes(homes: Homes): Promise<CheckedHomes> {
   return {
     homes: homes.all.length,
     applications: owned.length,
+    /** Numbers of applications that the register lacked. */
     registered: registered.map(({ id, ...numbers }) => ({ applicationId: id, ...numbers })),
+    /** Registrations that were cleared: their numbers are free. */
     cleared: unused
       .filter(({ applicationId }) => !after.has(applicationId))
       .map(({ registeredAt: _, ...range }) => range),
+    /** Registrations that stay although their application has fewer numbers or does not exist. */
     kept: kept.map(({ registeredAt, ...range }) => ({
       ...range,
       registeredAt: isoTime(registeredAt),
       reason: reasonOf(range.applicationId),
     })),
+    /** Pairs of applications that have numbers in common. */
     overlaps: findOverlaps(owned),
   };
 }

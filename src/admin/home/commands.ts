@@ -4,10 +4,10 @@ import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limi
 import { isoTime } from "../../shared/time.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted, shownNumber, tableLines } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { inSession, printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import type { Home, Homes } from "../platform/homes.ts";
-import { type CheckedHomes, checkHomes, type ShownRange } from "./check.ts";
+import type { Home } from "../platform/homes.ts";
+import { type CheckedHomes, checkHomes } from "./check.ts";
 
 /** Adds `home …`. */
 export function addHomeCommands(program: Command): void {
@@ -18,11 +18,6 @@ export function addHomeCommands(program: Command): void {
       "A home is one D1 database with the allocator objects of its applications. An application lives in one home for " +
         "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
     );
-  addList(group);
-  addCheck(group);
-}
-
-function addList(group: Command): void {
   group
     .command("list")
     .summary("list the homes and how full they are")
@@ -32,63 +27,7 @@ function addList(group: Command): void {
         "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
     )
     .addHelpText("after", examples("home list", "home list --env production --json"))
-    .action(
-      inSession(async ({ homes, output }) => {
-        const listed = await listHomes(homes);
-        output.result(listed, () => homeTable(listed));
-      }),
-    );
-}
-
-/** A home as `home list --json` prints it. */
-interface ShownHome {
-  home: number;
-  /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
-  place: string | null;
-  applications: number;
-  /** Badges issued so far, those that have ended included. */
-  badges: number;
-  /** Size of the database. */
-  bytes: number;
-  /** Part of the bytes that D1 holds, from 0 to 1. */
-  share: number;
-  /** ISO 8601: of the application whose journal is the shortest, as of its last change; null: all reach to their beginnings. */
-  journalSince: string | null;
-}
-
-/** The last list position of each application: counting would read every badge. */
-const COUNTS = `
-  SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM position WHERE application_id = application.id)), 0)
-    AS badges, (SELECT max(journal_since) FROM position) AS journalSince FROM application`;
-
-const countRows = z.tuple([
-  z.object({ applications: z.number(), badges: z.number(), journalSince: z.number().nullable() }),
-]);
-
-const listHomes = (homes: Homes): Promise<ShownHome[]> => homes.everywhere(measureHome);
-
-async function measureHome({ number, place, database }: Home): Promise<ShownHome> {
-  const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());
-  const [{ applications, badges, journalSince }] = countRows.parse(results);
-  const bytes = meta.size_after;
-  const share = bytes / MAX_DATABASE_BYTES;
-  return { home: number, place, applications, badges, bytes, share, journalSince: isoTime(journalSince) };
-}
-
-function homeTable(homes: readonly ShownHome[]): string {
-  const rows = homes.map(({ home, place, applications, badges, bytes, share, journalSince }) => [
-    home,
-    place ?? "-",
-    shownNumber(applications),
-    shownNumber(badges),
-    shownNumber(bytes),
-    `${(share * 100).toFixed(1)} %`,
-    journalSince === null ? "all" : `since ${journalSince.slice(0, "2026-11-23".length)}`,
-  ]);
-  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB", "JOURNALS"], rows, "");
-}
-
-function addCheck(group: Command): void {
+    .action(printing(({ homes }) => homes.everywhere(measureHome), homeTable));
   group
     .command("check")
     .summary("check the register of number ranges against the homes")
@@ -115,6 +54,40 @@ function addCheck(group: Command): void {
     );
 }
 
+/** The last list position of each application: counting would read every badge. */
+const COUNTS = `
+  SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM position WHERE application_id = application.id)), 0)
+    AS badges, (SELECT max(journal_since) FROM position) AS journalSince FROM application`;
+
+const countRows = z.tuple([
+  z.object({ applications: z.number(), badges: z.number(), journalSince: z.number().nullable() }),
+]);
+
+/**
+ * A home as `home list --json` prints it. Badges are those issued so far, those that have ended included; the journal is that
+ * of the application whose reaches back the least, null if all reach to their beginnings.
+ */
+async function measureHome({ number, place, database }: Home) {
+  const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());
+  const [{ applications, badges, journalSince }] = countRows.parse(results);
+  const bytes = meta.size_after;
+  const share = bytes / MAX_DATABASE_BYTES;
+  return { home: number, place, applications, badges, bytes, share, journalSince: isoTime(journalSince) };
+}
+
+function homeTable(homes: readonly Awaited<ReturnType<typeof measureHome>>[]): string {
+  const rows = homes.map(({ home, place, applications, badges, bytes, share, journalSince }) => [
+    home,
+    place ?? "-",
+    shownNumber(applications),
+    shownNumber(badges),
+    shownNumber(bytes),
+    `${(share * 100).toFixed(1)} %`,
+    journalSince === null ? "all" : `since ${journalSince.slice(0, "2026-11-23".length)}`,
+  ]);
+  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB", "JOURNALS"], rows, "");
+}
+
 function checkedText({ homes, applications, registered, cleared, kept, overlaps }: CheckedHomes): string {
   const reasons = {
     recent: `kept: registered less than ${UNUSED_REGISTRATION_HOURS} hours ago`,
@@ -132,7 +105,7 @@ function checkedText({ homes, applications, registered, cleared, kept, overlaps 
   return `${found}\n\n${tableLines(["APPLICATION", "NUMBERS", ""], rows, "")}`;
 }
 
-const cells = ({ applicationId, firstNumber, lastNumber }: ShownRange): string[] => [
+const cells = ({ applicationId, firstNumber, lastNumber }: CheckedHomes["cleared"][number]): string[] => [
   applicationId,
   `${firstNumber}-${lastNumber}`,
 ];

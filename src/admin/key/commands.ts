@@ -9,10 +9,9 @@ import { isoTime } from "../../shared/time.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, shownTime, tableLines } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { inSession, printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
-import { administrator } from "../history/administrator.ts";
-import { insertNote, newNote } from "../history/note.ts";
+import { administrator, insertNote, newNote } from "../history/note.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
@@ -22,11 +21,6 @@ export function addKeyCommands(program: Command): void {
     .command("key")
     .summary("list and rotate the keys that sign badges")
     .description("Lists and rotates the keys that sign badges.");
-  addRotate(group);
-  addList(group);
-}
-
-function addRotate(group: Command): void {
   group
     .command("rotate")
     .argument("<id>", "the application's ID", applicationIdArgument)
@@ -47,6 +41,16 @@ function addRotate(group: Command): void {
         { seals: true },
       ),
     );
+  group
+    .command("list")
+    .argument("<id>", "the application's ID", applicationIdArgument)
+    .summary("list an application's signing keys")
+    .description(
+      "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
+        "how many badges use it, without those that were revoked or replaced. Times are UTC.",
+    )
+    .addHelpText("after", examples("key list app_…"))
+    .action(printing(({ homes }, id: ApplicationId) => listSigningKeys(homes.of(id), id), signingKeyTable));
 }
 
 interface RotatedSigningKey {
@@ -117,39 +121,10 @@ export function rotationText({ applicationId, keyId, signsFrom }: RotatedSigning
   ].join("\n");
 }
 
-function addList(group: Command): void {
-  group
-    .command("list")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("list an application's signing keys")
-    .description(
-      "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
-        "how many badges use it, without those that were revoked or replaced. Times are UTC.",
-    )
-    .addHelpText("after", examples("key list app_…"))
-    .action(
-      inSession(async ({ homes, output }, id: ApplicationId) => {
-        const database = homes.of(id);
-        const keys = await listSigningKeys(database, id);
-        output.result(keys, () => signingKeyTable(keys));
-      }),
-    );
-}
+type ShownSigningKey = Awaited<ReturnType<typeof listSigningKeys>>[number];
 
-/** A signing key as the commands print it. */
-interface ShownSigningKey {
-  keyId: string;
-  /** Whether new badges get this key now. */
-  current: boolean;
-  /** Badges that are signed with it; those that were revoked or replaced never sign again and are not counted. */
-  badges: number;
-  createdAt: string | null;
-  /** When new badges started or will start to get it; null when a later key overtook it before that time. */
-  signsFrom: string | null;
-}
-
-/** The signing keys of an application, newest first. */
-export async function listSigningKeys(database: Database, applicationId: ApplicationId): Promise<ShownSigningKey[]> {
+/** The signing keys of an application, newest first. Badges that were revoked or replaced never sign again and are not counted. */
+export async function listSigningKeys(database: Database, applicationId: ApplicationId) {
   const { firstNumber, lastNumber } = await findApplication(database, applicationId);
   const [rows, uses] = await database.run((orm) =>
     orm.batch([
@@ -161,7 +136,13 @@ export async function listSigningKeys(database: Database, applicationId: Applica
       orm
         .select({ id: badge.signingKeyId, badges: count() })
         .from(badge)
-        .where(and(between(badge.number, firstNumber, lastNumber), isNotNull(badge.position), isNotOver))
+        .where(
+          and(
+            between(badge.number, firstNumber, lastNumber),
+            isNotNull(badge.position),
+            inArray(badge.state, ["active", "suspended"]),
+          ),
+        )
         .groupBy(badge.signingKeyId),
     ]),
   );
@@ -171,17 +152,15 @@ export async function listSigningKeys(database: Database, applicationId: Applica
   const badges = new Map(uses.map((use) => [use.id, use.badges]));
   const shown = rows.map((row, index) => ({
     keyId: row.kid,
+    /** Whether new badges get this key now. */
     current: row === current,
     badges: badges.get(row.id) ?? 0,
     createdAt: isoTime(row.createdAt),
-    signsFrom: isOvertaken(row, rows.slice(index + 1)) ? null : isoTime(row.signsFrom),
+    /** Null: a key that was made later took effect no later, so new badges never got this one. */
+    signsFrom: rows.slice(index + 1).some((key) => key.signsFrom <= row.signsFrom) ? null : isoTime(row.signsFrom),
   }));
   return shown.reverse();
 }
-
-/** Whether new badges never got this key and never will: one that was made later took effect no later. */
-const isOvertaken = ({ signsFrom }: { signsFrom: number }, later: readonly { signsFrom: number }[]): boolean =>
-  later.some((key) => key.signsFrom <= signsFrom);
 
 /** A table of signing keys, 80 columns wide. */
 export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
@@ -194,6 +173,3 @@ export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
   ]);
   return tableLines(["KEY ID", "SIGNS FROM", "USE", "BADGES"], rows, "There are no signing keys.");
 }
-
-/** Revoked and replaced badges never sign again. */
-const isNotOver = inArray(badge.state, ["active", "suspended"]);

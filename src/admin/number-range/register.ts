@@ -25,20 +25,21 @@ const NOW = sql`unixepoch() * 1000`;
 export const freeNumbers = ({ range, highestDefault }: WantedNumbers, id: ApplicationId): SQL =>
   range ? explicitRange(REGISTERED, range, id) : defaultRange(REGISTERED, id, highestDefault);
 
+/** Registers what a query returns. @param conflict what happens to numbers that are registered already */
+const register = (orm: Orm, id: ApplicationId, numbers: SQL, conflict: SQL) =>
+  orm.insert(numberRange).select(sql`
+    SELECT ${id}, range.first_number, range.last_number, ${NOW} FROM (${numbers}) AS range WHERE true
+    ON CONFLICT (application_id) DO UPDATE SET ${conflict}`);
+
+/** They grow. */
+const GROWTH = sql`last_number = max(last_number, excluded.last_number)`;
+
+/** They stay, and their 24 hours start again. */
+const RENEWAL = sql`registered_at = excluded.registered_at`;
+
 /** Registers the numbers that an application of home 1 has. */
 export const registerOwned = (orm: Orm, id: ApplicationId) =>
-  orm.insert(numberRange).select(sql`
-    SELECT id, first_number, last_number, ${NOW} FROM application WHERE id = ${id}
-    ON CONFLICT (application_id) DO UPDATE SET last_number = max(last_number, excluded.last_number)`);
-
-/**
- * Registers the numbers of a new application in home 1 if they are free there. One that is already registered keeps its
- * numbers, and its 24 hours start again.
- */
-const register = (orm: Orm, id: ApplicationId, wanted: WantedNumbers) =>
-  orm.insert(numberRange).select(sql`
-    SELECT ${id}, range.first_number, range.last_number, ${NOW} FROM (${freeNumbers(wanted, id)}) AS range WHERE true
-    ON CONFLICT (application_id) DO UPDATE SET registered_at = excluded.registered_at`);
+  register(orm, id, sql`SELECT first_number, last_number FROM application WHERE id = ${id}`, GROWTH);
 
 /** Registers other numbers for an application that was not created yet, since `before` turned out not to be free. */
 const registerAgain = (orm: Orm, id: ApplicationId, wanted: WantedNumbers, before: Registration) =>
@@ -46,13 +47,6 @@ const registerAgain = (orm: Orm, id: ApplicationId, wanted: WantedNumbers, befor
     UPDATE number_range SET first_number = range.first_number, last_number = range.last_number, registered_at = ${NOW}
     FROM (${freeNumbers(wanted, id)}) AS range
     WHERE application_id = ${id} AND number_range.first_number = ${before.firstNumber}`);
-
-/** Registers that an application's range ends at a higher number, if the numbers up to that are free in home 1. */
-const registerGrowth = (orm: Orm, id: ApplicationId, range: NumberRange) =>
-  orm.insert(numberRange).select(sql`
-    SELECT ${id}, range.first_number, range.last_number, ${NOW} FROM (${explicitRange(REGISTERED, range, id)}) AS range
-    WHERE true
-    ON CONFLICT (application_id) DO UPDATE SET last_number = max(last_number, excluded.last_number)`);
 
 export const selectRegistration = (orm: Orm, id: ApplicationId) =>
   orm.select().from(numberRange).where(eq(numberRange.applicationId, id));
@@ -77,7 +71,7 @@ export async function claimNumbers(homes: Homes, id: ApplicationId, wanted: Want
     const before: Registration | undefined = registration;
     if (before !== undefined) await homes.first.database.run((orm) => registerAgain(orm, id, wanted, before));
     [, [registration]] = await homes.first.database.run((orm) =>
-      orm.batch([register(orm, id, wanted), selectRegistration(orm, id)]),
+      orm.batch([register(orm, id, freeNumbers(wanted, id), RENEWAL), selectRegistration(orm, id)]),
     );
     if (registration === undefined || registration.firstNumber === before?.firstNumber) {
       throw await explainTaken(homes, wanted, id);
@@ -96,7 +90,7 @@ export async function claimNumbers(homes: Homes, id: ApplicationId, wanted: Want
 export async function claimGrowth(homes: Homes, id: ApplicationId, range: NumberRange): Promise<void> {
   await assertFreeElsewhere(homes, range, id);
   const [, [registration]] = await homes.first.database.run((orm) =>
-    orm.batch([registerGrowth(orm, id, range), selectRegistration(orm, id)]),
+    orm.batch([register(orm, id, explicitRange(REGISTERED, range, id), GROWTH), selectRegistration(orm, id)]),
   );
   if (registration === undefined || registration.lastNumber < range.last) {
     throw await explainTaken(homes, { range }, id);

@@ -65,10 +65,10 @@ export class Account {
     return result.parse(await request(this.#headers, { path: `/accounts/${this.id}${path}`, ...rest }));
   }
 
-  /** Like `call`. @returns null when there is no such thing */
-  async find<Shape extends z.ZodType>(result: Shape, call: Call): Promise<z.output<Shape> | null> {
+  /** Looks something up. @returns null when there is no such thing */
+  async find<Shape extends z.ZodType>(result: Shape, path: string): Promise<z.output<Shape> | null> {
     try {
-      return await this.call(result, call);
+      return await this.call(result, { path });
     } catch (error) {
       if (error instanceof RefusedCall && error.status === 404) return null;
       throw error;

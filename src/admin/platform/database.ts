@@ -3,6 +3,7 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { getTableColumns, is, SQL, sql } from "drizzle-orm";
 import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import * as z from "zod";
 import { isRetryable } from "../../shared/retryable.ts";
 import { UserError } from "../command-line/errors.ts";
 
@@ -23,7 +24,15 @@ export class Database {
   run<T>(step: (orm: Orm, d1: D1Database) => Promise<T>): Promise<T> {
     return retryDatabase(() => step(this.#orm, this.#d1));
   }
+
+  /** The time in D1, in milliseconds: this computer's clock may be wrong by hours. */
+  async readClock(): Promise<number> {
+    const rows = await this.run((orm) => orm.all(sql`SELECT cast(unixepoch('subsec') * 1000 AS INTEGER) AS now`));
+    return clockRows.parse(rows)[0].now;
+  }
 }
+
+const clockRows = z.tuple([z.object({ now: z.number() })]);
 
 const TRIES = 12;
 const FIRST_WAIT_MILLISECONDS = 40;
@@ -44,7 +53,7 @@ export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
 }
 
 /** A new row, some of whose values may be computed by D1. */
-type NewRow<Table extends SQLiteTable> = {
+export type NewRow<Table extends SQLiteTable> = {
   [Name in keyof Table["$inferInsert"]]: Table["$inferInsert"][Name] | SQL;
 };
 

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { sql } from "drizzle-orm";
 import { sealingKey } from "../../shared/schema.ts";
-import { positiveNumber } from "../command-line/arguments.ts";
+import { wholeNumber } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, tableLines } from "../command-line/output.ts";
-import { inSession, type Session, shownCommand } from "../command-line/session.ts";
+import { printing, type Session, shownCommand } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
 import type { Homes } from "../platform/homes.ts";
 import { removeLocalKey } from "../platform/sealing-key-file.ts";
@@ -13,7 +13,7 @@ import { deleteSealingSecrets, makeDeployedSealingKey } from "./deployed.ts";
 import { rotateLocalSealingKey } from "./local.ts";
 import { publishNewestEverywhere } from "./newest.ts";
 import { addResealCommand } from "./reseal.ts";
-import { listSealingKeys, readSealingKeys, SEALED, type ShownSealingKey, valuesStillNeed } from "./usage.ts";
+import { listSealingKeys, readSealingKeys, SEALED, valuesStillNeed } from "./usage.ts";
 
 /** Adds `sealing-key …`. */
 export function addSealingKeyCommands(program: Command): void {
@@ -24,37 +24,12 @@ export function addSealingKeyCommands(program: Command): void {
       "Lists and rotates the sealing keys. Secrets and private keys are sealed to the public half, in D1; the private " +
         "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
     );
-  addList(group);
-  addRotate(group);
-  addResealCommand(group);
-  addRemove(group);
-}
-
-function addList(group: Command): void {
   group
     .command("list")
     .summary("list the sealing keys and what needs them")
     .description("Lists the sealing keys, with the number of sealed values that need each.")
     .addHelpText("after", examples("sealing-key list", "sealing-key list --env production"))
-    .action(
-      inSession(async ({ homes, output }) => {
-        const keys = await listSealingKeys(homes);
-        output.result(keys, () => sealingKeyTable(keys));
-      }),
-    );
-}
-
-function sealingKeyTable(keys: readonly ShownSealingKey[]): string {
-  const rows = keys.map(({ version, newest, values, createdAt }) => [
-    version,
-    newest ? "newest" : "",
-    shownNumber(values),
-    createdAt ?? "",
-  ]);
-  return tableLines(["VERSION", "USE", "VALUES", "CREATED"], rows, `There are no sealing keys yet: run ${ADMIN} init.`);
-}
-
-function addRotate(group: Command): void {
+    .action(printing(({ homes }) => listSealingKeys(homes), sealingKeyTable));
   group
     .command("rotate")
     .summary("make the next sealing key")
@@ -64,50 +39,51 @@ function addRotate(group: Command): void {
         "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
     )
     .addHelpText("after", examples("sealing-key rotate", "sealing-key rotate --env production"))
-    .action(inSession(rotate));
-}
-
-async function rotate(session: Session): Promise<void> {
-  const { version, isOurs } = await makeNext(session);
-  if (!isOurs)
-    session.output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
-  session.output.result({ version }, () => rotatedText(version, session));
-}
-
-async function makeNext({ homes, output, place }: Session): Promise<{ version: number; isOurs: boolean }> {
-  if ("local" in place) {
-    return { version: await rotateLocalSealingKey(homes, place.local), isOurs: true };
-  }
-  return makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
-}
-
-const rotatedText = (version: number, session: Session): string =>
-  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
-
-/** wrangler reads the local key file only when it starts. */
-const restarts = ({ place }: Session): string =>
-  "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
-
-function addRemove(group: Command): void {
+    .action(printing(rotate, rotatedText));
+  addResealCommand(group);
   group
     .command("remove")
-    .argument("<version>", "the version to remove", positiveNumber)
+    .argument("<version>", "the version to remove", wholeNumber(1))
     .summary("remove a sealing key that nothing needs")
     .description(
       "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
         "version from the Worker. Refused for the newest, and while any value of any home needs it.",
     )
     .addHelpText("after", examples("sealing-key remove 1 --env production"))
-    .action(inSession(remove));
+    .action(printing(remove, ({ removed }, session) => `Sealing key ${removed} is removed.${restarts(session)}`));
 }
 
-async function remove(session: Session, version: number): Promise<void> {
+function sealingKeyTable(keys: Awaited<ReturnType<typeof listSealingKeys>>): string {
+  const rows = keys.map(({ version, newest, values, createdAt }) => [
+    version,
+    newest ? "newest" : "",
+    shownNumber(values),
+    createdAt ?? "",
+  ]);
+  return tableLines(["VERSION", "USE", "VALUES", "CREATED"], rows, `There are no sealing keys yet: run ${ADMIN} init.`);
+}
+
+async function rotate({ homes, output, place }: Session): Promise<{ version: number }> {
+  if ("local" in place) return { version: await rotateLocalSealingKey(homes, place.local) };
+  const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
+  if (!isOurs) output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
+  return { version };
+}
+
+const rotatedText = ({ version }: { version: number }, session: Session): string =>
+  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
+
+/** wrangler reads the local key file only when it starts. */
+const restarts = ({ place }: Session): string =>
+  "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
+
+async function remove(session: Session, version: number): Promise<{ removed: number }> {
   // The row first: as long as D1 names the key, something may be sealed to it.
   const wasThere = await removeSealingKey(session.homes, version);
   // Even when the row is gone: a run that was killed in between left the private half behind.
   const hadPrivateHalf = await removePrivateHalf(session, version);
   if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
-  session.output.result({ removed: version }, () => `Sealing key ${version} is removed.${restarts(session)}`);
+  return { removed: version };
 }
 
 /**

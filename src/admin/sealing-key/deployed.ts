@@ -4,13 +4,6 @@ import type { Homes } from "../platform/homes.ts";
 import type { WorkerSecrets } from "../platform/worker-secrets.ts";
 import { findNewest, newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
 
-interface MadeSealingKey {
-  /** The newest version. */
-  version: number;
-  /** False when another administrator's key won the race; this run's key was discarded. */
-  isOurs: boolean;
-}
-
 /**
  * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
  * half goes into D1, in home 1 and then in the others. The private half is never on disk nor on a command line.
@@ -19,8 +12,10 @@ interface MadeSealingKey {
  * ever sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted
  * when its version is removed; a crash between two homes leaves one of them with the key before, until this, `sealing-key
  * reseal` or `init` is run again.
+ *
+ * @returns the newest version, and whether this run has made it
  */
-export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets): Promise<MadeSealingKey> {
+export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets) {
   const version = (await newestVersion(homes)) + 1;
   const { publicKey, privateKey } = await generateSealingKey();
   const name = sealingSecretName(version, publicKey);
@@ -42,9 +37,8 @@ function sealingSecretName(version: number, publicKey: string): string {
 }
 
 /** Whether a secret holds a key of this version. Names from release 1.0 have no fingerprint. */
-function isSealingSecret(name: string, version: number): boolean {
-  return name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
-}
+const isSealingSecret = (name: string, version: number): boolean =>
+  name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 
 /** The name of the secret that the newest sealing key needs and the Worker lacks; null when it has it, or there is no key. */
 export async function missingSecret(homes: Homes, secrets: WorkerSecrets): Promise<string | null> {

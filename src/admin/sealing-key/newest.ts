@@ -5,7 +5,7 @@ import { importSealingPublicKey, seal } from "../../shared/sealing.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import type { Home, Homes } from "../platform/homes.ts";
+import type { Homes } from "../platform/homes.ts";
 
 /**
  * Seals to the newest sealing key, so that only the Worker can open it.
@@ -20,7 +20,7 @@ export async function newestSealer(database: Database): Promise<Sealer> {
 }
 
 /** A home's newest sealing key. */
-async function readNewest(database: Database): Promise<typeof sealingKey.$inferSelect | undefined> {
+async function readNewest(database: Database) {
   const [newest] = await database.run((orm) =>
     orm.select().from(sealingKey).orderBy(desc(sealingKey.version)).limit(1),
   );
@@ -38,21 +38,15 @@ export async function publishNewestEverywhere(homes: Homes): Promise<void> {
   const { key, lacking } = await findNewest(homes);
   if (key === undefined) return;
   await homes.everywhere(async (home) => {
-    if (lacking.has(home)) await publishNewest(home.database, key);
+    if (lacking.includes(home)) await publishNewest(home.database, key);
   });
 }
 
-/** Whether every home has the newest sealing key. */
-export const isPublishedEverywhere = async (homes: Homes): Promise<boolean> =>
-  (await findNewest(homes)).lacking.size === 0;
-
 /** The newest sealing key of all homes, undefined when there is none, and the homes that lack it. */
-export async function findNewest(
-  homes: Homes,
-): Promise<{ key: typeof sealingKey.$inferSelect | undefined; lacking: ReadonlySet<Home> }> {
+export async function findNewest(homes: Homes) {
   const newest = await homes.everywhere(({ database }) => readNewest(database));
   const key = newest.reduce((best, each) => ((each?.version ?? 0) > (best?.version ?? 0) ? each : best));
-  return { key, lacking: new Set(homes.all.filter((_, index) => newest[index]?.version !== key?.version)) };
+  return { key, lacking: homes.all.filter((_, index) => newest[index]?.version !== key?.version) };
 }
 
 /** Publishes a key in one home, unless the home has this version or a later one. @returns whether the home has it */

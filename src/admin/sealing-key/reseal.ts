@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
-import { asc, lt, sql } from "drizzle-orm";
-import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
+import { sql } from "drizzle-orm";
+import { sealingKey } from "../../shared/schema.ts";
 import { seconds } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted } from "../command-line/output.ts";
@@ -69,9 +69,7 @@ export async function watchResealing(
 
 /** Only the Worker knows whether a value opens: from here, one that it skips looks like one it has not reached yet. */
 async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Promise<string> {
-  const named = (await homes.everywhere(({ database }) => nameOldValues(database, MAX_NAMED_VALUES)))
-    .flat()
-    .slice(0, MAX_NAMED_VALUES);
+  const named = (await homes.everywhere(({ database }) => nameOldValues(database))).flat().slice(0, MAX_NAMED_VALUES);
   const others = left > named.length ? ` and ${left - named.length} more` : "";
   const seeLog = "the service's log says why (value-not-resealed)";
   const advice = isServiceSeen
@@ -80,34 +78,22 @@ async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Pr
   return `${valuesStillNeed(left)} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
 }
 
+/** Every kind of sealed value, with what it is called. */
+const NAMES = [
+  sql`SELECT 'secret ' || id || ' of ' || application_id AS name FROM application_secret`,
+  sql`SELECT 'signing key ' || kid || ' of ' || application_id AS name FROM signing_key`,
+  sql`SELECT 'device key of ' || id AS name FROM application`,
+];
+
 /** Names values of one home that are not sealed to the newest key. */
-async function nameOldValues(database: Database, limit: number): Promise<string[]> {
-  const newest = sql`(SELECT max(version) FROM ${sealingKey})`;
-  const [secrets, keys, applications] = await database.run((orm) =>
-    orm.batch([
-      orm
-        .select({ id: applicationSecret.id, applicationId: applicationSecret.applicationId })
-        .from(applicationSecret)
-        .where(lt(applicationSecret.sealingVersion, newest))
-        .orderBy(asc(applicationSecret.sealingVersion))
-        .limit(limit),
-      orm
-        .select({ id: signingKey.kid, applicationId: signingKey.applicationId })
-        .from(signingKey)
-        .where(lt(signingKey.sealingVersion, newest))
-        .orderBy(asc(signingKey.sealingVersion))
-        .limit(limit),
-      orm
-        .select({ id: application.id })
-        .from(application)
-        .where(lt(application.sealingVersion, newest))
-        .orderBy(asc(application.sealingVersion))
-        .limit(limit),
-    ]),
+async function nameOldValues(database: Database): Promise<string[]> {
+  const isOld = sql`sealing_version < (SELECT max(version) FROM ${sealingKey})`;
+  const found = await Promise.all(
+    NAMES.map((select) =>
+      database.run((orm) =>
+        orm.all<{ name: string }>(sql`${select} WHERE ${isOld} ORDER BY sealing_version LIMIT ${MAX_NAMED_VALUES}`),
+      ),
+    ),
   );
-  return [
-    ...secrets.map(({ id, applicationId }) => `secret ${id} of ${applicationId}`),
-    ...keys.map(({ id, applicationId }) => `signing key ${id} of ${applicationId}`),
-    ...applications.map(({ id }) => `device key of ${id}`),
-  ].slice(0, limit);
+  return found.flat().map(({ name }) => name);
 }

@@ -4,23 +4,11 @@ import { isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import type { Homes } from "../platform/homes.ts";
 
-/** A sealing key as the commands print it. */
-export interface ShownSealingKey {
-  version: number;
-  /** Whether new values are sealed to this key. */
-  newest: boolean;
-  /** Sealed values that only this key opens. */
-  values: number;
-  createdAt: string | null;
-}
-
 /** The tables whose rows each hold one sealed value. */
 export const SEALED = [application, applicationSecret, signingKey] as const;
 
 /** The sealing keys of all homes, oldest first. */
-export async function listSealingKeys(homes: Homes): Promise<ShownSealingKey[]> {
-  return (await readSealingKeys(homes)).keys;
-}
+export const listSealingKeys = async (homes: Homes) => (await readSealingKeys(homes)).keys;
 
 export async function readSealingKeys(homes: Homes) {
   const found = await homes.everywhere(({ database }) =>
@@ -37,13 +25,15 @@ export async function readSealingKeys(homes: Homes) {
   const valuesOf = (version: number) => uses.reduce((sum, use) => sum + (use.version === version ? use.values : 0), 0);
   const rows = found.flatMap(([keys]) => keys);
   const versions = [...new Set(rows.map(({ version }) => version))].toSorted((one, other) => one - other);
-  const shown: ShownSealingKey[] = versions.map((version, index) => ({
+  const keys = versions.map((version, index) => ({
     version,
+    /** Whether new values are sealed to this key. */
     newest: index === versions.length - 1,
+    /** Sealed values that only this key opens. */
     values: valuesOf(version),
     createdAt: isoTime(rows.find((row) => row.version === version)?.createdAt ?? null),
   }));
-  return { keys: shown, valuesOf };
+  return { keys, valuesOf };
 }
 
 /** `1 value still needs`, `2 values still need`. */

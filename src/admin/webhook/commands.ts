@@ -5,10 +5,10 @@ import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema
 import { applicationIdArgument, findApplication } from "../application/record.ts";
 import { listLimit } from "../command-line/arguments.ts";
 import { tableLines } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import { type ListedEvent, listedEvent } from "./event.ts";
+import { listedEvent } from "./event.ts";
 import { addReplayCommand } from "./replay.ts";
 import { addShowCommand } from "./show.ts";
 import { addTestCommand } from "./test.ts";
@@ -20,12 +20,6 @@ export function addWebhookCommands(program: Command): void {
     .summary("test webhooks, list and show events, send them again")
     .description("Tests webhooks, lists and shows events, and sends them again.");
   addTestCommand(group);
-  addList(group);
-  addShowCommand(group);
-  addReplayCommand(group);
-}
-
-function addList(group: Command): void {
   group
     .command("list")
     .argument("<id>", "the application's ID", applicationIdArgument)
@@ -35,21 +29,22 @@ function addList(group: Command): void {
     .option("--limit <n>", "the most to list", listLimit, 100)
     .addHelpText("after", examples("webhook list app_…", "webhook list app_… --state exhausted --json"))
     .action(
-      inSession(
-        async ({ homes, output }, id: ApplicationId, { state, limit }: { state?: EventState; limit: number }) => {
-          const events = await listEvents(homes.of(id), id, { state, limit });
-          output.result(events, () => eventTable(events));
-        },
+      printing(
+        ({ homes }, id: ApplicationId, options: ListOptions) => listEvents(homes.of(id), id, options),
+        eventTable,
       ),
     );
+  addShowCommand(group);
+  addReplayCommand(group);
+}
+
+interface ListOptions {
+  state?: EventState | undefined;
+  limit: number;
 }
 
 /** The newest events of an application. */
-export async function listEvents(
-  database: Database,
-  applicationId: ApplicationId,
-  { state, limit }: { state: EventState | undefined; limit: number },
-): Promise<ListedEvent[]> {
+export async function listEvents(database: Database, applicationId: ApplicationId, { state, limit }: ListOptions) {
   await findApplication(database, applicationId);
   // Written into the statement, not bound: SQLite uses the partial index of stopped events only then.
   const inState = state && sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
@@ -64,7 +59,7 @@ export async function listEvents(
   return rows.map(listedEvent);
 }
 
-function eventTable(events: readonly ListedEvent[]): string {
+function eventTable(events: readonly ReturnType<typeof listedEvent>[]): string {
   const rows = events.map(({ id, event, state, attempts, lastStatus, createdAt }) => [
     id,
     event,

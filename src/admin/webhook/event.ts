@@ -1,12 +1,17 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
-import type { ApplicationRow } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
+
+/** An application without a URL gets no events. */
+export const noUrl = (applicationId: ApplicationId): UserError =>
+  new UserError(
+    `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
+  );
 
 /** How much of a receiver's response is printed for a person. */
 export const RESPONSE_CHARACTERS = 200;
@@ -14,17 +19,7 @@ export const RESPONSE_CHARACTERS = 200;
 export type EventRow = typeof webhookEvent.$inferSelect;
 
 /** An event as `webhook list --json` prints it, key by key (contract section 10). */
-export interface ListedEvent {
-  id: string;
-  event: string;
-  state: EventState;
-  attempts: number;
-  lastStatus: number | null;
-  createdAt: string | null;
-  deliveredAt: string | null;
-}
-
-export function listedEvent(row: EventRow): ListedEvent {
+export function listedEvent(row: EventRow) {
   const { id, event, state, attempts, lastStatus, createdAt, deliveredAt } = row;
   return { id, event, state, attempts, lastStatus, createdAt: isoTime(createdAt), deliveredAt: isoTime(deliveredAt) };
 }
@@ -37,10 +32,7 @@ const EVENT_ID = /^evt_[0-9a-z]{26}$/;
  *
  * @throws UserError when there is no such event
  */
-export async function findEvent(
-  database: Database,
-  eventId: string,
-): Promise<{ event: EventRow; application: ApplicationRow }> {
+export async function findEvent(database: Database, eventId: string) {
   if (!EVENT_ID.test(eventId)) {
     throw new UserError(
       `"${eventId}" is not an event ID, which looks like evt_…: ${ADMIN} webhook list app_… shows them.`,

@@ -1,17 +1,16 @@
 import type { Command } from "commander";
 import { and, eq, exists, type SQL, sql } from "drizzle-orm";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
-import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { type ApplicationRow, applicationIdArgument, findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted, shownTime } from "../command-line/output.ts";
 import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
-import { administrator } from "../history/administrator.ts";
-import { insertNote, newNote } from "../history/note.ts";
+import { administrator, insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
-import { DUE_FIRST, databaseOfEvent, findEvent, makeDue } from "./event.ts";
+import { DUE_FIRST, databaseOfEvent, findEvent, makeDue, noUrl } from "./event.ts";
 
 /** Adds `webhook replay`. */
 export function addReplayCommand(group: Command): void {
@@ -39,28 +38,22 @@ async function replay(this: Command, id: string, { allExhausted = false }: { all
     if (allExhausted) {
       const applicationId = applicationIdArgument(id);
       const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
+      const verb = replayed.replayed === 1 ? "is" : "are";
       output.result(
         replayed,
-        () =>
-          `${counted(replayed.replayed, "event")} of ${id} ${replayed.replayed === 1 ? "is" : "are"} due again.${whenSent(replayed)}`,
+        () => `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`,
       );
     } else {
       const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
-      output.result(replayed, () => replayedText(replayed));
+      output.result(
+        replayed,
+        () => `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`,
+      );
     }
   });
 }
 
-export interface ReplayedEvent {
-  id: string;
-  applicationId: ApplicationId;
-  /** Its state before. */
-  previousState: EventState;
-  /** For a pending event, when its next attempt would have been; null when it was due already, and in other states. */
-  previousAttemptAt: string | null;
-  /** Whether the application is disabled, so that the event waits until it is enabled. */
-  disabled: boolean;
-}
+type ReplayedEvent = Awaited<ReturnType<typeof replayEvent>>;
 
 /**
  * Makes one event due before all others of its application, whatever its state, with a fresh set of attempts. It does
@@ -68,11 +61,7 @@ export interface ReplayedEvent {
  *
  * @throws UserError when there is no such event, or its application has no URL or is on hold
  */
-export async function replayEvent(
-  database: Database,
-  eventId: string,
-  actor = administrator(),
-): Promise<ReplayedEvent> {
+export async function replayEvent(database: Database, eventId: string, actor = administrator()) {
   const { event, application: owner } = await findEvent(database, eventId);
   assertTakesEvents(owner);
   const isEvent = and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id));
@@ -93,17 +82,15 @@ export async function replayEvent(
     id: eventId,
     applicationId: owner.id,
     previousState: event.state,
+    /** For a pending event, when its next attempt would have been; null when it was due already. */
     previousAttemptAt: isWaiting ? isoTime(dueAt) : null,
+    /** The event waits until the application is enabled. */
     disabled: owner.disabledAt !== null,
   };
 }
 
 /** Makes all exhausted events of an application due again, the oldest first. */
-export async function replayExhausted(
-  database: Database,
-  applicationId: ApplicationId,
-  actor = administrator(),
-): Promise<{ applicationId: ApplicationId; replayed: number; disabled: boolean }> {
+export async function replayExhausted(database: Database, applicationId: ApplicationId, actor = administrator()) {
   const owner = await findApplication(database, applicationId);
   assertTakesEvents(owner);
   const note = await newNote(database, applicationId, actor, {
@@ -123,17 +110,13 @@ const takesEvents = (applicationId: ApplicationId): SQL =>
     AND ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL)`;
 
 function assertTakesEvents({ id, webhookUrl, webhookHeldAt }: ApplicationRow): void {
-  const setUrl = `${ADMIN} application update ${id} --webhook-url ${shellWord(webhookUrl ?? "URL")}`;
-  if (webhookUrl === null) throw new UserError(`Application ${id} has no webhook URL: set one with ${setUrl}.`);
+  if (webhookUrl === null) throw noUrl(id);
   if (webhookHeldAt !== null) {
+    const setUrl = `${ADMIN} application update ${id} --webhook-url ${shellWord(webhookUrl)}`;
     throw new UserError(
       `Deliveries to ${webhookUrl} are held. Once the receiver works, release all of them with ${ADMIN} webhook test ${id} (a 2xx response does it) or ${setUrl}`,
     );
   }
-}
-
-function replayedText(replayed: ReplayedEvent): string {
-  return `Event ${replayed.id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
 }
 
 function previously({ previousState, previousAttemptAt }: ReplayedEvent): string {

@@ -1,20 +1,12 @@
 import type { Command } from "commander";
 import * as z from "zod";
-import type { ApplicationId } from "../../shared/identifiers.ts";
 import { isoTime } from "../../shared/time.ts";
 import type { ApplicationRow } from "../application/record.ts";
 import { fieldLines, plain, shorten, shownTime } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
+import { printing } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import {
-  databaseOfEvent,
-  type EventRow,
-  findEvent,
-  type ListedEvent,
-  listedEvent,
-  RESPONSE_CHARACTERS,
-} from "./event.ts";
+import { databaseOfEvent, type EventRow, findEvent, listedEvent, RESPONSE_CHARACTERS } from "./event.ts";
 
 /** Adds `webhook show`. */
 export function addShowCommand(group: Command): void {
@@ -26,40 +18,22 @@ export function addShowCommand(group: Command): void {
         "payload that is sent.",
     )
     .addHelpText("after", examples("webhook show evt_…", "webhook show evt_… --json"))
-    .action(
-      inSession(async ({ homes, output }, id: string) => {
-        const event = await showEvent(await databaseOfEvent(homes, id), id);
-        output.result(event, () => eventText(event));
-      }),
-    );
+    .action(printing(async ({ homes }, id: string) => showEvent(await databaseOfEvent(homes, id), id), eventText));
 }
 
 /** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
 type EventObstacle = "disabled" | "no-url" | "held-endpoint";
 
-/** An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows. */
-interface ShownEvent extends ListedEvent {
-  applicationId: ApplicationId;
-  /** How the last attempt ended, in one word; null before the first. */
-  lastOutcome: string | null;
-  /** The first bytes of the last response. */
-  lastResponse: string | null;
-  lastMilliseconds: number | null;
-  /**
-   * When the next attempt is due; a time in the past means at once. Null when none follows, or while `obstacle` is set.
-   */
-  nextAttemptAt: string | null;
-  obstacle: EventObstacle | null;
-  /** The badge that the event is about; null for a test event. */
-  badgeNumber: string | null;
-  /** The body that is sent, parsed. */
-  payload: unknown;
-}
-
 const badgePayload = z.object({ data: z.object({ id: z.string() }) });
 
-/** @throws UserError when there is no such event */
-export async function showEvent(database: Database, eventId: string): Promise<ShownEvent> {
+type ShownEvent = Awaited<ReturnType<typeof showEvent>>;
+
+/**
+ * An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows.
+ *
+ * @throws UserError when there is no such event
+ */
+export async function showEvent(database: Database, eventId: string) {
   const { event, application } = await findEvent(database, eventId);
   const payload: unknown = JSON.parse(event.payload);
   const obstacle = obstacleOf(event, application);
@@ -70,8 +44,10 @@ export async function showEvent(database: Database, eventId: string): Promise<Sh
     lastOutcome: event.lastOutcome,
     lastResponse: event.lastResponse,
     lastMilliseconds: event.lastMilliseconds,
+    /** A time in the past means at once. Null when no attempt follows, or while there is an obstacle. */
     nextAttemptAt: isDue ? isoTime(Math.max(event.dueAt, event.leaseUntil, event.createdAt)) : null,
     obstacle,
+    /** Null for a test event. */
     badgeNumber: badgePayload.safeParse(payload).data?.data.id ?? null,
     payload,
   };

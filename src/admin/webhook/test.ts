@@ -11,7 +11,7 @@ import { fieldLines, shorten } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
 import { ADMIN, examples } from "../command-line/shell.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
-import { DUE_FIRST, RESPONSE_CHARACTERS } from "./event.ts";
+import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
 
@@ -36,31 +36,12 @@ export function addTestCommand(group: Command): void {
     );
 }
 
-/** What the receiver did with a test event. */
-interface TestResult {
-  eventId: string;
-  url: string;
-  /** Whether the response was 2xx. */
-  delivered: boolean;
-  /** Null when there was no response. */
-  status: number | null;
-  /** How the attempt ended, in one word. */
-  outcome: string | null;
-  milliseconds: number | null;
-  /** The first bytes of the response's body. */
-  response: string | null;
-}
-
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
  * @throws UserError when there is no URL, when the application is disabled, or when nobody sends the event in time
  */
-export async function testEndpoint(
-  database: Database,
-  applicationId: ApplicationId,
-  waitMilliseconds: number,
-): Promise<TestResult> {
+export async function testEndpoint(database: Database, applicationId: ApplicationId, waitMilliseconds: number) {
   const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
   if (disabledAt !== null) {
     throw new UserError(
@@ -77,17 +58,13 @@ export async function testEndpoint(
     eventId: id,
     url,
     delivered: sent.state === "delivered",
+    /** Null when there was no response. */
     status: sent.lastStatus,
     outcome: sent.lastOutcome,
     milliseconds: sent.lastMilliseconds,
     response: sent.lastResponse,
   };
 }
-
-const noUrl = (applicationId: ApplicationId): UserError =>
-  new UserError(
-    `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
-  );
 
 function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, createdAt: number) {
   const event = "webhook:test";
@@ -116,7 +93,15 @@ async function untilSent(database: Database, applicationId: ApplicationId, id: s
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }
 
-function testText({ eventId, url, delivered, status, outcome, milliseconds, response }: TestResult): string {
+function testText({
+  eventId,
+  url,
+  delivered,
+  status,
+  outcome,
+  milliseconds,
+  response,
+}: Awaited<ReturnType<typeof testEndpoint>>): string {
   return fieldLines({
     URL: url,
     Event: eventId,

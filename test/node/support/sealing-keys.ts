@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, vi } from "vitest";
+import type { WorkerSecrets } from "../../../src/admin/platform/worker-secrets.ts";
 
 /** All that were made so far, in the order in which a test needs them. */
 const pairs: Promise<CryptoKeyPair | CryptoKey>[] = [];
@@ -20,4 +21,20 @@ export function shareSealingKeys(): void {
     });
   });
   afterAll(() => spy.mockRestore());
+}
+
+/** The secrets of a deployed Worker, which nobody may overwrite. */
+export function deployedWorker(): WorkerSecrets & { values: Map<string, string> } {
+  const values = new Map<string, string>();
+  return {
+    values,
+    async put(name, value) {
+      if (values.has(name)) throw new Error(`${name} is overwritten`);
+      values.set(name, value);
+    },
+    async delete(name) {
+      if (!values.delete(name)) throw new Error(`there is no secret ${name}`);
+    },
+    list: async () => [...values.keys()],
+  };
 }

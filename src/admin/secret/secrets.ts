@@ -1,0 +1,286 @@
+import { and, asc, eq, exists, ne, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import type { Actor, Role } from "../../shared/actor.ts";
+import { makeConsoleSecret, makeSecret } from "../../shared/credentials.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
+import { application, applicationSecret, consoleSecret, sealingKey } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
+import { findApplication } from "../application/record.ts";
+import { UserError } from "../command-line/errors.ts";
+import { ADMIN } from "../command-line/shell.ts";
+import { administrator, insertNote, newNote } from "../history/note.ts";
+import { type Database, insertWhere, type NewRow, type Orm } from "../platform/database.ts";
+import { newestSealer } from "../sealing-key/newest.ts";
+
+/** The secrets of an application: the two of its server, and those of people (contract section 19). */
+
+/** A secret as the commands print it, without its value. */
+export interface ShownSecret {
+  secretId: string;
+  /** Which of the server's two it is, or what a person may do with it (contract section 24). */
+  role: "current" | "added" | "previous" | Role;
+  /** Whose it is; only of a person's. */
+  name?: string;
+  createdAt: string | null;
+}
+
+/** Those of the server, oldest first, then those of people, by name. */
+export async function listSecrets(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
+  await findApplication(database, applicationId);
+  return shownSecrets(await database.run((orm) => orm.batch(selectSecrets(orm, applicationId))));
+}
+
+/** The statements that `shownSecrets` takes the results of. */
+const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>
+  [
+    orm
+      .select()
+      .from(applicationSecret)
+      .where(eq(applicationSecret.applicationId, applicationId))
+      .orderBy(asc(applicationSecret.createdAt)),
+    orm
+      .select()
+      .from(consoleSecret)
+      .where(eq(consoleSecret.applicationId, applicationId))
+      .orderBy(asc(consoleSecret.name)),
+  ] as const;
+
+type Secrets = readonly [
+  ofServer: (typeof applicationSecret.$inferSelect)[],
+  ofPeople: (typeof consoleSecret.$inferSelect)[],
+];
+
+const shownSecrets = ([ofServer, ofPeople]: Secrets): ShownSecret[] => [
+  ...ofServer.map(({ id, role, createdAt }) => ({ secretId: id, role, createdAt: isoTime(createdAt) })),
+  ...ofPeople.map(({ id, role, name, createdAt }) => ({ secretId: id, role, name, createdAt: isoTime(createdAt) })),
+];
+
+const readServerSecrets = async (database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> =>
+  (await listSecrets(database, applicationId)).filter(({ name }) => name === undefined);
+
+/** What `secret add` prints. The secret is shown only here. */
+export interface AddedSecret {
+  applicationId: ApplicationId;
+  secretId: string;
+  applicationSecret: string;
+  role: "added" | Role;
+  name?: string;
+}
+
+/**
+ * Adds a second secret. Both authenticate from now on; the `Signature` of webhooks stays with the current one until
+ * `promoteSecret`.
+ *
+ * @throws UserError when there are two already
+ */
+export async function addSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  actor = administrator(),
+): Promise<AddedSecret> {
+  await findApplication(database, applicationId);
+  const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
+  const isPossible = sql`(SELECT count(*) FROM ${applicationSecret} WHERE application_id = ${applicationId}) < 2
+    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${row.sealingVersion})`;
+  const added = { ...row, role: "added", applicationId, createdAt: Date.now() } as const;
+  const [secrets] = await insertSecret(database, applicationSecret, added, isPossible, actor, {});
+  if (secrets.some(({ id }) => id === row.id)) {
+    return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
+  }
+  if (secrets.length < 2) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
+  const next = secrets.some(({ role }) => role === "added") ? "promote" : "retire";
+  throw new UserError(
+    `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret ${next} ${applicationId}.`,
+  );
+}
+
+/**
+ * Adds a secret for a person, who signs in to `/console` with it.
+ *
+ * @throws UserError when the name has one already, or the application has as many as it may have
+ */
+export async function addConsoleSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  holder: { name: string; role: Role },
+  actor = administrator(),
+): Promise<AddedSecret> {
+  const { name } = holder;
+  await findApplication(database, applicationId);
+  const { row, secret } = await makeConsoleSecret();
+  const ofApplication = sql`SELECT count(*) FROM ${consoleSecret} WHERE application_id = ${applicationId}`;
+  const isPossible = sql`(${ofApplication}) < ${MAX_CONSOLE_SECRETS} AND (${ofApplication} AND name = ${name}) = 0`;
+  const added = { ...row, ...holder, applicationId, createdAt: Date.now() };
+  const [, secrets] = await insertSecret(database, consoleSecret, added, isPossible, actor, holder);
+  if (secrets.some(({ id }) => id === row.id)) {
+    return { applicationId, secretId: row.id, applicationSecret: secret, ...holder };
+  }
+  if (secrets.some((other) => other.name === name)) {
+    throw new UserError(
+      `Application ${applicationId} has a secret for "${name}" already: retire it first, or give another name.`,
+    );
+  }
+  throw new UserError(
+    `Application ${applicationId} has ${MAX_CONSOLE_SECRETS} secrets for people, which is the most: retire one with ` +
+      `${ADMIN} secret retire ${applicationId} --console NAME.`,
+  );
+}
+
+/** Inserts a secret if that is possible. A repeat after a lost response inserts none. @returns all secrets */
+async function insertSecret<Table extends typeof applicationSecret | typeof consoleSecret>(
+  database: Database,
+  table: Table,
+  row: NewRow<Table> & { id: string; applicationId: ApplicationId },
+  isPossible: SQL,
+  actor: Actor,
+  detail: object,
+): Promise<Secrets> {
+  const { id, applicationId } = row;
+  const isThere = sql`EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId} AND id = ${id})`;
+  const note = await newNote(database, applicationId, actor, {
+    action: "secret:added",
+    detail: { secretId: id, ...detail },
+  });
+  const [, , ...secrets] = await database.run((orm) =>
+    orm.batch([
+      insertWhere(
+        orm,
+        table,
+        row,
+        sql`FROM ${application} WHERE id = ${applicationId} AND ${isPossible} AND NOT ${isThere}`,
+      ),
+      insertNote(orm, note, isThere),
+      ...selectSecrets(orm, applicationId),
+    ]),
+  );
+  return secrets;
+}
+
+/**
+ * Makes the added secret the current one, which signs webhooks. The other one stays valid as the previous one.
+ *
+ * @throws UserError when none was added, or when it is retired meanwhile
+ */
+export async function promoteSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  actor = administrator(),
+): Promise<ShownSecret[]> {
+  const added = (await readServerSecrets(database, applicationId)).find(({ role }) => role === "added");
+  if (added === undefined) {
+    throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
+  }
+  const { secretId } = added;
+  const note = await newNote(database, applicationId, actor, { action: "secret:promoted", detail: { secretId } });
+  const { id, role } = applicationSecret;
+  const [, , , ...rows] = await database.run((orm) => {
+    const candidate = alias(applicationSecret, "candidate");
+    const isAdded = and(eq(candidate.id, secretId), eq(candidate.role, "added"));
+    const stillAdded = exists(orm.select().from(candidate).where(isAdded));
+    const isCurrent = and(eq(applicationSecret.applicationId, applicationId), eq(role, "current"));
+    return orm.batch([
+      insertNote(orm, note, stillAdded),
+      orm.update(applicationSecret).set({ role: "previous" }).where(and(isCurrent, stillAdded)),
+      orm
+        .update(applicationSecret)
+        .set({ role: "current" })
+        .where(and(eq(id, secretId), eq(role, "added"))),
+      ...selectSecrets(orm, applicationId),
+    ]);
+  });
+  const secrets = shownSecrets(rows);
+  if (secrets.some((each) => each.secretId === secretId && each.role === "current")) return secrets;
+  throw new UserError(`${secretId} was retired meanwhile: see ${ADMIN} secret list ${applicationId}.`);
+}
+
+/** What `secret retire` prints. */
+interface RetiredSecret {
+  applicationId: ApplicationId;
+  secretId: string;
+  secrets: ShownSecret[];
+}
+
+/**
+ * Ends the previous secret, or the named one unless it is current. It stops authenticating within half a minute.
+ *
+ * @throws UserError when there is no such secret, or when it is the current one or becomes it meanwhile
+ */
+export async function retireSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  wanted: string | undefined,
+  actor = administrator(),
+): Promise<RetiredSecret> {
+  const secretId = chooseRetired(applicationId, await readServerSecrets(database, applicationId), wanted);
+  const isSecret = and(eq(applicationSecret.id, secretId), ne(applicationSecret.role, "current"));
+  const secrets = await deleteSecret(database, applicationId, applicationSecret, isSecret, actor, { secretId });
+  // Not the number of deleted rows: a repeat after a lost response deletes none.
+  if (!secrets.some((each) => each.secretId === secretId)) return { applicationId, secretId, secrets };
+  throw new UserError(
+    `${secretId} is not retired: it was promoted meanwhile, see ${ADMIN} secret list ${applicationId}.`,
+  );
+}
+
+function chooseRetired(applicationId: ApplicationId, secrets: ShownSecret[], wanted: string | undefined): string {
+  const named = secrets.find(({ secretId }) => secretId === wanted);
+  if (wanted !== undefined && named === undefined) throw noSecret(applicationId, wanted);
+  const secret = named ?? secrets.find(({ role }) => role === "previous");
+  if (secret === undefined) {
+    const added = secrets.some(({ role }) => role === "added");
+    const step = added ? `run ${ADMIN} secret promote ${applicationId} first` : "there is only the current one";
+    throw new UserError(`Application ${applicationId} has no previous secret to retire: ${step}.`);
+  }
+  if (secret.role !== "current") return secret.secretId;
+  throw new UserError(
+    `${secret.secretId} is the current secret: add another with ${ADMIN} secret add ${applicationId} and promote it.`,
+  );
+}
+
+const noSecret = (applicationId: ApplicationId, which: string): UserError =>
+  new UserError(`Application ${applicationId} has no secret ${which}: see ${ADMIN} secret list ${applicationId}.`);
+
+/**
+ * Ends the secret of a person. It stops authenticating within half a minute.
+ *
+ * @throws UserError when nobody of that name has one
+ */
+export async function retireConsoleSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  name: string,
+  actor = administrator(),
+): Promise<RetiredSecret> {
+  const secret = (await listSecrets(database, applicationId)).find((each) => each.name === name);
+  if (secret === undefined) throw noSecret(applicationId, `for "${name}"`);
+  const { secretId } = secret;
+  const ofName = and(eq(consoleSecret.applicationId, applicationId), eq(consoleSecret.name, name));
+  // By ID as well: another administrator may have given the name a new secret meanwhile, which stays.
+  const isSecret = and(ofName, eq(consoleSecret.id, secretId));
+  const detail = { secretId, name };
+  return {
+    applicationId,
+    secretId,
+    secrets: await deleteSecret(database, applicationId, consoleSecret, isSecret, actor, detail),
+  };
+}
+
+/** @returns the secrets that are left */
+async function deleteSecret(
+  database: Database,
+  applicationId: ApplicationId,
+  table: typeof applicationSecret | typeof consoleSecret,
+  isSecret: SQL | undefined,
+  actor: Actor,
+  detail: { secretId: string; name?: string },
+): Promise<ShownSecret[]> {
+  const note = await newNote(database, applicationId, actor, { action: "secret:retired", detail });
+  const [, , ...rows] = await database.run((orm) =>
+    orm.batch([
+      insertNote(orm, note, sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isSecret})`),
+      orm.delete(table).where(isSecret),
+      ...selectSecrets(orm, applicationId),
+    ]),
+  );
+  return shownSecrets(rows);
+}
