@@ -31,15 +31,8 @@ Examples:
   npm start -- --host 0.0.0.0
 `;
 
-interface CommandLine {
-  help: boolean;
-  port: number;
-  /** An IP address; undefined for localhost. */
-  host: string | undefined;
-}
-
 /** Parses the command line of `npm start`. @throws UserError that says what is wrong with it */
-export function readCommandLine(words: string[]): CommandLine {
+export function readCommandLine(words: string[]) {
   const { help = false, port, host } = parseWords(words);
   return { help, port: port === undefined ? DEFAULT_PORT : parsePort(port), host: parseHost(host) };
 }
@@ -65,6 +58,7 @@ function parsePort(text: string): number {
   throw new UserError(`"${text}" is not a port: give a number from 1 to ${MAX_PORT}; ${SEE_HELP}`);
 }
 
+/** @returns an IP address; undefined for localhost */
 function parseHost(text: string | undefined): string | undefined {
   if (text === undefined || text === "localhost") return undefined;
   // People copy IPv6 addresses with the brackets that URLs need.

@@ -7,6 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
+import { healthProblem } from "../admin/deploy/address.ts";
 import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
 
@@ -122,20 +123,10 @@ export async function untilHealthy(service: Service, origin: string, limitMillis
     running = false;
   });
   while (running && Date.now() < deadline) {
-    if (await isHealthy(origin)) return true;
+    if ((await healthProblem(origin)) === null) return true;
     await wait(READY_POLL_MILLISECONDS);
   }
   return false;
-}
-
-async function isHealthy(origin: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${origin}/health`, { signal: AbortSignal.timeout(5000) });
-    await response.body?.cancel();
-    return response.status === 200;
-  } catch {
-    return false;
-  }
 }
 
 /** wrangler puts these in front of what the Worker writes with console.error and console.warn. */

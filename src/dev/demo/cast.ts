@@ -5,7 +5,7 @@ import * as z from "zod";
 import { oneLine } from "../../admin/command-line/errors.ts";
 import { ADMIN } from "../../admin/command-line/shell.ts";
 import { PROJECT } from "../../admin/platform/paths.ts";
-import { DeviceClient, ServerClient } from "../../client/index.ts";
+import { DeviceClient, type DeviceClientOptions, ServerClient } from "../../client/index.ts";
 import { Door } from "./door.ts";
 import { DemoFailure, type Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";
@@ -19,7 +19,6 @@ export interface Cast {
   receiver: WebhookReceiver;
   server: ServerClient;
   door: Door;
-  /** A client for a new device: its udid is random and starts with this name. */
   device(name: string): DeviceClient;
 }
 
@@ -39,10 +38,14 @@ export async function assemble(narrator: Narrator, origin: string, receiver: Web
     application,
     receiver,
     server: new ServerClient({ ...common, applicationSecret }),
-    door: await Door.install(narrator, origin, applicationId),
-    device: (name) => new DeviceClient({ ...common, udid: `${name}-${randomBytes(8).toString("hex")}` }),
+    door: new Door(narrator, origin, applicationId),
+    device: (name) => newDevice(common, name),
   };
 }
+
+/** A client for a new device: its udid is random and starts with this name. */
+export const newDevice = (of: Omit<DeviceClientOptions, "udid">, name: string) =>
+  new DeviceClient({ ...of, udid: `${name}-${randomBytes(8).toString("hex")}` });
 
 /**
  * The numbers that the story needs: two users of a phone, one of them again as a visitor, a visitor who comes, and one who

@@ -1,19 +1,19 @@
-import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { updateApplication } from "../../admin/application/update.ts";
 import { openHomes } from "../../admin/command-line/session.ts";
 import { localState } from "../../admin/platform/paths.ts";
-import { DeviceClient, ServerClient } from "../../client/index.ts";
+import { ServerClient } from "../../client/index.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import { prepareLocalData } from "../demo-application.ts";
+import { newDevice } from "./cast.ts";
 import { listenSomewhere } from "./listen.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
 
 /** A day at a company, to look at in the console: badges of several systems, visitors, a webhook that failed. */
 
-const DAY_MILLISECONDS = 24 * 3600 * 1000;
 const DELIVERY_LIMIT_MILLISECONDS = 30_000;
 const DELIVERY_POLL_MILLISECONDS = 250;
 
@@ -101,9 +101,6 @@ interface Common {
   baseUrl: string;
   applicationId: string;
 }
-
-const newDevice = (common: Common, name: string) =>
-  new DeviceClient({ ...common, udid: `${name}-${randomBytes(8).toString("hex")}` });
 
 /** @param place counts the company's people */
 async function issueBadge(common: Common, place: number): Promise<string> {

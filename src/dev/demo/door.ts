@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DoorControl, type DoorOptions } from "../../examples/door-control.ts";
@@ -19,20 +19,17 @@ export class Door {
   #isPlugged = true;
   #isShown = true;
 
-  private constructor(narrator: Narrator, folder: string, service: Pick<DoorOptions, "serviceUrl" | "applicationId">) {
+  /** A door that has nothing yet. */
+  constructor(narrator: Narrator, serviceUrl: string, applicationId: string) {
     this.#narrator = narrator;
-    this.#folder = folder;
+    this.#folder = mkdtempSync(join(tmpdir(), "badge-demo-door-"));
     this.#options = {
-      ...service,
-      file: join(folder, "door.json"),
+      serviceUrl,
+      applicationId,
+      file: join(this.#folder, "door.json"),
       log: (line) => narrator.note(`The door says: ${line}`),
       fetch: (url, init) => this.#fetch(url, init),
     };
-  }
-
-  /** A door that has nothing yet. */
-  static async install(narrator: Narrator, serviceUrl: string, applicationId: string): Promise<Door> {
-    return new Door(narrator, await mkdtemp(join(tmpdir(), "badge-demo-door-")), { serviceUrl, applicationId });
   }
 
   /** The power goes and comes back: what is left is what its file has. */
@@ -71,8 +68,8 @@ export class Door {
       : "closed: the phone did not sign this challenge";
   }
 
-  async remove(): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true });
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   async #running(): Promise<DoorControl> {

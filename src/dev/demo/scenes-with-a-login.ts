@@ -1,7 +1,6 @@
-import { randomBytes } from "node:crypto";
-import { BadgeServiceError, DeviceClient, isRefusedBadge, isRefusedUserToken } from "../../client/index.ts";
-import { type Cast, createApplication } from "./cast.ts";
-import { IdentityProvider } from "./identity-provider.ts";
+import { BadgeServiceError, isRefusedBadge, isRefusedUserToken } from "../../client/index.ts";
+import { type Cast, createApplication, newDevice } from "./cast.ts";
+import { startIdentityProvider } from "./identity-provider.ts";
 import { must } from "./narrator.ts";
 
 /** What the provider calls the app: its client ID. */
@@ -9,17 +8,14 @@ const APP = "badge-app";
 
 /** Only the person who is logged in gets that person's badge, and stops it when the phone is lost. */
 export async function onlyAlice({ narrator, origin }: Cast): Promise<void> {
-  const provider = await IdentityProvider.start();
+  const provider = await startIdentityProvider();
   try {
     const { applicationId } = await narrator.step(
       "Another application has its users verified, by their identity provider",
       "An application's ID is in every phone, so alone it is worth little.",
       () => createApplication(narrator, "Demo login", ["--user-issuer", provider.issuer, "--user-audience", APP]),
     );
-    const device = (name: string) => {
-      const udid = `${name}-${randomBytes(8).toString("hex")}`;
-      return new DeviceClient({ baseUrl: origin, applicationId, udid, fetch: narrator.fetch });
-    };
+    const device = (name: string) => newDevice({ baseUrl: origin, applicationId, fetch: narrator.fetch }, name);
     const phone = device("phone");
     await narrator.step(
       "A stranger with the application's ID asks for Alice's badge",

@@ -48,6 +48,6 @@ export async function tellStory(narrator: Narrator, origin: string): Promise<voi
     narrator.say(`  Secret          ${day.applicationSecret}`);
   } finally {
     receiver.close();
-    await door?.remove();
+    door?.remove();
   }
 }
