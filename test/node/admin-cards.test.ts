@@ -10,7 +10,8 @@ import type { Database } from "../../src/admin/platform/database.ts";
 import type { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
-import { openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+
+import { commandsIn, openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 
 const folder = stateFolder();
 
@@ -29,14 +30,6 @@ beforeAll(async () => {
 
 /** Without opening the database anew for each, as a command does. */
 const made = async (options: RangeOptions) => createApplication(homes, { name: "App", ...wantedNumbers(options) });
-
-/** The line that a refused command prints. */
-async function refusal(state: string, options: string): Promise<string> {
-  const { code, stdout, stderr } = await admin(state, createWords(options));
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toMatch(/^[^\n]+\n$/);
-  return stderr.trim();
-}
 
 describe("application create --format (contract section 20)", () => {
   it.each([
@@ -95,7 +88,7 @@ describe("application create --format (contract section 20)", () => {
       "Numbers 34359738367-34359738368 are not all in h10302, which has 1-34359738367.",
     ],
   ])("%s is refused: %s", async (options, line) => {
-    expect(await refusal("refused", options)).toContain(line);
+    expect(await commandsIn(join(folder, "refused")).refusal(...createWords(options))).toContain(line);
   });
 
   it("names the application whose numbers overlap", async () => {
