@@ -15,18 +15,12 @@ export interface Sealer {
 
 const DEVICE_KEY_BYTES = 32;
 
-/** A new secret: its row for D1, and the secret itself, which is shown once and never stored. */
-export interface NewSecret {
-  row: { id: string; digest: string; sealed: string; sealingVersion: number };
-  secret: string;
-}
-
-/** @param secret random, except for the demo application */
-export async function makeSecret(
-  sealer: Sealer,
-  applicationId: ApplicationId,
-  secret: string = newApplicationSecret(),
-): Promise<NewSecret> {
+/**
+ * A new secret: its row for D1, and the secret itself, which is shown once and never stored.
+ *
+ * @param secret random, except for the demo application
+ */
+export async function makeSecret(sealer: Sealer, applicationId: ApplicationId, secret = newApplicationSecret()) {
   const id = newSecretId();
   const sealed = await sealer.seal(
     { purpose: "application-secret", applicationId, id },
@@ -35,26 +29,13 @@ export async function makeSecret(
   return { row: { id, digest: await digestOf(secret), sealed, sealingVersion: sealer.version }, secret };
 }
 
-/** A new secret for a person: its row for D1, and the secret itself, which is shown once and never stored. */
-export interface NewConsoleSecret {
-  row: { id: string; digest: string };
-  secret: string;
-}
-
-/** A secret that only authenticates. Nobody needs to open it again, so it is not sealed. */
-export async function makeConsoleSecret(): Promise<NewConsoleSecret> {
+/** The same for a person: it only authenticates. Nobody needs to open it again, so it is not sealed. */
+export async function makeConsoleSecret() {
   const secret = newApplicationSecret();
   return { row: { id: newSecretId(), digest: await digestOf(secret) }, secret };
 }
 
-export interface NewSigningKey {
-  /** Higher than that of any earlier key. */
-  id: number;
-  kid: string;
-  publicKey: string;
-  sealed: string;
-  sealingVersion: number;
-}
+export type NewSigningKey = Awaited<ReturnType<typeof makeSigningKey>>;
 
 const KEYS_OF_A_MILLISECOND = 4096;
 
@@ -68,12 +49,13 @@ function newSigningKeyId(now: number): number {
 let lastKeyId = 0;
 
 /** A new ECDSA P-256 key with its private half sealed. */
-export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationId): Promise<NewSigningKey> {
+export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationId) {
   const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
   if (!("publicKey" in pair)) throw new Error("expected an ECDSA key pair");
   const kid = await calculateJwkThumbprint(await exportJWK(pair.publicKey), "sha256");
   const privateKey = await exportDer("pkcs8", pair.privateKey);
   return {
+    /** Higher than that of any earlier key. */
     id: newSigningKeyId(Date.now()),
     kid,
     publicKey: toBase64(await exportDer("spki", pair.publicKey)),

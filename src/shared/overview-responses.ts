@@ -5,6 +5,7 @@ import {
   badgeExpiresAt,
   badgeNumber,
   badgeStartsAt,
+  described,
   eventCreatedAt,
   eventId,
   invitation,
@@ -16,43 +17,33 @@ import { EVENT_STATES, INVITATION_STATES } from "./schema.ts";
 /** The schemas of what an application's server sees of its settings, invitations, events and counts (contract section 19). */
 
 export const applicationView = z.object({
-  applicationId: z.string().meta({ description: "The application's ID.", examples: ["app_0123456789abcdefghjk"] }),
-  name: z.string().meta({ description: "As the administrator named it.", examples: ["Main Street 1"] }),
-  firstNumber: z.int().meta({ description: "First number of its range.", examples: [1_000_000_000] }),
-  lastNumber: z.int().meta({ description: "Last number of its range.", examples: [1_009_999_999] }),
-  requireSecret: z
-    .boolean()
-    .meta({ description: "Whether creating an invitation requires the secret.", examples: [true] }),
-  requireProof: z.boolean().meta({ description: "Whether device calls need a DPoP proof.", examples: [false] }),
-  statusList: z.boolean().meta({ description: "Whether it publishes status lists.", examples: [false] }),
-  webhookUrl: z
-    .string()
-    .nullable()
-    .meta({
-      description: "Where its webhooks are sent; null: none are sent.",
-      examples: ["https://example.com/hooks/badges"],
-    }),
-  invitationLink: z
-    .string()
-    .meta({
-      description:
-        "What the QR code of an invitation opens, with its token for `{token}`; absent: it has the token alone.",
-      examples: ["https://app.example.com/visit/{token}"],
-    })
-    .optional(),
+  applicationId: described(z.string(), "The application's ID.", "app_0123456789abcdefghjk"),
+  name: described(z.string(), "As the administrator named it.", "Main Street 1"),
+  firstNumber: described(z.int(), "First number of its range.", 1_000_000_000),
+  lastNumber: described(z.int(), "Last number of its range.", 1_009_999_999),
+  requireSecret: described(z.boolean(), "Whether creating an invitation requires the secret.", true),
+  requireProof: described(z.boolean(), "Whether device calls need a DPoP proof.", false),
+  statusList: described(z.boolean(), "Whether it publishes status lists.", false),
+  webhookUrl: described(
+    z.string().nullable(),
+    "Where its webhooks are sent; null: none are sent.",
+    "https://example.com/hooks/badges",
+  ),
+  invitationLink: described(
+    z.string(),
+    "What the QR code of an invitation opens, with its token for `{token}`; absent: it has the token alone.",
+    "https://app.example.com/visit/{token}",
+  ).optional(),
   signedIn: z
     .object({
-      name: z.string().meta({ description: "Whose console secret it is.", examples: ["Ann Lee"] }),
-      role: z.enum(ROLES).meta({ description: "What it may do.", examples: ["operator"] }),
+      name: described(z.string(), "Whose console secret it is.", "Ann Lee"),
+      role: described(z.enum(ROLES), "What it may do.", "operator"),
     })
     .meta({ description: "Who calls, with a console secret; absent: the application's server." })
     .optional(),
 });
 
-const invitationState = z.enum(INVITATION_STATES).meta({
-  description: "State of the invitation.",
-  examples: ["pending"],
-});
+const invitationState = described(z.enum(INVITATION_STATES), "State of the invitation.", "pending");
 
 export const invitationPage = z.object({
   invitations: z
@@ -60,24 +51,22 @@ export const invitationPage = z.object({
       z.object({
         badgeId: badgeNumber,
         state: invitationState,
-        createdAt: time.meta({ description: "When it was created.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        createdAt: described(time, "When it was created.", "2027-01-15T08:00:00.500Z"),
         expiresAt: invitationFields.expiresAt,
         badgeExpiresAt: badgeExpiresAt.optional(),
         badgeStartsAt: badgeStartsAt.optional(),
         name: invitation.shape.name,
-        userId: z
-          .string()
-          .meta({ description: "The user who claimed it, or who is to.", examples: ["alice"] })
-          .optional(),
+        userId: described(z.string(), "The user who claimed it, or who is to.", "alice").optional(),
       }),
     )
     .meta({ description: "Newest first. Tokens are never listed: the service has only their digests." }),
 });
 
-const eventState = z.enum(EVENT_STATES).meta({
-  description: "`exhausted`: all attempts failed. `held`: waits until the endpoint is released.",
-  examples: ["delivered"],
-});
+const eventState = described(
+  z.enum(EVENT_STATES),
+  "`exhausted`: all attempts failed. `held`: waits until the endpoint is released.",
+  "delivered",
+);
 
 const nullableTime = (description: string) =>
   time.nullable().meta({ description, examples: ["2027-01-15T08:00:01.000Z"] });
@@ -87,21 +76,12 @@ export const eventPage = z.object({
     .array(
       z.object({
         id: eventId,
-        event: z.string().meta({ description: "The event's kind.", examples: ["badge:created"] }),
+        event: described(z.string(), "The event's kind.", "badge:created"),
         state: eventState,
-        attempts: z.int().meta({ description: "Attempts since it was made or replayed.", examples: [1] }),
-        lastStatus: z
-          .int()
-          .nullable()
-          .meta({ description: "HTTP status of the last response.", examples: [204] }),
-        lastOutcome: z
-          .string()
-          .nullable()
-          .meta({ description: "How the last attempt ended, in one word.", examples: ["answered"] }),
-        lastResponse: z
-          .string()
-          .nullable()
-          .meta({ description: "First bytes of the last response.", examples: ["ok"] }),
+        attempts: described(z.int(), "Attempts since it was made or replayed.", 1),
+        lastStatus: described(z.int().nullable(), "HTTP status of the last response.", 204),
+        lastOutcome: described(z.string().nullable(), "How the last attempt ended, in one word.", "answered"),
+        lastResponse: described(z.string().nullable(), "First bytes of the last response.", "ok"),
         createdAt: eventCreatedAt,
         nextAttemptAt: nullableTime(
           "When the next attempt is due; a moment that has passed means at once. Null: none follows, or none while the application is disabled, has no URL, or its endpoint is held.",
@@ -115,32 +95,28 @@ export const eventPage = z.object({
 
 export const replayedEvent = z.object({
   id: eventId,
-  state: z.enum(["pending", "held"]).meta({
-    description: "`held`: without a URL or while the endpoint is held; sent on release.",
-    examples: ["pending"],
-  }),
+  state: described(
+    z.enum(["pending", "held"]),
+    "`held`: without a URL or while the endpoint is held; sent on release.",
+    "pending",
+  ),
 });
 
 export const historyPage = z.object({
   history: z
     .array(
       z.object({
-        at: time.meta({ description: "When.", examples: ["2027-01-15T08:00:00.500Z"] }),
-        action: z.string().meta({ description: "What was done.", examples: ["badge:revoked"] }),
+        at: described(time, "When.", "2027-01-15T08:00:00.500Z"),
+        action: described(z.string(), "What was done.", "badge:revoked"),
         actor,
         badgeId: badgeNumber.optional(),
-        userId: z
-          .string()
-          .meta({ description: "The user concerned.", examples: ["alice"] })
-          .optional(),
-        requestId: z
-          .string()
-          .meta({ description: "`X-Request-Id` of the call.", examples: ["4a5b6c7d-0001-4e2f-8a9b-000000000001"] })
-          .optional(),
-        reason: z
-          .string()
-          .meta({ description: "As the caller gave it.", examples: ["Left the company"] })
-          .optional(),
+        userId: described(z.string(), "The user concerned.", "alice").optional(),
+        requestId: described(
+          z.string(),
+          "`X-Request-Id` of the call.",
+          "4a5b6c7d-0001-4e2f-8a9b-000000000001",
+        ).optional(),
+        reason: described(z.string(), "As the caller gave it.", "Left the company").optional(),
         detail: z
           .record(z.string(), z.unknown())
           .meta({ description: "What else there is to know, by action." })
@@ -156,10 +132,7 @@ const valueCounts = z.object({
   values: z
     .array(
       z.object({
-        value: z
-          .string()
-          .nullable()
-          .meta({ description: "Null: the device did not send it.", examples: ["Android"] }),
+        value: described(z.string().nullable(), "Null: the device did not send it.", "Android"),
         badges: counted("Issued badges with this value."),
       }),
     )
@@ -179,7 +152,7 @@ export const statistics = z.object({
       resting: counted("Numbers of ended invitations that cannot be issued yet."),
       left: counted("Numbers that can be issued."),
       used: counted("Numbers that cannot be issued."),
-      usedPercent: z.number().meta({ description: "Rounded down to a tenth.", examples: [0.1] }),
+      usedPercent: described(z.number(), "Rounded down to a tenth.", 0.1),
     })
     .meta({ description: "The number range." }),
   badges: z
@@ -205,7 +178,7 @@ export const statistics = z.object({
   badgesPerDay: z
     .array(
       z.object({
-        day: z.iso.date().meta({ description: "A day in UTC.", examples: ["2027-01-15"] }),
+        day: described(z.iso.date(), "A day in UTC.", "2027-01-15"),
         badges: counted("Badges issued on that day."),
       }),
     )
@@ -214,10 +187,7 @@ export const statistics = z.object({
     .array(
       z.object({
         state: eventState,
-        outcome: z
-          .string()
-          .nullable()
-          .meta({ description: "How the last attempt ended; null: none was made.", examples: ["answered"] }),
+        outcome: described(z.string().nullable(), "How the last attempt ended; null: none was made.", "answered"),
         events: counted("Events."),
       }),
     )
@@ -231,8 +201,9 @@ export const statistics = z.object({
     .meta({
       description: "Logins of the last day, counted while user tokens are only observed and not required; otherwise 0.",
     }),
-  asOf: time.meta({
-    description: "When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges.",
-    examples: ["2027-01-15T08:00:00.500Z"],
-  }),
+  asOf: described(
+    time,
+    "When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges.",
+    "2027-01-15T08:00:00.500Z",
+  ),
 });

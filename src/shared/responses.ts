@@ -18,87 +18,75 @@ import { metadata } from "./requests.ts";
  * (`test/support/documented.ts`).
  */
 
+/** A schema with what the reference says of it. */
+export const described = <Schema extends z.ZodType>(schema: Schema, description: string, example: unknown): Schema =>
+  schema.meta({ description, examples: [example] });
+
 /** Contract section 1: decimal, no leading zeros. 2^53 - 1 has 16 digits. */
-export const badgeNumber = z
-  .string()
-  .regex(/^[1-9][0-9]{0,15}$/)
-  .meta({
-    description: "A badge number: decimal, without leading zeros, at most 9007199254740991. Store it as text.",
-    examples: [EXAMPLE_BADGE],
-  });
+export const badgeNumber = described(
+  z.string().regex(/^[1-9][0-9]{0,15}$/),
+  "A badge number: decimal, without leading zeros, at most 9007199254740991. Store it as text.",
+  EXAMPLE_BADGE,
+);
 
 export const time = z.iso.datetime();
 
-const keyThumbprint = z
-  .string()
-  .regex(/^[\w-]{43}$/)
-  .meta({
-    description:
-      "RFC 7638 thumbprint (SHA-256, base64url) of the key that the badge is bound to; absent: it is not bound.",
-    examples: [EXAMPLE_KEY_THUMBPRINT],
-  })
-  .optional();
+const keyThumbprint = described(
+  z.string().regex(/^[\w-]{43}$/),
+  "RFC 7638 thumbprint (SHA-256, base64url) of the key that the badge is bound to; absent: it is not bound.",
+  EXAMPLE_KEY_THUMBPRINT,
+).optional();
 
-const startsAt = time
-  .meta({
-    description: "From when the badge opens doors; absent: from its issue on.",
-    examples: ["2027-01-22T07:00:00.000Z"],
-  })
-  .optional();
+const startsAt = described(
+  time,
+  "From when the badge opens doors; absent: from its issue on.",
+  "2027-01-22T07:00:00.000Z",
+).optional();
 
-const visitorName = z
-  .string()
-  .meta({ description: "Who was invited, if the invitation said it.", examples: ["Ann Lee"] })
-  .optional();
+const visitorName = described(z.string(), "Who was invited, if the invitation said it.", "Ann Lee").optional();
 
-const issuedAt = time.meta({ description: "When it was issued.", examples: ["2027-01-15T08:00:00.500Z"] });
-const changedAt = time.meta({ description: "When it last changed.", examples: ["2027-01-15T08:00:00.500Z"] });
+const issuedAt = described(time, "When it was issued.", "2027-01-15T08:00:00.500Z");
+const changedAt = described(time, "When it last changed.", "2027-01-15T08:00:00.500Z");
 
 export const existingBadge = z.object({ badgeId: badgeNumber, keyThumbprint });
 
 export const newBadge = z.object({
   badgeId: badgeNumber,
-  publicKey: z.base64().meta({
-    description: "The key that verifies every signature for this badge: ECDSA P-256, SPKI DER, base64.",
-    examples: [EXAMPLE_PUBLIC_KEY],
-  }),
+  publicKey: described(
+    z.base64(),
+    "The key that verifies every signature for this badge: ECDSA P-256, SPKI DER, base64.",
+    EXAMPLE_PUBLIC_KEY,
+  ),
   keyThumbprint,
 });
 
 export const badgeSignature = z.object({
-  signature: z
-    .string()
-    .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/)
-    .meta({ description: "A JWT: compact JWS, ES256 (RFC 7515, RFC 7519).", examples: [EXAMPLE_SIGNATURE] }),
+  signature: described(
+    z.string().regex(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+    "A JWT: compact JWS, ES256 (RFC 7515, RFC 7519).",
+    EXAMPLE_SIGNATURE,
+  ),
 });
 
 export const actor = z
   .object({
-    kind: z.enum(ACTOR_KINDS).meta({
-      description:
-        "`device`, `user` (a person for their own badges), `server`, `person` (with a console secret), `administrator` (the script), `service` (the clock).",
-      examples: ["person"],
-    }),
-    name: z
-      .string()
-      .meta({ description: "As the console secret, the terminal or the caller names them.", examples: ["Tom"] })
-      .optional(),
+    kind: described(
+      z.enum(ACTOR_KINDS),
+      "`device`, `user` (a person for their own badges), `server`, `person` (with a console secret), `administrator` (the script), `service` (the clock).",
+      "person",
+    ),
+    name: described(z.string(), "As the console secret, the terminal or the caller names them.", "Tom").optional(),
   })
   .meta({ description: "Who did it." });
 
 export const badge = z.object({
   id: badgeNumber,
-  userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
+  userId: described(z.string(), "As the device sent it.", "alice"),
   metadata: metadata.optional(),
   name: visitorName,
-  state: z
-    .enum(BADGE_STATES)
-    .meta({ description: "Absent: the badge is active.", examples: ["suspended"] })
-    .optional(),
+  state: described(z.enum(BADGE_STATES), "Absent: the badge is active.", "suspended").optional(),
   startsAt,
-  expiresAt: time
-    .meta({ description: "When the badge ends; absent: it has no end.", examples: ["2027-01-22T23:00:00.000Z"] })
-    .optional(),
+  expiresAt: described(time, "When the badge ends; absent: it has no end.", "2027-01-22T23:00:00.000Z").optional(),
   issuedAt: issuedAt.optional(),
   changedAt: changedAt.optional(),
   changedBy: actor
@@ -116,10 +104,11 @@ export const badgePage = z.object({
 });
 
 export const invitationFields = {
-  id: z.string().meta({
-    description: "The invitation token: whoever presents it first gets the badge. The service keeps only its digest.",
-    examples: [EXAMPLE_TOKEN],
-  }),
+  id: described(
+    z.string(),
+    "The invitation token: whoever presents it first gets the badge. The service keeps only its digest.",
+    EXAMPLE_TOKEN,
+  ),
   badgeId: badgeNumber,
   expiresAt: z.string().meta({
     format: "date-time",
@@ -145,10 +134,7 @@ export const invitation = z.object({
   badgeExpiresAt: badgeExpiresAt.optional(),
   badgeStartsAt: badgeStartsAt.optional(),
   name: visitorName,
-  userId: z
-    .string()
-    .meta({ description: "The user who is invited, if the request named one.", examples: ["alice"] })
-    .optional(),
+  userId: described(z.string(), "The user who is invited, if the request named one.", "alice").optional(),
 });
 
 export const invitations = z.object({
@@ -157,10 +143,11 @@ export const invitations = z.object({
       z.union([
         invitation,
         z.object({
-          error: z.string().meta({
-            description: "Why there is no such invitation: a code that `POST /v1/invitation` has, too.",
-            examples: ["INVALID_EXPIRESAT"],
-          }),
+          error: described(
+            z.string(),
+            "Why there is no such invitation: a code that `POST /v1/invitation` has, too.",
+            "INVALID_EXPIRESAT",
+          ),
         }),
       ]),
     )
@@ -169,24 +156,22 @@ export const invitations = z.object({
 
 export const revokedInvitation = z.object({
   ...invitationFields,
-  revokedAt: time.meta({
-    description: "When it was first revoked: the same in every response.",
-    examples: ["2027-01-16T09:30:00.000Z"],
-  }),
+  revokedAt: described(time, "When it was first revoked: the same in every response.", "2027-01-16T09:30:00.000Z"),
 });
 
 export const publicJwk = z
   .object({
-    kty: z.literal("EC").meta({ description: "Key type.", examples: ["EC"] }),
-    crv: z.literal("P-256").meta({ description: "Curve.", examples: ["P-256"] }),
-    x: z.string().meta({ description: "Coordinate, base64url.", examples: [EXAMPLE_JWK.x] }),
-    y: z.string().meta({ description: "Coordinate, base64url.", examples: [EXAMPLE_JWK.y] }),
-    kid: z.string().meta({
-      description: "Key ID, the RFC 7638 thumbprint: `kid` of the signatures by this key.",
-      examples: [EXAMPLE_JWK.kid],
-    }),
-    alg: z.literal("ES256").meta({ description: "The only algorithm of this key.", examples: ["ES256"] }),
-    use: z.literal("sig").meta({ description: "The key is for signatures.", examples: ["sig"] }),
+    kty: described(z.literal("EC"), "Key type.", "EC"),
+    crv: described(z.literal("P-256"), "Curve.", "P-256"),
+    x: described(z.string(), "Coordinate, base64url.", EXAMPLE_JWK.x),
+    y: described(z.string(), "Coordinate, base64url.", EXAMPLE_JWK.y),
+    kid: described(
+      z.string(),
+      "Key ID, the RFC 7638 thumbprint: `kid` of the signatures by this key.",
+      EXAMPLE_JWK.kid,
+    ),
+    alg: described(z.literal("ES256"), "The only algorithm of this key.", "ES256"),
+    use: described(z.literal("sig"), "The key is for signatures.", "sig"),
   })
   .meta({ description: "A public key (RFC 7517)." });
 
@@ -195,71 +180,64 @@ export const jwkSet = z.object({
 });
 
 export const health = z.object({
-  status: z.literal("ok").meta({ description: "The service and its database respond.", examples: ["ok"] }),
+  status: described(z.literal("ok"), "The service and its database respond.", "ok"),
 });
 
-export const eventId = z.string().meta({
-  description: "The event's ID, the same on every attempt: it shows that an event was received before.",
-  examples: ["evt_01mcc5rmfmctq3726vv8xjfmh9"],
-});
+export const eventId = described(
+  z.string(),
+  "The event's ID, the same on every attempt: it shows that an event was received before.",
+  "evt_01mcc5rmfmctq3726vv8xjfmh9",
+);
 
-export const eventCreatedAt = time.meta({
-  description: "When the event happened.",
-  examples: ["2027-01-15T08:00:00.500Z"],
-});
+export const eventCreatedAt = described(time, "When the event happened.", "2027-01-15T08:00:00.500Z");
 
-export const badgeCreated = z.object({
-  id: eventId,
-  event: z.literal("badge:created").meta({ description: "The event's kind.", examples: ["badge:created"] }),
-  createdAt: eventCreatedAt,
-  data: z
+/** The body of a webhook. @param example of its kind */
+const event = <Kind extends z.ZodType, Data extends z.ZodType>(kind: Kind, example: string, data: Data) =>
+  z.object({ id: eventId, event: described(kind, "The event's kind.", example), createdAt: eventCreatedAt, data });
+
+export const badgeCreated = event(
+  z.literal("badge:created"),
+  "badge:created",
+  z
     .object({
       id: badgeNumber,
-      userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
+      userId: described(z.string(), "As the device sent it.", "alice"),
       metadata: metadata.optional(),
       name: visitorName,
       startsAt,
       keyThumbprint,
-      invitationId: z
-        .string()
-        .meta({ description: "The `id` of the invitation that was claimed, if one was.", examples: [EXAMPLE_TOKEN] })
-        .optional(),
-      replacedBadgeId: badgeNumber
-        .meta({
-          description:
-            "The number that this user device had before it was invited. It is retired and never reissued: remove its access.",
-          examples: [EXAMPLE_OTHER_BADGE],
-        })
-        .optional(),
+      invitationId: described(
+        z.string(),
+        "The `id` of the invitation that was claimed, if one was.",
+        EXAMPLE_TOKEN,
+      ).optional(),
+      replacedBadgeId: described(
+        badgeNumber,
+        "The number that this user device had before it was invited. It is retired and never reissued: remove its access.",
+        EXAMPLE_OTHER_BADGE,
+      ).optional(),
     })
     .meta({ description: "The badge." }),
-});
+);
 
-export const webhookTest = z.object({
-  id: eventId,
-  event: z.literal("webhook:test").meta({ description: "The event's kind.", examples: ["webhook:test"] }),
-  createdAt: eventCreatedAt,
-  data: z.object({}).meta({ description: "Empty." }),
-});
-
-const badgeState = z.enum(BADGE_STATES).meta({
-  description: "Only an active badge opens doors. Revoked and replaced are final.",
-  examples: ["active"],
-});
+export const webhookTest = event(
+  z.literal("webhook:test"),
+  "webhook:test",
+  z.object({}).meta({ description: "Empty." }),
+);
 
 const badgeViewFields = {
   id: badgeNumber,
-  userId: z.string().meta({ description: "As the device sent it.", examples: ["alice"] }),
-  state: badgeState,
+  userId: described(z.string(), "As the device sent it.", "alice"),
+  state: described(z.enum(BADGE_STATES), "Only an active badge opens doors. Revoked and replaced are final.", "active"),
   metadata: metadata.optional(),
   name: visitorName,
   startsAt,
-  expiresAt: time
-    .meta({
-      description: "When the badge ends or ended; absent: it has no end.",
-      examples: ["2027-01-22T23:00:00.000Z"],
-    })
-    .optional(),
+  expiresAt: described(
+    time,
+    "When the badge ends or ended; absent: it has no end.",
+    "2027-01-22T23:00:00.000Z",
+  ).optional(),
   keyThumbprint,
   issuedAt,
   changedAt,
@@ -273,54 +251,47 @@ export const ownBadges = z.object({
   badges: z.array(badgeView).meta({ description: "The user's active and suspended badges, newest first." }),
 });
 
-const changeNumber = z.int().meta({
-  description: "Number of the badge's last change within the application. A higher one is newer.",
-  examples: [42],
-});
+const changeNumber = described(
+  z.int(),
+  "Number of the badge's last change within the application. A higher one is newer.",
+  42,
+);
 
-export const badgeChanged = z.object({
-  id: eventId,
-  event: z
-    .enum(["badge:suspended", "badge:resumed", "badge:revoked", "badge:expired", "badge:replaced"])
-    .meta({ description: "The event's kind.", examples: ["badge:suspended"] }),
-  createdAt: eventCreatedAt,
-  data: z.object({ ...badgeViewFields, change: changeNumber }).meta({
+const changedBadge = z.object({ ...badgeViewFields, change: changeNumber });
+
+export const badgeChanged = event(
+  z.enum(["badge:suspended", "badge:resumed", "badge:revoked", "badge:expired", "badge:replaced"]),
+  "badge:suspended",
+  changedBadge.meta({
     description: "The badge after this change, as `GET /v1/badges/{id}` shows it, and the number of the change.",
   }),
-});
+);
 
-export const invitationEnded = z.object({
-  id: eventId,
-  event: z
-    .enum(["invitation:revoked", "invitation:expired"])
-    .meta({ description: "The event's kind.", examples: ["invitation:expired"] }),
-  createdAt: eventCreatedAt,
-  data: z
+export const invitationEnded = event(
+  z.enum(["invitation:revoked", "invitation:expired"]),
+  "invitation:expired",
+  z
     .object({
-      id: badgeNumber.meta({
-        description: "The number that the invitation reserved. It may be given to somebody else after the reuse delay.",
-        examples: [EXAMPLE_BADGE],
-      }),
+      id: described(
+        badgeNumber,
+        "The number that the invitation reserved. It may be given to somebody else after the reuse delay.",
+        EXAMPLE_BADGE,
+      ),
       expiresAt: invitationFields.expiresAt,
     })
     .meta({ description: "The invitation. Its token is in no event." }),
-});
+);
 
 export const changePage = z.object({
   changes: z
-    .array(
-      z.object({
-        ...badgeViewFields,
-        change: changeNumber,
-      }),
-    )
+    .array(changedBadge)
     .meta({ description: "Each badge once, with its present state, in the order of its last change." }),
-  more: z.boolean().meta({ description: "Whether there are more changes now.", examples: [false] }),
+  more: described(z.boolean(), "Whether there are more changes now.", false),
 });
 
 const blockableUser = {
-  userId: z.string().meta({ description: "The application's own ID of the user.", examples: ["alice"] }),
-  blocked: z.boolean().meta({ description: "Whether the user gets no badge.", examples: [true] }),
+  userId: described(z.string(), "The application's own ID of the user.", "alice"),
+  blocked: described(z.boolean(), "Whether the user gets no badge.", true),
 };
 
 export const userView = z.object(blockableUser);
@@ -335,16 +306,17 @@ export const blockedUserPage = z.object({
     .array(
       z.object({
         ...blockableUser,
-        blockedAt: time.meta({ description: "When the user was blocked.", examples: ["2027-01-15T08:00:00.500Z"] }),
+        blockedAt: described(time, "When the user was blocked.", "2027-01-15T08:00:00.500Z"),
       }),
     )
     .meta({ description: "Blocked users, in the order in which they were blocked." }),
 });
 
 export const erasedUser = z.object({
-  userId: z.string().meta({
-    description: "The random user ID that stands in place of the erased one.",
-    examples: ["erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8"],
-  }),
-  erased: z.int().meta({ description: "Badges that this call erased the user from.", examples: [2] }),
+  userId: described(
+    z.string(),
+    "The random user ID that stands in place of the erased one.",
+    "erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8",
+  ),
+  erased: described(z.int(), "Badges that this call erased the user from.", 2),
 });

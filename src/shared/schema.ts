@@ -12,6 +12,9 @@ import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts
  * 9).
  */
 
+/** The column with the application that a row belongs to. */
+const ofApplication = () => text("application_id").$type<ApplicationId>().notNull();
+
 /** Public halves of the sealing keys; the private halves are Worker secrets named `SEALING_KEY_<version>`. */
 export const sealingKey = sqliteTable("sealing_key", {
   version: integer("version").primaryKey(),
@@ -91,10 +94,7 @@ export const applicationSecret = sqliteTable(
   "application_secret",
   {
     id: text("id").primaryKey(),
-    applicationId: text("application_id")
-      .$type<ApplicationId>()
-      .notNull()
-      .references(() => application.id),
+    applicationId: ofApplication().references(() => application.id),
     role: text("role", { enum: ["current", "added", "previous"] }).notNull(),
     /** SHA-256 of the secret. */
     digest: text("digest").notNull(),
@@ -117,10 +117,7 @@ export const applicationSecret = sqliteTable(
 export const consoleSecret = sqliteTable(
   "console_secret",
   {
-    applicationId: text("application_id")
-      .$type<ApplicationId>()
-      .notNull()
-      .references(() => application.id),
+    applicationId: ofApplication().references(() => application.id),
     /** Whose secret it is; unique within the application. */
     name: text("name").notNull(),
     id: text("id").notNull(),
@@ -142,10 +139,7 @@ export const signingKey = sqliteTable(
   {
     /** Never reused, also after a restoration: from the time it was made, and random bits (newSigningKeyId). */
     id: integer("id").primaryKey(),
-    applicationId: text("application_id")
-      .$type<ApplicationId>()
-      .notNull()
-      .references(() => application.id),
+    applicationId: ofApplication().references(() => application.id),
     /** Key ID in JWTs and in the JWK Set: the RFC 7638 thumbprint. */
     kid: text("kid").notNull(),
     /** SPKI DER of the ECDSA P-256 key, base64. */
@@ -178,7 +172,7 @@ export const badge = sqliteTable(
   {
     /** The badge number; as the primary key it is unique over all applications. */
     number: integer("number").primaryKey(),
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
     device: text("device").$type<DeviceId>(),
     userId: text("user_id"),
@@ -277,7 +271,7 @@ export const badge = sqliteTable(
 export const blockedUser = sqliteTable(
   "blocked_user",
   {
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     userId: text("user_id").notNull(),
     blockedAt: integer("blocked_at").notNull(),
     /** True until every badge of the user has been revoked. */
@@ -317,7 +311,7 @@ export const invitation = sqliteTable(
   {
     /** SHA-256 of the invitation token. */
     digest: text("digest").$type<InvitationDigest>().primaryKey(),
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     number: integer("number").notNull(),
     state: text("state", { enum: INVITATION_STATES }).notNull(),
     /** Device ID of its creator. */
@@ -391,7 +385,7 @@ export const freedNumber = sqliteTable(
   "freed_number",
   {
     number: integer("number").primaryKey(),
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     freedAt: integer("freed_at").notNull(),
   },
   // Which of an application's freed numbers have rested longest?
@@ -403,7 +397,7 @@ export const inbox = sqliteTable(
   "inbox",
   {
     id: text("id").primaryKey(),
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     /** JSON (src/shared/inbox.ts). */
     command: text("command").notNull(),
     createdAt: integer("created_at").notNull(),
@@ -418,7 +412,7 @@ export const inbox = sqliteTable(
 export const history = sqliteTable(
   "history",
   {
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     /** Sorts by time (src/shared/history.ts). */
     id: text("id").notNull(),
     at: integer("at").notNull(),
@@ -453,7 +447,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 export const webhookEvent = sqliteTable(
   "webhook_event",
   {
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     /** `evt_` and a ULID, which sorts by time. */
     id: text("id").notNull(),
     event: text("event", { enum: EVENTS }).notNull(),
@@ -495,7 +489,7 @@ export const webhookEvent = sqliteTable(
 export const observedLogins = sqliteTable(
   "observed_logins",
   {
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     /** Hours since 1970-01-01 UTC. */
     hour: integer("hour").notNull(),
     withToken: integer("with_token").notNull(),
@@ -531,7 +525,7 @@ export const statistics = sqliteTable("statistics", {
 export const statusList = sqliteTable(
   "status_list",
   {
-    applicationId: text("application_id").$type<ApplicationId>().notNull(),
+    applicationId: ofApplication(),
     list: integer("list").notNull(),
     /** The highest `status_change` that is in it. */
     through: integer("through").notNull(),

@@ -42,21 +42,17 @@ export interface Patience {
   waitMilliseconds: number;
 }
 
+/** @param large seconds, of a large application */
+const areYounger = (counts: Counts, now: number, large: number): boolean =>
+  isYounger(counts.startedAt, now, 1000 * (isLarge(counts) ? large : STATISTICS_MAX_AGE_SECONDS));
+
 /** Whether the counts may be shown (contract section 21). */
 export const isCurrent = (counts: Counts, now: number): boolean =>
-  isYounger(
-    counts.startedAt,
-    now,
-    1000 * (isLarge(counts) ? LARGE_STATISTICS_MAX_AGE_SECONDS : STATISTICS_MAX_AGE_SECONDS),
-  );
+  areYounger(counts, now, LARGE_STATISTICS_MAX_AGE_SECONDS);
 
 /** Whether it is time to count again. */
 export const isDue = (counts: Counts, now: number): boolean =>
-  !isYounger(
-    counts.startedAt,
-    now,
-    1000 * (isLarge(counts) ? LARGE_STATISTICS_REFRESH_SECONDS : STATISTICS_MAX_AGE_SECONDS),
-  );
+  !areYounger(counts, now, LARGE_STATISTICS_REFRESH_SECONDS);
 
 /**
  * Counts that are not due to be counted again: those of D1, or counted now, unless another call does that already. What is not
