@@ -6,14 +6,8 @@ import { listSigningKeys, rotateSigningKey } from "../../src/admin/key/commands.
 import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
-import {
-  addConsoleSecret,
-  addSecret,
-  listSecrets,
-  promoteSecret,
-  retireConsoleSecret,
-  retireSecret,
-} from "../../src/admin/secret/secrets.ts";
+import { promoteSecret, retireConsoleSecret, retireSecret } from "../../src/admin/secret/changes.ts";
+import { addConsoleSecret, addSecret, listSecrets } from "../../src/admin/secret/secrets.ts";
 import { ROLES } from "../../src/shared/actor.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { applicationSecret, badge, consoleSecret, signingKey } from "../../src/shared/schema.ts";

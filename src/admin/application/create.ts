@@ -17,16 +17,7 @@ import {
 } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
-import {
-  insertApplication,
-  insertPosition,
-  insertSecret,
-  insertSigningKey,
-  type Material,
-  makeMaterial,
-  type NewApplication,
-  removeApplication,
-} from "./rows.ts";
+import { insertRows, type Material, makeMaterial, type NewApplication, removeApplication } from "./rows.ts";
 import { addSettingOptions, readSettings, type SettingOptions } from "./settings.ts";
 
 interface CreateOptions extends RangeOptions, SettingOptions {
@@ -73,7 +64,8 @@ export function addCreateCommand(group: Command): void {
 
 async function create(this: Command, options: CreateOptions): Promise<void> {
   const { name, home } = options;
-  const wanted = { ...(await readSettings(options, this)), ...wantedNumbers(options), name, home };
+  const numbers = wantedNumbers(options);
+  const wanted = { ...(await readSettings(options, this)), ...numbers, name, home };
   await withSession(
     this,
     async ({ homes, output }) => {
@@ -99,8 +91,7 @@ Keep the secret now: it is not shown again.`;
 
 /**
  * Creates an application with its first secret, signing key and device key: first its numbers are registered in home 1,
- * then all its rows are inserted in its home, in one transaction. The application's row is inserted only if its numbers are
- * free there too, and the other rows only if the application's is there: all of it or nothing.
+ * then all its rows are inserted in its home, in one transaction: all of them or none.
  *
  * A crash in between leaves a registration that nobody uses; `home check` clears it a day later. At the end the register is
  * read again, since home 1 may have been restored meanwhile.
@@ -116,10 +107,7 @@ export async function createApplication(homes: Homes, wanted: NewApplication) {
   const numbers = isAlone ? freeNumbers(wanted, applicationId) : await claimNumbers(homes, applicationId, wanted);
   const [, , , , [created]] = await database.run((orm) =>
     orm.batch([
-      insertApplication(orm, wanted, material, numbers),
-      insertSecret(orm, material),
-      insertSigningKey(orm, material),
-      insertPosition(orm, material),
+      ...insertRows(orm, wanted, material, numbers),
       orm.select().from(application).where(eq(application.id, applicationId)),
       ...(isAlone ? [registerOwned(orm, applicationId)] : []),
     ]),

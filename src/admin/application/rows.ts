@@ -33,44 +33,43 @@ export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApp
   };
 }
 
-/** @param numbers a query that returns its numbers (`first_number`, `last_number`) */
-export function insertApplication(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
-  const { applicationId: id, deviceKey: sealedDeviceKey, sealingVersion, createdAt } = material;
+/**
+ * The application's row is inserted only if its numbers are free, and each other row only if the application's is there and it is
+ * the first of its table.
+ *
+ * @param numbers a query that returns its numbers (`first_number`, `last_number`)
+ */
+export function insertRows(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
+  const { applicationId, deviceKey: sealedDeviceKey, sealingVersion, createdAt } = material;
   const { home: _home, credentials: _credentials, range: _range, highestDefault: _highest, ...settings } = wanted;
   const [first, last] = [sql`range.first_number`, sql`range.last_number`];
-  return insertWhere(
-    orm,
-    application,
-    { ...settings, id, firstNumber: first, lastNumber: last, sealedDeviceKey, sealingVersion, createdAt },
-    sql`FROM (${numbers}) AS range WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${id})
-      AND NOT ${overlapsAnother(OF_APPLICATIONS, first, last, id)}
-      AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`,
-  );
+  const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof position): SQL =>
+    sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+      AND NOT EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId})`;
+  const secret = { ...material.secret.row, applicationId, role: "current", createdAt } as const;
+  const key = { ...material.signingKey, applicationId, createdAt, signsFrom: sql`unixepoch() * 1000` };
+  return [
+    insertWhere(
+      orm,
+      application,
+      {
+        ...settings,
+        id: applicationId,
+        firstNumber: first,
+        lastNumber: last,
+        sealedDeviceKey,
+        sealingVersion,
+        createdAt,
+      },
+      sql`FROM (${numbers}) AS range WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+        AND NOT ${overlapsAnother(OF_APPLICATIONS, first, last, applicationId)}
+        AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`,
+    ),
+    insertWhere(orm, applicationSecret, secret, isFirstIn(applicationSecret)),
+    insertWhere(orm, signingKey, key, isFirstIn(signingKey)),
+    insertWhere(orm, position, { applicationId, ...FIRST_POSITION }, isFirstIn(position)),
+  ] as const;
 }
-
-/** The application's row was inserted, and it has no row of this table yet. */
-const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof position, id: ApplicationId): SQL =>
-  sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${id})
-    AND NOT EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${id})`;
-
-export const insertSecret = (orm: Orm, { applicationId, secret: { row }, createdAt }: Material) =>
-  insertWhere(
-    orm,
-    applicationSecret,
-    { ...row, applicationId, role: "current", createdAt },
-    isFirstIn(applicationSecret, applicationId),
-  );
-
-export const insertSigningKey = (orm: Orm, { applicationId, signingKey: key, createdAt }: Material) =>
-  insertWhere(
-    orm,
-    signingKey,
-    { ...key, applicationId, createdAt, signsFrom: sql`unixepoch() * 1000` },
-    isFirstIn(signingKey, applicationId),
-  );
-
-export const insertPosition = (orm: Orm, { applicationId }: Material) =>
-  insertWhere(orm, position, { applicationId, ...FIRST_POSITION }, isFirstIn(position, applicationId));
 
 /** Removes an application whose ID nobody has learned yet. */
 export const removeApplication = (database: Database, id: ApplicationId) =>

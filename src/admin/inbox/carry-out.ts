@@ -27,20 +27,26 @@ export async function carryOut(
 ): Promise<Carried> {
   const database = session.homes.of(applicationId);
   const id = newRandomId();
-  const put = () => putCommand(database, { id, applicationId, command, session });
+  const { kind, name = null } = session.actor;
+  const row = {
+    ...{ id, applicationId, command: JSON.stringify({ command, actor: { kind, name } }) },
+    // By D1's clock: this computer's may be wrong by hours.
+    createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`,
+  };
+  const put = () => database.run((orm) => orm.insert(inbox).values(row).onConflictDoNothing());
   const progress = createProgress(session);
   const interrupt = catchInterrupt();
   try {
     await put();
     for (;;) {
-      const row = await readCommand(database, id);
-      if (row?.result != null) {
+      const stored = await readCommand(database, id);
+      if (stored?.result != null) {
         // A command may name a user; nobody needs it any more.
         await database.run((orm) => orm.delete(inbox).where(eq(inbox.id, id)));
-        return expectCarried(row.result);
+        return expectCarried(stored.result);
       }
       // D1 was restored meanwhile.
-      if (row === undefined) await put();
+      if (stored === undefined) await put();
       progress();
       await interrupt.orWait(wait(POLL_MILLISECONDS));
       if (interrupt.isCaught()) return await withdraw(session, applicationId, id);
@@ -60,27 +66,6 @@ function expectCarried(json: string): Carried {
   if (result.kind !== "failed") return result;
   throw new UserError("The service could not store this, and nothing was changed: its log says why (entry-refused).");
 }
-
-interface NewCommand {
-  id: string;
-  applicationId: ApplicationId;
-  command: InboxCommand;
-  session: Pick<Session, "actor">;
-}
-
-/** By D1's clock: this computer's may be wrong by hours. */
-const putCommand = (database: Database, { id, applicationId, command, session: { actor } }: NewCommand) =>
-  database.run((orm) =>
-    orm
-      .insert(inbox)
-      .values({
-        id,
-        applicationId,
-        command: JSON.stringify({ command, actor: { kind: actor.kind, name: actor.name ?? null } }),
-        createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`,
-      })
-      .onConflictDoNothing(),
-  );
 
 async function readCommand(database: Database, id: string): Promise<{ result: string | null } | undefined> {
   const [row] = await database.run((orm) => orm.select({ result: inbox.result }).from(inbox).where(eq(inbox.id, id)));

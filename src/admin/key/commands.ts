@@ -53,13 +53,6 @@ export function addKeyCommands(program: Command): void {
     .action(printing(({ homes }, id: ApplicationId) => listSigningKeys(homes.of(id), id), signingKeyTable));
 }
 
-interface RotatedSigningKey {
-  applicationId: ApplicationId;
-  keyId: string;
-  /** When new badges start to get the key; ISO 8601, UTC. */
-  signsFrom: string | null;
-}
-
 /**
  * Publishes a new signing key of an application. New badges get it once every cached key set has it (contract section
  * 10); existing badges keep the key that they were issued with.
@@ -70,7 +63,7 @@ export async function rotateSigningKey(
   database: Database,
   applicationId: ApplicationId,
   { isUrgent, actor = administrator() }: { isUrgent: boolean; actor?: Actor },
-): Promise<RotatedSigningKey> {
+) {
   await findApplication(database, applicationId);
   const key = await makeSigningKey(await newestSealer(database), applicationId);
   const note = await newNote(database, applicationId, actor, { action: "key:rotated", detail: { keyId: key.kid } });
@@ -111,7 +104,10 @@ function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSignin
 }
 
 /** What `key rotate` prints. */
-export function rotationText({ applicationId, keyId, signsFrom }: RotatedSigningKey, isUrgent: boolean): string {
+export function rotationText(
+  { applicationId, keyId, signsFrom }: Awaited<ReturnType<typeof rotateSigningKey>>,
+  isUrgent: boolean,
+): string {
   const doors = isUrgent
     ? "Doors whose copy of the key set is older refuse those signatures until they fetch it again, at most 5 minutes."
     : "By then every cached copy of the key set has it.";

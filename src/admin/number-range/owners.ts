@@ -65,17 +65,13 @@ export async function explainTaken(
   const overlap = `Numbers ${shownRange(range)} overlap those registered for ${owner.id} (${shownRange(rangeOf(owner))}), whose `;
   const home = homes.all.find(({ number }) => number === homeOf(owner.id));
   if (home === undefined) return new UserError(`${overlap}home wrangler.toml does not bind: choose others.`);
-  if (await exists(home.database, owner.id)) return new UserError(overlapLine(range, owner));
+  const isOwner = eq(application.id, owner.id);
+  if ((await home.database.run((orm) => orm.$count(application, isOwner))) > 0) {
+    return new UserError(overlapLine(range, owner));
+  }
   return new UserError(
     `${overlap}creation has not finished: choose others, or, ${UNUSED_REGISTRATION_HOURS} hours after it began, clear it with ${ADMIN} home check.`,
   );
-}
-
-async function exists(database: Database, id: ApplicationId): Promise<boolean> {
-  const rows = await database.run((orm) =>
-    orm.select({ id: application.id }).from(application).where(eq(application.id, id)),
-  );
-  return rows.length > 0;
 }
 
 /** The numbers of the applications of all homes. */

@@ -123,35 +123,20 @@ async function request(
   headers: Readonly<Record<string, string>>,
   { method = "GET", path, body }: Call,
 ): Promise<unknown> {
-  const url = `${process.env.CLOUDFLARE_API_BASE_URL || API}${path}`;
-  const { status, text } = await send(url, {
+  const response = await fetch(`${process.env.CLOUDFLARE_API_BASE_URL || API}${path}`, {
     method,
     headers: { ...headers, ...(body && { "content-type": "application/json" }) },
     signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
     ...(body && { body: JSON.stringify(body) }),
+  }).catch((error: unknown) => {
+    throw new LostCall(`${method} ${path}`, { cause: error });
   });
-  const parsed = envelope.safeParse(parseJson(text));
+  const { status } = response;
+  const parsed = envelope.safeParse(await response.json().catch(() => undefined));
   if (!parsed.success) throw new LostCall(`${method} ${path} (status ${status}, and no JSON)`);
   const { success, errors, result } = parsed.data;
   if (success) return result;
   const reason = errors.map(({ message, code }) => `${message} [code: ${code}]`).join(", ") || `status ${status}`;
   const isUnauthorized = status === 401 || status === 403 || errors.some(({ code }) => isAboutRights(code));
   throw isUnauthorized ? lackingRight(path, reason) : new RefusedCall(`${method} ${path}`, status, reason);
-}
-
-async function send(url: string, init: RequestInit): Promise<{ status: number; text: string }> {
-  try {
-    const response = await fetch(url, init);
-    return { status: response.status, text: await response.text() };
-  } catch (error) {
-    throw new LostCall(`${init.method} ${new URL(url).pathname}`, { cause: error });
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

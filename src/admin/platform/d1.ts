@@ -31,7 +31,11 @@ export async function openLocalHomes(wrangler: Wrangler, target: Target, state: 
   // Even when the command is interrupted.
   process.once("exit", remove);
   const configPath = join(folder, "wrangler.json");
-  writeFileSync(configPath, JSON.stringify(databasesOnlyConfig(target)));
+  // Not the service's own name: a running service is registered with wrangler under it.
+  const name = `${target.worker}-admin`;
+  const databases = target.homes.map(({ database }) => database);
+  const config = { name, compatibility_date: target.compatibilityDate, d1_databases: databases };
+  writeFileSync(configPath, JSON.stringify(config));
   const persist = { path: join(state.persistTo, "v3") };
   // When several processes create the local files at once, all but one find them locked.
   const proxy = await retryDatabase(() =>
@@ -80,18 +84,6 @@ function madeHomes({ environment, homes: [first, ...others] }: Target): Target["
 }
 
 function homesOn([first, ...others]: Target["homes"], d1Of: (home: BoundHome) => D1Database): Homes {
-  const open = (home: BoundHome): Home => {
-    const { number, place } = home;
-    return { number, place, database: new Database(d1Of(home)) };
-  };
+  const open = (home: BoundHome): Home => ({ ...home, database: new Database(d1Of(home)) });
   return new Homes([open(first), ...others.map(open)]);
-}
-
-function databasesOnlyConfig({ worker, compatibilityDate, homes }: Target): object {
-  return {
-    // Not the service's own name: a running service is registered with wrangler under it.
-    name: `${worker}-admin`,
-    compatibility_date: compatibilityDate,
-    d1_databases: homes.map(({ database }) => database),
-  };
 }

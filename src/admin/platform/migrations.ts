@@ -22,6 +22,8 @@ export const migrationFiles = (): string[] =>
     .sort()
     .map((name) => join(MIGRATIONS, name));
 
+const migrationNames = (): string[] => migrationFiles().map((file) => basename(file));
+
 /**
  * Brings a database up to date. Each migration and its record are one transaction; when two processes try it at
  * once, one of them finds it done.
@@ -30,7 +32,7 @@ export const migrationFiles = (): string[] =>
  * @throws UserError when another version of the service has made the database
  */
 export async function migrate(database: D1Database, wrangler: Wrangler): Promise<string[]> {
-  const names = migrationFiles().map((file) => basename(file));
+  const names = migrationNames();
   const applied = await retryDatabase(() => appliedMigrations(database));
   // Nothing converts the data of the versions before the first release.
   if (applied.some((name) => !names.includes(name))) throw new UserError(OTHER_VERSION);
@@ -50,21 +52,14 @@ async function apply(database: D1Database, name: string, statements: string[]): 
       database.prepare('INSERT INTO "d1_migrations" (name) VALUES (?)').bind(name),
     ]);
   } catch (error) {
-    if ((await missingFrom(database, [name])).length > 0) throw error;
+    if ((await missingMigrations(database)).includes(name)) throw error;
   }
 }
 
 /** Names of the migrations that a database lacks, in their order. */
-export function missingMigrations(database: D1Database): Promise<string[]> {
-  return missingFrom(
-    database,
-    migrationFiles().map((file) => basename(file)),
-  );
-}
-
-async function missingFrom(database: D1Database, names: string[]): Promise<string[]> {
-  const applied = new Set(await retryDatabase(() => appliedMigrations(database)));
-  return names.filter((name) => !applied.has(name));
+export async function missingMigrations(database: D1Database): Promise<string[]> {
+  const applied = await retryDatabase(() => appliedMigrations(database));
+  return migrationNames().filter((name) => !applied.includes(name));
 }
 
 async function appliedMigrations(database: D1Database): Promise<string[]> {

@@ -43,30 +43,10 @@ export interface BoundHome {
   place: string | null;
 }
 
-/** What a command works on: local state, or a deployed environment. */
-export interface Target {
-  /** Name of the environment in wrangler.toml; undefined for local state. */
-  environment: string | undefined;
-  /** Name of the Worker. */
-  worker: string;
-  accountId: string | undefined;
-  compatibilityDate: string;
-  /** In ascending order; the first is home 1. */
-  homes: readonly [BoundHome, ...BoundHome[]];
-  /** Of every queue, including dead-letter queues. */
-  consumers: z.infer<typeof configSchema>["queues"]["consumers"];
-  /** The queue that each binding sends to. */
-  producers: { binding: string; queue: string }[];
-  crons: string[];
-  /** Host of a domain of its own; undefined when the Worker is reached below workers.dev, or by other routes. */
-  customDomain: string | undefined;
-  hasRoutes: boolean;
-  /** As in wrangler.toml; empty when it is not set. `npm start` has its own. */
-  publicUrl: string;
-}
+export type Target = ReturnType<typeof readTarget>;
 
-/** Reads wrangler.toml. */
-export function readTarget(wrangler: Wrangler, environment: string | undefined): Target {
+/** What a command works on: local state, or with a name a deployed environment of wrangler.toml. */
+export function readTarget(wrangler: Wrangler, environment: string | undefined) {
   const known = readConfig(wrangler, undefined).definedEnvironments;
   if (environment !== undefined && !known.includes(environment)) {
     throw new UserError(`wrangler.toml has no environment "${environment}": use one of ${known.join(", ") || "none"}.`);
@@ -78,21 +58,29 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined):
     accountId: config.account_id,
     compatibilityDate: config.compatibility_date,
     homes: boundHomes(config),
+    /** Of every queue, including dead-letter queues. */
     consumers: config.queues.consumers,
+    /** The queue that each binding sends to. */
     producers: config.queues.producers,
     crons: config.triggers.crons,
     customDomain: customDomainOf(config),
     hasRoutes: config.routes.length > 0,
+    /** Empty when it is not set. `npm start` has its own. */
     publicUrl: config.vars.PUBLIC_URL,
   };
 }
 
+/** Undefined when the Worker is reached below workers.dev, or by other routes. */
 const customDomainOf = ({ routes }: z.infer<typeof configSchema>): string | undefined =>
   routes.flatMap((route) => (typeof route === "object" && route.custom_domain ? [route.pattern] : []))[0];
 
 const HOME_BINDING = /^DB(?:_([2-9]|[1-9]\d{1,2}))?$/;
 
-function boundHomes({ d1_databases: databases, vars }: z.infer<typeof configSchema>): Target["homes"] {
+/** In ascending order; the first is home 1. */
+function boundHomes({
+  d1_databases: databases,
+  vars,
+}: z.infer<typeof configSchema>): readonly [BoundHome, ...BoundHome[]] {
   const homes = databases.flatMap((database) => {
     const [match, number = "1"] = HOME_BINDING.exec(database.binding) ?? [];
     if (match === undefined) return [];

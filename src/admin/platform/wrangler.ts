@@ -46,18 +46,11 @@ function ignore(): void {}
 /** wrangler's program, for child processes. */
 export const WRANGLER_PROGRAM = join(PROJECT, "node_modules/wrangler/wrangler-dist/cli.js");
 
-/** How wrangler ended. */
-interface WranglerEnd {
-  succeeded: boolean;
-  stdout: string;
-  stderr: string;
-}
-
 /** The command as it is typed. It never contains a secret: those are passed on standard input. */
 export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
-/** Runs wrangler's program until it ends. */
-async function tryWrangler(words: readonly string[], input = ""): Promise<WranglerEnd> {
+/** Runs wrangler's program. @returns what it printed. @throws UserError with wrangler's own error message */
+export async function runWrangler(words: readonly string[], input = ""): Promise<string> {
   const child = spawn(process.execPath, ["--no-warnings", WRANGLER_PROGRAM, ...words], {
     cwd: PROJECT,
     stdio: "pipe",
@@ -68,13 +61,7 @@ async function tryWrangler(words: readonly string[], input = ""): Promise<Wrangl
   });
   child.stdin.end(input);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { succeeded: code === 0, stdout, stderr };
-}
-
-/** @throws UserError with wrangler's own error message */
-export async function runWrangler(words: readonly string[], input?: string): Promise<string> {
-  const { succeeded, stdout, stderr } = await tryWrangler(words, input);
-  if (succeeded) return stdout;
+  if (code === 0) return stdout;
   const lacking = lackingRightIn(stripVTControlCharacters(`${stderr}\n${stdout}`));
   if (lacking !== undefined) throw lacking;
   throw new UserError(

@@ -8,16 +8,8 @@ import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines, tableLines } from "../command-line/output.ts";
 import { inSession, printing, type Session, shownCommand } from "../command-line/session.ts";
 import { examples, shellWord } from "../command-line/shell.ts";
-import {
-  type AddedSecret,
-  addConsoleSecret,
-  addSecret,
-  listSecrets,
-  promoteSecret,
-  retireConsoleSecret,
-  retireSecret,
-  type ShownSecret,
-} from "./secrets.ts";
+import { promoteSecret, retireConsoleSecret, retireSecret } from "./changes.ts";
+import { type AddedSecret, addConsoleSecret, addSecret, listSecrets, type ShownSecret } from "./secrets.ts";
 
 /** Adds `secret …`. */
 export function addSecretCommands(program: Command): void {

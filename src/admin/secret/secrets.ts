@@ -1,5 +1,4 @@
-import { and, asc, eq, exists, ne, type SQL, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/sqlite-core";
+import { asc, eq, type SQL, sql } from "drizzle-orm";
 import type { Actor, Role } from "../../shared/actor.ts";
 import { makeConsoleSecret, makeSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
@@ -32,7 +31,7 @@ export async function listSecrets(database: Database, applicationId: Application
 }
 
 /** The statements that `shownSecrets` takes the results of. */
-const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>
+export const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>
   [
     orm
       .select()
@@ -51,12 +50,12 @@ type Secrets = readonly [
   ofPeople: (typeof consoleSecret.$inferSelect)[],
 ];
 
-const shownSecrets = ([ofServer, ofPeople]: Secrets): ShownSecret[] => [
+export const shownSecrets = ([ofServer, ofPeople]: Secrets): ShownSecret[] => [
   ...ofServer.map(({ id, role, createdAt }) => ({ secretId: id, role, createdAt: isoTime(createdAt) })),
   ...ofPeople.map(({ id, role, name, createdAt }) => ({ secretId: id, role, name, createdAt: isoTime(createdAt) })),
 ];
 
-const readServerSecrets = async (database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> =>
+export const readServerSecrets = async (database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> =>
   (await listSecrets(database, applicationId)).filter(({ name }) => name === undefined);
 
 /** What `secret add` prints. The secret is shown only here. */
@@ -155,132 +154,4 @@ async function insertSecret<Table extends typeof applicationSecret | typeof cons
     ]),
   );
   return secrets;
-}
-
-/**
- * Makes the added secret the current one, which signs webhooks. The other one stays valid as the previous one.
- *
- * @throws UserError when none was added, or when it is retired meanwhile
- */
-export async function promoteSecret(
-  database: Database,
-  applicationId: ApplicationId,
-  actor = administrator(),
-): Promise<ShownSecret[]> {
-  const added = (await readServerSecrets(database, applicationId)).find(({ role }) => role === "added");
-  if (added === undefined) {
-    throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
-  }
-  const { secretId } = added;
-  const note = await newNote(database, applicationId, actor, { action: "secret:promoted", detail: { secretId } });
-  const { id, role } = applicationSecret;
-  const [, , , ...rows] = await database.run((orm) => {
-    const candidate = alias(applicationSecret, "candidate");
-    const isAdded = and(eq(candidate.id, secretId), eq(candidate.role, "added"));
-    const stillAdded = exists(orm.select().from(candidate).where(isAdded));
-    const isCurrent = and(eq(applicationSecret.applicationId, applicationId), eq(role, "current"));
-    return orm.batch([
-      insertNote(orm, note, stillAdded),
-      orm.update(applicationSecret).set({ role: "previous" }).where(and(isCurrent, stillAdded)),
-      orm
-        .update(applicationSecret)
-        .set({ role: "current" })
-        .where(and(eq(id, secretId), eq(role, "added"))),
-      ...selectSecrets(orm, applicationId),
-    ]);
-  });
-  const secrets = shownSecrets(rows);
-  if (secrets.some((each) => each.secretId === secretId && each.role === "current")) return secrets;
-  throw new UserError(`${secretId} was retired meanwhile: see ${ADMIN} secret list ${applicationId}.`);
-}
-
-/** What `secret retire` prints. */
-interface RetiredSecret {
-  applicationId: ApplicationId;
-  secretId: string;
-  secrets: ShownSecret[];
-}
-
-/**
- * Ends the previous secret, or the named one unless it is current. It stops authenticating within half a minute.
- *
- * @throws UserError when there is no such secret, or when it is the current one or becomes it meanwhile
- */
-export async function retireSecret(
-  database: Database,
-  applicationId: ApplicationId,
-  wanted: string | undefined,
-  actor = administrator(),
-): Promise<RetiredSecret> {
-  const secretId = chooseRetired(applicationId, await readServerSecrets(database, applicationId), wanted);
-  const isSecret = and(eq(applicationSecret.id, secretId), ne(applicationSecret.role, "current"));
-  const secrets = await deleteSecret(database, applicationId, applicationSecret, isSecret, actor, { secretId });
-  // Not the number of deleted rows: a repeat after a lost response deletes none.
-  if (!secrets.some((each) => each.secretId === secretId)) return { applicationId, secretId, secrets };
-  throw new UserError(
-    `${secretId} is not retired: it was promoted meanwhile, see ${ADMIN} secret list ${applicationId}.`,
-  );
-}
-
-function chooseRetired(applicationId: ApplicationId, secrets: ShownSecret[], wanted: string | undefined): string {
-  const named = secrets.find(({ secretId }) => secretId === wanted);
-  if (wanted !== undefined && named === undefined) throw noSecret(applicationId, wanted);
-  const secret = named ?? secrets.find(({ role }) => role === "previous");
-  if (secret === undefined) {
-    const added = secrets.some(({ role }) => role === "added");
-    const step = added ? `run ${ADMIN} secret promote ${applicationId} first` : "there is only the current one";
-    throw new UserError(`Application ${applicationId} has no previous secret to retire: ${step}.`);
-  }
-  if (secret.role !== "current") return secret.secretId;
-  throw new UserError(
-    `${secret.secretId} is the current secret: add another with ${ADMIN} secret add ${applicationId} and promote it.`,
-  );
-}
-
-const noSecret = (applicationId: ApplicationId, which: string): UserError =>
-  new UserError(`Application ${applicationId} has no secret ${which}: see ${ADMIN} secret list ${applicationId}.`);
-
-/**
- * Ends the secret of a person. It stops authenticating within half a minute.
- *
- * @throws UserError when nobody of that name has one
- */
-export async function retireConsoleSecret(
-  database: Database,
-  applicationId: ApplicationId,
-  name: string,
-  actor = administrator(),
-): Promise<RetiredSecret> {
-  const secret = (await listSecrets(database, applicationId)).find((each) => each.name === name);
-  if (secret === undefined) throw noSecret(applicationId, `for "${name}"`);
-  const { secretId } = secret;
-  const ofName = and(eq(consoleSecret.applicationId, applicationId), eq(consoleSecret.name, name));
-  // By ID as well: another administrator may have given the name a new secret meanwhile, which stays.
-  const isSecret = and(ofName, eq(consoleSecret.id, secretId));
-  const detail = { secretId, name };
-  return {
-    applicationId,
-    secretId,
-    secrets: await deleteSecret(database, applicationId, consoleSecret, isSecret, actor, detail),
-  };
-}
-
-/** @returns the secrets that are left */
-async function deleteSecret(
-  database: Database,
-  applicationId: ApplicationId,
-  table: typeof applicationSecret | typeof consoleSecret,
-  isSecret: SQL | undefined,
-  actor: Actor,
-  detail: { secretId: string; name?: string },
-): Promise<ShownSecret[]> {
-  const note = await newNote(database, applicationId, actor, { action: "secret:retired", detail });
-  const [, , ...rows] = await database.run((orm) =>
-    orm.batch([
-      insertNote(orm, note, sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isSecret})`),
-      orm.delete(table).where(isSecret),
-      ...selectSecrets(orm, applicationId),
-    ]),
-  );
-  return shownSecrets(rows);
 }

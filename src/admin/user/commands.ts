@@ -75,8 +75,7 @@ async function showUser({ homes }: Session, id: ApplicationId, user: string) {
   const database = homes.of(id);
   await findApplication(database, id);
   const isUser = and(eq(blockedUser.applicationId, id), eq(blockedUser.userId, user));
-  const rows = await database.run((orm) => orm.select({ userId: blockedUser.userId }).from(blockedUser).where(isUser));
-  return { userId: user, blocked: rows.length > 0 };
+  return { userId: user, blocked: (await database.run((orm) => orm.$count(blockedUser, isUser))) > 0 };
 }
 
 const userText = ({ userId: user, blocked }: Awaited<ReturnType<typeof showUser>>): string =>

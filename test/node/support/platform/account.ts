@@ -52,7 +52,6 @@ interface Script {
   assets: Map<string, Uint8Array>;
   schedules: { cron: string }[];
   isReachable: boolean;
-  versions: number;
 }
 
 const newDatabase = z.strictObject({
@@ -139,7 +138,7 @@ export class StandInAccount {
     }
   }
 
-  #queue(method: string, [id, what]: string[], query: URLSearchParams, json: () => unknown): unknown {
+  #queue(method: string, [id]: string[], query: URLSearchParams, json: () => unknown): unknown {
     if (id === undefined && method === "GET") {
       // wrangler asks for several at once.
       const wanted = query.getAll("name");
@@ -156,8 +155,6 @@ export class StandInAccount {
     }
     const found = this.queues.find(({ queue_id: queueId }) => queueId === id);
     if (found === undefined) throw new Refusal(404, 11000, "Queue does not exist.");
-    if (what === undefined) return found;
-    if (method === "GET") return found.consumers;
     const { script_name: script, dead_letter_queue, settings } = newConsumer.parse(json());
     found.consumers = [{ script, type: "worker", dead_letter_queue, settings }];
     this.#changed();
@@ -171,9 +168,7 @@ export class StandInAccount {
     if (kind === "services") return this.#service(name);
     if (kind !== "scripts") throw new Refusal(404, 7003, `the stand-in does not know workers/${kind}`);
     if (what === "assets-upload-session") return this.#openUpload(json());
-    if (what === undefined || what === "versions" || what === "deployments") {
-      if (method === "PUT") return this.#upload(name, body, contentType);
-    }
+    if (what === undefined && method === "PUT") return this.#upload(name, body, contentType);
     const script = this.scripts.get(name);
     if (script === undefined) {
       throw new Refusal(404, 10007, "This Worker does not exist on your account.");
@@ -181,11 +176,9 @@ export class StandInAccount {
     switch (what) {
       case "secrets":
         return this.#secret(script, method, detail, json);
-      case "settings":
-      case "bindings": {
+      case "settings": {
         const secrets = [...script.secrets.keys()].map((key) => ({ name: key, type: "secret_text" }));
-        const { bindings = [], ...rest } = script.metadata ?? {};
-        return what === "bindings" ? [...bindings, ...secrets] : { ...rest, bindings: [...bindings, ...secrets] };
+        return { ...script.metadata, bindings: [...(script.metadata?.bindings ?? []), ...secrets] };
       }
       case "schedules":
         if (method === "PUT") script.schedules = z.array(z.object({ cron: z.string() })).parse(json());
@@ -251,7 +244,6 @@ export class StandInAccount {
       ),
       schedules: before?.schedules ?? [],
       isReachable: before?.isReachable ?? false,
-      versions: (before?.versions ?? 0) + 1,
     });
     this.#changed();
     return {
