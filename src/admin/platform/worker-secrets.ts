@@ -41,7 +41,7 @@ export function workerSecrets(environment: string, note: (line: string) => void)
     async list() {
       const { worker, accountId } = readTarget(loadWrangler(), environment);
       const account = await openAccount(accountId);
-      const found = await account.find(secretList, { path: `/workers/scripts/${worker}/secrets` });
+      const found = await account.find(secretList, `/workers/scripts/${worker}/secrets`);
       return (found ?? []).map(({ name }) => name);
     },
   };
