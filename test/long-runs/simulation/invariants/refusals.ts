@@ -109,7 +109,8 @@ function hasEnded({ history }: World, attempt: Attempt<CallName>): boolean {
   if (!("number" in request)) return false;
   const ended = isOf(attempt, "step") ? ["revoked", "replaced", "expired"] : ["revoked", "replaced"];
   const spans = history.during("badge", { number: request.number }, from, to);
-  return history.statesOf(spans, attempt).some((state) => ended.includes(state));
+  const wasFolded = history.wasFolded(request.applicationId, from, to);
+  return wasFolded || history.statesOf(spans, attempt).some((state) => ended.includes(state));
 }
 
 function hasNoBadge(world: World, attempt: Attempt<CallName>): boolean {
