@@ -42,7 +42,10 @@ export class Rows extends Member {
     { last_position: position, last_change: change }: Row,
   ): void {
     for (const { table, before, after } of changes) {
-      if (table === "badge" && !isIssued(before)) this.#owners.delete(Number(after?.number));
+      if (table === "badge" && !isIssued(before)) {
+        this.#owners.delete(Number(after?.number));
+        this.world.history.forgetIssue(after?.number);
+      }
       if (table === "inbox") this.#carriedOut.delete(String(after?.id));
     }
     this.#highest.set(`${applicationId} position`, Number(position));
