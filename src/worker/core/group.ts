@@ -201,8 +201,9 @@ export class Groups {
     const last = journal.last();
     if (!last) return false;
     const isAtEnd = position.sequence === last.sequence && journal.has(position);
+    // An earlier instance may have left several attempts, too.
+    if (isAtEnd && this.#mustWrite) journal.confirm(position);
     if (isAtEnd && this.#isUnsettled) {
-      journal.confirm(position);
       // If D1 has not moved, it refused the unknown entry, and the callers of the last one have their responses.
       if (position.entry !== this.#at?.entry) this.#endUntold(journal.lastEntry());
     }
